@@ -1,0 +1,103 @@
+/** The stable codes of {@link SandglassError}. */
+export type ErrorCode =
+  | 'invalid_request'
+  | 'limits_do_not_fit'
+  | 'limit_not_enforceable'
+  | 'requirement_unmet'
+  | 'engine_unknown'
+  | 'engine_unavailable'
+  | 'feature_unavailable'
+  | 'bubblewrap_missing'
+  | 'userns_forbidden'
+  | 'sandbox_setup_failed'
+  | 'python_missing'
+  | 'python_unreachable'
+  | 'packages_unreadable'
+  | 'architecture_unsupported'
+  | 'platform_unsupported'
+  | 'state_dir_unusable'
+  | 'no_space'
+  | 'no_uid_left'
+  | 'harness_start_failed'
+  | 'protocol_mismatch'
+  | 'pool_exhausted'
+  | 'pool_closed'
+  | 'unknown_spec'
+  | 'sandbox_busy'
+  | 'aborted'
+
+/**
+ * What each code means and whether the same call may succeed later. `docs/errors.md` is checked against this table.
+ */
+export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string; readonly retryable: boolean }>> = {
+  invalid_request: {
+    meaning: 'A request holds a value that cannot be run: the message names the field and what it must be.',
+    retryable: false,
+  },
+  limits_do_not_fit: {
+    meaning: 'The limits contradict each other, for example a disk limit that does not fit below the memory limit.',
+    retryable: false,
+  },
+  limit_not_enforceable: {
+    meaning: 'The engine cannot enforce a limit or policy that was asked for, so it refuses to run.',
+    retryable: false,
+  },
+  requirement_unmet: {
+    meaning: '`require` names a property that the engine does not have on this machine; the message lists what is missing.',
+    retryable: false,
+  },
+  engine_unknown: { meaning: 'No engine of that name exists in this version.', retryable: false },
+  engine_unavailable: {
+    meaning: 'No engine passed its probes on this machine; the message gives each reason and its remedy.',
+    retryable: false,
+  },
+  feature_unavailable: {
+    meaning: 'An option names a feature that this version does not have; it is refused instead of ignored.',
+    retryable: false,
+  },
+  bubblewrap_missing: { meaning: 'The program bwrap was not found or cannot be executed.', retryable: false },
+  userns_forbidden: {
+    meaning: 'The kernel or a security profile forbids the user namespaces that bubblewrap needs.',
+    retryable: false,
+  },
+  sandbox_setup_failed: {
+    meaning: 'bubblewrap started and failed while it built the sandbox; the message holds what it printed.',
+    retryable: true,
+  },
+  python_missing: { meaning: 'No Python of at least 3.10 was found.', retryable: false },
+  python_unreachable: {
+    meaning: 'A Python was found that the uid of the sandbox cannot reach or that does not start there.',
+    retryable: false,
+  },
+  packages_unreadable: {
+    meaning: 'The directory given as `packages` or `toolsDir` is missing or cannot be read.',
+    retryable: false,
+  },
+  architecture_unsupported: {
+    meaning: 'The system call filter exists for x86_64 and aarch64 only.',
+    retryable: false,
+  },
+  platform_unsupported: { meaning: 'The engine does not run on this operating system.', retryable: false },
+  state_dir_unusable: {
+    meaning: 'The state directory cannot be created, written or locked; the message names the path and the cause.',
+    retryable: false,
+  },
+  no_space: { meaning: 'The file system that holds the state directory is full.', retryable: true },
+  no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },
+  harness_start_failed: {
+    meaning: 'The harness did not report ready in time, or ended first; the message holds its last words.',
+    retryable: true,
+  },
+  protocol_mismatch: {
+    meaning: 'The harness speaks another protocol version than this host.',
+    retryable: false,
+  },
+  pool_exhausted: {
+    meaning: 'No sandbox became free before `checkoutTimeoutMs`; the message gives the sizes.',
+    retryable: true,
+  },
+  pool_closed: { meaning: 'The pool (or the Sandglass that owns it) is closed.', retryable: false },
+  unknown_spec: { meaning: 'The pool has no sandbox spec of that name.', retryable: false },
+  sandbox_busy: { meaning: 'The sandbox is already running a script.', retryable: true },
+  aborted: { meaning: 'The AbortSignal fired before a sandbox was there.', retryable: false },
+}

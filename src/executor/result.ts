@@ -1,0 +1,129 @@
+import type { Ending, IsolationLevel, EnforcedLimit } from '../sandbox/index.ts'
+
+/** PLAN needs a result; INTERACTIVE may end without one (mission: script executor). */
+export const ExecutionMode = { PLAN: 'plan', INTERACTIVE: 'interactive' } as const
+/** One of {@link ExecutionMode}. */
+export type ExecutionMode = (typeof ExecutionMode)[keyof typeof ExecutionMode]
+
+/** What became of a run. */
+export type ExecutionStatus =
+  | 'completed'
+  | 'step-done'
+  | 'failed'
+  | 'crashed'
+  | 'rejected'
+  | 'timed-out'
+  | 'output-limit'
+  | 'memory-limit'
+  | 'sandbox-lost'
+  | 'cancelled'
+
+/** Coarse reason of a failure, for programs; null when there was none. */
+export type ErrorKind =
+  | 'error'
+  | 'crash'
+  | 'invalid_request'
+  | 'validation'
+  | 'timeout'
+  | 'oom'
+  | 'output_limit'
+  | 'infrastructure'
+  | 'cancelled'
+  | 'internal'
+
+/** Something worth knowing that does not change the outcome. */
+export interface RunWarning {
+  readonly code: string
+  readonly message: string
+  readonly traceback: string | null
+}
+
+/** A file that the run left in the workspace and that `collect` matched. */
+export interface CollectedFile {
+  /** Relative to the workspace, `/` between the parts. */
+  readonly path: string
+  readonly size: number
+  readonly sha256: string
+  readonly content: Uint8Array
+}
+
+/** Which sandbox served a run, and what was in force there. */
+export interface ServedBy {
+  readonly id: string
+  readonly engine: string
+  readonly level: IsolationLevel
+  readonly python: string
+  /** How many scripts this sandbox had run, this one included. */
+  readonly use: number
+  readonly limitsEnforced: readonly EnforcedLimit[]
+  readonly network: 'none' | 'open'
+}
+
+/** The comprehensive outcome of one run (mission: ExecutionResult; requirement EX-04). */
+export interface ExecutionResult<T = unknown> {
+  readonly status: ExecutionStatus
+  /** True only if the script called `emit_result`. */
+  readonly success: boolean
+  readonly errorKind: ErrorKind | null
+  readonly executionId: string
+  readonly hasResult: boolean
+  readonly finalData: T | null
+  readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
+  readonly logs: readonly { readonly level: string; readonly message: string }[]
+  readonly error: string | null
+  /** Only after a crash of the script. */
+  readonly traceback: string | null
+  readonly warnings: readonly RunWarning[]
+  readonly stdout: string
+  readonly stderr: string
+  readonly stdoutBytes: number
+  readonly stderrBytes: number
+  /** Bytes of all counted frames that were read for this run. */
+  readonly outputBytes: number
+  /** Whether `stdout` or `stderr` above is shorter than what the script wrote. */
+  readonly truncated: boolean
+  readonly ending: Ending
+  readonly durationMs: number
+  readonly sandbox: ServedBy
+  /** Lines from the sandbox that were no frame of this run. */
+  readonly ignoredFrames: number
+  /** Which caps of `collect` were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`. */
+  readonly limitsHit: readonly string[]
+  readonly files: readonly CollectedFile[]
+}
+
+/** What a run tells while it runs. Secrets are redacted. */
+export type RunEvent<T = unknown> =
+  | { readonly type: 'started'; readonly executionId: string; readonly sandboxId: string }
+  | { readonly type: 'intermediate'; readonly executionId: string; readonly label: string; readonly data: unknown }
+  | { readonly type: 'log'; readonly executionId: string; readonly level: string; readonly message: string }
+  | { readonly type: 'stdout'; readonly executionId: string; readonly text: string }
+  | { readonly type: 'stderr'; readonly executionId: string; readonly text: string }
+  | { readonly type: 'error'; readonly executionId: string; readonly message: string; readonly traceback: string | null }
+  | { readonly type: 'final_result'; readonly executionId: string; readonly data: unknown }
+  | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
+
+/** A file to put into the workspace before a script starts. */
+export interface InputFile {
+  readonly content: Uint8Array | string
+  /** POSIX permission bits, default 0o644. */
+  readonly mode?: number
+}
+
+/** One script to run in one checked-out sandbox (requirement EX-01). */
+export interface RunRequest {
+  readonly script: string
+  /** Generated when absent; echoed on every event and on the result. Not empty, at most 256 characters. */
+  readonly executionId?: string
+  /** Names that must be among `secrets`, checked before anything runs (HA-08). */
+  readonly requiredSecrets?: readonly string[]
+  /** Environment variables of this run only; redacted wherever they would come out. */
+  readonly secrets?: Readonly<Record<string, string>>
+  /** JSON values that become globals of the script, by value. */
+  readonly inputs?: Readonly<Record<string, unknown>>
+  /** Files for the workspace, by path relative to it. */
+  readonly files?: Readonly<Record<string, Uint8Array | string | InputFile>>
+  /** Globs of files to bring back: `*`, `?`, `[…]` and `**`. */
+  readonly collect?: readonly string[]
+  readonly signal?: AbortSignal
+}

@@ -1,0 +1,76 @@
+import { type HarnessFrame, harnessFrames, type HostFrame, MAX_DEPTH } from './frames.ts'
+
+/** What one line from a harness turned out to be. */
+export type DecodedLine =
+  | { readonly kind: 'frame'; readonly frame: HarnessFrame }
+  /** Nothing but white space. */
+  | { readonly kind: 'blank' }
+  /** Not JSON at all: skipped, logged at debug level (EX-11). */
+  | { readonly kind: 'not-json' }
+  /** JSON that is no frame of the protocol: ignored and counted (EX-11). */
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+const schemas = new Map<string, (typeof harnessFrames)[keyof typeof harnessFrames]>(Object.entries(harnessFrames))
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** Reads one line of a hostile peer. Never throws. The caller has bounded its length. */
+export function decodeLine(line: Uint8Array): DecodedLine {
+  const text = decoder.decode(line).replace(/^\uFEFF/, '').trim()
+  if (text === '') return { kind: 'blank' }
+  let value: unknown
+  try {
+    value = parseJson(text)
+  } catch (error) {
+    return error instanceof UnsafeIntegerError
+      ? { kind: 'unknown', reason: error.message }
+      : { kind: 'not-json' }
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { kind: 'unknown', reason: 'not an object' }
+  }
+  const type = Object.hasOwn(value, 'type') ? (value as { type: unknown }).type : undefined
+  const schema = typeof type === 'string' ? schemas.get(type) : undefined
+  if (schema === undefined) return { kind: 'unknown', reason: 'no known type' }
+  if (deeperThan(value, MAX_DEPTH + 2)) return { kind: 'unknown', reason: `nested deeper than ${MAX_DEPTH}` }
+  const parsed = schema.safeParse(value)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    return { kind: 'unknown', reason: `${String(type)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim() }
+  }
+  return { kind: 'frame', frame: parsed.data }
+}
+
+/** One line on the wire, its `\n` included. */
+export function encodeFrame(frame: HostFrame): Uint8Array {
+  return Buffer.from(`${JSON.stringify(frame)}\n`)
+}
+
+class UnsafeIntegerError extends Error {}
+
+const LONG_DIGITS = /\d{16}/
+
+/** `JSON.parse` would round an integer beyond 2^53 in silence; here it is refused (HA-13). */
+function parseJson(text: string): unknown {
+  if (!LONG_DIGITS.test(text)) return JSON.parse(text)
+  return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
+    if (typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')) {
+      throw new UnsafeIntegerError('an integer beyond 2^53')
+    }
+    return value
+  })
+}
+
+/** Whether a value nests deeper than `limit`, found without recursion. */
+export function deeperThan(value: unknown, limit: number): boolean {
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth += 1) {
+    const next: unknown[] = []
+    for (const item of level) {
+      if (typeof item !== 'object' || item === null) continue
+      if (depth >= limit) return true
+      for (const child of Object.values(item)) if (typeof child === 'object' && child !== null) next.push(child)
+    }
+    level = next
+  }
+  return false
+}

@@ -1,0 +1,23 @@
+export type {
+  Channel,
+  EnforcedLimit,
+  Ending,
+  EndingCause,
+  IsolationLevel,
+  ReportReason,
+  Sandbox,
+  SandboxCapabilities,
+  SandboxEngine,
+  SandboxInfo,
+  SandboxReport,
+  SandboxSpec,
+} from './contract.ts'
+export {
+  DEFAULT_LIMITS,
+  type ResourceLimits,
+  resolveLimits,
+  type SandboxLimits,
+  sandboxLimits,
+  scratchSizes,
+} from './limits.ts'
+export { awaitReady } from './ready.ts'
