@@ -1,0 +1,14 @@
+/** Everything a change must pass: `npm run check`. All steps run, the tests last, so that their sum is the last line. */
+import { spawnSync } from 'node:child_process'
+
+/** npm scripts, cheapest first. */
+const STEPS = ['format:check', 'lint', 'types', 'dead', 'package:check', 'test'] as const
+
+const failed: string[] = []
+for (const step of STEPS) {
+  if (step === STEPS.at(-1) && failed.length > 0) console.error(`\nFAILED so far: ${failed.join(', ')}`)
+  console.log(`\n── ${step} ${'─'.repeat(Math.max(0, 100 - step.length))}`)
+  const run = spawnSync('npm', ['run', '--silent', step], { stdio: ['ignore', 'inherit', 'inherit'] })
+  if (run.status !== 0) failed.push(step)
+}
+process.exitCode = failed.length > 0 ? 1 : 0

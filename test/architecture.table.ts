@@ -1,0 +1,48 @@
+/** One room of `src/` and what it may import. Imports point down; ARCHITECTURE.md shows the same table. */
+export interface Room {
+  readonly name: string
+  /** A folder (`src/errors/`), entered through its door only, or a single file. */
+  readonly path: string
+  /** The file in the folder that others import; `index.ts` when absent. */
+  readonly door?: string
+  /** Names of other rooms. */
+  readonly mayImport: readonly string[]
+  /** Packages from npm; every room may use Node's own modules under `node:`. */
+  readonly packages: readonly string[]
+}
+
+const GROUND = ['errors', 'support']
+const ENGINES = ['engines/local']
+/** What the rooms export to the user: everything below the doors. */
+const LIBRARY = [...GROUND, 'protocol', 'sandbox', ...ENGINES, 'pool', 'executor']
+
+export const ROOMS: readonly Room[] = [
+  { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
+  { name: 'support', path: 'src/support/', mayImport: [], packages: [] },
+  { name: 'protocol', path: 'src/protocol/', mayImport: GROUND, packages: ['zod'] },
+  { name: 'sandbox', path: 'src/sandbox/', mayImport: [...GROUND, 'protocol'], packages: [] },
+  {
+    name: 'engines/local',
+    path: 'src/engines/local/',
+    mayImport: [...GROUND, 'protocol', 'sandbox'],
+    packages: [],
+  },
+  { name: 'pool', path: 'src/pool/', mayImport: [...GROUND, 'sandbox'], packages: [] },
+  { name: 'executor', path: 'src/executor/', mayImport: [...GROUND, 'protocol', 'sandbox'], packages: [] },
+  // The only file that wires rooms together.
+  { name: 'sandglass', path: 'src/sandglass.ts', mayImport: LIBRARY, packages: [] },
+  { name: 'root', path: 'src/index.ts', mayImport: [...LIBRARY, 'sandglass'], packages: [] },
+  // Doors: nobody imports them.
+  { name: 'testing', path: 'src/testing/', mayImport: [...LIBRARY, 'sandglass'], packages: [] },
+  // A program, not a module: its door is what `bin` starts.
+  { name: 'cli', path: 'src/cli/', door: 'main.ts', mayImport: [...LIBRARY, 'sandglass', 'root'], packages: [] },
+]
+
+/** Clients too heavy for everyone: only ever imported lazily, inside the room that needs them. */
+export const HEAVY_PACKAGES: readonly string[] = [
+  'dockerode',
+  'pyodide',
+  '@kubernetes/client-node',
+  '@langchain/langgraph',
+  'ai',
+]
