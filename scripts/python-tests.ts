@@ -3,10 +3,20 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findPythons, type Python } from './find-pythons.ts'
-import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
+import { formatCounts, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
 
 const HARNESS = join(import.meta.dirname, '..', 'harness')
+const RUNNER = join(import.meta.dirname, 'unittest_counts.py')
 const TIMEOUT_MS = 600_000
+
+/** What running one interpreter over one folder of tests came to. */
+export interface PythonRun {
+  readonly counts: TestCounts
+  /** Lines that name each skipped test and its reason. */
+  readonly skips: readonly string[]
+  /** Everything it printed, and why it failed to run where it did. */
+  readonly output: string
+}
 
 /** The counts of all interpreters together; what happened is printed. */
 export function runPythonTests(): TestCounts {
@@ -15,12 +25,24 @@ export function runPythonTests(): TestCounts {
     console.error('python: no Python >= 3.10 was found; install python3 (3.10 or later) and run the tests again')
     return ONE_FAILURE
   }
-  return sum(pythons.map(runWith))
+  return sum(pythons.map(runAndReport))
 }
 
-function runWith(python: Python): TestCounts {
-  const run = spawnSync(python.executable, ['-m', 'unittest', 'discover', '-v', ...testFolder()], {
-    cwd: HARNESS,
+function runAndReport(python: Python): TestCounts {
+  const name = `python ${python.version} (${python.executable})`
+  const { counts, skips, output } = runUnittests(python.executable, HARNESS)
+  if (counts.failed > 0) console.error(`\n${name} FAILED in harness/tests:\n${output}`)
+  for (const line of skips) console.log(`  ${line}`)
+  console.log(`${name}: ${formatCounts(counts)}`)
+  return counts
+}
+
+/** Runs the tests of `top/tests` with one interpreter. `top` is the folder that tests import from. */
+export function runUnittests(executable: string, top: string): PythonRun {
+  // With an `__init__.py` the tests are a package and may import from one another by `from . import`.
+  const asPackage = existsSync(join(top, 'tests', '__init__.py'))
+  const run = spawnSync(executable, [RUNNER, 'tests', asPackage ? '.' : 'tests'], {
+    cwd: top,
     encoding: 'utf8',
     env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
     maxBuffer: 64 * 1024 * 1024,
@@ -28,40 +50,27 @@ function runWith(python: Python): TestCounts {
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   })
-  const counts = run.error === undefined ? readSummary(run.stderr, run.status) : ONE_FAILURE
-  if (counts.failed > 0) printFailure(python, run)
-  for (const line of skippedTests(run.stderr)) console.log(`  ${line}`)
-  console.log(`python ${python.version} (${python.executable}): ${formatCounts(counts)}`)
-  return counts
+  const trouble = troubleOf(run)
+  const counts = trouble === undefined ? readCounts(run.stdout) : undefined
+  const output = [run.stdout, run.stderr, trouble ?? (counts === undefined ? 'no test was run to its end' : '')].join(
+    '\n',
+  )
+  const skips = run.stderr.split('\n').filter((line) => / \.\.\. skipped /.test(line))
+  return { counts: counts ?? ONE_FAILURE, skips, output }
 }
 
-/** With an `__init__.py` the tests are a package and may import from one another by `from . import`. */
-function testFolder(): string[] {
-  return existsSync(join(HARNESS, 'tests', '__init__.py')) ? ['-s', 'tests', '-t', '.'] : ['-s', 'tests']
+function troubleOf(run: { error?: Error; status: number | null; signal: string | null }): string | undefined {
+  if (run.error !== undefined) return run.error.message
+  if (run.status !== 0) return `the runner ended with ${run.signal ?? `exit code ${run.status}`}`
+  return undefined
 }
 
-function printFailure(python: Python, run: { stdout: string; stderr: string; error?: Error }): void {
-  console.error(`\npython ${python.version} (${python.executable}) FAILED in harness/tests:`)
-  if (run.error !== undefined) console.error(`  ${run.error.message}`)
-  console.error(run.stdout)
-  console.error(run.stderr)
-}
-
-/** unittest's closing lines: `Ran 12 tests in 0.1s` and `FAILED (failures=1, errors=2, skipped=3)`. */
-export function readSummary(output: string, exitCode: number | null): TestCounts {
-  const ran = Number(/^Ran (\d+) tests? in /m.exec(output)?.[1] ?? 0)
-  const verdict = /^(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$/m.exec(output)?.[0] ?? ''
-  const count = (word: string): number => Number(new RegExp(`(?:[(]|, )${word}=(\\d+)`).exec(verdict)?.[1] ?? 0)
-  const failed = count('failures') + count('errors') + count('unexpected successes')
-  const skipped = count('skipped')
-  const passed = Math.max(0, ran - failed - skipped)
-  // A non-zero exit, or an empty run, is a failure even where the lines above say nothing of one.
-  const unexplained = failed === 0 && (exitCode !== 0 || ran === 0)
-  return sum([{ passed, failed, skipped }, unexplained ? ONE_FAILURE : NO_TESTS])
-}
-
-function skippedTests(output: string): string[] {
-  return output.split('\n').filter((line) => /\.\.\. skipped /.test(line))
+/** The last line of the runner; undefined where it is missing or counts no test at all, which is no success. */
+function readCounts(stdout: string): TestCounts | undefined {
+  const line = stdout.trimEnd().split('\n').at(-1) ?? ''
+  if (!/^\{"passed": \d+, "failed": \d+, "skipped": \d+\}$/.test(line)) return undefined
+  const counts = JSON.parse(line) as TestCounts
+  return counts.passed + counts.failed + counts.skipped === 0 ? undefined : counts
 }
 
 if (import.meta.main) {

@@ -59,7 +59,7 @@ function readReport(path: string, exitCode: number | null): TestCounts {
 const vitest = runVitest(process.argv.slice(2))
 const python = runPythonTests()
 const total = sum([vitest, python])
-console.log(`vitest: ${formatCounts(vitest)}`)
-console.log(`python: ${formatCounts(python)}`)
+console.log(`from vitest: ${formatCounts(vitest)}`)
+console.log(`from unittest: ${formatCounts(python)}`)
 console.log(formatCounts(total))
 process.exitCode = total.failed > 0 ? 1 : 0
