@@ -1,0 +1,624 @@
+"""PID 1 of a sandbox: serves the host's requests, and is out of every script's reach.
+
+It runs no script and imports nothing of others. One loop over descriptors; nothing in it blocks on a peer.
+"""
+
+import sys
+
+from .syscalls import set_dumpable
+
+set_dumpable(False)
+
+import json  # noqa: E402
+import os  # noqa: E402
+import select  # noqa: E402
+import signal  # noqa: E402
+import socket  # noqa: E402
+import struct  # noqa: E402
+import time  # noqa: E402
+
+from . import PROTOCOL_VERSION, integrity  # noqa: E402
+from .run import Run  # noqa: E402
+from .scratch import BadPath, Collection, Roots, put  # noqa: E402
+from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode  # noqa: E402
+
+GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
+ANSWER_SEC = 1.0  # how long the zygote may take to answer
+DEATH_SEC = 1.0  # how long killed processes may take to be gone
+WIPE_SEC = 0.4
+READ_SIZE = 65536
+
+IDLE, FORKING, RUNNING, KILLING, COLLECTING, RESETTING = "idle", "forking", "running", "killing", "collecting", "resetting"
+
+
+class Spare:
+    """A child that waits for its script, and the broker's ends of its descriptors."""
+
+    def __init__(self):
+        self.socket, self.child_socket = socket.socketpair()
+        self.out_fd, self.child_out = os.pipe()
+        self.err_fd, self.child_err = os.pipe()
+        self.pid = self.pid_fd = None
+        for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
+            os.set_blocking(fd, False)
+
+    def child_fds(self):
+        return [self.child_socket.fileno(), self.child_out, self.child_err]
+
+    def given_away(self):
+        """The child has its ends."""
+        self.child_socket.close()
+        os.close(self.child_out)
+        os.close(self.child_err)
+
+    def close(self):
+        self.socket.close()
+        for fd in (self.out_fd, self.err_fd, self.pid_fd):
+            if fd is not None:
+                os.close(fd)
+
+
+class Broker:
+    def __init__(self, config, channel_in, channel_out, zygote, leaked_fds):
+        self._config = config
+        self._in = channel_in
+        self._inbox = LineBuffer()
+        self._outbox = Outbox(channel_out)
+        self._zygote = zygote
+        self._leaked_fds = leaked_fds
+        self._poll = select.poll()
+        self._handlers = {}
+        self._masks = {}
+        self._state = FORKING
+        self._waiting = []  # requests that wait for the spare
+        self._put_problem = {}  # execution id -> what went wrong with its files
+        self._put_for = None
+        self._run = None
+        self._spare = None
+        self._uses = 0
+        self._answer_due = None
+        self._reset_nonce = None
+        self._collection = None
+        self._statuses = {}
+        self._paused = False
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def serve(self, loaded):
+        """Until the host closes the channel. Never returns."""
+        self._roots = Roots(self._config["scratch"])
+        self._watch_signals()
+        self._watch(self._in, select.POLLIN, self._on_channel)
+        self._watch(self._zygote.socket.fileno(), select.POLLIN, self._on_zygote)
+        self._make_spare()
+        while self._state is FORKING:
+            self._turn()
+        self._normal = integrity.snapshot([os.getpid(), self._zygote.pid])
+        self._last_pid_moves = integrity.last_pid() == self._spare.pid
+        checks = integrity.self_check(self._zygote.pid, self._config["scratch"], self._leaked_fds)
+        checks["last_pid_moves"] = self._last_pid_moves
+        version = ".".join(str(n) for n in sys.version_info[:3])
+        self._send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
+        while True:
+            self._turn()
+
+    def _turn(self):
+        for fd, event in self._poll.poll(self._wait_ms()):
+            handler = self._handlers.get(fd)
+            if handler is not None:
+                handler(event)
+        self._look_at_clocks()
+        self._apply_back_pressure()
+
+    def _wait_ms(self):
+        due = [t for t in (self._answer_due, self._kill_at()) if t is not None]
+        if not due:
+            return None
+        return max(0, (min(due) - time.monotonic()) * 1000 + 0.2)
+
+    def _kill_at(self):
+        run = self._run
+        return run.deadline + GRACE_SEC if run is not None and self._state is RUNNING else None
+
+    def _look_at_clocks(self):
+        now = time.monotonic()
+        kill_at = self._kill_at()
+        if kill_at is not None and now >= kill_at:
+            self._end_run("timeout")
+        elif self._answer_due is not None and now >= self._answer_due:
+            self._answer_due = None
+            self._zygote_is_lost()
+        elif self._state is COLLECTING:
+            self._send_files()
+
+    def _watch_signals(self):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as PID 1 without a handler: no effect
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._watch(read, select.POLLIN, lambda _event: self._on_child_signal(read))
+
+    def _on_child_signal(self, fd):
+        try:
+            os.read(fd, 4096)
+        except BlockingIOError:
+            pass
+        self._reap()
+
+    def _reap(self):
+        """Takes the status of every process that ended below the broker: orphans, and the zygote itself."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._zygote.pid:
+                self._zygote.alive = False
+            elif self._run is not None and pid == self._run.spare.pid:
+                self._statuses[pid] = status
+
+    # ── channel ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _send(self, frame):
+        self._outbox.put(encode(frame))
+        self._watch_outbox()
+
+    def _watch_outbox(self):
+        if self._outbox.size:
+            self._watch(self._outbox.fd, select.POLLOUT, self._on_writable)
+        else:
+            self._unwatch(self._outbox.fd)
+
+    def _on_writable(self, _event):
+        self._outbox.flush()
+        self._watch_outbox()
+
+    def _apply_back_pressure(self):
+        """A host that does not read stops the reading of the script's descriptors, and nothing else."""
+        self._watch_outbox()
+        if self._run is None or self._state is not RUNNING:
+            return
+        if not self._paused and self._outbox.size > HIGH_WATER:
+            self._paused = True
+            self._watch_run(False)
+        elif self._paused and self._outbox.size < LOW_WATER:
+            self._paused = False
+            self._watch_run(True)
+
+    def _on_channel(self, _event):
+        try:
+            data = os.read(self._in, 1 << 20)
+        except BlockingIOError:
+            return
+        if not data:
+            os._exit(0)  # the host is gone: PID 1 takes everything with it
+        for line in self._inbox.push(data):
+            if line.strip():
+                self._on_request(json.loads(line))
+        if self._inbox.held > MAX_REQUEST_LINE:
+            sys.exit("a request line is too long")
+
+    def _on_request(self, frame):
+        kind = frame["type"]
+        if kind == "ping":
+            self._send({"type": "pong", "nonce": frame["nonce"]})
+        elif kind == "cancel":
+            if self._run is not None and self._run.id == frame["execution_id"] and self._state is RUNNING:
+                self._end_run("cancelled")
+            self._waiting = [self._cancelled(f) if _is_execute(f, frame["execution_id"]) else f for f in self._waiting]
+        elif self._state is FORKING:
+            self._waiting.append(frame)
+        elif kind == "file_put":
+            self._put_file(frame)
+        elif kind == "execute":
+            self._execute(frame)
+        elif kind == "reset":
+            self._reset(frame)
+
+    def _cancelled(self, frame):
+        self._refuse(frame, "cancelled", "the run was cancelled", cause="cancelled", by="host")
+        return {"type": "none"}
+
+    # ── the start of a run ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _put_file(self, frame):
+        run_id = frame["execution_id"]
+        if self._run is not None or run_id in self._put_problem:
+            return
+        if self._put_for not in (None, run_id):
+            self._roots.wipe(WIPE_SEC)
+        self._put_for = run_id
+        try:
+            import binascii
+
+            content = binascii.a2b_base64(frame["content_base64"])
+            put(self._config["workspace"], frame["path"], frame["mode"], frame["offset"], content)
+        except (OSError, BadPath, ValueError) as error:
+            self._put_problem = {run_id: f"the file {frame['path'][:200]!r} could not be put into the workspace: {error}"}
+
+    def _execute(self, frame):
+        run_id = frame["execution_id"]
+        if self._run is not None or self._state is not IDLE:
+            return self._refuse(frame, "request", "SANDBOX_BUSY: this sandbox is busy with another run", wiped=True)
+        if self._put_for not in (None, run_id):
+            self._roots.wipe(WIPE_SEC)
+        self._put_for = None
+        problem = self._put_problem.pop(run_id, None)
+        if problem is not None:
+            return self._refuse(frame, "request", problem)
+        missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
+        if missing:
+            return self._refuse(frame, "secrets", f"required secrets are missing: {', '.join(missing)}")
+        self._uses += 1
+        self._statuses.clear()
+        self._run = run = Run(frame, self._spare, time.monotonic(), self._outbox)
+        self._spare = None
+        self._state = RUNNING
+        self._paused = False
+        body = json.dumps(
+            {
+                "script": frame["script"],
+                "inputs": frame["inputs"],
+                "secrets": frame["secrets"],
+                "limits": frame["limits"],
+                "deadline": run.deadline,
+                "timeout_text": run.timeout_text,
+            }
+        ).encode()
+        run.to_child = memoryview(struct.pack("=I", len(body)) + body)
+        self._watch_run(True)
+        self._write_to_child(run)
+        return None
+
+    def _refuse(self, frame, kind, message, cause="not-started", by="harness", wiped=False):
+        run_id = frame["execution_id"]
+        self._send(
+            {"type": "error", "execution_id": run_id, "message": message, "traceback": None, "kind": kind}
+        )
+        clean = wiped or self._roots.wipe(WIPE_SEC)
+        ending = {"cause": cause, "exit_code": None, "signal": None, "by": by}
+        self._send(
+            {"type": "script_done", "execution_id": run_id, "ending": ending, "reusable": clean, "use": self._uses}
+        )
+
+    def _write_to_child(self, run):
+        fd = run.spare.socket.fileno()
+        try:
+            while run.to_child:
+                run.to_child = run.to_child[os.write(fd, run.to_child) :]
+        except BlockingIOError:
+            self._watch(fd, select.POLLIN | select.POLLOUT, self._on_frames)
+            return
+        except OSError:
+            run.to_child = memoryview(b"")
+        if not self._paused:
+            self._watch(fd, select.POLLIN, self._on_frames)
+
+    # ── during a run ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch_run(self, on):
+        run = self._run
+        pairs = [(run.spare.socket.fileno(), self._on_frames)]
+        pairs += [(s.fd, lambda event, s=s: self._on_output(s, event)) for s in run.streams]
+        for fd, handler in pairs:
+            if on:
+                self._watch(fd, select.POLLIN, handler)
+            else:
+                self._unwatch(fd)
+        if run.spare.pid_fd is not None:
+            self._watch(run.spare.pid_fd, select.POLLIN, lambda _event: self._end_run(None))
+
+    def _on_frames(self, event):
+        run = self._run
+        if event & select.POLLOUT:
+            self._write_to_child(run)
+        data = _read(run.spare.socket.fileno())
+        if data is None:
+            return
+        if not data:
+            self._unwatch(run.spare.socket.fileno())
+            return
+        run.take_frames(data, time.monotonic())
+        if run.over:
+            self._end_run("output-limit")
+
+    def _on_output(self, stream, _event):
+        data = _read(stream.fd)
+        if data is None:
+            return
+        if not data:
+            self._unwatch(stream.fd)
+            return
+        self._run.take_output(stream, data)
+        if self._run.over:
+            self._end_run("output-limit")
+
+    # ── the end of a run ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _end_run(self, cause):
+        """The script's process ended (None), or must end for a cause."""
+        run = self._run
+        if run is None or self._state is not RUNNING:
+            return
+        if cause is not None and run.killed_for is None:
+            run.killed_for = cause
+        self._unwatch_run(run)
+        self._state = KILLING
+        # The zombie keeps its pid, so the last pid can only be its own when nothing else was started.
+        alone = cause is None and self._last_pid_moves and integrity.last_pid() == run.spare.pid
+        if not self._zygote.answers():
+            self._zygote_is_lost()
+            return
+        try:
+            self._zygote.socket.send(b"R" if alone else b"K")
+            self._answer_due = time.monotonic() + ANSWER_SEC
+            run.alone = alone
+        except OSError:
+            self._zygote_is_lost()
+
+    def _unwatch_run(self, run):
+        for fd in (run.spare.socket.fileno(), run.spare.pid_fd, *(s.fd for s in run.streams)):
+            self._unwatch(fd)
+
+    def _on_zygote(self, _event):
+        try:
+            answer = self._zygote.socket.recv(16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            answer = b""
+        if len(answer) != 4:
+            self._unwatch(self._zygote.socket.fileno())
+            if self._state in (FORKING, RESETTING):
+                os._exit(1)
+            return
+        self._answer_due = None
+        (number,) = struct.unpack("=i", answer)
+        if self._state is FORKING:
+            self._spare_is_there(number)
+        elif self._state is KILLING:
+            self._run.status = number
+            self._settle(self._run.alone or self._confirm_death())
+        elif self._state is RESETTING:
+            self._reset_done()
+
+    def _zygote_is_lost(self):
+        """The script stopped or killed the zygote: the broker itself kills, and the sandbox is given up."""
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._zygote.alive = False
+        if self._state is not KILLING:
+            os._exit(1)
+        dead = self._confirm_death()
+        self._run.status = self._statuses.get(self._run.spare.pid, signal.SIGKILL)
+        self._settle(dead)
+
+    def _confirm_death(self):
+        """Waits until no process but broker and zygote is left in the namespace."""
+        deadline = time.monotonic() + DEATH_SEC
+        spared = {"1", str(os.getpid()), str(self._zygote.pid) if self._zygote.alive else "1"}
+        while True:
+            self._reap()
+            if not any(name.isdigit() and name not in spared for name in os.listdir("/proc")):
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.0005)
+
+    def _settle(self, confirmed):
+        """Everything is dead: what is left in the pipes, then the files, then the last frame."""
+        run = self._run
+        run.confirmed = confirmed
+        for fd, take in [
+            (run.spare.socket.fileno(), lambda data: run.take_frames(data, time.monotonic())),
+            *((s.fd, lambda data, s=s: run.take_output(s, data)) for s in run.streams),
+        ]:
+            while True:
+                data = _read(fd)
+                if not data:
+                    break
+                take(data)
+        for stream in run.streams:
+            run.take_output(stream, b"", final=True)
+        if run.over and run.killed_for is None:
+            run.killed_for = "output-limit"
+        run.last_words()
+        run.spare.close()
+        self._collection = None
+        if run.request["collect"]:
+            self._collection = Collection(self._config["workspace"], run.request["collect"])
+            self._chunks = self._collection.chunks()
+            self._state = COLLECTING
+            self._send_files()
+        else:
+            self._finish()
+
+    def _send_files(self):
+        import binascii
+
+        while self._outbox.size < HIGH_WATER:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._finish()
+                return
+            path, size, offset, data = chunk
+            content = binascii.b2a_base64(data, newline=False).decode()
+            frame = {"type": "file", "path": path, "size": size, "offset": offset, "content_base64": content}
+            self._run.emit(frame, counted=False)
+        self._watch_outbox()
+
+    def _finish(self):
+        run, collection = self._run, self._collection
+        wiped = self._roots.wipe(WIPE_SEC)
+        same = self._zygote.alive and integrity.snapshot([os.getpid(), self._zygote.pid]) == self._normal
+        reusable = run.confirmed and wiped and same
+        self._run = None
+        self._send(
+            {
+                "type": "script_done",
+                "execution_id": run.id,
+                "ending": run.ending(),
+                "duration_ms": round((time.monotonic() - run.started) * 1000, 3),
+                "stdout_bytes": run.streams[0].bytes,
+                "stderr_bytes": run.streams[1].bytes,
+                "limits_hit": collection.limits_hit if collection else [],
+                "warnings": collection.warnings if collection else [],
+                "reusable": reusable,
+                "use": self._uses,
+            }
+        )
+        if not reusable:
+            self._leave()
+        self._make_spare()
+
+    def _leave(self):
+        """Gives the sandbox up, once the host has the last frame."""
+        deadline = time.monotonic() + 5
+        while not self._outbox.flush() and time.monotonic() < deadline:
+            select.select([], [self._outbox.fd], [], 0.1)
+        os._exit(0)
+
+    # ── between runs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _make_spare(self):
+        self._state = FORKING
+        self._spare = Spare()
+        try:
+            socket.send_fds(self._zygote.socket, [b"S"], self._spare.child_fds())
+        except OSError:
+            os._exit(1)
+        self._spare.given_away()
+        self._answer_due = time.monotonic() + ANSWER_SEC * 10
+
+    def _spare_is_there(self, pid):
+        self._spare.pid = pid
+        self._spare.pid_fd = os.pidfd_open(pid)
+        self._state = IDLE
+        waiting, self._waiting = self._waiting, []
+        for frame in waiting:
+            self._on_request(frame)
+
+    def _reset(self, frame):
+        if self._state is not IDLE:
+            self._send({"type": "reset_done", "nonce": frame["nonce"], "reusable": False})
+            return
+        self._state = RESETTING
+        self._reset_nonce = frame["nonce"]
+        self._put_for = None
+        self._put_problem = {}
+        self._zygote.socket.send(b"K")
+        self._answer_due = time.monotonic() + ANSWER_SEC
+
+    def _reset_done(self):
+        clean = self._confirm_death() and self._roots.wipe(WIPE_SEC)
+        clean = clean and integrity.snapshot([os.getpid(), self._zygote.pid]) == self._normal
+        self._spare.close()
+        self._send({"type": "reset_done", "nonce": self._reset_nonce, "reusable": clean})
+        if not clean:
+            self._leave()
+        self._make_spare()
+
+    # ── poll ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch(self, fd, mask, handler):
+        if self._masks.get(fd) != mask:
+            self._poll.register(fd, mask)
+            self._masks[fd] = mask
+        self._handlers[fd] = handler
+
+    def _unwatch(self, fd):
+        if fd in self._masks:
+            self._poll.unregister(fd)
+            del self._masks[fd], self._handlers[fd]
+
+
+class Zygote:
+    """The broker's view of the process that forks."""
+
+    def __init__(self, command, environment, config):
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.alive = True
+        self.pid = os.posix_spawn(
+            command[0],
+            command,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
+                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_RDWR, 0),
+                (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+            ],
+        )
+        theirs.close()
+        self.socket.send(json.dumps(config).encode())
+
+    def first_words(self):
+        """What it loaded. Raises RuntimeError when it ended instead."""
+        answer = self.socket.recv(1 << 20)
+        if not answer:
+            raise RuntimeError("the zygote ended while it started")
+        return json.loads(answer)
+
+    def answers(self):
+        """Whether it lives and is not stopped."""
+        if not self.alive:
+            return False
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return False
+        return found is None
+
+
+def _is_execute(frame, run_id):
+    return frame["type"] == "execute" and frame["execution_id"] == run_id
+
+
+def _read(fd):
+    """Bytes, b"" at the end, or None when there is nothing now."""
+    try:
+        return os.read(fd, READ_SIZE)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def main(argument):
+    """`argument` is the harness's configuration as JSON; the channel is on descriptors 0 and 1."""
+    if os.getpid() != 1:
+        sys.exit("the broker ends runs by kill(-1): it starts as PID 1 of a pid namespace only")
+    # What the launcher left open must not reach a script.
+    os.closerange(3, 1 << 20)
+    leaked = [n for n in os.listdir("/proc/self/fd") if int(n) > 2 and _is_open(int(n))]
+    config = json.loads(argument)
+    command = [sys.executable, *config["python_flags"], "-c", config["zygote_start"]]
+    channel_in, channel_out = _private(0), _private(1)
+    zygote = Zygote(command, config["environment"], config)
+    broker = Broker(config, channel_in, channel_out, zygote, len(leaked))
+    broker.serve(zygote.first_words())
+
+
+def _is_open(fd):
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _private(fd):
+    """Moves a descriptor of the channel out of the way of fd 0 and 1."""
+    import fcntl
+
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, fd)
+    os.close(null)
+    os.set_blocking(moved, False)
+    return moved

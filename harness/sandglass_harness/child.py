@@ -1,0 +1,119 @@
+"""The process of one script: made by the zygote, told what to run by the broker, gone when the script is done."""
+
+import gc
+import json
+import os
+import resource
+import signal
+import struct
+import sys
+import time
+
+from . import emit, runtime
+from .syscalls import set_dumpable
+
+FRAME_FD = 3
+
+
+def live(config, base_globals, loaders, fds):
+    """Everything a forked child does; never returns. `fds` are the frame socket, stdout and stderr."""
+    try:
+        _become_a_script_process(config, fds)
+        request = _receive()
+        code = _run(config, request, base_globals, loaders)
+    except BaseException:
+        code = 70
+    os._exit(code)
+
+
+def _become_a_script_process(config, fds):
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    # Out of the way first: one of the targets may be one of the sources.
+    high = [_above(fd, 16) for fd in (null, *fds)]
+    for source, target in zip(high, (0, FRAME_FD, 1, 2)):
+        os.dup2(source, target, inheritable=target < 3)
+    os.closerange(4, 1 << 20)
+    for name, limits in config["rlimits"].items():
+        _lower(getattr(resource, name), *limits)
+    set_dumpable(True)
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = _text_stream(1)
+    sys.stderr = sys.__stderr__ = _text_stream(2)
+    sys.argv = [""]
+    if "numpy.random" in sys.modules:  # its generator was forked along: every run would draw the same numbers
+        sys.modules["numpy.random"].seed()
+    gc.enable()
+
+
+def _above(fd, lowest):
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+
+
+def _lower(which, soft, hard):
+    _, most = resource.getrlimit(which)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(which, (soft, hard))
+
+
+def _text_stream(fd):
+    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def _receive():
+    """The request of the one run of this process: a length, then JSON. The end of the stream means: not needed."""
+    head = _exactly(4)
+    return json.loads(_exactly(struct.unpack("=I", head)[0]))
+
+
+def _exactly(count):
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))
+        if not piece:
+            os._exit(0)
+        data += piece
+    return bytes(data)
+
+
+def _run(config, request, base_globals, loaders):
+    os.chdir(config["workspace"])
+    sys.path.insert(0, config["workspace"])
+    os.environ.update(request["secrets"])
+    limits = request["limits"]
+    if limits.get("pids"):
+        _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
+    if limits.get("memory_bytes"):
+        _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
+    emitter = emit.Emitter(FRAME_FD)
+    emit.use(emitter)
+    try:
+        emit.arm(emitter, request["deadline"] - time.monotonic())
+        for load in loaders:  # what could not be loaded ahead
+            load(base_globals)
+        _, code = runtime.run_script(
+            request["script"],
+            emitter,
+            base_globals=base_globals,
+            inputs=request["inputs"],
+            timeout_text=request["timeout_text"],
+        )
+        emit.disarm()
+    except emit.ScriptTimeout:
+        code = 1  # in the few lines around the script: the broker tells
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    try:
+        os.write(FRAME_FD, b'{"type":"finished"}\n')
+    except OSError:
+        pass
+    return code

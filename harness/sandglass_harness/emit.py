@@ -1,0 +1,119 @@
+"""The functions a script calls to tell something, and the way their frames take out of its process."""
+
+import fcntl
+import json
+import os
+import signal
+import threading
+
+from .convert import to_json
+
+MAX_LABEL = 1024
+
+
+class ScriptTimeout(BaseException):
+    """The wall clock of the script ran out. Not an Exception, so that `except Exception` does not swallow it."""
+
+
+class Emitter:
+    """Writes one frame a line to a descriptor; lines never mix, whichever thread or forked child writes them."""
+
+    def __init__(self, fd):
+        self._fd = fd
+        self._lock = threading.Lock()
+        self._between_processes = None
+        self._main_writes = False
+        self._timeout_pending = False
+        os.register_at_fork(before=self._share, after_in_child=self._renew_lock)
+
+    def send(self, frame):
+        """Writes a frame whose values are plain JSON already."""
+        try:
+            data = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:  # lone surrogates travel escaped
+            data = json.dumps(frame, allow_nan=False, separators=(",", ":")).encode()
+        if threading.current_thread() is not threading.main_thread():
+            return self._write(data + b"\n")
+        self._main_writes = True
+        try:
+            self._write(data + b"\n")
+        finally:
+            self._main_writes = False
+        if self._timeout_pending:
+            raise ScriptTimeout
+        return None
+
+    def on_alarm(self, _number, _frame):
+        """SIGALRM: raises, but never in the middle of a line."""
+        if self._main_writes:
+            self._timeout_pending = True
+        else:
+            raise ScriptTimeout
+
+    def _write(self, data):
+        with self._lock:
+            shared = self._between_processes
+            if shared is not None:
+                fcntl.lockf(shared, fcntl.LOCK_EX)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._fd, view) :]
+            finally:
+                if shared is not None:
+                    fcntl.lockf(shared, fcntl.LOCK_UN)
+
+    def _share(self):
+        """Before the script's first fork: from now on a lock that forked children see too."""
+        if self._between_processes is None:
+            self._between_processes = os.memfd_create("emit", os.MFD_CLOEXEC)
+
+    def _renew_lock(self):
+        self._lock = threading.Lock()
+        self._main_writes = False
+
+
+class _NoRun:
+    """Stands in while no script runs, for tool files that emit at import."""
+
+    def send(self, _frame):
+        raise RuntimeError("nothing can be emitted while no script runs")
+
+
+current = _NoRun()
+
+
+def use(emitter):
+    """Makes `emitter` the one that the functions below write to."""
+    global current
+    current = emitter
+
+
+def emit_result(data=None):
+    """Hands the final result to the agent. The first call counts."""
+    current.send({"type": "final_result", "data": to_json(data)})
+
+
+def emit_intermediate(label, data=None):
+    """Hands a partial result to the agent while the script goes on."""
+    current.send({"type": "intermediate", "label": str(label)[:MAX_LABEL], "data": to_json(data)})
+
+
+def emit_log(message, level="info"):
+    """Writes a diagnostic message to the host's log."""
+    current.send({"type": "log", "message": str(message), "level": str(level)[:64]})
+
+
+HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}
+
+
+def arm(emitter, seconds):
+    """Starts the clock: after `seconds` a ScriptTimeout is raised in the main thread."""
+    signal.signal(signal.SIGALRM, emitter.on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.000_001))
+
+
+def disarm():
+    """Stops the clock and forgets an alarm that is on its way."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)

@@ -1,0 +1,57 @@
+"""What went wrong in a script, in words: bounded, with the script's own line numbers."""
+
+import linecache
+import traceback
+
+FILENAME = "<script>"
+MAX_MESSAGE = 8 * 1024
+MAX_TRACEBACK = 60 * 1024
+_HERE = __file__.rpartition("/")[0] + "/"
+
+
+def remember_source(source):
+    """Lets tracebacks show the script's lines although it is no file."""
+    linecache.cache[FILENAME] = (len(source), None, source.splitlines(keepends=True), FILENAME)
+
+
+def describe(error):
+    """(message, traceback) of an exception that left the script."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"<its __str__ raised {type(broken).__name__}>"
+    message = f"{name}: {cut(text, MAX_MESSAGE)}" if text else name
+    try:
+        lines = traceback.format_exception(kind, error, _own_frames(error.__traceback__))
+        text = "".join(cut(line, MAX_TRACEBACK) for line in lines)
+    except Exception as broken:
+        text = f"{message}\n(the traceback could not be made: {type(broken).__name__})\n"
+    return message, cut(text, MAX_TRACEBACK)
+
+
+def describe_place(error):
+    """The traceback alone, made without calling anything of the script's."""
+    stack = traceback.extract_tb(_own_frames(error.__traceback__))
+    while stack and stack[-1].filename.startswith(_HERE):  # the signal handler
+        stack.pop()
+    if not stack:
+        return None
+    return cut("Traceback (most recent call last):\n" + "".join(traceback.format_list(stack)), MAX_TRACEBACK)
+
+
+def cut(text, most):
+    """The head and the tail of a text that is too long."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+
+
+def _own_frames(tb):
+    """Leaves out the frames of the runtime above the script's first."""
+    first = tb
+    while first is not None and first.tb_frame.f_code.co_filename != FILENAME:
+        first = first.tb_next
+    return first

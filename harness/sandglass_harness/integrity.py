@@ -1,0 +1,84 @@
+"""What broker and zygote had at start, and whether a script changed it for good."""
+
+import os
+import resource
+
+_RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
+
+
+def snapshot(pids):
+    """rlimits, CPU affinity, nice value and scheduling policy of each process."""
+    return [
+        (
+            [resource.prlimit(pid, which) for which in _RLIMITS],
+            os.sched_getaffinity(pid),
+            os.getpriority(os.PRIO_PROCESS, pid),
+            os.sched_getscheduler(pid),
+        )
+        for pid in pids
+    ]
+
+
+def status_field(pid, name):
+    """A line of /proc/PID/status, or None."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key == name:
+                    return value.strip()
+    except OSError:
+        pass
+    return None
+
+
+def self_check(zygote_pid, writable_roots, leaked_fds):
+    """What is in force around the harness, found by trying; goes out with `ready`."""
+    return {
+        "pid": os.getpid(),
+        "uid": os.getuid(),
+        "leaked_fds": leaked_fds,
+        "no_new_privs": status_field(zygote_pid, "NoNewPrivs") == "1",
+        "seccomp": status_field(zygote_pid, "Seccomp") == "2",
+        "capabilities": status_field("self", "CapEff"),
+        "root_read_only": not _can_create("/.sandglass-probe") and not _can_create("/usr/.sandglass-probe"),
+        "dev_read_only": not _can_create("/dev/.sandglass-probe"),
+        "proc_sys_read_only": not os.access("/proc/sys/kernel/msgmax", os.W_OK),
+        "interfaces": ",".join(_interfaces()),
+        "scratch_sized": all(_size(root) < 1 << 50 for root in writable_roots),
+        "last_pid_moves": last_pid() is not None,
+    }
+
+
+def last_pid():
+    """The pid that was given out last in this pid namespace, or None where the kernel does not tell."""
+    try:
+        fd = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(fd, 128).rsplit(None, 1)[1])
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _can_create(path):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def _interfaces():
+    try:
+        with open("/proc/net/dev") as file:
+            return sorted(line.partition(":")[0].strip() for line in list(file)[2:])
+    except OSError:
+        return ["unknown"]
+
+
+def _size(root):
+    found = os.statvfs(root)
+    return found.f_blocks * found.f_frsize

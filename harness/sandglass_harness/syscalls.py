@@ -1,0 +1,26 @@
+"""The few system calls that the standard library does not wrap."""
+
+import ctypes
+import os
+
+PR_SET_DUMPABLE = 4
+PR_SET_NO_NEW_PRIVS = 38
+PR_SET_SECCOMP = 22
+SECCOMP_MODE_FILTER = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option, *args):
+    """Calls prctl(2) and raises OSError when it fails."""
+    padded = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in (*args, 0, 0, 0, 0)[:4]]
+    result = _libc.prctl(ctypes.c_int(option), *padded)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def set_dumpable(dumpable):
+    """Non-dumpable shuts /proc/PID/{mem,fd,environ,root,...}, ptrace, pidfd_getfd and process_vm_* to the same uid."""
+    prctl(PR_SET_DUMPABLE, 1 if dumpable else 0)

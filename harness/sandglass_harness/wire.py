@@ -1,0 +1,98 @@
+"""The channel to the host and the frames on it: bounded on both sides, never blocking."""
+
+import json
+import os
+from collections import deque
+
+MAX_REQUEST_LINE = 80 * 1024 * 1024
+HIGH_WATER = 1024 * 1024
+LOW_WATER = 256 * 1024
+MAX_SAFE_INTEGER = 2**53 - 1
+
+
+def encode(frame):
+    """One line on the wire."""
+    try:
+        return json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:  # lone surrogates travel escaped
+        return json.dumps(frame, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line):
+    """The object on a line from a script's process. Raises ValueError for whatever the host could not carry."""
+    try:
+        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(frame, dict):
+        raise ValueError("no object")
+    return frame
+
+
+def _safe_integer(digits):
+    if len(digits) > 17:
+        raise ValueError("an integer beyond 2**53")
+    value = int(digits)
+    if abs(value) > MAX_SAFE_INTEGER:
+        raise ValueError("an integer beyond 2**53")
+    return value
+
+
+def _no_constant(name):
+    raise ValueError(name)
+
+
+class LineBuffer:
+    """Cuts bytes into lines in linear time; tells how much of an unfinished line it holds."""
+
+    def __init__(self):
+        self._parts = []
+        self.held = 0
+
+    def push(self, data):
+        """The lines that `data` completes, without their newline."""
+        lines = []
+        start = 0
+        while True:
+            end = data.find(b"\n", start)
+            if end < 0:
+                break
+            self._parts.append(data[start:end])
+            lines.append(b"".join(self._parts) if len(self._parts) > 1 else self._parts[0])
+            self._parts.clear()
+            self.held = 0
+            start = end + 1
+        if start < len(data):
+            self._parts.append(data[start:])
+            self.held += len(data) - start
+        return lines
+
+
+class Outbox:
+    """Lines on their way to the host. The descriptor must not block."""
+
+    def __init__(self, fd):
+        self.fd = fd
+        self._queue = deque()
+        self.size = 0
+
+    def put(self, data):
+        """Queues a line; writes at once what the peer takes."""
+        self._queue.append(memoryview(data))
+        self.size += len(data)
+        if len(self._queue) == 1:
+            self.flush()
+
+    def flush(self):
+        """Writes what the peer takes. True when nothing is left. Raises OSError when the peer is gone."""
+        while self._queue:
+            try:
+                written = os.write(self.fd, self._queue[0])
+            except BlockingIOError:
+                return False
+            self.size -= written
+            if written == len(self._queue[0]):
+                self._queue.popleft()
+            else:
+                self._queue[0] = self._queue[0][written:]
+        return True

@@ -1,0 +1,99 @@
+"""A warm interpreter that forks the process of each script. It never sees a request, a secret or a result.
+
+It talks to the broker alone, over a socket whose messages are one byte: S(pare), R(eap) and K(ill).
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+
+from . import child, explain, seccomp
+from .convert import to_json
+from .syscalls import set_dumpable
+
+CONTROL_FD = 3
+
+
+def main():
+    """Loads what scripts need, then forks on command until the broker is gone."""
+    set_dumpable(False)
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    control = socket.socket(fileno=CONTROL_FD)
+    config = json.loads(control.recv(1 << 16))
+    for path in config["import_paths"]:
+        sys.path.append(path)
+    _builtins_of_site()
+    seccomp.load()
+    base_globals, loaders, loaded = {}, [], {"tools": _nothing(), "preload": {**_nothing(), "deferred": []}}
+    if config["tools"] or config["preload"]:
+        from . import preloading
+
+        base_globals, loaders, loaded = preloading.load(config)
+    _warm_up()
+    control.send(json.dumps(loaded).encode())
+    _serve(control, config, base_globals, loaders)
+
+
+def _nothing():
+    return {"loaded": [], "failed": []}
+
+
+def _builtins_of_site():
+    """exit() and quit(), which the interpreter lacks when it starts without `site`."""
+    import _sitebuiltins
+    import builtins
+
+    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+
+
+def _warm_up():
+    """Touches once what every run touches, so that children share the pages."""
+    scope = {}
+    exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), scope)
+    json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
+    json.loads('{"a": [1, 2.5, "x", null, true]}')
+    try:
+        exec(compile("1/0", explain.FILENAME, "exec"), {})
+    except ZeroDivisionError as error:
+        explain.describe(error)
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+
+
+def _serve(control, config, base_globals, loaders):
+    pid = 0
+    while True:
+        try:
+            message, fds, _, _ = socket.recv_fds(control, 16, 3)
+        except InterruptedError:
+            continue
+        if not message:
+            os._exit(0)
+        if message == b"S":
+            pid = os.fork()
+            if pid == 0:
+                control.detach()
+                child.live(config, base_globals, loaders, fds)
+            for fd in fds:
+                os.close(fd)
+            control.send(struct.pack("=i", pid))
+        else:
+            if message == b"K":
+                _kill_everything()
+            _, status = os.waitpid(pid, 0)
+            control.send(struct.pack("=i", status))
+
+
+def _kill_everything():
+    """One pass in the kernel over the whole pid namespace, which spares only this process and PID 1."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

@@ -1,0 +1,59 @@
+import { lstatSync, readlinkSync } from 'node:fs'
+import { scratchSizes, type SandboxLimits } from '../../sandbox/index.ts'
+
+/** Everything that decides what the inside of a sandbox looks like. */
+export interface Layout {
+  readonly limits: SandboxLimits
+  readonly harness: string
+  readonly pythonPrefixes: readonly string[]
+  readonly packages?: string | undefined
+  readonly toolsDir?: string | undefined
+}
+
+/** Descriptors of the launch, counted as bubblewrap sees them. */
+export const FD = { args: 3, info: 4, block: 5 } as const
+
+/** Where things are inside. */
+export const INSIDE = {
+  harness: '/sandglass',
+  workspace: '/workspace',
+  packages: '/packages',
+  tools: '/tools',
+  scratch: ['/workspace', '/tmp', '/var/tmp', '/dev/shm'],
+} as const
+
+/** The arguments of bubblewrap but for the command, one measure a line (docs/sandbox-local.md explains each). */
+export function bwrapArgs(layout: Layout): string[] {
+  const sizes = scratchSizes(layout.limits.diskBytes)
+  const tmpfs = (path: string, size: number, mode: string): string[] => ['--perms', mode, '--size', String(size), '--tmpfs', path]
+  return [
+    ...['--unshare-all', '--unshare-user', '--disable-userns'],
+    ...['--as-pid-1', '--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+    ...['--uid', '1000', '--gid', '1000', '--hostname', 'sandbox'],
+    ...['--ro-bind', '/usr', '/usr'],
+    ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'].flatMap(systemDirectory),
+    ...layout.pythonPrefixes.filter((prefix) => !/^\/usr(\/|$)/.test(prefix)).flatMap((prefix) => ['--ro-bind', prefix, prefix]),
+    ...['--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+    ...['--ro-bind-try', '/etc/localtime', '/etc/localtime'],
+    ...['passwd', 'group', 'hosts', 'nsswitch.conf'].flatMap((name) => ['--ro-bind', `${layout.harness}/etc/${name}`, `/etc/${name}`]),
+    ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys'],
+    ...['--dev', '/dev', ...tmpfs('/dev/shm', sizes.shm, '1777'), '--remount-ro', '/dev'],
+    ...tmpfs('/tmp', sizes.tmp, '1777'),
+    ...tmpfs('/var/tmp', sizes.varTmp, '1777'),
+    ...tmpfs(INSIDE.workspace, sizes.workspace, '0755'),
+    ...['--ro-bind', layout.harness, INSIDE.harness],
+    ...(layout.packages === undefined ? [] : ['--ro-bind', layout.packages, INSIDE.packages]),
+    ...(layout.toolsDir === undefined ? [] : ['--ro-bind', layout.toolsDir, INSIDE.tools]),
+    ...['--remount-ro', '/', '--chdir', INSIDE.workspace],
+    ...['--info-fd', String(FD.info), '--block-fd', String(FD.block)],
+  ]
+}
+
+/** `/bin` and its like are links into /usr on a merged system, directories elsewhere, or missing. */
+function systemDirectory(path: string): string[] {
+  try {
+    return lstatSync(path).isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path]
+  } catch {
+    return []
+  }
+}

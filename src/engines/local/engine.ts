@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import type { Sandbox, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
+import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
+import { enforced, type Ground, prepare } from './ground.ts'
+import { type Launched, launch } from './launch.ts'
+import { removeCgroups } from './leftovers.ts'
+import type { LocalEngineOptions } from './options.ts'
+import { probe } from './probe.ts'
+import { stageDirectory } from './staging.ts'
+
+/**
+ * Sandboxes made of Linux namespaces by bubblewrap, on this machine. Nothing is touched before the first use.
+ */
+export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
+  let ground: Promise<Ground> | undefined
+  const prepared = (): Promise<Ground> => (ground ??= prepare(options))
+  const create = async (spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox> => {
+    const at = await prepared().catch((error: unknown) => {
+      ground = undefined // what is missing may be there next time
+      throw error
+    })
+    return await createSandbox(at, options, spec, signal)
+  }
+  return {
+    name: 'local',
+    create: (spec, given) => create(spec, given?.signal),
+    report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given?.signal) }),
+    async close() {
+      const at = await ground?.catch(() => undefined)
+      ground = undefined
+      if (at?.uids === undefined) at?.slot.release()
+      at?.uids?.close()
+    },
+  }
+}
+
+async function createSandbox(at: Ground, options: LocalEngineOptions, spec: SandboxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
+  const id = `sg-${randomUUID()}`
+  const taken = await at.uids?.take()
+  let cgroup: Cgroup | undefined
+  let launched: Launched | undefined
+  const release = async (): Promise<void> => {
+    await removeCgroups(cgroup?.paths ?? [])
+    at.state.removeRecord(id)
+    if (taken !== undefined) at.uids?.giveBack(taken.uid)
+  }
+  try {
+    const uid = taken?.uid ?? process.getuid?.() ?? 0
+    const [packages, toolsDir] = await Promise.all([
+      spec.packages === undefined ? undefined : stageDirectory(at.state, spec.packages, 'packages', uid),
+      spec.toolsDir === undefined ? undefined : stageDirectory(at.state, spec.toolsDir, 'toolsDir', uid),
+    ])
+    cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
+    at.state.writeRecord({
+      id,
+      slot: taken?.slot ?? at.slot.number,
+      uid: taken?.uid ?? null,
+      host_pid: process.pid,
+      cgroups: cgroup?.paths ?? [],
+      created_at: new Date().toISOString(),
+    })
+    launched = await launch({
+      limits: spec.limits,
+      harness: at.harness,
+      pythonPrefixes: at.python.prefixes,
+      packages,
+      toolsDir,
+      bwrap: at.bwrap,
+      python: at.python.path,
+      uid: taken?.uid,
+      cgroup,
+      spec,
+      startTimeoutMs: options.startTimeoutMs ?? 20_000,
+      signal,
+    })
+  } catch (error) {
+    await release()
+    throw error
+  }
+  return sandboxOf(id, at, spec, launched, cgroup, release)
+}
+
+function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {
+  try {
+    return makeCgroup(host, id, spec.limits)
+  } catch (error) {
+    throw new SandglassError('sandbox_setup_failed', `the control group of the sandbox could not be made: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function sandboxOf(id: string, at: Ground, spec: SandboxSpec, launched: Launched, cgroup: Cgroup | undefined, release: () => Promise<void>): Sandbox {
+  // Counted once more at the end, before the group that counts is removed.
+  let lastKills: number | null = 0
+  const memoryKills = (): number | null => {
+    const now = cgroup?.memoryKills() ?? null
+    if (now !== null) lastKills = now
+    return cgroup === undefined ? null : (now ?? lastKills)
+  }
+  const closed = launched.closed.then(async (ending) => {
+    memoryKills()
+    launched.channel.close()
+    await release()
+    return ending
+  })
+  const destroy = async (): Promise<void> => {
+    await launched.kill()
+    await closed
+  }
+  return {
+    id,
+    info: {
+      engine: 'local',
+      level: 'os-sandbox',
+      python: launched.ready.python,
+      network: 'none',
+      limitsEnforced: enforced(at.cgroups),
+      limits: spec.limits,
+    },
+    channel: launched.channel,
+    ready: launched.ready,
+    closed,
+    memoryKills,
+    destroy,
+    [Symbol.asyncDispose]: destroy,
+  }
+}

@@ -1,0 +1,59 @@
+import { SandglassError } from '../../errors/index.ts'
+import type { EnforcedLimit } from '../../sandbox/index.ts'
+import { type CgroupHost, findCgroups } from './cgroups.ts'
+import { collectLeftovers } from './leftovers.ts'
+import type { LocalEngineOptions } from './options.ts'
+import { findBwrap, findPython, type FoundPython } from './programs.ts'
+import { stageHarness } from './staging.ts'
+import { defaultStateDir, type Slot, StateDirectory } from './state.ts'
+import { UidPool } from './uids.ts'
+
+/** What the engine found once, at its first use. */
+export interface Ground {
+  readonly state: StateDirectory
+  readonly slot: Slot
+  /** Present on a root host: each sandbox gets a uid of its own. */
+  readonly uids: UidPool | undefined
+  readonly bwrap: string
+  readonly python: FoundPython
+  readonly harness: string
+  readonly cgroups: CgroupHost
+}
+
+/** Limits that hold with and without control groups: sized file systems, counted frames, clocks, and RLIMIT_NPROC. */
+const ALWAYS: readonly EnforcedLimit[] = ['disk', 'output', 'wall', 'pids']
+
+/**
+ * Finds and takes what every sandbox of this process needs.
+ * @throws SandglassError with the code of what is missing.
+ */
+export async function prepare(options: LocalEngineOptions): Promise<Ground> {
+  if (process.platform !== 'linux') {
+    throw new SandglassError('platform_unsupported', `the local engine runs on Linux only, this is ${process.platform}`)
+  }
+  if (process.arch !== 'x64' && process.arch !== 'arm64') {
+    throw new SandglassError('architecture_unsupported', `the system call filter knows x86_64 and aarch64, this is ${process.arch}`)
+  }
+  const bwrap = findBwrap(options.bwrap)
+  const state = new StateDirectory(options.stateDir ?? defaultStateDir())
+  state.prepare()
+  const slot = await state.takeSlot()
+  try {
+    const uids = process.getuid?.() === 0 ? new UidPool(state, slot) : undefined
+    const cgroups = findCgroups()
+    // Any uid of the range stands for all: none owns anything on the host.
+    const python = await findPython(options.python, uids === undefined ? (process.getuid?.() ?? 0) : 2_000_000_000)
+    const harness = await stageHarness(state, python)
+    await collectLeftovers(state, cgroups)
+    return { state, slot, uids, bwrap, python, harness, cgroups }
+  } catch (error) {
+    slot.release()
+    throw error
+  }
+}
+
+/** What sandboxes on these control groups are really held to. */
+export function enforced(cgroups: CgroupHost): EnforcedLimit[] {
+  const order: EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
+  return order.filter((limit) => ALWAYS.includes(limit) || cgroups.enforces.includes(limit))
+}

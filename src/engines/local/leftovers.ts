@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { existingGroups, findCgroups, groupMembers, removeGroup, type CgroupHost } from './cgroups.ts'
+import { defaultStateDir, StateDirectory } from './state.ts'
+
+/** One thing of this product on the machine: alive with its owner, or left over. */
+export interface Remnant {
+  readonly kind: 'process' | 'cgroup' | 'record' | 'corrupt-record'
+  /** A pid or a path. */
+  readonly id: string
+  /** The sandbox it belongs to, when that is known. */
+  readonly sandbox: string | null
+  /** Whether the process that made it still lives. */
+  readonly owner: 'alive' | 'gone' | 'unknown'
+  /** The uid that it holds, when it holds one. */
+  readonly uid: number | null
+}
+
+const RMDIR_TRIES = 60
+
+/** Removes what the sandboxes of dead owners left, quietly; an engine does it at its start. */
+export async function collectLeftovers(state: StateDirectory, cgroups: CgroupHost): Promise<number> {
+  let removed = 0
+  for (const remnant of await remnants(state, cgroups)) {
+    if (remnant.owner !== 'gone') continue
+    removed += 1
+    if (remnant.kind === 'process') killQuietly(Number(remnant.id))
+    if (remnant.kind === 'cgroup') await removeCgroups([remnant.id])
+    if (remnant.kind === 'record') state.removeRecord(basename(remnant.id, '.json'))
+  }
+  return removed
+}
+
+/** Everything of this product: processes, control groups, records, with who owns it. `[]` when clean. */
+export async function listRemnants(stateDir: string = defaultStateDir()): Promise<Remnant[]> {
+  return await remnants(new StateDirectory(stateDir), findCgroups())
+}
+
+/** Removes what is left over, never what a living owner holds; resolves to what was removed. */
+export async function pruneRemnants(stateDir: string = defaultStateDir()): Promise<Remnant[]> {
+  const state = new StateDirectory(stateDir)
+  const cgroups = findCgroups()
+  const gone = (await remnants(state, cgroups)).filter((remnant) => remnant.owner === 'gone')
+  await collectLeftovers(state, cgroups)
+  return gone
+}
+
+async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Remnant[]> {
+  const { records, corrupt } = state.records()
+  const found: Remnant[] = []
+  const claimed = new Map<string, { owner: 'alive' | 'gone'; uid: number | null; id: string }>()
+  const orphans = new Map<number, boolean>()
+  for (const record of records) {
+    if (!orphans.has(record.slot)) orphans.set(record.slot, record.host_pid === process.pid ? false : await state.isOrphan(record.slot))
+    const owner = orphans.get(record.slot) === true ? 'gone' : 'alive'
+    found.push({ kind: 'record', id: `${state.path}/sandboxes/${record.id}.json`, sandbox: record.id, owner, uid: record.uid })
+    for (const path of record.cgroups) claimed.set(path, { owner, uid: record.uid, id: record.id })
+  }
+  for (const path of corrupt) found.push({ kind: 'corrupt-record', id: path, sandbox: null, owner: 'unknown', uid: null })
+  const members = new Map<number, Remnant>()
+  for (const path of new Set([...claimed.keys(), ...existingGroups(cgroups)])) {
+    const claim = claimed.get(path)
+    // A group of another state directory has an owner that is not known here, unless nothing lives in it.
+    const pids = groupMembers(path)
+    const owner = claim?.owner ?? (pids.length === 0 ? 'gone' : 'unknown')
+    found.push({ kind: 'cgroup', id: path, sandbox: claim?.id ?? basename(path), owner, uid: claim?.uid ?? null })
+    for (const pid of pids) members.set(pid, { kind: 'process', id: String(pid), sandbox: claim?.id ?? basename(path), owner, uid: claim?.uid ?? null })
+  }
+  for (const pid of harnessProcesses()) {
+    if (!members.has(pid)) members.set(pid, { kind: 'process', id: String(pid), sandbox: null, owner: 'unknown', uid: null })
+  }
+  return [...found, ...members.values()]
+}
+
+/** Processes of a harness by their command line, for sandboxes without a control group. */
+function harnessProcesses(): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const command = readFileSync(`/proc/${name}/cmdline`, 'latin1')
+      return command.includes('\0from sandglass_harness') || /from sandglass_harness import (broker|zygote)/.test(command) ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+/** Removes groups, waiting for the processes in them to be gone: at most 3 s. */
+export async function removeCgroups(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    for (let tries = 0; tries < RMDIR_TRIES && !removeGroup(path); tries += 1) {
+      for (const pid of groupMembers(path)) killQuietly(pid)
+      await sleep(Math.min(2 ** tries, 50))
+    }
+  }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it ended by itself
+  }
+}

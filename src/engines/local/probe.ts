@@ -1,0 +1,126 @@
+import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import { type ReportReason, resolveLimits, type Sandbox, sandboxLimits, type SandboxReport, type SandboxSpec } from '../../sandbox/index.ts'
+import { enforced, type Ground } from './ground.ts'
+
+/** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
+export async function probe(engine: {
+  prepared: () => Promise<Ground>
+  create: (spec: SandboxSpec) => Promise<Sandbox>
+}): Promise<SandboxReport> {
+  try {
+    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
+    try {
+      return found(await engine.prepared(), sandbox)
+    } finally {
+      await sandbox.destroy()
+    }
+  } catch (error) {
+    return unusable(error)
+  }
+}
+
+function found(at: Ground, sandbox: Sandbox): SandboxReport {
+  const { checks } = sandbox.ready
+  const reasons = [...failedChecks(checks), ...warnings(at)]
+  const usable = !reasons.some((reason) => reason.severity === 'error')
+  return {
+    engine: 'local',
+    usable,
+    level: usable ? 'os-sandbox' : 'none',
+    reasons,
+    limitsEnforced: enforced(at.cgroups),
+    network: checks['interfaces'] === 'lo' ? 'none' : 'open',
+    capabilities: {
+      processes: true,
+      threads: true,
+      preload: true,
+      packages: true,
+      toolsDir: true,
+      systemCallFilter: checks['seccomp'] === true,
+      uidPerSandbox: at.uids !== undefined,
+    },
+    probes: {
+      bwrap: at.bwrap,
+      python: at.python.path,
+      python_version: sandbox.info.python,
+      python_passed_over: at.python.passedOver,
+      state_dir: at.state.path,
+      cgroup_version: at.cgroups.version,
+      cgroup_problems: at.cgroups.problems,
+      namespaces: ['user', 'pid', 'net', 'ipc', 'uts', 'cgroup', 'mnt'],
+      ...checks,
+    },
+  }
+}
+
+/** Every check that the harness makes on itself must come out as built; a difference makes the engine unusable. */
+function failedChecks(checks: Readonly<Record<string, string | number | boolean | null>>): ReportReason[] {
+  const expected: Record<string, string | number | boolean> = {
+    pid: 1,
+    leaked_fds: 0,
+    no_new_privs: true,
+    seccomp: true,
+    capabilities: '0000000000000000',
+    root_read_only: true,
+    dev_read_only: true,
+    proc_sys_read_only: true,
+    interfaces: 'lo',
+    scratch_sized: true,
+  }
+  return Object.entries(expected)
+    .filter(([name, value]) => checks[name] !== value)
+    .map(([name, value]) => ({
+      severity: 'error' as const,
+      code: 'probe_failed',
+      message: `inside the sandbox ${name} is ${JSON.stringify(checks[name])} and must be ${JSON.stringify(value)}`,
+      remedy: 'another bubblewrap or kernel may help; please report it with the output of `sandglass doctor --json`',
+    }))
+}
+
+function warnings(at: Ground): ReportReason[] {
+  const result: ReportReason[] = []
+  const missing = (['memory', 'pids', 'cpu'] as const).filter((limit) => !at.cgroups.enforces.includes(limit))
+  if (missing.length > 0) {
+    result.push({
+      severity: 'warning',
+      code: 'no_cgroup',
+      message: `no writable control group for ${missing.join(', ')}: ${at.cgroups.problems.join('; ')}. Memory is then limited for each process alone (RLIMIT_AS), processes by RLIMIT_NPROC, CPU not at all`,
+      remedy: 'run as root, or give the user a delegated group (systemd: `systemd-run --user --scope -p Delegate=yes …`); see docs/running-in-a-container.md',
+    })
+  }
+  if (at.uids === undefined) {
+    result.push({
+      severity: 'warning',
+      code: 'one_uid',
+      message: 'all sandboxes run with the uid of this user, so per-uid kernel quotas are shared; RLIMIT_NPROC and RLIMIT_SIGPENDING are set low in each sandbox for that reason',
+      remedy: 'run the host as root to give each sandbox a uid of its own',
+    })
+  }
+  return result
+}
+
+function unusable(error: unknown): SandboxReport {
+  const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')
+  return {
+    engine: 'local',
+    usable: false,
+    level: 'none',
+    reasons: [{ severity: 'error', code, message: messageOf(error), remedy: REMEDIES[code] ?? 'see the message' }],
+    limitsEnforced: [],
+    network: 'none',
+    capabilities: { processes: false, threads: false, preload: false, packages: false, toolsDir: false, systemCallFilter: false, uidPerSandbox: false },
+    probes: {},
+  }
+}
+
+const REMEDIES: Record<string, string> = {
+  bubblewrap_missing: 'apt-get install bubblewrap (or the package of your distribution)',
+  userns_forbidden:
+    'Ubuntu 24.04: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for bwrap; elsewhere: sysctl -w user.max_user_namespaces=10000; in a container: docs/running-in-a-container.md',
+  python_missing: 'install python3 of at least 3.10',
+  python_unreachable: 'install python3 below /usr or /opt, or set the option python',
+  state_dir_unusable: 'make the state directory writable, or set SANDGLASS_STATE_DIR',
+  no_space: 'free space on the file system of the state directory',
+  platform_unsupported: 'use Linux',
+  architecture_unsupported: 'use x86_64 or aarch64',
+}

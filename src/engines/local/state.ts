@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import { type FileLock, tryLock } from './flock.ts'
+
+/** What is written down about a living sandbox, so that another process can find and remove what is left of it. */
+export interface SandboxRecord {
+  readonly id: string
+  /** The slot of the process that owns it; its lock tells whether the owner lives. */
+  readonly slot: number
+  readonly uid: number | null
+  readonly host_pid: number
+  readonly cgroups: readonly string[]
+  readonly created_at: string
+}
+
+/** One owner's place in the state directory: a lock, and on a root host the uids that go with it. */
+export interface Slot {
+  readonly number: number
+  release(): void
+}
+
+const SLOTS = 512
+
+/** Locks, records and staged files of all processes that share a directory. */
+export class StateDirectory {
+  readonly path: string
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  /** @throws SandglassError `state_dir_unusable` or `no_space`, naming the path. */
+  prepare(): void {
+    try {
+      // Passable for the uids of sandboxes; what is private in it has a mode of its own.
+      mkdirSync(this.path, { recursive: true, mode: 0o755 })
+      for (const name of ['slots', 'sandboxes', 'staged']) mkdirSync(join(this.path, name), { recursive: true, mode: 0o755 })
+      const probe = join(this.path, `.probe-${randomUUID()}`)
+      writeFileSync(probe, 'x')
+      rmSync(probe)
+    } catch (error) {
+      throw stateError(this.path, error)
+    }
+  }
+
+  get stagedPath(): string {
+    return join(this.path, 'staged')
+  }
+
+  /** Takes the first free slot for this process. */
+  async takeSlot(): Promise<Slot> {
+    for (let number = 0; number < SLOTS; number += 1) {
+      const lock = await this.#lock(number)
+      if (lock !== undefined) return { number, release: () => lock.release() }
+    }
+    throw new SandglassError('no_uid_left', `all ${SLOTS} slots in ${this.path} are taken; end other hosts or use another state directory`)
+  }
+
+  /** Whether the process that holds a slot is gone. */
+  async isOrphan(slot: number): Promise<boolean> {
+    const lock = await this.#lock(slot)
+    lock?.release()
+    return lock !== undefined
+  }
+
+  async #lock(slot: number): Promise<FileLock | undefined> {
+    try {
+      return await tryLock(join(this.path, 'slots', String(slot)))
+    } catch (error) {
+      throw stateError(this.path, error)
+    }
+  }
+
+  /** @throws SandglassError `no_space` or `state_dir_unusable`. */
+  writeRecord(record: SandboxRecord): void {
+    const path = this.#recordPath(record.id)
+    const temporary = `${path}.tmp`
+    try {
+      writeFileSync(temporary, `${JSON.stringify(record)}\n`, { mode: 0o600 })
+      renameSync(temporary, path)
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw stateError(this.path, error)
+    }
+  }
+
+  removeRecord(id: string): void {
+    rmSync(this.#recordPath(id), { force: true })
+  }
+
+  /** All records; one that cannot be read is set aside as `*.corrupt` and named. */
+  records(): { records: SandboxRecord[]; corrupt: string[] } {
+    const records: SandboxRecord[] = []
+    const corrupt: string[] = []
+    const directory = join(this.path, 'sandboxes')
+    for (const name of listed(directory)) {
+      const path = join(directory, name)
+      if (name.endsWith('.corrupt')) corrupt.push(path)
+      if (!name.endsWith('.json')) continue
+      const record = readRecord(path)
+      if (record !== undefined && `${record.id}.json` === name) {
+        records.push(record)
+        continue
+      }
+      if (record === undefined && !listed(directory).includes(name)) continue // removed meanwhile by its owner
+      renameSync(path, `${path}.corrupt`)
+      corrupt.push(`${path}.corrupt`)
+    }
+    return { records, corrupt }
+  }
+
+  #recordPath(id: string): string {
+    return join(this.path, 'sandboxes', `${id}.json`)
+  }
+}
+
+/** The default state directory of this user. */
+export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
+  if (env['SANDGLASS_STATE_DIR'] !== undefined && env['SANDGLASS_STATE_DIR'] !== '') return env['SANDGLASS_STATE_DIR']
+  if (process.getuid?.() === 0) return '/var/lib/sandglass'
+  const base = env['XDG_STATE_HOME']
+  return join(base !== undefined && base.startsWith('/') ? base : join(homedir(), '.local', 'state'), 'sandglass')
+}
+
+/** The error of a failed system call in the state directory, with what to do. */
+export function stateError(path: string, error: unknown): SandglassError {
+  if (error instanceof SandglassError) return error
+  if (errnoOf(error) === 'ENOSPC' || errnoOf(error) === 'EDQUOT') {
+    return new SandglassError('no_space', `no space left for the state directory ${path}: free some, then try again`, { cause: error })
+  }
+  return new SandglassError(
+    'state_dir_unusable',
+    `the state directory ${path} cannot be used: ${messageOf(error)}; make it writable or name another one (option stateDir, variable SANDGLASS_STATE_DIR)`,
+    { cause: error },
+  )
+}
+
+function listed(directory: string): string[] {
+  try {
+    return readdirSync(directory).toSorted()
+  } catch {
+    return []
+  }
+}
+
+function readRecord(path: string): SandboxRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isRecord(value: unknown): value is SandboxRecord {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, slot, uid, host_pid: hostPid, cgroups } = value as Partial<SandboxRecord>
+  return (
+    typeof id === 'string' &&
+    /^[\w-]{1,64}$/.test(id) &&
+    Number.isInteger(slot) &&
+    (uid === null || Number.isInteger(uid)) &&
+    Number.isInteger(hostPid) &&
+    Array.isArray(cgroups) &&
+    cgroups.every((path) => typeof path === 'string' && /\/sandglass\/[\w-]+$/.test(path))
+  )
+}
