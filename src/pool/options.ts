@@ -1,0 +1,106 @@
+import type { Sandbox, SandboxEngine, SandboxSpec } from '../sandbox/index.ts'
+
+/** What a {@link SandboxPool} is made of (requirements PO-01, PO-02). */
+export interface PoolOptions {
+  /** Makes the sandboxes. The pool does not close it. */
+  readonly engine: SandboxEngine
+  /** Sandbox specs by the name that `checkout` takes. More can follow by `addSpec`. */
+  readonly specs: Readonly<Record<string, SandboxSpec>>
+  /** Sandboxes kept per spec, leased ones included. Default 2; 0 keeps none: every checkout creates. */
+  readonly poolSize?: number
+  /** Sandboxes per spec made on demand above `poolSize`. Default 2. */
+  readonly maxOverflow?: number
+  /** How long a checkout waits, in milliseconds. Default 30,000. */
+  readonly checkoutTimeoutMs?: number
+  /** Leases after which a sandbox is retired. Default 50; 1 gives every lease a sandbox of its own. */
+  readonly maxUses?: number
+  /** A sandbox idle for at least this many milliseconds is asked for its health first. Default 30,000. */
+  readonly healthCheckAfterIdleMs?: number
+  /** Tells whether an idle sandbox still answers. A rejection, or 5 s of silence, is a no. Default: not asked. */
+  readonly isHealthy?: (sandbox: Sandbox) => Promise<boolean>
+}
+
+/** What one checkout asks for. */
+export interface CheckoutOptions {
+  /** Who may get the same sandbox again. Default: one key for the whole pool instance. */
+  readonly key?: string
+  /** Ask for this very sandbox, when it lives and belongs to the same key; else any will do. */
+  readonly sandboxId?: string
+  /** Gives the checkout up. */
+  readonly signal?: AbortSignal
+  /** In place of the pool's `checkoutTimeoutMs`, in milliseconds. */
+  readonly timeoutMs?: number
+}
+
+/** Options of a pool with every default in place; `isHealthy` stays optional. */
+export type ResolvedPoolOptions = Required<Omit<PoolOptions, 'isHealthy' | 'specs'>> & Pick<PoolOptions, 'isHealthy'>
+
+/** The longest time that a timer of the platform can wait. */
+const MAX_TIMER_MS = 2_147_483_647
+
+const KNOWN_OPTIONS: readonly string[] = [
+  'engine',
+  'specs',
+  'poolSize',
+  'maxOverflow',
+  'checkoutTimeoutMs',
+  'maxUses',
+  'healthCheckAfterIdleMs',
+  'isHealthy',
+] satisfies readonly (keyof PoolOptions)[]
+
+/**
+ * Checks every option and fills in the defaults.
+ * @throws TypeError naming the option.
+ */
+export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
+  for (const name of Object.keys(given)) {
+    if (!KNOWN_OPTIONS.includes(name)) {
+      throw new TypeError(`${name}: no such option of SandboxPool; known are ${KNOWN_OPTIONS.join(', ')}`)
+    }
+  }
+  if (typeof given.engine?.create !== 'function') throw new TypeError('engine: must be a SandboxEngine')
+  if (typeof given.specs !== 'object' || given.specs === null) {
+    throw new TypeError('specs: must be an object of sandbox specs by name')
+  }
+  if (given.isHealthy !== undefined && typeof given.isHealthy !== 'function') {
+    throw new TypeError('isHealthy: must be a function')
+  }
+  const poolSize = count('poolSize', given.poolSize ?? 2, 0)
+  const maxOverflow = count('maxOverflow', given.maxOverflow ?? 2, 0)
+  if (poolSize + maxOverflow < 1) throw new TypeError('maxOverflow: must be at least 1 when poolSize is 0')
+  return {
+    engine: given.engine,
+    poolSize,
+    maxOverflow,
+    checkoutTimeoutMs: timerMs('checkoutTimeoutMs', given.checkoutTimeoutMs ?? 30_000),
+    maxUses: count('maxUses', given.maxUses ?? 50, 1),
+    healthCheckAfterIdleMs: duration('healthCheckAfterIdleMs', given.healthCheckAfterIdleMs ?? 30_000),
+    ...(given.isHealthy === undefined ? {} : { isHealthy: given.isHealthy }),
+  }
+}
+
+/**
+ * A time that a timer can wait, in milliseconds.
+ * @throws TypeError naming the option.
+ */
+export function timerMs(name: string, value: unknown): number {
+  if (typeof value !== 'number' || !(value >= 0 && value <= MAX_TIMER_MS)) {
+    throw new TypeError(`${name}: ${String(value)} is not a number of milliseconds from 0 to ${MAX_TIMER_MS}`)
+  }
+  return value
+}
+
+function duration(name: string, value: unknown): number {
+  if (typeof value !== 'number' || !(value >= 0)) {
+    throw new TypeError(`${name}: ${String(value)} is not a number of milliseconds of at least 0`)
+  }
+  return value
+}
+
+function count(name: string, value: unknown, min: number): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < min) {
+    throw new TypeError(`${name}: ${String(value)} is not a whole number of at least ${min}`)
+  }
+  return value
+}

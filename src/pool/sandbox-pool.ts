@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { SandglassError } from '../errors/index.ts'
+import type { SandboxSpec } from '../sandbox/index.ts'
+import { type Holding, type Lease, leaseMaker } from './lease.ts'
+import {
+  type CheckoutOptions,
+  type PoolOptions,
+  type ResolvedPoolOptions,
+  resolvePoolOptions,
+  timerMs,
+} from './options.ts'
+import { closedError, makeShelf, type Shelf } from './shelf.ts'
+import { type PoolStats, sumStats } from './stats.ts'
+import { abortedError } from './waiter.ts'
+
+/** How a pool is closed. */
+export interface PoolCloseOptions {
+  /** How long leases may still be given back before their sandboxes are destroyed, in milliseconds. Default 0. */
+  readonly graceMs?: number
+}
+
+/**
+ * Keeps warm sandboxes and lends them (requirements PO-01, PO-02). Each named spec has `poolSize` sandboxes, filled up
+ * in the background from its first checkout on, and up to `maxOverflow` more on demand; then checkouts wait in order of
+ * arrival. A sandbox is lent again only under the key of its first lease. Close it, or the sandboxes stay.
+ */
+export class SandboxPool implements AsyncDisposable {
+  readonly #options: ResolvedPoolOptions
+  readonly #shelves: Map<string, Shelf> = new Map()
+  readonly #makeLease: (holding: Holding) => Lease = leaseMaker()
+  readonly #defaultKey: string = `pool:${randomUUID()}`
+  #closing: Promise<void> | null = null
+
+  /** @throws TypeError naming the option that is wrong. */
+  constructor(options: PoolOptions) {
+    this.#options = resolvePoolOptions(options)
+    for (const [name, spec] of Object.entries(options.specs)) this.addSpec(name, spec)
+  }
+
+  /**
+   * Adds a spec; one that is already there under the same name and is equal changes nothing.
+   * @throws TypeError when the name stands for another spec.
+   */
+  addSpec(name: string, spec: SandboxSpec): void {
+    if (typeof name !== 'string') throw new TypeError('name: must be a string')
+    if (typeof spec !== 'object' || spec === null) throw new TypeError(`specs.${name}: must be a SandboxSpec`)
+    const known = this.#shelves.get(name)
+    if (known === undefined) {
+      // A copy, so that a later change of the caller's object cannot mix two kinds of sandboxes under one name.
+      this.#shelves.set(name, makeShelf(name, structuredClone(spec), this.#options, this.#makeLease))
+    } else if (!isDeepStrictEqual(known.spec, spec)) {
+      throw new TypeError(`specs.${name}: the pool has another spec of this name; use another name`)
+    }
+  }
+
+  /**
+   * Lends a sandbox of a spec. The choice: the one asked for by `sandboxId` (waiting for it while it is leased under the
+   * same key), an idle one of the same key, a fresh idle one, a new one, a new one in place of an idle one of another
+   * key; else it waits.
+   * @throws SandglassError `pool_exhausted` at the deadline (its cause is the engine's last error, if that failed),
+   * `pool_closed`, `unknown_spec`, `aborted`, or the engine's own when a creation for this checkout failed.
+   * @throws TypeError naming the option that is wrong.
+   */
+  async checkout(name: string, options: CheckoutOptions = {}): Promise<Lease> {
+    const { key = this.#defaultKey, sandboxId, signal, timeoutMs = this.#options.checkoutTimeoutMs } = options
+    if (typeof key !== 'string') throw new TypeError('key: must be a string')
+    if (sandboxId !== undefined && typeof sandboxId !== 'string') throw new TypeError('sandboxId: must be a string')
+    timerMs('timeoutMs', timeoutMs)
+    if (this.#closing !== null) throw closedError()
+    const shelf = this.#shelf(name)
+    if (signal?.aborted === true) throw abortedError(signal)
+    return shelf.checkout({ key, sandboxId, signal, timeoutMs })
+  }
+
+  /**
+   * Fills a spec, or all of them, without waiting for a checkout; resolves when `poolSize` sandboxes are there.
+   * @throws the engine's error when one cannot be made (the pool goes on trying in the background), or SandglassError
+   * `unknown_spec` or `pool_closed`.
+   */
+  async prewarm(name?: string): Promise<void> {
+    if (this.#closing !== null) throw closedError()
+    const shelves = name === undefined ? [...this.#shelves.values()] : [this.#shelf(name)]
+    await Promise.all(shelves.map((shelf) => shelf.prewarm()))
+  }
+
+  /**
+   * The counters of one spec, or their sums over all.
+   * @throws SandglassError `unknown_spec`.
+   */
+  stats(name?: string): PoolStats {
+    return name === undefined
+      ? sumStats([...this.#shelves.values()].map((shelf) => shelf.stats()))
+      : this.#shelf(name).stats()
+  }
+
+  /**
+   * Refuses every further and every waiting checkout, ends idle sandboxes, gives leases `graceMs` to come back and then
+   * destroys theirs. Resolves when nothing is left, creations under way included. A second call waits for the first.
+   * @throws TypeError naming `graceMs` when it is no time.
+   */
+  async close(options: PoolCloseOptions = {}): Promise<void> {
+    const graceMs = timerMs('graceMs', options.graceMs ?? 0)
+    this.#closing ??= Promise.all([...this.#shelves.values()].map((shelf) => shelf.close(graceMs))).then(() => {})
+    await this.#closing
+  }
+
+  /** Closes without grace. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #shelf(name: string): Shelf {
+    const shelf = this.#shelves.get(name)
+    if (shelf !== undefined) return shelf
+    const known = [...this.#shelves.keys()].map((one) => JSON.stringify(one)).join(', ')
+    throw new SandglassError('unknown_spec', `the pool has no spec ${JSON.stringify(name)}; it has ${known || 'none'}`)
+  }
+}

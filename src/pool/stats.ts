@@ -1,0 +1,53 @@
+/** Counters since the pool was made, then what it holds now. The first three add up to the checkouts that got past the door. */
+export interface PoolStats {
+  /** Checkouts served at once from an idle sandbox (after its health check, where one was due). */
+  readonly hits: number
+  /** Checkouts that a creation had to serve, their own or one already under way. */
+  readonly misses: number
+  /** Checkouts that had to wait for a sandbox to come back. */
+  readonly waits: number
+  /** Creations started in the background. */
+  readonly refills: number
+  /** Sandboxes that the engine made. */
+  readonly created: number
+  /** Sandboxes that ended, for whatever reason. */
+  readonly destroyed: number
+  /** Sandboxes that ended because they had been leased `maxUses` times. */
+  readonly retired: number
+  /** Creations that failed, and idle sandboxes that died or failed their health check. */
+  readonly failures: number
+  /** Sandboxes that nobody has, those under a health check included. */
+  readonly idle: number
+  /** Sandboxes that somebody has. */
+  readonly leased: number
+  /** Creations under way. */
+  readonly starting: number
+  /** Checkouts that are not settled yet. */
+  readonly waiting: number
+}
+
+/** The counters of a pool at its beginning. */
+export function noStats(): { -readonly [Name in keyof PoolStats]: PoolStats[Name] } {
+  return {
+    hits: 0,
+    misses: 0,
+    waits: 0,
+    refills: 0,
+    created: 0,
+    destroyed: 0,
+    retired: 0,
+    failures: 0,
+    idle: 0,
+    leased: 0,
+    starting: 0,
+    waiting: 0,
+  }
+}
+
+/** The sum of the stats of several specs. */
+export function sumStats(all: Iterable<PoolStats>): PoolStats {
+  const sum = noStats()
+  const names = Object.keys(sum) as (keyof PoolStats)[]
+  for (const stats of all) for (const name of names) sum[name] += stats[name]
+  return sum
+}

@@ -1,0 +1,68 @@
+import { SandglassError } from '../errors/index.ts'
+import type { Lease } from './lease.ts'
+import type { PooledSandbox, Wish } from './pooled-sandbox.ts'
+
+/** One checkout that is not settled yet. */
+export interface Waiter extends Wish {
+  readonly promise: Promise<Lease>
+  wanted: PooledSandbox | null
+  /** The sandbox whose health is being asked for this waiter. */
+  checking: PooledSandbox | null
+  /** Why it was not served at once; null when it was, or is about to be. */
+  outcome: 'miss' | 'wait' | null
+  /** A creation was started for it. */
+  demanded: boolean
+  /** Its creation failed: it starts no other one and is refused when none is under way. */
+  failed: { readonly error: unknown } | null
+  grant(lease: Lease): void
+  refuse(error: unknown): void
+}
+
+/** Who waits, how long, and what to do when it gives up. */
+export interface WaiterOptions {
+  readonly key: string
+  readonly wanted: PooledSandbox | null
+  readonly timeoutMs: number
+  readonly signal: AbortSignal | undefined
+  /** Must lead to `refuse` with the error of the deadline. */
+  readonly onDeadline: (waiter: Waiter) => void
+  /** Must lead to `refuse` with the error given. */
+  readonly onAbort: (waiter: Waiter, error: SandglassError) => void
+}
+
+/** Makes a waiter; its timer and its listener go when it is granted or refused. */
+export function makeWaiter(options: WaiterOptions): Waiter {
+  const { promise, resolve, reject } = Promise.withResolvers<Lease>()
+  const { signal } = options
+  // The listener is removed with the wait: a signal that outlives it would keep the lease reachable through `resolve`.
+  const onAbort = (): void => options.onAbort(waiter, abortedError(signal))
+  const leave = (): void => {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', onAbort)
+  }
+  const waiter: Waiter = {
+    promise,
+    key: options.key,
+    wanted: options.wanted,
+    checking: null,
+    outcome: null,
+    demanded: false,
+    failed: null,
+    grant(lease) {
+      leave()
+      resolve(lease)
+    },
+    refuse(error) {
+      leave()
+      reject(error)
+    },
+  }
+  const timer = setTimeout(() => options.onDeadline(waiter), options.timeoutMs)
+  signal?.addEventListener('abort', onAbort)
+  return waiter
+}
+
+/** The error of a checkout whose signal fired. */
+export function abortedError(signal: AbortSignal | undefined): SandglassError {
+  return new SandglassError('aborted', 'the checkout of a sandbox was aborted by its signal', { cause: signal?.reason })
+}
