@@ -122,7 +122,7 @@ describe('PO-01: an engine that fails', () => {
     const lease = await pool.checkout('default')
     const late = watch(pool.checkout('default', { timeoutMs: 10 }))
     await vi.advanceTimersByTimeAsync(800)
-    expect(late.error).toMatchObject({ code: 'pool_exhausted', cause: undefined })
+    expect([(late.error as SandglassError).code, (late.error as Error).cause]).toEqual(['pool_exhausted', undefined])
     engine.failure = down
     await lease.destroy()
     await quiet()
