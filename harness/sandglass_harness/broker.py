@@ -355,10 +355,14 @@ class Broker:
             return
         try:
             self._zygote.socket.send(b"R" if alone else b"K")
-            self._answer_due = time.monotonic() + ANSWER_SEC
-            run.alone = alone
         except OSError:
             self._zygote_is_lost()
+            return
+        self._answer_due = time.monotonic() + ANSWER_SEC
+        if alone:  # nothing runs any more: no need to wait for the zygote's answer
+            self._drain(run)
+            if not run.request["collect"]:
+                run.clean = self._is_clean()
 
     def _unwatch_run(self, run):
         for fd in (run.spare.socket.fileno(), run.spare.pid_fd, *(s.fd for s in run.streams)):
@@ -382,7 +386,7 @@ class Broker:
             self._spare_is_there(number)
         elif self._state is KILLING:
             self._run.status = number
-            self._settle(self._run.alone or self._confirm_death())
+            self._settle(self._run.drained or self._confirm_death())
         elif self._state is RESETTING:
             self._reset_done()
 
@@ -415,29 +419,37 @@ class Broker:
         """Everything is dead: what is left in the pipes, then the files, then the last frame."""
         run = self._run
         run.confirmed = confirmed
-        for fd, take in [
-            (run.spare.socket.fileno(), lambda data: run.take_frames(data, time.monotonic())),
-            *((s.fd, lambda data, s=s: run.take_output(s, data)) for s in run.streams),
-        ]:
-            while True:
-                data = _read(fd)
-                if not data:
-                    break
-                take(data)
-        for stream in run.streams:
-            run.take_output(stream, b"", final=True)
-        if run.over and run.killed_for is None:
-            run.killed_for = "output-limit"
+        if not run.drained:
+            self._drain(run)
         run.last_words()
         run.spare.close()
-        self._collection = None
         if run.request["collect"]:
             self._collection = Collection(self._config["workspace"], run.request["collect"])
             self._chunks = self._collection.chunks()
             self._state = COLLECTING
             self._send_files()
         else:
+            self._collection = None
             self._finish()
+
+    def _drain(self, run):
+        """Takes what dead processes left in the pipes."""
+        run.drained = True
+        for data in _rest(run.spare.socket.fileno()):
+            run.take_frames(data, time.monotonic())
+        for stream in run.streams:
+            for data in _rest(stream.fd):
+                run.take_output(stream, data)
+            run.take_output(stream, b"", final=True)
+        if run.over and run.killed_for is None:
+            run.killed_for = "output-limit"
+
+    def _is_clean(self):
+        """Whether nothing is left on the file systems, and broker and zygote are as they were."""
+        return self._roots.wipe(WIPE_SEC) and self._is_unchanged()
+
+    def _is_unchanged(self):
+        return self._zygote.alive and integrity.snapshot([os.getpid(), self._zygote.pid]) == self._normal
 
     def _send_files(self):
         import binascii
@@ -455,9 +467,7 @@ class Broker:
 
     def _finish(self):
         run, collection = self._run, self._collection
-        wiped = self._roots.wipe(WIPE_SEC)
-        same = self._zygote.alive and integrity.snapshot([os.getpid(), self._zygote.pid]) == self._normal
-        reusable = run.confirmed and wiped and same
+        reusable = run.confirmed and (self._is_clean() if run.clean is None else run.clean)
         self._run = None
         self._send(
             {
@@ -516,8 +526,7 @@ class Broker:
         self._answer_due = time.monotonic() + ANSWER_SEC
 
     def _reset_done(self):
-        clean = self._confirm_death() and self._roots.wipe(WIPE_SEC)
-        clean = clean and integrity.snapshot([os.getpid(), self._zygote.pid]) == self._normal
+        clean = self._confirm_death() and self._is_clean()
         self._spare.close()
         self._send({"type": "reset_done", "nonce": self._reset_nonce, "reusable": clean})
         if not clean:
@@ -587,6 +596,15 @@ def _read(fd):
         return None
     except OSError:
         return b""
+
+
+def _rest(fd):
+    """What is in a pipe that nobody writes to any more."""
+    while True:
+        data = _read(fd)
+        if not data:
+            return
+        yield data
 
 
 def main(argument):

@@ -19,8 +19,9 @@ def live(config, base_globals, loaders, fds):
     """Everything a forked child does; never returns. `fds` are the frame socket, stdout and stderr."""
     try:
         _become_a_script_process(config, fds)
+        emitter = _get_ready(config)
         request = _receive()
-        code = _run(config, request, base_globals, loaders)
+        code = _run(request, emitter, base_globals, loaders)
     except BaseException:
         code = 70
     os._exit(code)
@@ -82,19 +83,26 @@ def _exactly(count):
     return bytes(data)
 
 
-def _run(config, request, base_globals, loaders):
+def _get_ready(config):
+    """What does not depend on the request: done between runs, so that no run waits for it."""
     os.chdir(config["workspace"])
     sys.path.insert(0, config["workspace"])
+    emitter = emit.Emitter(FRAME_FD)
+    emit.use(emitter)
+    emit.install_clock(emitter)
+    runtime.rehearse()
+    return emitter
+
+
+def _run(request, emitter, base_globals, loaders):
     os.environ.update(request["secrets"])
     limits = request["limits"]
     if limits.get("pids"):
         _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
     if limits.get("memory_bytes"):
         _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
-    emitter = emit.Emitter(FRAME_FD)
-    emit.use(emitter)
     try:
-        emit.arm(emitter, request["deadline"] - time.monotonic())
+        emit.arm(request["deadline"] - time.monotonic())
         for load in loaders:  # what could not be loaded ahead
             load(base_globals)
         _, code = runtime.run_script(

@@ -107,13 +107,16 @@ def emit_log(message, level="info"):
 HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}
 
 
-def arm(emitter, seconds):
-    """Starts the clock: after `seconds` a ScriptTimeout is raised in the main thread."""
+def install_clock(emitter):
+    """Makes SIGALRM raise ScriptTimeout in the main thread."""
     signal.signal(signal.SIGALRM, emitter.on_alarm)
+
+
+def arm(seconds):
+    """Starts the clock."""
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.000_001))
 
 
 def disarm():
-    """Stops the clock and forgets an alarm that is on its way."""
+    """Stops the clock."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)

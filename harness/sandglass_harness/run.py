@@ -41,7 +41,11 @@ class Run:
         self.killed_for = None  # the first cause for which the broker ends it
         self.finished = False  # the runtime came to its orderly end
         self.told_error = False
-        self.status = None
+        self.status = None  # of the script's process, as wait(2) gives it
+        self.to_child = memoryview(b"")  # what it has not taken yet
+        self.drained = False
+        self.confirmed = False  # nothing that it started lives
+        self.clean = None  # files and processes are as before; None: not looked at yet
         self.sent = 0
         self.over = False
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
