@@ -15,15 +15,14 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Reads one line of a hostile peer. Never throws. The caller has bounded its length. */
 export function decodeLine(line: Uint8Array): DecodedLine {
-  const text = decoder.decode(line).replace(/^\uFEFF/, '').trim()
-  if (text === '') return { kind: 'blank' }
   let value: unknown
   try {
+    // Inside the try: a line longer than the longest string of the engine cannot be decoded.
+    const text = decoder.decode(line).trim()
+    if (text === '') return { kind: 'blank' }
     value = parseJson(text)
   } catch (error) {
-    return error instanceof UnsafeIntegerError
-      ? { kind: 'unknown', reason: error.message }
-      : { kind: 'not-json' }
+    return error instanceof UnsafeNumberError ? { kind: 'unknown', reason: error.message } : { kind: 'not-json' }
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { kind: 'unknown', reason: 'not an object' }
@@ -45,16 +44,19 @@ export function encodeFrame(frame: HostFrame): Uint8Array {
   return Buffer.from(`${JSON.stringify(frame)}\n`)
 }
 
-class UnsafeIntegerError extends Error {}
+class UnsafeNumberError extends Error {}
 
-const LONG_DIGITS = /\d{16}/
+/** Only a text that holds one of these can hold a number that JSON.parse would change: many digits, a big exponent. */
+const SUSPECT_NUMBER = /\d{16}|[eE]\+?\d{3}/
 
-/** `JSON.parse` would round an integer beyond 2^53 in silence; here it is refused (HA-13). */
+/** `JSON.parse` would round an integer beyond 2^53, and turn 1e400 into Infinity, in silence; here both are refused (HA-13). */
 function parseJson(text: string): unknown {
-  if (!LONG_DIGITS.test(text)) return JSON.parse(text)
+  if (!SUSPECT_NUMBER.test(text)) return JSON.parse(text)
   return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
-    if (typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')) {
-      throw new UnsafeIntegerError('an integer beyond 2^53')
+    if (typeof value !== 'number') return value
+    if (!Number.isFinite(value)) throw new UnsafeNumberError('a number too large for a double')
+    if (!Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')) {
+      throw new UnsafeNumberError('an integer beyond 2^53')
     }
     return value
   })

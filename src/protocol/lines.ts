@@ -3,13 +3,17 @@ export class LineTooLongError extends Error {
   override readonly name = 'LineTooLongError'
 }
 
+const FIRST_CAPACITY = 4096
+
 /**
  * Cuts a byte stream at `\n`. Costs linear time whatever the chunks are, keeps at most `maxLineBytes` of an unfinished
  * line, and never decodes a part of a line, so that UTF-8 may be split anywhere.
  */
 export class LineSplitter {
   readonly #maxLineBytes: number
-  #parts: Uint8Array[] = []
+  // One buffer that doubles, not a list of chunks: a peer that sends single bytes would grow a list to hundreds of
+  // times the bound.
+  #pending: Buffer = Buffer.alloc(0)
   #length = 0
 
   constructor(maxLineBytes: number) {
@@ -22,7 +26,8 @@ export class LineSplitter {
   }
 
   /**
-   * Takes a chunk and yields the lines that it completes, without their `\n`.
+   * Takes a chunk and yields the lines that it completes, without their `\n`. A line is valid until the chunk is
+   * written to again; nothing of the chunk is held after the last line.
    * @throws LineTooLongError before more than the bound is kept.
    */
   *push(chunk: Uint8Array): Generator<Buffer, void, void> {
@@ -30,31 +35,43 @@ export class LineSplitter {
     for (;;) {
       const end = chunk.indexOf(0x0a, start)
       if (end === -1) break
-      const tail = chunk.subarray(start, end)
-      this.#refuseOver(this.#length + tail.length)
-      yield this.#finish(tail)
+      yield this.#finish(chunk.subarray(start, end))
       start = end + 1
     }
-    const rest = chunk.subarray(start)
-    this.#refuseOver(this.#length + rest.length)
-    if (rest.length > 0) {
-      this.#parts.push(rest)
-      this.#length += rest.length
-    }
+    if (start < chunk.length) this.#hold(chunk.subarray(start))
   }
 
   #finish(tail: Uint8Array): Buffer {
-    if (this.#length === 0) return Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)
-    const line = Buffer.concat([...this.#parts, tail], this.#length + tail.length)
-    this.#parts = []
-    this.#length = 0
+    if (this.#length === 0) {
+      this.#refuseOver(tail.length)
+      return Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)
+    }
+    this.#hold(tail)
+    const line = this.#pending.subarray(0, this.#length)
+    this.#forget()
     return line
+  }
+
+  #hold(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length
+    this.#refuseOver(length)
+    if (length > this.#pending.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(length, this.#pending.length * 2, FIRST_CAPACITY))
+      this.#pending.copy(grown, 0, 0, this.#length)
+      this.#pending = grown
+    }
+    this.#pending.set(bytes, this.#length)
+    this.#length = length
   }
 
   #refuseOver(length: number): void {
     if (length <= this.#maxLineBytes) return
-    this.#parts = []
-    this.#length = 0
+    this.#forget()
     throw new LineTooLongError(`a line of more than ${this.#maxLineBytes} bytes`)
+  }
+
+  #forget(): void {
+    this.#pending = Buffer.alloc(0)
+    this.#length = 0
   }
 }

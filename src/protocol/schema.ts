@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { harnessFrames, hostFrames, PROTOCOL_VERSION } from './frames.ts'
+
+/** The wire protocol as JSON Schema 2020-12: one definition for each type of frame, as it stands on the wire. */
+export function protocolSchema(): ProtocolSchema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Sandglass wire protocol',
+    version: PROTOCOL_VERSION,
+    host_to_harness: definitions(hostFrames),
+    harness_to_host: definitions(harnessFrames),
+  }
+}
+
+/** What {@link protocolSchema} gives. */
+export interface ProtocolSchema {
+  readonly $schema: string
+  readonly title: string
+  readonly version: number
+  readonly host_to_harness: Readonly<Record<string, unknown>>
+  readonly harness_to_host: Readonly<Record<string, unknown>>
+}
+
+function definitions(frames: Readonly<Record<string, z.ZodType>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(frames).map(([type, schema]) => {
+      // `input`: a field with a default may be absent on the wire.
+      const { $schema: _, ...definition } = z.toJSONSchema(schema, { io: 'input' })
+      return [type, definition]
+    }),
+  )
+}
