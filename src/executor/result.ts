@@ -31,7 +31,12 @@ export type ErrorKind =
   | 'cancelled'
   | 'internal'
 
-/** Something worth knowing that does not change the outcome. */
+/**
+ * Something worth knowing that does not change the outcome. Codes of the host: `second_result`, `result_after_error`,
+ * `error_after_result`, `second_error`; `timeout`, `crash`, `output_limit`, `memory_limit`, `cancelled`,
+ * `not_started`, `channel_closed`, `channel_violation` for what came after the outcome was decided; `callback_failed`,
+ * `secret_too_short`, `secret_in_file`, `file_incomplete`, `destroy_failed`. The harness adds its own.
+ */
 export interface RunWarning {
   readonly code: string
   readonly message: string
@@ -53,7 +58,7 @@ export interface ServedBy {
   readonly engine: string
   readonly level: IsolationLevel
   readonly python: string
-  /** How many scripts this sandbox had run, this one included. */
+  /** How many scripts this sandbox had run, this one included; 0 when the sandbox did not get to say it. */
   readonly use: number
   readonly limitsEnforced: readonly EnforcedLimit[]
   readonly network: 'none' | 'open'
@@ -90,6 +95,8 @@ export interface ExecutionResult<T = unknown> {
   /** Which caps of `collect` were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`. */
   readonly limitsHit: readonly string[]
   readonly files: readonly CollectedFile[]
+  /** What a callback of the caller threw, as it was thrown (not redacted); absent when none did (EX-12). */
+  readonly cause?: unknown
 }
 
 /** What a run tells while it runs. Secrets are redacted. */
@@ -99,7 +106,12 @@ export type RunEvent<T = unknown> =
   | { readonly type: 'log'; readonly executionId: string; readonly level: string; readonly message: string }
   | { readonly type: 'stdout'; readonly executionId: string; readonly text: string }
   | { readonly type: 'stderr'; readonly executionId: string; readonly text: string }
-  | { readonly type: 'error'; readonly executionId: string; readonly message: string; readonly traceback: string | null }
+  | {
+      readonly type: 'error'
+      readonly executionId: string
+      readonly message: string
+      readonly traceback: string | null
+    }
   | { readonly type: 'final_result'; readonly executionId: string; readonly data: unknown }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 

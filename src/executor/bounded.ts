@@ -1,0 +1,10 @@
+/** The outcome of some work, or undefined when it takes longer. The work goes on; its failure is the caller's to see. */
+export async function within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(() => resolve(undefined), ms)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto'
+import type { HarnessFrame } from '../protocol/index.ts'
+import { ChannelViolation } from './parting.ts'
+import { pathProblem } from './paths.ts'
+import type { CollectedFile } from './result.ts'
+
+type FileFrame = Extract<HarnessFrame, { type: 'file' }>
+
+const MiB = 1024 * 1024
+const MAX_FILES = 100
+const MAX_FILE_BYTES = 4 * MiB
+const MAX_TOTAL_BYTES = 64 * MiB
+/** `file` frames are not counted as output; this bounds what they may cost, empty or tiny ones included. */
+const MAX_WIRE_BYTES = 2 * MAX_TOTAL_BYTES
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/** Puts the pieces of collected files together. The harness keeps the same caps; a peer that does not is none of ours. */
+export class CollectedFiles {
+  readonly #files = new Map<string, CollectedFile>()
+  #current: { path: string; size: number; received: number; parts: Buffer[] } | undefined
+  #total = 0
+  #wireBytes = 0
+
+  /**
+   * @param wireBytes length of the line that carried the frame.
+   * @throws ChannelViolation
+   */
+  take(frame: FileFrame, wireBytes: number): void {
+    this.#wireBytes += wireBytes
+    if (this.#wireBytes > MAX_WIRE_BYTES) throw new ChannelViolation('it sent too much for its files')
+    const file = this.#current ?? this.#begin(frame)
+    const content = decodeBase64(frame.content_base64)
+    if (frame.path !== file.path || frame.size !== file.size || frame.offset !== file.received) {
+      throw new ChannelViolation('it sent the pieces of a file out of order')
+    }
+    if (content.length > file.size - file.received) throw new ChannelViolation('it sent a file longer than announced')
+    if (content.length === 0 && file.size > 0) throw new ChannelViolation('it sent an empty piece of a file')
+    file.parts.push(content)
+    file.received += content.length
+    if (file.received === file.size) this.#finish(file)
+  }
+
+  /** The path of a file that was begun and not finished. */
+  get unfinished(): string | undefined {
+    return this.#current?.path
+  }
+
+  /** The complete files, in order of arrival. */
+  get complete(): CollectedFile[] {
+    return [...this.#files.values()]
+  }
+
+  #begin({ path, size }: FileFrame): { path: string; size: number; received: number; parts: Buffer[] } {
+    const problem = pathProblem(path)
+    if (problem !== undefined) throw new ChannelViolation(`it sent a file whose path cannot be: ${problem}`)
+    if (this.#files.has(path)) throw new ChannelViolation('it sent a file twice')
+    if (this.#files.size >= MAX_FILES) throw new ChannelViolation(`it sent more than ${MAX_FILES} files`)
+    if (size > MAX_FILE_BYTES) throw new ChannelViolation(`it sent a file of more than ${MAX_FILE_BYTES} bytes`)
+    this.#total += size
+    if (this.#total > MAX_TOTAL_BYTES) throw new ChannelViolation(`it sent files of more than ${MAX_TOTAL_BYTES} bytes`)
+    this.#current = { path, size, received: 0, parts: [] }
+    return this.#current
+  }
+
+  #finish({ path, size, parts }: { path: string; size: number; parts: Buffer[] }): void {
+    const content = Buffer.concat(parts, size)
+    const sha256 = createHash('sha256').update(content).digest('hex')
+    this.#files.set(path, { path, size, sha256, content: new Uint8Array(content.buffer, content.byteOffset, size) })
+    this.#current = undefined
+  }
+}
+
+/** `Buffer.from` skips what is no base64 in silence. */
+function decodeBase64(text: string): Buffer {
+  if (text.length % 4 !== 0 || !BASE64.test(text)) throw new ChannelViolation('it sent a piece that is no base64')
+  return Buffer.from(text, 'base64')
+}

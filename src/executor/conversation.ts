@@ -1,0 +1,173 @@
+import { decodeLine, LineSplitter, LineTooLongError } from '../protocol/index.ts'
+import { constants } from 'node:buffer'
+import { type Gathered, outputLimitMessage } from './gathered.ts'
+import { Interrupt } from './interrupt.ts'
+import { Departure, type Parting, type ScriptDone } from './parting.ts'
+import type { PreparedRun } from './prepare.ts'
+import type { RunEvent } from './result.ts'
+import { Sender } from './sender.ts'
+
+/** How long after its timeout a run may stay unanswered (EX-08). */
+const BACKSTOP_MS = 5000
+/** How long a harness may take to confirm a cancellation, and a closed pipe to show in both directions. */
+const GRACE_MS = 2000
+/** How long frames may still be on their way to a harness that has ended the run. */
+const DRAIN_MS = 1000
+/** A `file` frame and the harness's own messages fit into a line, however small `maxOutputBytes` is. */
+const MIN_LINE_BYTES = 512 * 1024
+const LINE_SLACK_BYTES = 64 * 1024
+
+/** A callback failed: which, and with what. */
+export class CallbackError extends Error {
+  override readonly name = 'CallbackError'
+  readonly callback: string
+
+  constructor(callback: string, cause: unknown) {
+    super(`${callback} threw`, { cause })
+    this.callback = callback
+  }
+}
+
+/** One run over one channel: sends and reads at the same time, until there is a reason to part. */
+export class Conversation {
+  readonly #run: PreparedRun
+  readonly #gathered: Gathered
+  readonly #deliver: (event: RunEvent) => Promise<void>
+  readonly #sender: Sender
+  readonly #splitter: LineSplitter
+  readonly #interrupt = new Interrupt()
+  #receivedBytes = 0
+  #readBytes = 0
+  #grace: NodeJS.Timeout | undefined
+  #cancelling = false
+  #muted = false
+
+  /** @param deliver awaited for each event before the next line is read (EX-12); throws {@link CallbackError}. */
+  constructor(run: PreparedRun, gathered: Gathered, deliver: (event: RunEvent) => Promise<void>) {
+    this.#run = run
+    this.#gathered = gathered
+    this.#deliver = deliver
+    this.#sender = new Sender(run)
+    this.#splitter = new LineSplitter(
+      Math.min(Math.max(run.maxOutputBytes, MIN_LINE_BYTES) + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH),
+    )
+  }
+
+  /** Settles within the timeout and {@link BACKSTOP_MS}, whatever the peer or a callback does. */
+  async hold(): Promise<Parting> {
+    const backstop = setTimeout(
+      () => this.#interrupt.fire({ kind: 'deadline' }),
+      Math.ceil(this.#run.timeoutSec * 1000) + BACKSTOP_MS,
+    )
+    const onAbort = (): void => this.#cancel()
+    this.#run.signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      return await this.#talk()
+    } catch (error) {
+      if (error instanceof Departure) return error.parting
+      if (error instanceof LineTooLongError) return this.#flooded()
+      throw error
+    } finally {
+      clearTimeout(backstop)
+      clearTimeout(this.#grace)
+      this.#run.signal?.removeEventListener('abort', onAbort)
+    }
+  }
+
+  async #talk(): Promise<Parting> {
+    const { executionId, sandbox } = this.#run
+    await this.#tell([{ type: 'started', executionId, sandboxId: sandbox.id }])
+    this.#sender.start().catch(() => this.#partAfter(GRACE_MS, { kind: 'closed' }))
+    for (;;) {
+      const chunk = await this.#receive()
+      if (chunk === null) return this.#close()
+      await this.#read(chunk)
+      if (this.#gathered.done !== undefined) return this.#conclude(this.#gathered.done)
+    }
+  }
+
+  async #receive(): Promise<Uint8Array | null> {
+    try {
+      return await this.#interrupt.wait(this.#run.sandbox.channel.receive())
+    } catch (error) {
+      if (error instanceof Departure) throw error
+      // A channel that cannot be read any more is at its end.
+      return null
+    }
+  }
+
+  async #read(chunk: Uint8Array): Promise<void> {
+    this.#receivedBytes += chunk.length
+    for (const line of this.#splitter.push(chunk)) {
+      this.#readBytes += line.length + 1
+      await this.#tell(this.#gathered.take(decodeLine(line), line))
+      if (this.#gathered.done !== undefined) return
+    }
+  }
+
+  async #conclude(frame: ScriptDone): Promise<Parting> {
+    const parting = { kind: 'done', frame } as const
+    // A harness that ended the run early would take an `execute` sent now for a new run.
+    if (!this.#sender.executeBegun) this.#sender.stop()
+    try {
+      await this.#tell(this.#gathered.flush())
+      const clean = this.#readBytes === this.#receivedBytes && this.#sender.executeBegun
+      clearTimeout(this.#grace)
+      this.#partAfter(DRAIN_MS, { ...parting, clean: false })
+      await this.#interrupt.wait(this.#sender.idle())
+      return { ...parting, clean }
+    } catch {
+      return { ...parting, clean: false }
+    }
+  }
+
+  async #close(): Promise<Parting> {
+    this.#takeUnfinished()
+    await this.#tell(this.#gathered.flush())
+    return { kind: 'closed' }
+  }
+
+  #flooded(): Parting {
+    this.#takeUnfinished()
+    const { maxOutputBytes } = this.#run
+    const tooLong = maxOutputBytes > constants.MAX_STRING_LENGTH ? '; a single line can not be that long' : ''
+    return { kind: 'output-limit', message: outputLimitMessage(maxOutputBytes) + tooLong }
+  }
+
+  #takeUnfinished(): void {
+    this.#gathered.takeUnfinished(this.#receivedBytes - this.#readBytes)
+  }
+
+  /** After a callback threw, none is called again. */
+  async #tell(events: readonly RunEvent[]): Promise<void> {
+    for (const event of events) {
+      if (this.#muted) return
+      try {
+        await this.#interrupt.wait(this.#deliver(event))
+      } catch (error) {
+        if (!(error instanceof CallbackError)) throw error
+        this.#muted = true
+        this.#gathered.callbackFailed(error.callback, error.cause)
+        this.#cancel()
+      }
+    }
+  }
+
+  #cancel(): void {
+    if (this.#cancelling) return
+    this.#cancelling = true
+    if (!this.#sender.executeBegun) {
+      this.#sender.stop()
+      this.#interrupt.fire({ kind: 'cancelled' })
+      return
+    }
+    this.#partAfter(GRACE_MS, { kind: 'cancelled' })
+    // A peer that is gone shows at the reading side.
+    this.#sender.cancel().catch(() => undefined)
+  }
+
+  #partAfter(ms: number, parting: Parting): void {
+    clearTimeout(this.#grace)
+    this.#grace = setTimeout(() => this.#interrupt.fire(parting), ms)
+  }
+}

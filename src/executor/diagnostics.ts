@@ -1,0 +1,21 @@
+import { channel } from 'node:diagnostics_channel'
+
+/** What the executor publishes on the diagnostics channel `sandglass:executor` (debug level). */
+export interface ExecutorDiagnostic {
+  readonly event: 'skipped-line'
+  readonly executionId: string
+  readonly reason: string
+  /** The beginning of the line, redacted. */
+  readonly text: string
+}
+
+const CHANNEL = 'sandglass:executor'
+const MAX_TEXT = 200
+
+/** Reports a line that was skipped (EX-11). Costs nothing when nobody listens. */
+export function reportSkipped(executionId: string, reason: string, text: () => string): void {
+  const diagnostics = channel(CHANNEL)
+  if (!diagnostics.hasSubscribers) return
+  const message: ExecutorDiagnostic = { event: 'skipped-line', executionId, reason, text: text().slice(0, MAX_TEXT) }
+  diagnostics.publish(message)
+}

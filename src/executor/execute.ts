@@ -1,0 +1,139 @@
+import { messageOf } from '../errors/index.ts'
+import type { Ending, Sandbox } from '../sandbox/index.ts'
+import { within } from './bounded.ts'
+import { claim } from './busy.ts'
+import { Conversation } from './conversation.ts'
+import { Gathered } from './gathered.ts'
+import type { Parting } from './parting.ts'
+import type { PreparedRun } from './prepare.ts'
+import type { ExecutionResult, RunEvent, ServedBy } from './result.ts'
+import { judge, type Verdict } from './verdict.ts'
+
+/** How long a sandbox whose channel closed may take to say how it ended. */
+const CLOSING_MS = 2000
+/** How long a run waits for its sandbox to be gone. */
+const DESTROY_MS = 2000
+
+/**
+ * Runs a prepared request and leaves the sandbox either fit for the next run or destroyed.
+ * @param started `performance.now()` at the call.
+ * @throws SandglassError `sandbox_busy`
+ */
+export async function execute(
+  run: PreparedRun,
+  started: number,
+  deliver: (event: RunEvent) => Promise<void>,
+): Promise<ExecutionResult> {
+  const release = claim(run.sandbox)
+  try {
+    const gathered = new Gathered(run)
+    const { verdict, reusable } = await converse(run, gathered, deliver)
+    if (!reusable) await destroy(run.sandbox, gathered)
+    return resultOf(run, gathered, verdict, started)
+  } catch (error) {
+    // A defect of ours: the state of the sandbox is not known.
+    await within(run.sandbox.destroy(), DESTROY_MS).catch(() => undefined)
+    throw error
+  } finally {
+    release()
+  }
+}
+
+/** The result of a run that was cancelled before anything was sent. */
+export function cancelledBeforeStart(run: PreparedRun, started: number): ExecutionResult {
+  const verdict: Verdict = {
+    status: 'cancelled',
+    errorKind: 'cancelled',
+    error: 'the run was cancelled before it started',
+    traceback: null,
+    ending: { cause: 'cancelled', exitCode: null, signal: null, by: 'host' },
+    late: undefined,
+  }
+  return resultOf(run, new Gathered(run), verdict, started)
+}
+
+async function converse(
+  run: PreparedRun,
+  gathered: Gathered,
+  deliver: (event: RunEvent) => Promise<void>,
+): Promise<{ verdict: Verdict; reusable: boolean }> {
+  const { sandbox } = run
+  const killsBefore = sandbox.memoryKills()
+  const parting = await new Conversation(run, gathered, deliver).hold()
+  const aborted = run.signal?.aborted === true
+  const sandboxEnding = parting.kind === 'closed' ? await within(sandbox.closed, CLOSING_MS) : undefined
+  const kills = (sandbox.memoryKills() ?? 0) - (killsBefore ?? 0)
+  const verdict = judge({
+    decision: gathered.decision,
+    parting,
+    mode: run.mode,
+    timeoutSec: run.timeoutSec,
+    maxOutputBytes: run.maxOutputBytes,
+    aborted,
+    memoryGrew: kills > 0,
+    memoryBytes: sandbox.info.limits.memoryBytes,
+    sandboxEnding: sandboxEnding && withoutSecrets(sandboxEnding, gathered),
+    warnings: gathered.warnings,
+  })
+  return { verdict, reusable: isReusable(parting, gathered, kills) }
+}
+
+/** More than one memory kill took more than the script's own process with it. */
+function isReusable(parting: Parting, gathered: Gathered, kills: number): boolean {
+  return (
+    parting.kind === 'done' &&
+    parting.clean &&
+    parting.frame.reusable &&
+    gathered.unfinishedFile === undefined &&
+    gathered.callbackError === undefined &&
+    kills <= 1
+  )
+}
+
+async function destroy(sandbox: Sandbox, gathered: Gathered): Promise<void> {
+  try {
+    const gone = await within(
+      sandbox.destroy().then(() => true),
+      DESTROY_MS,
+    )
+    if (gone !== true) gathered.warn('destroy_failed', `the sandbox was not gone ${DESTROY_MS} ms after it was ended`)
+  } catch (error) {
+    gathered.warn('destroy_failed', gathered.redactor.text(`the sandbox could not be destroyed: ${messageOf(error)}`))
+  }
+}
+
+function resultOf(run: PreparedRun, gathered: Gathered, verdict: Verdict, started: number): ExecutionResult {
+  const { decision, intermediates, logs, outputBytes, ignoredFrames } = gathered
+  const { late, ...outcome } = verdict
+  if (late !== undefined) gathered.warn(late.code, late.message)
+  if (gathered.unfinishedFile !== undefined) {
+    gathered.warn('file_incomplete', `only a part of ${gathered.redactor.text(gathered.unfinishedFile)} arrived`)
+  }
+  const report = gathered.report()
+  const hasResult = decision?.kind === 'result'
+  return {
+    ...outcome,
+    ...report,
+    executionId: run.executionId,
+    success: hasResult,
+    hasResult,
+    finalData: hasResult ? decision.data : null,
+    intermediates,
+    logs,
+    outputBytes,
+    ignoredFrames,
+    warnings: gathered.warnings,
+    sandbox: servedBy(run.sandbox, gathered),
+    durationMs: performance.now() - started,
+    ...(gathered.callbackError === undefined ? {} : { cause: gathered.callbackError.thrown }),
+  }
+}
+
+function servedBy({ id, info }: Sandbox, gathered: Gathered): ServedBy {
+  const { engine, level, python, limitsEnforced, network } = info
+  return { id, engine, level, python, use: gathered.done?.use ?? 0, limitsEnforced, network }
+}
+
+function withoutSecrets(ending: Ending, { redactor }: Gathered): Ending {
+  return ending.message === undefined ? ending : { ...ending, message: redactor.text(ending.message) }
+}

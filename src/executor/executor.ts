@@ -1,0 +1,117 @@
+import { CallbackError } from './conversation.ts'
+import { cancelledBeforeStart, execute } from './execute.ts'
+import { Handoff } from './handoff.ts'
+import { invalid, shown } from './invalid.ts'
+import { checkLimits, type RunLimits } from './limits.ts'
+import { prepare, type SandboxRunRequest } from './prepare.ts'
+import { ExecutionMode, type ExecutionResult, type RunEvent } from './result.ts'
+import type { ResourceLimits } from '../sandbox/index.ts'
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
+
+/** How a {@link ScriptExecutor} runs scripts (EX-03). */
+export interface ScriptExecutorOptions {
+  /** Timeout, output limit and, for less than the sandbox has, memory and pids. The sandbox's own by default. */
+  readonly limits?: ResourceLimits
+  /** PLAN (the default) needs a result; INTERACTIVE may end without one. */
+  readonly mode?: ExecutionMode
+  /**
+   * Called and awaited for each intermediate, in order; the sandbox is not read meanwhile. One that throws fails the
+   * run (EX-12).
+   */
+  readonly onIntermediate?: (event: EventOf<'intermediate'>) => unknown
+  /** The same for each log. */
+  readonly onLog?: (event: EventOf<'log'>) => unknown
+  /** The same for each event but the final `result`, which the call itself returns; called before the other two. */
+  readonly onEvent?: (event: RunEvent) => unknown
+}
+
+/**
+ * Runs scripts in checked-out sandboxes, one at a time in each (mission: script executor; EX-01). It works on any
+ * channel and never asks which. A sandbox that must not serve again is destroyed before the run settles, so that
+ * whoever lent it sees it closed; any other is left as it was.
+ */
+export class ScriptExecutor {
+  readonly #limits: RunLimits
+  readonly #mode: ExecutionMode
+  readonly #options: ScriptExecutorOptions
+
+  /** @throws SandglassError `invalid_request` for a limit out of range, TypeError for one that does not exist. */
+  constructor(options: ScriptExecutorOptions = {}) {
+    const { limits = {}, mode = ExecutionMode.PLAN } = options
+    if (!Object.values(ExecutionMode).includes(mode))
+      throw invalid('mode', `${shown(mode)} is no mode; plan or interactive`)
+    this.#limits = checkLimits(limits)
+    this.#mode = mode
+    this.#options = options
+  }
+
+  /**
+   * Runs one script. Whatever the script does is a result; it settles at the latest 5 s after the timeout, when
+   * everything that the script started is dead.
+   * @throws SandglassError `invalid_request`, `limit_not_enforceable`, `sandbox_busy`: then nothing was sent.
+   */
+  async run(request: SandboxRunRequest): Promise<ExecutionResult> {
+    return this.#run(request)
+  }
+
+  /**
+   * Runs one script and tells its events while it runs; the last is `result` (EX-13). The sandbox is read only as fast
+   * as the events are taken, and its timeout goes on meanwhile. Leaving the loop cancels the run and waits until it has
+   * settled. Throws on the first event what {@link run} throws.
+   */
+  async *stream(request: SandboxRunRequest): AsyncGenerator<RunEvent, void, void> {
+    const left = new AbortController()
+    const handoff = new Handoff<RunEvent>()
+    const listener = { left: left.signal, tell: (event: RunEvent) => handoff.put(event) }
+    const running = this.#run(request, listener).finally(() => handoff.end())
+    // It is awaited below; until then a failure must not count as unhandled.
+    running.catch(() => undefined)
+    try {
+      for (let event = await handoff.take(); event !== undefined; event = await handoff.take()) yield event
+      const result = await running
+      yield { type: 'result', executionId: result.executionId, result }
+    } finally {
+      handoff.abandon()
+      left.abort()
+      await running.catch(() => undefined)
+    }
+  }
+
+  async #run(request: SandboxRunRequest, listener?: Listener): Promise<ExecutionResult> {
+    const started = performance.now()
+    const prepared = prepare(request, this.#mode, this.#limits)
+    const signals = [prepared.signal, listener?.left].filter((signal) => signal !== undefined)
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0]
+    const run = { ...prepared, signal }
+    if (signal?.aborted === true) return cancelledBeforeStart(run, started)
+    return execute(run, started, async (event) => {
+      await this.#callBack(event)
+      await listener?.tell(event)
+    })
+  }
+
+  async #callBack(event: RunEvent): Promise<void> {
+    const { onEvent, onIntermediate, onLog } = this.#options
+    if (onEvent !== undefined) await attempt('onEvent', () => onEvent(event))
+    if (event.type === 'intermediate' && onIntermediate !== undefined) {
+      await attempt('onIntermediate', () => onIntermediate(event))
+    }
+    if (event.type === 'log' && onLog !== undefined) await attempt('onLog', () => onLog(event))
+  }
+}
+
+/** The reader of a stream. */
+interface Listener {
+  /** Fires when it takes no more. */
+  readonly left: AbortSignal
+  readonly tell: (event: RunEvent) => Promise<void>
+}
+
+async function attempt(name: string, callback: () => unknown): Promise<void> {
+  try {
+    await callback()
+  } catch (error) {
+    throw new CallbackError(name, error)
+  }
+}

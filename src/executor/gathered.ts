@@ -1,0 +1,221 @@
+import { messageOf } from '../errors/index.ts'
+import { type DecodedLine, type HarnessFrame, UNCOUNTED_FRAMES } from '../protocol/index.ts'
+import { CollectedFiles } from './collected-files.ts'
+import { reportSkipped } from './diagnostics.ts'
+import { OutputStream } from './output-stream.ts'
+import { ChannelViolation, Departure, type ScriptDone } from './parting.ts'
+import type { PreparedRun } from './prepare.ts'
+import { Redactor } from './redact.ts'
+import type { ExecutionResult, RunEvent, RunWarning } from './result.ts'
+
+/** What the first of `final_result`, `error` and a throwing callback was. */
+export type Decision =
+  | { readonly kind: 'result'; readonly data: unknown }
+  | { readonly kind: 'error'; readonly message: string; readonly traceback: string | null; readonly errorKind: string }
+  | { readonly kind: 'callback'; readonly message: string }
+
+type OutputReport = Pick<
+  ExecutionResult,
+  'stdout' | 'stderr' | 'stdoutBytes' | 'stderrBytes' | 'truncated' | 'limitsHit' | 'files'
+>
+type RunFrame = Exclude<HarnessFrame, { type: 'ready' | 'pong' | 'reset_done' }>
+
+/** The harness holds itself to the limit and then still has an error to send; the host counts this much further. */
+const ALLOWANCE_BYTES = 64 * 1024
+
+/** Warning codes of errors that come after a result, by kind; any other is `error_after_result`. */
+const LATE_ERRORS: ReadonlyMap<string, string> = new Map([
+  ['timeout', 'timeout'],
+  ['output_limit', 'output_limit'],
+  ['memory', 'memory_limit'],
+  ['cancelled', 'cancelled'],
+])
+
+/** Everything that arrived in one run, in the order it arrived and without secrets. Says nothing of the outcome. */
+export class Gathered {
+  readonly #run: PreparedRun
+  readonly #files = new CollectedFiles()
+  readonly #stdout: OutputStream
+  readonly #stderr: OutputStream
+  readonly #warnings: RunWarning[] = []
+  readonly redactor: Redactor
+  readonly intermediates: { readonly label: string; readonly data: unknown }[] = []
+  readonly logs: { readonly level: string; readonly message: string }[] = []
+  decision: Decision | undefined
+  /** What a callback threw, boxed because it may be undefined. */
+  callbackError: { readonly thrown: unknown } | undefined
+  done: ScriptDone | undefined
+  outputBytes = 0
+  ignoredFrames = 0
+
+  constructor(run: PreparedRun) {
+    this.#run = run
+    this.redactor = new Redactor(run.secrets)
+    this.#stdout = new OutputStream(this.redactor)
+    this.#stderr = new OutputStream(this.redactor)
+    for (const name of this.redactor.tooShort) {
+      this.warn('secret_too_short', `the value of ${name} has fewer than 4 characters and is not redacted`)
+    }
+  }
+
+  /**
+   * Takes one line.
+   * @returns the events to tell of it.
+   * @throws Departure when the peer sent too much or what no harness sends.
+   */
+  take(decoded: DecodedLine, line: Uint8Array): readonly RunEvent[] {
+    const wireBytes = line.length + 1
+    if (decoded.kind === 'frame' && isOfRun(decoded.frame, this.#run.executionId)) {
+      if (!UNCOUNTED_FRAMES.has(decoded.frame.type)) this.#count(wireBytes)
+      return this.#takeFrame(decoded.frame, wireBytes)
+    }
+    // All else counts, whatever it claims to be, so that a flood of it ends too.
+    this.#count(wireBytes)
+    if (decoded.kind !== 'blank') this.#ignore(decoded, line)
+    return []
+  }
+
+  /** Bytes that were read and are no complete line. */
+  takeUnfinished(bytes: number): void {
+    if (bytes === 0) return
+    this.outputBytes += bytes
+    this.ignoredFrames += 1
+  }
+
+  /** The ends of stdout and stderr, which were held back as possible beginnings of secrets. */
+  flush(): readonly RunEvent[] {
+    return [...this.#outputEvent('stdout', this.#stdout.flush()), ...this.#outputEvent('stderr', this.#stderr.flush())]
+  }
+
+  /** A callback of the caller threw. */
+  callbackFailed(name: string, thrown: unknown): void {
+    const message = this.redactor.text(`${name} threw: ${messageOf(thrown)}`)
+    this.callbackError = { thrown }
+    if (this.decision === undefined) this.decision = { kind: 'callback', message }
+    else this.warn('callback_failed', message)
+  }
+
+  warn(code: string, message: string, traceback: string | null = null): void {
+    this.#warnings.push({ code, message, traceback })
+  }
+
+  get warnings(): readonly RunWarning[] {
+    return this.#warnings
+  }
+
+  /** The path of a file whose last pieces never came. */
+  get unfinishedFile(): string | undefined {
+    return this.#files.unfinished
+  }
+
+  /** What the streams and files amount to; called once. */
+  report(): OutputReport {
+    this.flush()
+    const { stdout_bytes = 0, stderr_bytes = 0, limits_hit = [] } = this.done ?? {}
+    return {
+      stdout: this.#stdout.text,
+      stderr: this.#stderr.text,
+      stdoutBytes: this.#stdout.bytes(stdout_bytes),
+      stderrBytes: this.#stderr.bytes(stderr_bytes),
+      truncated: this.#stdout.truncated(stdout_bytes) || this.#stderr.truncated(stderr_bytes),
+      limitsHit: limits_hit.map((limit) => this.redactor.text(limit)),
+      files: this.#files.complete.map((file) => {
+        const path = this.redactor.text(file.path)
+        if (this.redactor.occursIn(file.content)) {
+          this.warn('secret_in_file', `the file ${path} holds the value of a secret; its content is unchanged`)
+        }
+        return { ...file, path }
+      }),
+    }
+  }
+
+  #count(bytes: number): void {
+    this.outputBytes += bytes
+    if (this.outputBytes <= this.#run.maxOutputBytes + ALLOWANCE_BYTES) return
+    throw new Departure({ kind: 'output-limit', message: outputLimitMessage(this.#run.maxOutputBytes) })
+  }
+
+  #ignore(decoded: Exclude<DecodedLine, { kind: 'blank' }>, line: Uint8Array): void {
+    this.ignoredFrames += 1
+    if (decoded.kind === 'frame') return
+    const reason = decoded.kind === 'unknown' ? decoded.reason : 'not JSON'
+    reportSkipped(this.#run.executionId, reason, () => this.redactor.text(new TextDecoder().decode(line)))
+  }
+
+  #takeFrame(frame: RunFrame, wireBytes: number): readonly RunEvent[] {
+    const { executionId } = this.#run
+    switch (frame.type) {
+      case 'intermediate': {
+        const intermediate = { label: this.redactor.text(frame.label), data: this.redactor.value(frame.data) }
+        this.intermediates.push(intermediate)
+        return [{ type: 'intermediate', executionId, ...intermediate }]
+      }
+      case 'log': {
+        const log = { level: this.redactor.text(frame.level), message: this.redactor.text(frame.message) }
+        this.logs.push(log)
+        return [{ type: 'log', executionId, ...log }]
+      }
+      case 'stdout':
+        return this.#outputEvent('stdout', this.#stdout.push(frame.text))
+      case 'stderr':
+        return this.#outputEvent('stderr', this.#stderr.push(frame.text))
+      case 'final_result':
+        return this.#takeResult(this.redactor.value(frame.data))
+      case 'error':
+        return this.#takeError(
+          this.redactor.text(frame.message),
+          frame.traceback === null ? null : this.redactor.text(frame.traceback),
+          frame.kind,
+        )
+      case 'file':
+        if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
+        this.#files.take(frame, wireBytes)
+        return []
+      case 'script_done':
+        this.done = frame
+        for (const { code, message } of frame.warnings) this.warn(this.redactor.text(code), this.redactor.text(message))
+        return []
+    }
+  }
+
+  #takeResult(data: unknown): readonly RunEvent[] {
+    if (this.decision === undefined) {
+      this.decision = { kind: 'result', data }
+      return [{ type: 'final_result', executionId: this.#run.executionId, data }]
+    }
+    if (this.decision.kind === 'result') {
+      this.warn('second_result', 'emit_result was called again; the first result stands')
+    } else {
+      this.warn('result_after_error', 'emit_result was called after the run had failed; it is not the result')
+    }
+    return []
+  }
+
+  #takeError(message: string, traceback: string | null, errorKind: string): readonly RunEvent[] {
+    if (this.decision === undefined) {
+      this.decision = { kind: 'error', message, traceback, errorKind }
+      return [{ type: 'error', executionId: this.#run.executionId, message, traceback }]
+    }
+    if (this.decision.kind === 'result') {
+      this.warn(LATE_ERRORS.get(errorKind) ?? 'error_after_result', message, traceback)
+    } else if (errorKind !== 'cancelled') {
+      // A run that failed is cancelled when a callback threw: that is no news.
+      this.warn('second_error', message, traceback)
+    }
+    return []
+  }
+
+  #outputEvent(type: 'stdout' | 'stderr', text: string): readonly RunEvent[] {
+    return text === '' ? [] : [{ type, executionId: this.#run.executionId, text }]
+  }
+}
+
+/** Names the limit (EX-10). */
+export function outputLimitMessage(maxOutputBytes: number): string {
+  return `the script sent more than maxOutputBytes (${maxOutputBytes} bytes)`
+}
+
+/** Frames without an execution id are never expected while a script runs. */
+function isOfRun(frame: HarnessFrame, executionId: string): frame is RunFrame {
+  return 'execution_id' in frame && frame.execution_id === executionId
+}

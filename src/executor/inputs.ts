@@ -1,0 +1,121 @@
+import { MAX_DEPTH } from '../protocol/index.ts'
+import { invalid, member, shown } from './invalid.ts'
+
+/** What all inputs may take together: a unit for each character, and {@link NODE_UNITS} for each value. */
+const MAX_INPUT_UNITS = 32 * 1024 * 1024
+const NODE_UNITS = 8
+const IDENTIFIER = /^[\p{XID_Start}_]\p{XID_Continue}*$/u
+/** Globals that belong to the harness. */
+const RESERVED = new Set(['emit_result', 'emit_intermediate', 'emit_log', 'emit_display'])
+const KEYWORDS = new Set(
+  (
+    'False None True and as assert async await break class continue def del elif else except finally for from ' +
+    'global if import in is lambda nonlocal not or pass raise return try while with yield'
+  ).split(' '),
+)
+
+/**
+ * A copy of the inputs that JSON carries without loss. A copy, so that getters, proxies and shared parts are read once.
+ * @throws SandglassError `invalid_request` with the path of the value that is no JSON.
+ */
+export function checkInputs(given: unknown): Record<string, unknown> {
+  if (given === undefined) return {}
+  if (!isPlainObject(given)) throw invalid('inputs', `${shown(given)} is no object of names and values`)
+  const copy = new JsonCopy()
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]: [string, unknown]) => {
+      const problem = nameProblem(name)
+      if (problem !== undefined) throw invalid('inputs', `${shown(name)} ${problem}`)
+      return [name, copy.of(value, { above: undefined, step: name })]
+    }),
+  )
+}
+
+function nameProblem(name: string): string | undefined {
+  if (!IDENTIFIER.test(name)) return 'is no Python identifier'
+  // Python looks a name up in its NFKC form, so another form could never be reached.
+  if (name.normalize('NFKC') !== name) return `is written ${shown(name.normalize('NFKC'))} by Python; use that`
+  if (KEYWORDS.has(name)) return 'is a keyword of Python'
+  if (name.startsWith('__')) return 'is refused: names that start with "__" belong to Python'
+  if (RESERVED.has(name)) return 'is a function of every script'
+  return undefined
+}
+
+/** Where a value stands; only written out when it has to be named. */
+interface Place {
+  readonly above: Place | undefined
+  readonly step: string | number
+}
+
+class JsonCopy {
+  #units = 0
+  readonly #ancestors = new Set<object>()
+
+  of(value: unknown, place: Place): unknown {
+    this.#spend(NODE_UNITS + (typeof value === 'string' ? value.length : 0))
+    if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
+    if (typeof value === 'number') return checkedNumber(value, place)
+    if (typeof value !== 'object') throw invalid(written(place), `${shown(value)} is no JSON value`)
+    if (this.#ancestors.has(value)) throw invalid(written(place), 'it contains itself')
+    if (this.#ancestors.size >= MAX_DEPTH) throw invalid(written(place), `nested deeper than ${MAX_DEPTH} levels`)
+    this.#ancestors.add(value)
+    const copy = Array.isArray(value) ? this.#array(value, place) : this.#object(value, place)
+    this.#ancestors.delete(value)
+    return copy
+  }
+
+  #array(value: readonly unknown[], place: Place): unknown[] {
+    // Array.from visits holes too, as undefined.
+    return Array.from(value, (item, index) => this.of(item, { above: place, step: index }))
+  }
+
+  #object(value: object, place: Place): Record<string, unknown> {
+    if (!isPlainObject(value)) throw invalid(written(place), `an instance of ${className(value)} is no JSON value`)
+    const entries = Object.entries(value).map(([key, item]: [string, unknown]): [string, unknown] => {
+      this.#spend(key.length)
+      return [key, this.of(item, { above: place, step: key })]
+    })
+    // fromEntries defines own properties, so that a key `__proto__` stays data.
+    return Object.fromEntries(entries)
+  }
+
+  /** A small graph of shared parts can unfold to any size. */
+  #spend(units: number): void {
+    this.#units += units
+    if (this.#units > MAX_INPUT_UNITS) {
+      throw invalid(
+        'inputs',
+        'they are too large (32 MiB, each value taken for 8 bytes and its text); pass a file instead',
+      )
+    }
+  }
+}
+
+function written({ above, step }: Place): string {
+  const path = above === undefined ? 'inputs' : written(above)
+  return typeof step === 'number' ? `${path}[${step}]` : member(path, step)
+}
+
+function checkedNumber(value: number, place: Place): number {
+  if (!Number.isFinite(value)) throw invalid(written(place), `${value} is no JSON value`)
+  // From 1e21 on JSON writes an exponent, which Python reads as the same float.
+  if (Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21) {
+    throw invalid(
+      written(place),
+      `${value} is an integer beyond 2^53, which JSON does not carry exactly; pass it as a string`,
+    )
+  }
+  return value
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // Plain objects of another realm have a prototype whose own prototype is null.
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+function className(value: object): string {
+  const { constructor } = value as { constructor?: unknown }
+  return typeof constructor === 'function' ? constructor.name : 'a class'
+}

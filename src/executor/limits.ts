@@ -1,0 +1,72 @@
+import { SandglassError } from '../errors/index.ts'
+import type { HostFrame } from '../protocol/index.ts'
+import { type ResourceLimits, resolveLimits, type Sandbox, type SandboxLimits } from '../sandbox/index.ts'
+
+type LesserLimits = Extract<HostFrame, { type: 'execute' }>['limits']
+
+/** The limits of an executor: its own, and what it asks of a sandbox. */
+export interface RunLimits {
+  readonly timeoutSec: number
+  readonly maxOutputBytes: number
+  /** Only what the caller gave; the rest is the sandbox's own. */
+  readonly asked: Partial<SandboxLimits>
+}
+
+/** As much memory as a limit can name, so that a disk limit alone is checked for its range only. */
+const ANY_MEMORY = 1024 ** 4
+
+/**
+ * Checks each limit by itself: whether they fit together is a question of the sandbox spec.
+ * @throws SandglassError `invalid_request`; TypeError for a limit that does not exist.
+ */
+export function checkLimits(given: ResourceLimits): RunLimits {
+  const { memoryBytes, ...others } = given
+  const { executionTimeoutSec, maxOutputBytes } = resolveLimits({ ...others, memoryBytes: ANY_MEMORY })
+  if (memoryBytes !== undefined) resolveLimits({ memoryBytes })
+  const { cpus, pids, diskBytes } = given
+  return {
+    timeoutSec: executionTimeoutSec,
+    maxOutputBytes,
+    asked: {
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+      ...(cpus === undefined ? {} : { cpus }),
+      ...(pids === undefined ? {} : { pids }),
+      ...(diskBytes === undefined ? {} : { diskBytes }),
+    },
+  }
+}
+
+/**
+ * What to ask of the harness so that a run gets less than its sandbox has (EX-03).
+ * @throws SandglassError `limit_not_enforceable` for more than the sandbox has, and for another cpu or disk limit,
+ * which cannot be changed for one run.
+ */
+export function lesserLimits(asked: Partial<SandboxLimits>, sandbox: Sandbox): LesserLimits {
+  const has = sandbox.info.limits
+  for (const name of ['memoryBytes', 'pids'] as const) {
+    if ((asked[name] ?? 0) > has[name]) throw notEnforceable(name, asked, has, 'a run may only ask for less')
+  }
+  for (const name of ['cpus', 'diskBytes'] as const) {
+    if ((asked[name] ?? has[name]) !== has[name]) {
+      throw notEnforceable(name, asked, has, 'it cannot be changed for one run')
+    }
+  }
+  const { memoryBytes = has.memoryBytes, pids = has.pids } = asked
+  return {
+    ...(memoryBytes < has.memoryBytes ? { memory_bytes: memoryBytes } : {}),
+    ...(pids < has.pids ? { pids } : {}),
+  }
+}
+
+function notEnforceable(
+  name: keyof SandboxLimits,
+  asked: Partial<SandboxLimits>,
+  has: SandboxLimits,
+  why: string,
+): SandglassError {
+  return new SandglassError(
+    'limit_not_enforceable',
+    `limits.${name}: ${asked[name]} was asked of a sandbox that has ${has[name]}, and ${why}; ` +
+      `take a sandbox whose spec has ${name} ${asked[name]}`,
+  )
+}

@@ -1,0 +1,76 @@
+import type { Channel } from '../sandbox/index.ts'
+import { encodeFrame, FILE_CHUNK_BYTES } from '../protocol/index.ts'
+import type { StagedFile } from './input-files.ts'
+import type { PreparedRun } from './prepare.ts'
+
+/** Sends a run to the harness, one frame after the other, while somebody else reads. */
+export class Sender {
+  readonly #channel: Channel
+  readonly #run: PreparedRun
+  #stopped = false
+  #begun = false
+  #queue: Promise<void> = Promise.resolve()
+
+  constructor(run: PreparedRun) {
+    this.#run = run
+    this.#channel = run.sandbox.channel
+  }
+
+  /** Whether the `execute` frame is on its way, so that the harness knows the run. */
+  get executeBegun(): boolean {
+    return this.#begun
+  }
+
+  /** Files, then `execute`. Rejects when the peer is gone. */
+  start(): Promise<void> {
+    this.#queue = this.#sendAll()
+    return this.#queue
+  }
+
+  /** Sends nothing more than the frame that is on its way. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  /** Asks the harness to end the run. */
+  cancel(): Promise<void> {
+    const frame = encodeFrame({ type: 'cancel', execution_id: this.#run.executionId })
+    this.#queue = this.#queue.then(() => this.#channel.send(frame))
+    return this.#queue
+  }
+
+  /** Settles when nothing is on its way. */
+  idle(): Promise<void> {
+    return this.#queue
+  }
+
+  async #sendAll(): Promise<void> {
+    for (const file of this.#run.files) {
+      for (const frame of piecesOf(file, this.#run.executionId)) {
+        if (this.#stopped) return
+        await this.#channel.send(frame)
+      }
+    }
+    if (this.#stopped) return
+    this.#begun = true
+    await this.#channel.send(this.#run.execute)
+  }
+}
+
+/** Encoded one at a time: all of them together would be the files once more. */
+function* piecesOf({ path, mode, content }: StagedFile, executionId: string): Generator<Uint8Array, void, void> {
+  let offset = 0
+  do {
+    const piece = content.subarray(offset, offset + FILE_CHUNK_BYTES)
+    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
+    yield encodeFrame({
+      type: 'file_put',
+      execution_id: executionId,
+      path,
+      mode,
+      offset,
+      content_base64: bytes.toString('base64'),
+    })
+    offset += piece.length
+  } while (offset < content.length)
+}

@@ -1,0 +1,1 @@
+export { replayChannel, type ReplayOptions, type ReplaySandbox, wireLines } from './replay.ts'
