@@ -20,4 +20,6 @@ export {
   sandboxLimits,
   scratchSizes,
 } from './limits.ts'
+export { ping } from './ping.ts'
 export { awaitReady } from './ready.ts'
+export { assertRequirements, REQUIREMENTS, type Requirement } from './requirements.ts'

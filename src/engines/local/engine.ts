@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import type { Sandbox, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
 import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
+import { failedChecks } from './checks.ts'
 import { enforced, type Ground, prepare } from './ground.ts'
 import { type Launched, launch } from './launch.ts'
 import { removeCgroups } from './leftovers.ts'
@@ -52,9 +53,11 @@ async function createSandbox(at: Ground, options: LocalEngineOptions, spec: Sand
       spec.toolsDir === undefined ? undefined : stageDirectory(at.state, spec.toolsDir, 'toolsDir', uid),
     ])
     cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
+    const { number: slot, owner } = taken?.slot ?? at.slot
     at.state.writeRecord({
       id,
-      slot: taken?.slot ?? at.slot.number,
+      slot,
+      owner,
       uid: taken?.uid ?? null,
       host_pid: process.pid,
       cgroups: cgroup?.paths ?? [],
@@ -77,6 +80,12 @@ async function createSandbox(at: Ground, options: LocalEngineOptions, spec: Sand
   } catch (error) {
     await release()
     throw error
+  }
+  const failed = failedChecks(launched.ready.checks)
+  if (failed.length > 0) {
+    await launched.kill()
+    await release()
+    throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
   }
   return sandboxOf(id, at, spec, launched, cgroup, release)
 }

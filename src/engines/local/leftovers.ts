@@ -50,10 +50,10 @@ async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Rem
   const { records, corrupt } = state.records()
   const found: Remnant[] = []
   const claimed = new Map<string, { owner: 'alive' | 'gone'; uid: number | null; id: string }>()
-  const orphans = new Map<number, boolean>()
+  const orphans = new Map<string, boolean>()
   for (const record of records) {
-    if (!orphans.has(record.slot)) orphans.set(record.slot, record.host_pid === process.pid ? false : await state.isOrphan(record.slot))
-    const owner = orphans.get(record.slot) === true ? 'gone' : 'alive'
+    if (!orphans.has(record.owner)) orphans.set(record.owner, await state.isOrphan(record))
+    const owner = orphans.get(record.owner) === true ? 'gone' : 'alive'
     found.push({ kind: 'record', id: `${state.path}/sandboxes/${record.id}.json`, sandbox: record.id, owner, uid: record.uid })
     for (const path of record.cgroups) claimed.set(path, { owner, uid: record.uid, id: record.id })
   }

@@ -8,8 +8,9 @@ import { type FileLock, tryLock } from './flock.ts'
 /** What is written down about a living sandbox, so that another process can find and remove what is left of it. */
 export interface SandboxRecord {
   readonly id: string
-  /** The slot of the process that owns it; its lock tells whether the owner lives. */
+  /** The slot that the owner holds: its lock and the name in it tell whether the owner lives. */
   readonly slot: number
+  readonly owner: string
   readonly uid: number | null
   readonly host_pid: number
   readonly cgroups: readonly string[]
@@ -19,6 +20,8 @@ export interface SandboxRecord {
 /** One owner's place in the state directory: a lock, and on a root host the uids that go with it. */
 export interface Slot {
   readonly number: number
+  /** Unique for this holding of the slot: a later holder has another name. */
+  readonly owner: string
   release(): void
 }
 
@@ -54,21 +57,33 @@ export class StateDirectory {
   async takeSlot(): Promise<Slot> {
     for (let number = 0; number < SLOTS; number += 1) {
       const lock = await this.#lock(number)
-      if (lock !== undefined) return { number, release: () => lock.release() }
+      if (lock === undefined) continue
+      const owner = randomUUID()
+      try {
+        writeFileSync(this.#slotPath(number), owner)
+      } catch (error) {
+        lock.release()
+        throw stateError(this.path, error)
+      }
+      return { number, owner, release: () => lock.release() }
     }
     throw new SandglassError('no_uid_left', `all ${SLOTS} slots in ${this.path} are taken; end other hosts or use another state directory`)
   }
 
-  /** Whether the process that holds a slot is gone. */
-  async isOrphan(slot: number): Promise<boolean> {
-    const lock = await this.#lock(slot)
+  /** Whether the owner of a record is gone: nobody holds its slot, or somebody else does. */
+  async isOrphan(record: SandboxRecord): Promise<boolean> {
+    const lock = await this.#lock(record.slot)
     lock?.release()
-    return lock !== undefined
+    return lock !== undefined || readText(this.#slotPath(record.slot)) !== record.owner
+  }
+
+  #slotPath(slot: number): string {
+    return join(this.path, 'slots', String(slot))
   }
 
   async #lock(slot: number): Promise<FileLock | undefined> {
     try {
-      return await tryLock(join(this.path, 'slots', String(slot)))
+      return await tryLock(this.#slotPath(slot))
     } catch (error) {
       throw stateError(this.path, error)
     }
@@ -146,6 +161,14 @@ function listed(directory: string): string[] {
   }
 }
 
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
 function readRecord(path: string): SandboxRecord | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
@@ -157,11 +180,12 @@ function readRecord(path: string): SandboxRecord | undefined {
 
 function isRecord(value: unknown): value is SandboxRecord {
   if (typeof value !== 'object' || value === null) return false
-  const { id, slot, uid, host_pid: hostPid, cgroups } = value as Partial<SandboxRecord>
+  const { id, slot, owner, uid, host_pid: hostPid, cgroups } = value as Partial<SandboxRecord>
   return (
     typeof id === 'string' &&
     /^[\w-]{1,64}$/.test(id) &&
     Number.isInteger(slot) &&
+    typeof owner === 'string' &&
     (uid === null || Number.isInteger(uid)) &&
     Number.isInteger(hostPid) &&
     Array.isArray(cgroups) &&

@@ -23,13 +23,13 @@ export class UidPool {
   }
 
   /** A uid and the slot whose lock protects it. */
-  async take(): Promise<{ uid: number; slot: number }> {
+  async take(): Promise<{ uid: number; slot: Slot }> {
     for (;;) {
       const busy = uidsInUse()
       const index = this.#free.findIndex((uid) => !busy.has(uid))
       if (index !== -1) {
         const uid = this.#free.splice(index, 1)[0] as number
-        return { uid, slot: Math.floor((uid - this.#base) / UIDS_PER_SLOT) }
+        return { uid, slot: this.#slots.get(Math.floor((uid - this.#base) / UIDS_PER_SLOT)) as Slot }
       }
       if (this.#slots.size >= 16) throw new SandglassError('no_uid_left', 'this process uses 1,024 uids for sandboxes already')
       this.#add(await this.#state.takeSlot())

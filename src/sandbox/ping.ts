@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto'
+import { decodeLine, encodeFrame, LineSplitter } from '../protocol/index.ts'
+import type { Channel } from './contract.ts'
+
+const MAX_ANSWER_BYTES = 64 * 1024
+
+/** Whether an idle harness answers within `timeoutMs`, and nothing but what was asked. Never rejects. */
+export async function ping(channel: Channel, timeoutMs: number): Promise<boolean> {
+  const nonce = randomUUID()
+  const { promise: silence, resolve } = Promise.withResolvers<false>()
+  const timer = setTimeout(() => resolve(false), timeoutMs)
+  try {
+    await Promise.race([channel.send(encodeFrame({ type: 'ping', nonce })), silence])
+    return await Promise.race([answered(channel, nonce), silence])
+  } catch {
+    return false
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function answered(channel: Channel, nonce: string): Promise<boolean> {
+  const splitter = new LineSplitter(MAX_ANSWER_BYTES)
+  for (;;) {
+    const chunk = await channel.receive()
+    if (chunk === null) return false
+    for (const line of splitter.push(chunk)) {
+      const decoded = decodeLine(line)
+      if (decoded.kind === 'blank') continue
+      const right = decoded.kind === 'frame' && decoded.frame.type === 'pong' && decoded.frame.nonce === nonce
+      return right && splitter.pendingBytes === 0
+    }
+  }
+}

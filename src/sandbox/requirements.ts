@@ -1,0 +1,77 @@
+import { SandglassError } from '../errors/index.ts'
+import type { IsolationLevel, SandboxReport } from './contract.ts'
+
+/**
+ * Something a caller can insist on: a limit that is really enforced, no network, a measure, or at least a level.
+ */
+export type Requirement =
+  | 'memory'
+  | 'pids'
+  | 'cpu'
+  | 'disk'
+  | 'output'
+  | 'wall'
+  | 'network'
+  | 'system-call-filter'
+  | 'uid-per-sandbox'
+  | Exclude<IsolationLevel, 'none'>
+
+const LEVELS: readonly IsolationLevel[] = ['none', 'language-only', 'os-sandbox', 'container', 'gvisor', 'vm']
+
+/** Every name that `require` takes. */
+export const REQUIREMENTS: readonly Requirement[] = [
+  'memory',
+  'pids',
+  'cpu',
+  'disk',
+  'output',
+  'wall',
+  'network',
+  'system-call-filter',
+  'uid-per-sandbox',
+  'language-only',
+  'os-sandbox',
+  'container',
+  'gvisor',
+  'vm',
+]
+
+/**
+ * Checks what a caller insists on against what probes found.
+ * @throws SandglassError `requirement_unmet`, naming every missing item.
+ */
+export function assertRequirements(report: SandboxReport, required: readonly Requirement[]): void {
+  const missing = required.filter((item) => !isMet(report, item))
+  if (missing.length === 0) return
+  const why = report.reasons.map((reason) => reason.message).join('; ')
+  throw new SandglassError(
+    'requirement_unmet',
+    `the engine ${report.engine} does not provide ${missing.join(', ')} on this machine` +
+      ` (it has: level ${report.level}, limits ${report.limitsEnforced.join(', ') || 'none'}, network ${report.network})` +
+      `${why === '' ? '' : `: ${why}`}`,
+  )
+}
+
+function isMet(report: SandboxReport, item: Requirement): boolean {
+  switch (item) {
+    case 'memory':
+    case 'pids':
+    case 'cpu':
+    case 'disk':
+    case 'output':
+    case 'wall':
+      return report.limitsEnforced.includes(item)
+    case 'network':
+      return report.network === 'none'
+    case 'system-call-filter':
+      return report.capabilities.systemCallFilter
+    case 'uid-per-sandbox':
+      return report.capabilities.uidPerSandbox
+    case 'language-only':
+    case 'os-sandbox':
+    case 'container':
+    case 'gvisor':
+    case 'vm':
+      return LEVELS.indexOf(report.level) >= LEVELS.indexOf(item)
+  }
+}

@@ -1,0 +1,292 @@
+import { resolve } from 'node:path'
+import { localEngine, type LocalEngineOptions } from './engines/local/index.ts'
+import { SandglassError } from './errors/index.ts'
+import {
+  ExecutionMode,
+  type ExecutionResult,
+  type RunEvent,
+  type RunRequest,
+  ScriptExecutor,
+  type ScriptExecutorOptions,
+} from './executor/index.ts'
+import { type Lease, type PoolStats, SandboxPool } from './pool/index.ts'
+import {
+  assertRequirements,
+  ping,
+  REQUIREMENTS,
+  type Requirement,
+  type ResourceLimits,
+  resolveLimits,
+  sandboxLimits,
+  type SandboxEngine,
+  type SandboxReport,
+  type SandboxSpec,
+} from './sandbox/index.ts'
+import { didYouMean } from './support/index.ts'
+
+/** How scripts are run. Everything has a default. */
+export interface SandglassOptions {
+  /** `auto` takes the first engine that passes its probes. Default `auto`. */
+  readonly engine?: 'auto' | 'local' | SandboxEngine
+  /** Defaults for every run; a run may bring its own. */
+  readonly limits?: ResourceLimits
+  /** Warm sandboxes kept per set of limits. Default 2. */
+  readonly poolSize?: number
+  /** Sandboxes made on demand above that. Default 2. */
+  readonly maxOverflow?: number
+  /** Scripts after which a sandbox is replaced. Default 50; 1 gives every script a sandbox of its own. */
+  readonly maxUses?: number
+  /** How long a run waits for a sandbox, in milliseconds. Default 30,000. */
+  readonly checkoutTimeoutMs?: number
+  /** A directory filled by `pip install --target`, or a virtual environment's site-packages: importable, read-only. */
+  readonly packages?: string
+  /** A directory of Python files whose functions become globals of every script. */
+  readonly toolsDir?: string
+  /** Modules imported once per sandbox, before any script. */
+  readonly preload?: readonly string[]
+  /** What must be in force; a missing item is an error before anything runs. */
+  readonly require?: readonly Requirement[]
+  /** Options of the local engine. */
+  readonly local?: LocalEngineOptions
+}
+
+/** A run's own options, beside its script. */
+export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script'> {
+  /** Default `interactive`: ending without a result is fine. `plan` needs a result. */
+  readonly mode?: ExecutionMode
+  readonly limits?: ResourceLimits
+  /** Checks the result; a mismatch makes the run `failed`. Any Standard Schema (zod 4 and others). */
+  readonly output?: StandardSchema<T>
+  /** Who may get the same sandbox again. Default: this Sandglass. */
+  readonly leaseKey?: string
+  /** Ask for this very sandbox while it lives; another one of the same lease key serves otherwise. */
+  readonly sandboxId?: string
+  readonly onIntermediate?: ScriptExecutorOptions['onIntermediate']
+  readonly onLog?: ScriptExecutorOptions['onLog']
+  readonly onEvent?: ScriptExecutorOptions['onEvent']
+}
+
+/** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
+export interface StandardSchema<T> {
+  readonly '~standard': {
+    readonly validate: (value: unknown) => StandardResult<T> | Promise<StandardResult<T>>
+    readonly types?: { readonly input: unknown; readonly output: T } | undefined
+  }
+}
+
+type StandardResult<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] }
+
+/** Runs Python that a language model wrote. Made by {@link createSandglass}. */
+export interface Sandglass extends AsyncDisposable {
+  /** The engine in use. */
+  readonly engine: string
+  /**
+   * Runs one script. What the script did is a value, whatever it was.
+   * @throws SandglassError when the machinery fails or the request is wrong.
+   */
+  run<T = unknown>(script: string, options?: RunOptions<T>): Promise<ExecutionResult<T>>
+  /** The same as events while the script runs; the last one is the result. Leaving the loop cancels the run. */
+  stream<T = unknown>(script: string, options?: RunOptions<T>): AsyncIterable<RunEvent<T>>
+  /** What is in force on this machine, from probes. */
+  report(): Promise<SandboxReport>
+  /** Hits, misses, waits and refills of the pool, over all limits. */
+  stats(): PoolStats
+  /** Ends everything: running scripts are given `graceMs`, then nothing is left. Idempotent. */
+  close(options?: { graceMs?: number }): Promise<void>
+}
+
+const PING_TIMEOUT_MS = 2000
+
+/**
+ * Finds an engine and starts its first sandbox.
+ * @throws SandglassError `engine_unavailable` or the engine's own code when there is none, `requirement_unmet`,
+ * `invalid_request`, `limits_do_not_fit`; TypeError for an option that does not exist.
+ */
+export async function createSandglass(options: SandglassOptions = {}): Promise<Sandglass> {
+  checkOptions(options)
+  const engine = chooseEngine(options)
+  const ownsEngine = typeof options.engine !== 'object'
+  const defaults = specOf(options, undefined)
+  const pool = new SandboxPool({
+    engine,
+    specs: { [nameOf(defaults)]: defaults },
+    ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
+    isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
+  })
+  const close = async (given?: { graceMs?: number }): Promise<void> => {
+    await pool.close(given)
+    if (ownsEngine) await engine.close()
+  }
+  try {
+    if (options.require !== undefined && options.require.length > 0) {
+      assertRequirements(await engine.report(), options.require)
+    }
+    // A missing engine is told now, not at the first run; the sandbox stays in the pool.
+    await (await pool.checkout(nameOf(defaults))).release()
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  const checkout = (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
+    pool.addSpec(nameOf(spec), spec)
+    return pool.checkout(nameOf(spec), { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
+  }
+
+  async function* stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
+    const { executor, request, spec } = prepare(options, script, run)
+    const lease = await checkout(spec, run)
+    try {
+      for await (const event of executor.stream({ ...request, sandbox: lease.sandbox })) {
+        if (event.type !== 'result') yield event
+        else yield { ...event, result: await typed(event.result, run.output) }
+      }
+    } finally {
+      await lease.release()
+    }
+  }
+
+  return {
+    engine: engine.name,
+    async run<T>(script: string, run: RunOptions<T> = {}) {
+      const { executor, request, spec } = prepare(options, script, run)
+      const lease = await checkout(spec, run)
+      try {
+        return await typed(await executor.run({ ...request, sandbox: lease.sandbox }), run.output)
+      } finally {
+        void lease.release() // the executor ended a sandbox that must not serve again
+      }
+    },
+    stream,
+    report: () => engine.report(),
+    stats: () => pool.stats(),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function chooseEngine(options: SandglassOptions): SandboxEngine {
+  const { engine = 'auto', local = {} } = options
+  if (typeof engine === 'object') return engine
+  if (engine === 'auto' || engine === 'local') return localEngine(local)
+  if (engine === 'docker' || engine === 'pyodide') {
+    throw new SandglassError('feature_unavailable', `the engine ${String(engine)} is not in this version; use local`)
+  }
+  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are auto and local`)
+}
+
+const OPTIONS: readonly (keyof SandglassOptions)[] = [
+  'engine',
+  'limits',
+  'poolSize',
+  'maxOverflow',
+  'maxUses',
+  'checkoutTimeoutMs',
+  'packages',
+  'toolsDir',
+  'preload',
+  'require',
+  'local',
+]
+const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
+  'mode',
+  'limits',
+  'output',
+  'leaseKey',
+  'sandboxId',
+  'onIntermediate',
+  'onLog',
+  'onEvent',
+  'executionId',
+  'requiredSecrets',
+  'secrets',
+  'inputs',
+  'files',
+  'collect',
+  'signal',
+]
+
+function checkOptions(options: SandglassOptions): void {
+  refuseUnknown('createSandglass', options, OPTIONS)
+  for (const item of options.require ?? []) {
+    if (!REQUIREMENTS.includes(item)) {
+      throw new SandglassError(
+        'invalid_request',
+        `require: no item ${JSON.stringify(item)}.${didYouMean(String(item), REQUIREMENTS)} Known are ${REQUIREMENTS.join(', ')}`,
+      )
+    }
+  }
+  for (const name of options.preload ?? []) {
+    if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(name)) {
+      throw new SandglassError('invalid_request', `preload: ${JSON.stringify(name)} is no module name`)
+    }
+  }
+}
+
+function refuseUnknown(where: string, given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (!known.includes(name)) throw new TypeError(`${where}: no option ${JSON.stringify(name)}.${didYouMean(name, known)}`)
+  }
+}
+
+function prepare<T>(
+  options: SandglassOptions,
+  script: string,
+  run: RunOptions<T>,
+): { executor: ScriptExecutor; request: RunRequest; spec: SandboxSpec } {
+  refuseUnknown('run', run, RUN_OPTIONS)
+  const { mode, limits, output, leaseKey, sandboxId, onIntermediate, onLog, onEvent, ...request } = run
+  const merged = resolveLimits({ ...options.limits, ...limits })
+  const executor = new ScriptExecutor({
+    limits: { executionTimeoutSec: merged.executionTimeoutSec, maxOutputBytes: merged.maxOutputBytes },
+    mode: mode ?? ExecutionMode.INTERACTIVE,
+    ...definedOf({ onIntermediate, onLog, onEvent }, ['onIntermediate', 'onLog', 'onEvent']),
+  })
+  return { executor, request: { ...request, script }, spec: specOf(options, limits) }
+}
+
+function specOf(options: SandglassOptions, limits: ResourceLimits | undefined): SandboxSpec {
+  return {
+    limits: sandboxLimits(resolveLimits({ ...options.limits, ...limits })),
+    ...(options.packages === undefined ? {} : { packages: resolve(options.packages) }),
+    ...(options.toolsDir === undefined ? {} : { toolsDir: resolve(options.toolsDir) }),
+    ...(options.preload === undefined ? {} : { preload: options.preload }),
+  }
+}
+
+/** Equal limits share a pool; everything else in a spec is the same for one Sandglass. */
+function nameOf(spec: SandboxSpec): string {
+  const { memoryBytes, cpus, pids, diskBytes } = spec.limits
+  return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}`
+}
+
+function renamed(run: RunOptions): { key?: string } {
+  return run.leaseKey === undefined ? {} : { key: run.leaseKey }
+}
+
+/** The named properties that are not undefined. */
+function definedOf<T extends object, K extends keyof T>(given: T, names: readonly K[]): { [P in K]?: Exclude<T[P], undefined> } {
+  const entries = names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]])
+  return Object.fromEntries(entries) as { [P in K]?: Exclude<T[P], undefined> }
+}
+
+async function typed<T>(result: ExecutionResult, schema: StandardSchema<T> | undefined): Promise<ExecutionResult<T>> {
+  if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
+  const checked = await schema['~standard'].validate(result.finalData)
+  if (checked.issues === undefined) return { ...result, finalData: checked.value }
+  const issues = checked.issues.map(({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`)
+  return {
+    ...result,
+    status: 'failed',
+    success: false,
+    errorKind: 'error',
+    finalData: null,
+    error: `the result does not match \`output\`: ${issues.join('; ')}`,
+  }
+}
+
+function segmentName(segment: unknown): string {
+  return typeof segment === 'object' && segment !== null && 'key' in segment ? String(segment.key) : String(segment)
+}
