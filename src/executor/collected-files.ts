@@ -9,6 +9,8 @@ type FileFrame = Extract<HarnessFrame, { type: 'file' }>
 const MiB = 1024 * 1024
 const MAX_FILES = 100
 const MAX_FILE_BYTES = 4 * MiB
+/** More than the harness's depth of 64 can make. */
+const MAX_PATH_BYTES = 64 * 1024
 const MAX_TOTAL_BYTES = 64 * MiB
 /** `file` frames are not counted as output; this bounds what they may cost, empty or tiny ones included. */
 const MAX_WIRE_BYTES = 2 * MAX_TOTAL_BYTES
@@ -51,7 +53,7 @@ export class CollectedFiles {
   }
 
   #begin({ path, size }: FileFrame): { path: string; size: number; received: number; parts: Buffer[] } {
-    const problem = pathProblem(path)
+    const problem = pathProblem(path, MAX_PATH_BYTES)
     if (problem !== undefined) throw new ChannelViolation(`it sent a file whose path cannot be: ${problem}`)
     if (this.#files.has(path)) throw new ChannelViolation('it sent a file twice')
     if (this.#files.size >= MAX_FILES) throw new ChannelViolation(`it sent more than ${MAX_FILES} files`)

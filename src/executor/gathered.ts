@@ -28,6 +28,7 @@ const LATE_ERRORS: ReadonlyMap<string, string> = new Map([
   ['timeout', 'timeout'],
   ['output_limit', 'output_limit'],
   ['memory', 'memory_limit'],
+  ['crash', 'crash'],
   ['cancelled', 'cancelled'],
 ])
 

@@ -1,16 +1,18 @@
+/** What a system call takes as a path. */
 const MAX_PATH_BYTES = 4096
 const MAX_PART_BYTES = 255
 
 /**
  * Why a path cannot name a file in a workspace, or undefined when it can. One rule for what goes in and what comes out:
  * relative, `/` between the parts, no empty part, no `.` or `..`, no NUL.
+ * @param maxBytes a script can nest directories deeper than one system call takes.
  */
-export function pathProblem(path: string): string | undefined {
+export function pathProblem(path: string, maxBytes: number = MAX_PATH_BYTES): string | undefined {
   if (path === '') return 'it is empty'
   if (path.includes('\0')) return 'it holds a NUL'
   if (!path.isWellFormed()) return 'it holds half of a surrogate pair'
   if (path.startsWith('/')) return 'it is absolute; give it relative to the workspace'
-  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `it is longer than ${MAX_PATH_BYTES} bytes`
+  if (Buffer.byteLength(path) > maxBytes) return `it is longer than ${maxBytes} bytes`
   for (const part of path.split('/')) {
     if (part === '') return 'it has an empty part'
     if (part === '.' || part === '..') return `it has the part "${part}"`

@@ -27,6 +27,7 @@ const ERROR_KINDS: ReadonlyMap<string, { readonly status: ExecutionStatus; reado
   ['timeout', { status: 'timed-out', errorKind: 'timeout' }],
   ['output_limit', { status: 'output-limit', errorKind: 'output_limit' }],
   ['memory', { status: 'memory-limit', errorKind: 'oom' }],
+  ['crash', { status: 'crashed', errorKind: 'crash' }],
   ['cancelled', { status: 'cancelled', errorKind: 'cancelled' }],
   ['request', { status: 'failed', errorKind: 'invalid_request' }],
 ])

@@ -40,6 +40,12 @@ test('files come back whole, with their digest, and do not count as output', asy
   expect(sandbox.destroyed).toBe(false)
 })
 
+test('a path longer than one system call takes comes back, because a script can make it', async () => {
+  const path = `out/${'漢/'.repeat(1500)}a`
+  const { result: got } = await play([piece(path, 'x'), done()], { request })
+  expect(got.files.map((file) => file.path)).toEqual([path])
+})
+
 describe('what no harness sends breaks the channel', () => {
   const many = Array.from({ length: 101 }, (_, index) => piece(`out/${index}`, ''))
   test.each<[string, Frames, string]>([

@@ -156,6 +156,7 @@ describe('an error frame decides', () => {
     ['request', 'failed', 'invalid_request'],
     ['timeout', 'timed-out', 'timeout'],
     ['memory', 'memory-limit', 'oom'],
+    ['crash', 'crashed', 'crash'],
     ['cancelled', 'cancelled', 'cancelled'],
   ])('%s is %s', async (kind, status, errorKind) => {
     const { result: got, sandbox } = await play([
@@ -189,6 +190,7 @@ describe('of result and error the first decides (EX-04)', () => {
     ['a second result', [result(2)], ['second_result']],
     ['a late exception', [error('boom', { traceback: 'tb' }), done({ exit_code: 1 })], ['error_after_result']],
     ['a late timeout', [error('late', { kind: 'timeout' }), done({ cause: 'timeout' })], ['timeout']],
+    ['os._exit', [error('ended with exit code 3', { kind: 'crash' }), done({ exit_code: 3 })], ['crash']],
     ['a timeout without an error', [done({ cause: 'timeout' })], ['timeout']],
     ['a crash', [done({ cause: 'signal', signal: 'SIGSEGV', exit_code: null })], ['crash']],
     ['too much output', [done({ cause: 'output-limit' })], ['output_limit']],
