@@ -227,7 +227,8 @@ function checkOptions(options: SandglassOptions): void {
 
 function refuseUnknown(where: string, given: object, known: readonly string[]): void {
   for (const name of Object.keys(given)) {
-    if (!known.includes(name)) throw new TypeError(`${where}: no option ${JSON.stringify(name)}.${didYouMean(name, known)}`)
+    if (!known.includes(name))
+      throw new TypeError(`${where}: no option ${JSON.stringify(name)}.${didYouMean(name, known)}`)
   }
 }
 
@@ -267,7 +268,10 @@ function renamed(run: RunOptions): { key?: string } {
 }
 
 /** The named properties that are not undefined. */
-function definedOf<T extends object, K extends keyof T>(given: T, names: readonly K[]): { [P in K]?: Exclude<T[P], undefined> } {
+function definedOf<T extends object, K extends keyof T>(
+  given: T,
+  names: readonly K[],
+): { [P in K]?: Exclude<T[P], undefined> } {
   const entries = names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]])
   return Object.fromEntries(entries) as { [P in K]?: Exclude<T[P], undefined> }
 }
@@ -276,7 +280,9 @@ async function typed<T>(result: ExecutionResult, schema: StandardSchema<T> | und
   if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
   const checked = await schema['~standard'].validate(result.finalData)
   if (checked.issues === undefined) return { ...result, finalData: checked.value }
-  const issues = checked.issues.map(({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`)
+  const issues = checked.issues.map(
+    ({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`,
+  )
   return {
     ...result,
     status: 'failed',

@@ -3,24 +3,21 @@
 It runs no script and imports nothing of others. One loop over descriptors; nothing in it blocks on a peer.
 """
 
+import binascii
+import json
+import os
+import select
+import signal
+import struct
 import sys
+import time
 
-from .syscalls import set_dumpable
-
-set_dumpable(False)
-
-import json  # noqa: E402
-import os  # noqa: E402
-import select  # noqa: E402
-import signal  # noqa: E402
-import socket  # noqa: E402
-import struct  # noqa: E402
-import time  # noqa: E402
-
-from . import PROTOCOL_VERSION, integrity  # noqa: E402
-from .run import Run  # noqa: E402
-from .scratch import BadPath, Collection, Roots, put  # noqa: E402
-from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode  # noqa: E402
+from . import PROTOCOL_VERSION, integrity
+from .processes import Spare, Zygote
+from .run import Run
+from .scratch import BadPath, Collection, Roots, put
+from .watcher import Watcher, wants_write
+from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode
 
 GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
 ANSWER_SEC = 1.0  # how long the zygote may take to answer
@@ -31,44 +28,16 @@ READ_SIZE = 65536
 IDLE, FORKING, RUNNING, KILLING, COLLECTING, RESETTING = "idle", "forking", "running", "killing", "collecting", "resetting"
 
 
-class Spare:
-    """A child that waits for its script, and the broker's ends of its descriptors."""
-
-    def __init__(self):
-        self.socket, self.child_socket = socket.socketpair()
-        self.out_fd, self.child_out = os.pipe()
-        self.err_fd, self.child_err = os.pipe()
-        self.pid = self.pid_fd = None
-        for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
-            os.set_blocking(fd, False)
-
-    def child_fds(self):
-        return [self.child_socket.fileno(), self.child_out, self.child_err]
-
-    def given_away(self):
-        """The child has its ends."""
-        self.child_socket.close()
-        os.close(self.child_out)
-        os.close(self.child_err)
-
-    def close(self):
-        self.socket.close()
-        for fd in (self.out_fd, self.err_fd, self.pid_fd):
-            if fd is not None:
-                os.close(fd)
-
-
 class Broker:
-    def __init__(self, config, channel_in, channel_out, zygote, leaked_fds):
+    """The one loop of PID 1, and the state between its turns."""
+
+    def __init__(self, config, channel_in, channel_out, zygote):
         self._config = config
         self._in = channel_in
         self._inbox = LineBuffer()
         self._outbox = Outbox(channel_out)
         self._zygote = zygote
-        self._leaked_fds = leaked_fds
-        self._poll = select.poll()
-        self._handlers = {}
-        self._masks = {}
+        self._watcher = Watcher()
         self._state = FORKING
         self._waiting = []  # requests that wait for the spare
         self._put_problem = {}  # execution id -> what went wrong with its files
@@ -84,18 +53,20 @@ class Broker:
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def serve(self, loaded):
+    def serve(self):
         """Until the host closes the channel. Never returns."""
+        leaked_fds = _open_fds_above(2) - {self._in, self._outbox.fd, self._zygote.socket.fileno()}
         self._roots = Roots(self._config["scratch"])
         self._watch_signals()
-        self._watch(self._in, select.POLLIN, self._on_channel)
-        self._watch(self._zygote.socket.fileno(), select.POLLIN, self._on_zygote)
+        loaded = self._zygote.first_words()
+        self._watcher.reading(self._in, self._on_channel)
+        self._watcher.reading(self._zygote.socket.fileno(), self._on_zygote)
         self._make_spare()
         while self._state is FORKING:
             self._turn()
         self._normal = integrity.snapshot([os.getpid(), self._zygote.pid])
         self._last_pid_moves = integrity.last_pid() == self._spare.pid
-        checks = integrity.self_check(self._zygote.pid, self._config["scratch"], self._leaked_fds)
+        checks = integrity.self_check(self._zygote.pid, self._config["scratch"], len(leaked_fds))
         checks["last_pid_moves"] = self._last_pid_moves
         version = ".".join(str(n) for n in sys.version_info[:3])
         self._send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
@@ -103,10 +74,7 @@ class Broker:
             self._turn()
 
     def _turn(self):
-        for fd, event in self._poll.poll(self._wait_ms()):
-            handler = self._handlers.get(fd)
-            if handler is not None:
-                handler(event)
+        self._watcher.wait(self._wait_ms())
         self._look_at_clocks()
         self._apply_back_pressure()
 
@@ -138,7 +106,7 @@ class Broker:
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._watch(read, select.POLLIN, lambda _event: self._on_child_signal(read))
+        self._watcher.reading(read, lambda _event: self._on_child_signal(read))
 
     def _on_child_signal(self, fd):
         try:
@@ -169,9 +137,9 @@ class Broker:
 
     def _watch_outbox(self):
         if self._outbox.size:
-            self._watch(self._outbox.fd, select.POLLOUT, self._on_writable)
+            self._watcher.writing(self._outbox.fd, self._on_writable)
         else:
-            self._unwatch(self._outbox.fd)
+            self._watcher.forget(self._outbox.fd)
 
     def _on_writable(self, _event):
         self._outbox.flush()
@@ -233,8 +201,6 @@ class Broker:
             self._roots.wipe(WIPE_SEC)
         self._put_for = run_id
         try:
-            import binascii
-
             content = binascii.a2b_base64(frame["content_base64"])
             put(self._config["workspace"], frame["path"], frame["mode"], frame["offset"], content)
         except (OSError, BadPath, ValueError) as error:
@@ -291,12 +257,12 @@ class Broker:
             while run.to_child:
                 run.to_child = run.to_child[os.write(fd, run.to_child) :]
         except BlockingIOError:
-            self._watch(fd, select.POLLIN | select.POLLOUT, self._on_frames)
+            self._watcher.both(fd, self._on_frames)
             return
         except OSError:
             run.to_child = memoryview(b"")
         if not self._paused:
-            self._watch(fd, select.POLLIN, self._on_frames)
+            self._watcher.reading(fd, self._on_frames)
 
     # ── during a run ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -306,21 +272,21 @@ class Broker:
         pairs += [(s.fd, lambda event, s=s: self._on_output(s, event)) for s in run.streams]
         for fd, handler in pairs:
             if on:
-                self._watch(fd, select.POLLIN, handler)
+                self._watcher.reading(fd, handler)
             else:
-                self._unwatch(fd)
+                self._watcher.forget(fd)
         if run.spare.pid_fd is not None:
-            self._watch(run.spare.pid_fd, select.POLLIN, lambda _event: self._end_run(None))
+            self._watcher.reading(run.spare.pid_fd, lambda _event: self._end_run(None))
 
     def _on_frames(self, event):
         run = self._run
-        if event & select.POLLOUT:
+        if wants_write(event):
             self._write_to_child(run)
         data = _read(run.spare.socket.fileno())
         if data is None:
             return
         if not data:
-            self._unwatch(run.spare.socket.fileno())
+            self._watcher.forget(run.spare.socket.fileno())
             return
         run.take_frames(data, time.monotonic())
         if run.over:
@@ -331,7 +297,7 @@ class Broker:
         if data is None:
             return
         if not data:
-            self._unwatch(stream.fd)
+            self._watcher.forget(stream.fd)
             return
         self._run.take_output(stream, data)
         if self._run.over:
@@ -354,7 +320,10 @@ class Broker:
             self._zygote_is_lost()
             return
         try:
-            self._zygote.socket.send(b"R" if alone else b"K")
+            if alone:
+                self._zygote.ask_to_reap()
+            else:
+                self._zygote.ask_to_kill()
         except OSError:
             self._zygote_is_lost()
             return
@@ -366,17 +335,14 @@ class Broker:
 
     def _unwatch_run(self, run):
         for fd in (run.spare.socket.fileno(), run.spare.pid_fd, *(s.fd for s in run.streams)):
-            self._unwatch(fd)
+            self._watcher.forget(fd)
 
     def _on_zygote(self, _event):
-        try:
-            answer = self._zygote.socket.recv(16, socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        answer = self._zygote.answer()
+        if answer is None:
             return
-        except OSError:
-            answer = b""
         if len(answer) != 4:
-            self._unwatch(self._zygote.socket.fileno())
+            self._watcher.forget(self._zygote.socket.fileno())
             if self._state in (FORKING, RESETTING):
                 os._exit(1)
             return
@@ -452,8 +418,6 @@ class Broker:
         return self._zygote.alive and integrity.snapshot([os.getpid(), self._zygote.pid]) == self._normal
 
     def _send_files(self):
-        import binascii
-
         while self._outbox.size < HIGH_WATER:
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -500,15 +464,13 @@ class Broker:
         self._state = FORKING
         self._spare = Spare()
         try:
-            socket.send_fds(self._zygote.socket, [b"S"], self._spare.child_fds())
+            self._zygote.ask_for(self._spare)
         except OSError:
             os._exit(1)
-        self._spare.given_away()
         self._answer_due = time.monotonic() + ANSWER_SEC * 10
 
     def _spare_is_there(self, pid):
-        self._spare.pid = pid
-        self._spare.pid_fd = os.pidfd_open(pid)
+        self._spare.forked_as(pid)
         self._state = IDLE
         waiting, self._waiting = self._waiting, []
         for frame in waiting:
@@ -522,7 +484,7 @@ class Broker:
         self._reset_nonce = frame["nonce"]
         self._put_for = None
         self._put_problem = {}
-        self._zygote.socket.send(b"K")
+        self._zygote.ask_to_kill()
         self._answer_due = time.monotonic() + ANSWER_SEC
 
     def _reset_done(self):
@@ -532,56 +494,6 @@ class Broker:
         if not clean:
             self._leave()
         self._make_spare()
-
-    # ── poll ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _watch(self, fd, mask, handler):
-        if self._masks.get(fd) != mask:
-            self._poll.register(fd, mask)
-            self._masks[fd] = mask
-        self._handlers[fd] = handler
-
-    def _unwatch(self, fd):
-        if fd in self._masks:
-            self._poll.unregister(fd)
-            del self._masks[fd], self._handlers[fd]
-
-
-class Zygote:
-    """The broker's view of the process that forks."""
-
-    def __init__(self, command, environment, config):
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.alive = True
-        self.pid = os.posix_spawn(
-            command[0],
-            command,
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
-                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_RDWR, 0),
-                (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
-            ],
-        )
-        theirs.close()
-        self.socket.send(json.dumps(config).encode())
-
-    def first_words(self):
-        """What it loaded. Raises RuntimeError when it ended instead."""
-        answer = self.socket.recv(1 << 20)
-        if not answer:
-            raise RuntimeError("the zygote ended while it started")
-        return json.loads(answer)
-
-    def answers(self):
-        """Whether it lives and is not stopped."""
-        if not self.alive:
-            return False
-        try:
-            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        except ChildProcessError:
-            return False
-        return found is None
 
 
 def _is_execute(frame, run_id):
@@ -607,36 +519,19 @@ def _rest(fd):
         yield data
 
 
-def main(argument):
-    """`argument` is the harness's configuration as JSON; the channel is on descriptors 0 and 1."""
-    if os.getpid() != 1:
-        sys.exit("the broker ends runs by kill(-1): it starts as PID 1 of a pid namespace only")
-    # What the launcher left open must not reach a script.
-    os.closerange(3, 1 << 20)
-    leaked = [n for n in os.listdir("/proc/self/fd") if int(n) > 2 and _is_open(int(n))]
-    config = json.loads(argument)
-    command = [sys.executable, *config["python_flags"], "-c", config["zygote_start"]]
-    channel_in, channel_out = _private(0), _private(1)
-    zygote = Zygote(command, config["environment"], config)
-    broker = Broker(config, channel_in, channel_out, zygote, len(leaked))
-    broker.serve(zygote.first_words())
+def _open_fds_above(lowest):
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            os.fstat(int(name))  # the descriptor of the listing itself is gone by now
+        except OSError:
+            continue
+        if int(name) > lowest:
+            found.add(int(name))
+    return found
 
 
-def _is_open(fd):
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
-
-
-def _private(fd):
-    """Moves a descriptor of the channel out of the way of fd 0 and 1."""
-    import fcntl
-
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
-    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, fd)
-    os.close(null)
-    os.set_blocking(moved, False)
-    return moved
+def serve(configuration, channel, zygote_pid, control_fd):
+    """Serves until the host closes the channel. Never returns."""
+    zygote = Zygote(zygote_pid, control_fd)
+    Broker(json.loads(configuration), *channel, zygote).serve()

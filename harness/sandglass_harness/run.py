@@ -67,7 +67,10 @@ class Run:
         for line in self._lines.push(data):
             if self.over:
                 return
-            self._take_line(line, now)
+            try:
+                self._take_line(line, now)
+            except (ValueError, RecursionError):
+                pass  # a script wrote to the descriptor itself: no frame
         if self._lines.held > self.max_output:
             self.over = True
 
@@ -80,10 +83,7 @@ class Run:
             self.emit({"type": stream.name, "text": text[start : start + MAX_TEXT_PER_FRAME]})
 
     def _take_line(self, line, now):
-        try:
-            frame = decode(line)
-        except ValueError:
-            return
+        frame = decode(line)
         kind = frame.get("type")
         if kind == "final_result" and "data" in frame:
             self.emit({"type": "final_result", "data": frame["data"]})

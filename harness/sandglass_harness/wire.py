@@ -21,7 +21,7 @@ def encode(frame):
 def decode(line):
     """The object on a line from a script's process. Raises ValueError for whatever the host could not carry."""
     try:
-        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_constant=_no_constant)
+        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=_finite, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(frame, dict):
@@ -35,6 +35,13 @@ def _safe_integer(digits):
     value = int(digits)
     if abs(value) > MAX_SAFE_INTEGER:
         raise ValueError("an integer beyond 2**53")
+    return value
+
+
+def _finite(digits):
+    value = float(digits)
+    if value - value != 0:
+        raise ValueError("a number beyond the range of a float")
     return value
 
 

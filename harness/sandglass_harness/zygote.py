@@ -3,11 +3,12 @@
 It talks to the broker alone, over a socket whose messages are one byte: S(pare), R(eap) and K(ill).
 """
 
+import _socket
+import array
 import gc
 import json
 import os
 import signal
-import socket
 import struct
 import sys
 
@@ -23,7 +24,7 @@ def main():
     set_dumpable(False)
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    control = socket.socket(fileno=CONTROL_FD)
+    control = _socket.socket(fileno=CONTROL_FD)  # `socket` itself would cost every child memory
     config = json.loads(control.recv(1 << 16))
     for path in config["import_paths"]:
         sys.path.append(path)
@@ -70,10 +71,7 @@ def _warm_up():
 def _serve(control, config, base_globals, loaders):
     pid = 0
     while True:
-        try:
-            message, fds, _, _ = socket.recv_fds(control, 16, 3)
-        except InterruptedError:
-            continue
+        message, fds = _receive_with_fds(control)
         if not message:
             os._exit(0)
         if message == b"S":
@@ -89,6 +87,15 @@ def _serve(control, config, base_globals, loaders):
                 _kill_everything()
             _, status = os.waitpid(pid, 0)
             control.send(struct.pack("=i", status))
+
+
+def _receive_with_fds(control):
+    message, ancillary, _, _ = control.recvmsg(16, _socket.CMSG_LEN(3 * 4))
+    fds = array.array("i")
+    for level, kind, data in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            fds.frombytes(data[: len(data) - len(data) % 4])
+    return message, list(fds)
 
 
 def _kill_everything():

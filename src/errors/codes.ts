@@ -43,7 +43,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   requirement_unmet: {
-    meaning: '`require` names a property that the engine does not have on this machine; the message lists what is missing.',
+    meaning:
+      '`require` names a property that the engine does not have on this machine; the message lists what is missing.',
     retryable: false,
   },
   engine_unknown: { meaning: 'No engine of that name exists in this version.', retryable: false },

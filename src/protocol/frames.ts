@@ -251,7 +251,10 @@ export const harnessFrames: {
     execution_id: executionId,
     message: z.string(),
     traceback: z.string().nullable().default(null),
-    kind: z.string().default('exception').describe('exception, exit, syntax, timeout, output_limit, cancelled, secrets, request or memory'),
+    kind: z
+      .string()
+      .default('exception')
+      .describe('exception, exit, syntax, memory, timeout, output_limit, cancelled, crash, secrets or request'),
   }),
   log: z.object({
     type: z.literal('log'),

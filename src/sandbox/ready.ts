@@ -36,7 +36,7 @@ export async function awaitReady(
 
 async function readReady(channel: Channel): Promise<ReadyFrame> {
   const splitter = new LineSplitter(MAX_READY_BYTES)
-  for (let read = 0; read <= MAX_READY_BYTES; ) {
+  for (let read = 0; read <= MAX_READY_BYTES;) {
     const chunk = await channel.receive()
     if (chunk === null) throw new Error('it ended before it was ready')
     read += chunk.length

@@ -25,17 +25,30 @@ export const INSIDE = {
 /** The arguments of bubblewrap but for the command, one measure a line (docs/sandbox-local.md explains each). */
 export function bwrapArgs(layout: Layout): string[] {
   const sizes = scratchSizes(layout.limits.diskBytes)
-  const tmpfs = (path: string, size: number, mode: string): string[] => ['--perms', mode, '--size', String(size), '--tmpfs', path]
+  const tmpfs = (path: string, size: number, mode: string): string[] => [
+    '--perms',
+    mode,
+    '--size',
+    String(size),
+    '--tmpfs',
+    path,
+  ]
   return [
     ...['--unshare-all', '--unshare-user', '--disable-userns'],
     ...['--as-pid-1', '--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
     ...['--uid', '1000', '--gid', '1000', '--hostname', 'sandbox'],
     ...['--ro-bind', '/usr', '/usr'],
     ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'].flatMap(systemDirectory),
-    ...layout.pythonPrefixes.filter((prefix) => !/^\/usr(\/|$)/.test(prefix)).flatMap((prefix) => ['--ro-bind', prefix, prefix]),
+    ...layout.pythonPrefixes
+      .filter((prefix) => !/^\/usr(\/|$)/.test(prefix))
+      .flatMap((prefix) => ['--ro-bind', prefix, prefix]),
     ...['--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
     ...['--ro-bind-try', '/etc/localtime', '/etc/localtime'],
-    ...['passwd', 'group', 'hosts', 'nsswitch.conf'].flatMap((name) => ['--ro-bind', `${layout.harness}/etc/${name}`, `/etc/${name}`]),
+    ...['passwd', 'group', 'hosts', 'nsswitch.conf'].flatMap((name) => [
+      '--ro-bind',
+      `${layout.harness}/etc/${name}`,
+      `/etc/${name}`,
+    ]),
     ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys'],
     ...['--dev', '/dev', ...tmpfs('/dev/shm', sizes.shm, '1777'), '--remount-ro', '/dev'],
     ...tmpfs('/tmp', sizes.tmp, '1777'),

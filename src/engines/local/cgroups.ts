@@ -56,15 +56,23 @@ function findV2(root: string, own: string): CgroupHost | undefined {
       const problem = tryMake(parent)
       if (problem === undefined) {
         enable(parent, passedOn)
-        const controllers = words(join(parent, 'cgroup.subtree_control')).filter((name) => wanted.includes(name as 'cpu'))
-        if (controllers.length > 0) return { version: 2, enforces: limitsOf(controllers), parents: [{ path: parent, controllers }], problems }
+        const controllers = words(join(parent, 'cgroup.subtree_control')).filter((name) =>
+          wanted.includes(name as 'cpu'),
+        )
+        if (controllers.length > 0)
+          return { version: 2, enforces: limitsOf(controllers), parents: [{ path: parent, controllers }], problems }
       } else {
         problems.push(problem)
       }
     }
     if (at === root) break
   }
-  return { version: null, enforces: [], parents: [], problems: problems.length > 0 ? problems : [`no group below ${root} passes controllers on`] }
+  return {
+    version: null,
+    enforces: [],
+    parents: [],
+    problems: problems.length > 0 ? problems : [`no group below ${root} passes controllers on`],
+  }
 }
 
 function findV1(root: string, own: Map<string, string>, earlier: readonly string[]): CgroupHost {
@@ -72,7 +80,9 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
   const problems = [...earlier]
   for (const controller of CONTROLLERS) {
     const entry = [...own].find(([names]) => names.split(',').includes(controller))
-    const mount = [controller, entry?.[0] ?? controller, 'cpu,cpuacct'].map((name) => join(root, name)).find((path) => existsSync(path))
+    const mount = [controller, entry?.[0] ?? controller, 'cpu,cpuacct']
+      .map((name) => join(root, name))
+      .find((path) => existsSync(path))
     if (mount === undefined || entry === undefined) {
       problems.push(`no control group controller ${controller}`)
       continue
@@ -103,7 +113,9 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
     for (const path of paths) removeGroup(path)
     throw error
   }
-  const counter = paths.find((path) => existsSync(join(path, 'memory.events')) || existsSync(join(path, 'memory.oom_control')))
+  const counter = paths.find(
+    (path) => existsSync(join(path, 'memory.events')) || existsSync(join(path, 'memory.oom_control')),
+  )
   return {
     paths,
     add: (pid) => {

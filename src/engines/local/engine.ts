@@ -36,7 +36,12 @@ export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   }
 }
 
-async function createSandbox(at: Ground, options: LocalEngineOptions, spec: SandboxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
+async function createSandbox(
+  at: Ground,
+  options: LocalEngineOptions,
+  spec: SandboxSpec,
+  signal: AbortSignal | undefined,
+): Promise<Sandbox> {
   const id = `sg-${randomUUID()}`
   const taken = await at.uids?.take()
   let cgroup: Cgroup | undefined
@@ -94,11 +99,22 @@ function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {
   try {
     return makeCgroup(host, id, spec.limits)
   } catch (error) {
-    throw new SandglassError('sandbox_setup_failed', `the control group of the sandbox could not be made: ${messageOf(error)}`, { cause: error })
+    throw new SandglassError(
+      'sandbox_setup_failed',
+      `the control group of the sandbox could not be made: ${messageOf(error)}`,
+      { cause: error },
+    )
   }
 }
 
-function sandboxOf(id: string, at: Ground, spec: SandboxSpec, launched: Launched, cgroup: Cgroup | undefined, release: () => Promise<void>): Sandbox {
+function sandboxOf(
+  id: string,
+  at: Ground,
+  spec: SandboxSpec,
+  launched: Launched,
+  cgroup: Cgroup | undefined,
+  release: () => Promise<void>,
+): Sandbox {
   // Counted once more at the end, before the group that counts is removed.
   let lastKills: number | null = 0
   const memoryKills = (): number | null => {

@@ -16,13 +16,16 @@ const TAKEN = 75
 export async function tryLock(path: string): Promise<FileLock | undefined> {
   const fd = openSync(path, 'a', 0o600)
   try {
-    const code = (await lockWith('flock', ['-x', '-n', '-E', String(TAKEN), '3'], fd)) ?? (await lockWith('python3', PYTHON, fd))
+    const code =
+      (await lockWith('flock', ['-x', '-n', '-E', String(TAKEN), '3'], fd)) ?? (await lockWith('python3', PYTHON, fd))
     if (code === 0) return { release: () => closeSync(fd) }
     if (code === TAKEN) {
       closeSync(fd)
       return undefined
     }
-    throw new Error(`cannot lock ${path}: neither flock (package util-linux) nor python3 could do it (${code ?? 'not found'})`)
+    throw new Error(
+      `cannot lock ${path}: neither flock (package util-linux) nor python3 could do it (${code ?? 'not found'})`,
+    )
   } catch (error) {
     closeSync(fd)
     throw error

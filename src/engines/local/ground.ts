@@ -32,7 +32,10 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
     throw new SandglassError('platform_unsupported', `the local engine runs on Linux only, this is ${process.platform}`)
   }
   if (process.arch !== 'x64' && process.arch !== 'arm64') {
-    throw new SandglassError('architecture_unsupported', `the system call filter knows x86_64 and aarch64, this is ${process.arch}`)
+    throw new SandglassError(
+      'architecture_unsupported',
+      `the system call filter knows x86_64 and aarch64, this is ${process.arch}`,
+    )
   }
   const bwrap = findBwrap(options.bwrap)
   const state = new StateDirectory(options.stateDir ?? defaultStateDir())

@@ -30,8 +30,7 @@ export interface Launched {
 }
 
 const PYTHON_FLAGS = ['-I', '-S', '-B', '-X', 'utf8']
-const start = (module: string, call: string): string =>
-  `import sys; sys.path.insert(0, ${JSON.stringify(INSIDE.harness)}); from sandglass_harness import ${module}; ${call}`
+const START = `import sys; sys.path.insert(0, ${JSON.stringify(INSIDE.harness)}); from sandglass_harness import start; start.main()`
 
 /**
  * Starts bubblewrap with the harness as PID 1 inside, joins the control groups before anything of it runs, and waits
@@ -82,18 +81,6 @@ function command(options: Launch): string[] {
     import_paths: options.packages === undefined ? [] : [INSIDE.packages],
     tools: options.toolsDir === undefined ? null : INSIDE.tools,
     preload: options.spec.preload ?? [],
-    python_flags: PYTHON_FLAGS,
-    zygote_start: start('zygote', 'zygote.main()'),
-    environment: {
-      PATH: '/usr/local/bin:/usr/bin:/bin',
-      HOME: '/tmp',
-      LANG: 'C.UTF-8',
-      USER: 'sandbox',
-      LOGNAME: 'sandbox',
-      OPENBLAS_NUM_THREADS: '1',
-      OMP_NUM_THREADS: '1',
-      MKL_NUM_THREADS: '1',
-    },
     rlimits: {
       RLIMIT_CORE: [0, 0],
       RLIMIT_NOFILE: [1024, 4096],
@@ -107,8 +94,7 @@ function command(options: Launch): string[] {
         : {}),
     },
   }
-  const broker = start('broker', 'broker.main(sys.argv[1])')
-  return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', broker, JSON.stringify(config)]
+  return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', START, JSON.stringify(config)]
 }
 
 function started(child: ChildProcess, bwrap: string): Promise<void> {
@@ -124,7 +110,10 @@ function started(child: ChildProcess, bwrap: string): Promise<void> {
 async function innerPid(info: Readable, closed: Promise<Ending>, options: Launch): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let text = ''
-  const timer = setTimeout(() => reject(new Error(`bubblewrap was silent for ${options.startTimeoutMs} ms`)), options.startTimeoutMs)
+  const timer = setTimeout(
+    () => reject(new Error(`bubblewrap was silent for ${options.startTimeoutMs} ms`)),
+    options.startTimeoutMs,
+  )
   const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while a sandbox was starting'))
   options.signal?.addEventListener('abort', onAbort)
   if (options.signal?.aborted === true) onAbort()
@@ -205,7 +194,11 @@ function letTheProcessExit(child: ChildProcess): void {
 
 function explained(error: unknown, words: string): unknown {
   const text = words.trim()
-  if (/(No permissions to create a new namespace|Creating new namespace failed|setting up uid map|user namespace|Operation not permitted.*clone)/i.test(text)) {
+  if (
+    /(No permissions to create a new namespace|Creating new namespace failed|setting up uid map|user namespace|Operation not permitted.*clone)/i.test(
+      text,
+    )
+  ) {
     return new SandglassError(
       'userns_forbidden',
       `bubblewrap cannot make user namespaces: ${text}. Usual causes: Ubuntu's AppArmor rule ` +
@@ -216,7 +209,15 @@ function explained(error: unknown, words: string): unknown {
     )
   }
   if (text.startsWith('bwrap:')) {
-    return new SandglassError('sandbox_setup_failed', `bubblewrap could not build the sandbox: ${text}`, { cause: error })
+    return new SandglassError('sandbox_setup_failed', `bubblewrap could not build the sandbox: ${text}`, {
+      cause: error,
+    })
   }
-  return error instanceof SandglassError ? error : new SandglassError('sandbox_setup_failed', `the sandbox did not start: ${messageOf(error)}${text === '' ? '' : `: ${text}`}`, { cause: error })
+  return error instanceof SandglassError
+    ? error
+    : new SandglassError(
+        'sandbox_setup_failed',
+        `the sandbox did not start: ${messageOf(error)}${text === '' ? '' : `: ${text}`}`,
+        { cause: error },
+      )
 }

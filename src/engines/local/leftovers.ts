@@ -54,10 +54,17 @@ async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Rem
   for (const record of records) {
     if (!orphans.has(record.owner)) orphans.set(record.owner, await state.isOrphan(record))
     const owner = orphans.get(record.owner) === true ? 'gone' : 'alive'
-    found.push({ kind: 'record', id: `${state.path}/sandboxes/${record.id}.json`, sandbox: record.id, owner, uid: record.uid })
+    found.push({
+      kind: 'record',
+      id: `${state.path}/sandboxes/${record.id}.json`,
+      sandbox: record.id,
+      owner,
+      uid: record.uid,
+    })
     for (const path of record.cgroups) claimed.set(path, { owner, uid: record.uid, id: record.id })
   }
-  for (const path of corrupt) found.push({ kind: 'corrupt-record', id: path, sandbox: null, owner: 'unknown', uid: null })
+  for (const path of corrupt)
+    found.push({ kind: 'corrupt-record', id: path, sandbox: null, owner: 'unknown', uid: null })
   const members = new Map<number, Remnant>()
   for (const path of new Set([...claimed.keys(), ...existingGroups(cgroups)])) {
     const claim = claimed.get(path)
@@ -65,10 +72,18 @@ async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Rem
     const pids = groupMembers(path)
     const owner = claim?.owner ?? (pids.length === 0 ? 'gone' : 'unknown')
     found.push({ kind: 'cgroup', id: path, sandbox: claim?.id ?? basename(path), owner, uid: claim?.uid ?? null })
-    for (const pid of pids) members.set(pid, { kind: 'process', id: String(pid), sandbox: claim?.id ?? basename(path), owner, uid: claim?.uid ?? null })
+    for (const pid of pids)
+      members.set(pid, {
+        kind: 'process',
+        id: String(pid),
+        sandbox: claim?.id ?? basename(path),
+        owner,
+        uid: claim?.uid ?? null,
+      })
   }
   for (const pid of harnessProcesses()) {
-    if (!members.has(pid)) members.set(pid, { kind: 'process', id: String(pid), sandbox: null, owner: 'unknown', uid: null })
+    if (!members.has(pid))
+      members.set(pid, { kind: 'process', id: String(pid), sandbox: null, owner: 'unknown', uid: null })
   }
   return [...found, ...members.values()]
 }
@@ -79,7 +94,7 @@ function harnessProcesses(): number[] {
     if (!/^\d+$/.test(name)) return []
     try {
       const command = readFileSync(`/proc/${name}/cmdline`, 'latin1')
-      return command.includes('\0from sandglass_harness') || /from sandglass_harness import (broker|zygote)/.test(command) ? [Number(name)] : []
+      return /from sandglass_harness import (start|zygote);/.test(command) ? [Number(name)] : []
     } catch {
       return []
     }

@@ -1,5 +1,12 @@
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
-import { type ReportReason, resolveLimits, type Sandbox, sandboxLimits, type SandboxReport, type SandboxSpec } from '../../sandbox/index.ts'
+import {
+  type ReportReason,
+  resolveLimits,
+  type Sandbox,
+  sandboxLimits,
+  type SandboxReport,
+  type SandboxSpec,
+} from '../../sandbox/index.ts'
 import { enforced, type Ground } from './ground.ts'
 
 /** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
@@ -59,14 +66,16 @@ function warnings(at: Ground): ReportReason[] {
       severity: 'warning',
       code: 'no_cgroup',
       message: `no writable control group for ${missing.join(', ')}: ${at.cgroups.problems.join('; ')}. Memory is then limited for each process alone (RLIMIT_AS), processes by RLIMIT_NPROC, CPU not at all`,
-      remedy: 'run as root, or give the user a delegated group (systemd: `systemd-run --user --scope -p Delegate=yes …`); see docs/running-in-a-container.md',
+      remedy:
+        'run as root, or give the user a delegated group (systemd: `systemd-run --user --scope -p Delegate=yes …`); see docs/running-in-a-container.md',
     })
   }
   if (at.uids === undefined) {
     result.push({
       severity: 'warning',
       code: 'one_uid',
-      message: 'all sandboxes run with the uid of this user, so per-uid kernel quotas are shared; RLIMIT_NPROC and RLIMIT_SIGPENDING are set low in each sandbox for that reason',
+      message:
+        'all sandboxes run with the uid of this user, so per-uid kernel quotas are shared; RLIMIT_NPROC and RLIMIT_SIGPENDING are set low in each sandbox for that reason',
       remedy: 'run the host as root to give each sandbox a uid of its own',
     })
   }
@@ -82,7 +91,15 @@ function unusable(error: unknown): SandboxReport {
     reasons: [{ severity: 'error', code, message: messageOf(error), remedy: REMEDIES[code] ?? 'see the message' }],
     limitsEnforced: [],
     network: 'none',
-    capabilities: { processes: false, threads: false, preload: false, packages: false, toolsDir: false, systemCallFilter: false, uidPerSandbox: false },
+    capabilities: {
+      processes: false,
+      threads: false,
+      preload: false,
+      packages: false,
+      toolsDir: false,
+      systemCallFilter: false,
+      uidPerSandbox: false,
+    },
     probes: {},
   }
 }

@@ -41,7 +41,12 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
         unreachable = true
         passedOver.push(`${candidate} (${path}) lies in a directory that uid ${uid} cannot enter`)
       } else {
-        return { path, version: version.join('.'), prefixes: [...new Set([dirname(dirname(path)), ...prefixes])], passedOver }
+        return {
+          path,
+          version: version.join('.'),
+          prefixes: [...new Set([dirname(dirname(path)), ...prefixes])],
+          passedOver,
+        }
       }
     } catch (error) {
       passedOver.push(`${candidate} does not run: ${messageOf(error).split('\n', 1)[0]}`)
@@ -49,12 +54,22 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
   }
   const found = passedOver.length === 0 ? 'there is none on PATH' : passedOver.join('; ')
   throw unreachable
-    ? new SandglassError('python_unreachable', `no Python that a sandbox can reach: ${found}; install one below /usr or /opt, or name one with the option python`)
-    : new SandglassError('python_missing', `no Python >= 3.10: ${found}; install python3, or name one with the option python`)
+    ? new SandglassError(
+        'python_unreachable',
+        `no Python that a sandbox can reach: ${found}; install one below /usr or /opt, or name one with the option python`,
+      )
+    : new SandglassError(
+        'python_missing',
+        `no Python >= 3.10: ${found}; install python3, or name one with the option python`,
+      )
 }
 
 async function describe(program: string): Promise<[number[], string, ...string[]]> {
-  const { stdout } = await run(program, ['-I', '-c', DESCRIBE], { timeout: 20_000, cwd: '/', env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' } })
+  const { stdout } = await run(program, ['-I', '-c', DESCRIBE], {
+    timeout: 20_000,
+    cwd: '/',
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' },
+  })
   return JSON.parse(stdout) as [number[], string, ...string[]]
 }
 
@@ -72,7 +87,8 @@ export function findBwrap(wanted: string | undefined): string {
 function onPath(name: string, extra: readonly string[]): string[] {
   const directories = (process.env['PATH'] ?? '').split(delimiter).filter((directory) => directory.startsWith('/'))
   const found = directories.map((directory) => join(directory, name)).filter(isProgram)
-  const all = name === 'bwrap' ? found : [...found, ...extra.map((directory) => join(directory, name)).filter(isProgram)]
+  const all =
+    name === 'bwrap' ? found : [...found, ...extra.map((directory) => join(directory, name)).filter(isProgram)]
   return [...new Set(all)]
 }
 

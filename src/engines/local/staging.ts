@@ -1,6 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { execFile } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -21,10 +31,17 @@ export async function stageHarness(state: StateDirectory, python: FoundPython): 
   return await staged(state, `harness-${python.version}-${digest}`, async (target) => {
     mkdirSync(target, { recursive: true, mode: 0o755 })
     for (const name of ['sandglass_harness', 'etc']) {
-      cpSync(join(HARNESS, name), join(target, name), { recursive: true, filter: (path) => !path.includes('__pycache__') })
+      cpSync(join(HARNESS, name), join(target, name), {
+        recursive: true,
+        filter: (path) => !path.includes('__pycache__'),
+      })
     }
     openForReading(target)
-    await run(python.path, ['-I', '-m', 'compileall', '-q', '--invalidation-mode', 'unchecked-hash', join(target, 'sandglass_harness')], { cwd: '/' })
+    await run(
+      python.path,
+      ['-I', '-m', 'compileall', '-q', '--invalidation-mode', 'unchecked-hash', join(target, 'sandglass_harness')],
+      { cwd: '/' },
+    )
     openForReading(target)
   })
 }
@@ -33,7 +50,12 @@ export async function stageHarness(state: StateDirectory, python: FoundPython): 
  * A directory of the caller as the sandbox can read it: itself where the uid can enter it, else a copy.
  * @throws SandglassError `packages_unreadable`.
  */
-export async function stageDirectory(state: StateDirectory, directory: string, option: string, uid: number): Promise<string> {
+export async function stageDirectory(
+  state: StateDirectory,
+  directory: string,
+  option: string,
+  uid: number,
+): Promise<string> {
   try {
     if (!lstatSync(directory, { throwIfNoEntry: true }).isDirectory() && !existsSync(join(directory, '.'))) {
       throw new Error('it is no directory')
@@ -46,7 +68,9 @@ export async function stageDirectory(state: StateDirectory, directory: string, o
     })
   } catch (error) {
     if (error instanceof SandglassError) throw error
-    throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, { cause: error })
+    throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    })
   }
 }
 
@@ -75,7 +99,11 @@ function openForReading(path: string): void {
 
 function contentDigest(roots: readonly string[]): string {
   const hash = createHash('sha256')
-  for (const path of roots.flatMap(files)) hash.update(`${path.slice(HARNESS.length)}\0`).update(readFileSync(path)).update('\0')
+  for (const path of roots.flatMap(files))
+    hash
+      .update(`${path.slice(HARNESS.length)}\0`)
+      .update(readFileSync(path))
+      .update('\0')
   return hash.digest('hex').slice(0, 16)
 }
 

@@ -40,7 +40,8 @@ export class StateDirectory {
     try {
       // Passable for the uids of sandboxes; what is private in it has a mode of its own.
       mkdirSync(this.path, { recursive: true, mode: 0o755 })
-      for (const name of ['slots', 'sandboxes', 'staged']) mkdirSync(join(this.path, name), { recursive: true, mode: 0o755 })
+      for (const name of ['slots', 'sandboxes', 'staged'])
+        mkdirSync(join(this.path, name), { recursive: true, mode: 0o755 })
       const probe = join(this.path, `.probe-${randomUUID()}`)
       writeFileSync(probe, 'x')
       rmSync(probe)
@@ -67,7 +68,10 @@ export class StateDirectory {
       }
       return { number, owner, release: () => lock.release() }
     }
-    throw new SandglassError('no_uid_left', `all ${SLOTS} slots in ${this.path} are taken; end other hosts or use another state directory`)
+    throw new SandglassError(
+      'no_uid_left',
+      `all ${SLOTS} slots in ${this.path} are taken; end other hosts or use another state directory`,
+    )
   }
 
   /** Whether the owner of a record is gone: nobody holds its slot, or somebody else does. */
@@ -144,7 +148,9 @@ export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
 export function stateError(path: string, error: unknown): SandglassError {
   if (error instanceof SandglassError) return error
   if (errnoOf(error) === 'ENOSPC' || errnoOf(error) === 'EDQUOT') {
-    return new SandglassError('no_space', `no space left for the state directory ${path}: free some, then try again`, { cause: error })
+    return new SandglassError('no_space', `no space left for the state directory ${path}: free some, then try again`, {
+      cause: error,
+    })
   }
   return new SandglassError(
     'state_dir_unusable',

@@ -31,7 +31,8 @@ export class UidPool {
         const uid = this.#free.splice(index, 1)[0] as number
         return { uid, slot: this.#slots.get(Math.floor((uid - this.#base) / UIDS_PER_SLOT)) as Slot }
       }
-      if (this.#slots.size >= 16) throw new SandglassError('no_uid_left', 'this process uses 1,024 uids for sandboxes already')
+      if (this.#slots.size >= 16)
+        throw new SandglassError('no_uid_left', 'this process uses 1,024 uids for sandboxes already')
       this.#add(await this.#state.takeSlot())
     }
   }

@@ -1,0 +1,87 @@
+"""The broker's view of the zygote and of the child that waits for its script."""
+
+import json
+import os
+import socket
+
+
+class Zygote:
+    """The process that forks. Its answers come one at a time, each a number of four bytes."""
+
+    def __init__(self, pid, control_fd):
+        self.pid = pid
+        self.socket = socket.socket(fileno=control_fd)
+        self.alive = True
+
+    def first_words(self):
+        """What it loaded. Raises RuntimeError when it ended instead."""
+        answer = self.socket.recv(1 << 20)
+        if not answer:
+            raise RuntimeError("the zygote ended while it started")
+        return json.loads(answer)
+
+    def ask_for(self, spare):
+        """Has it fork a child with the spare's descriptors; it answers the child's pid. Raises OSError when it is gone."""
+        socket.send_fds(self.socket, [b"S"], spare.child_fds())
+        spare.given_away()
+
+    def ask_to_reap(self):
+        """Has it take the status of its dead child; it answers the status."""
+        self.socket.send(b"R")
+
+    def ask_to_kill(self):
+        """Has it kill everything but itself and PID 1; it answers the status of its child."""
+        self.socket.send(b"K")
+
+    def answer(self):
+        """Bytes of an answer, b"" at the end, None when there is none yet."""
+        try:
+            return self.socket.recv(16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def answers(self):
+        """Whether it lives and is not stopped."""
+        if not self.alive:
+            return False
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return False
+        return found is None
+
+
+class Spare:
+    """A child that waits for its script, and the broker's ends of its descriptors."""
+
+    def __init__(self):
+        self.socket, self._child_socket = socket.socketpair()
+        self.out_fd, self._child_out = os.pipe()
+        self.err_fd, self._child_err = os.pipe()
+        self.pid = self.pid_fd = None
+        for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
+            os.set_blocking(fd, False)
+
+    def forked_as(self, pid):
+        """The zygote made the child. It stays a zombie until it is asked for, so its pid is nobody else's."""
+        self.pid = pid
+        self.pid_fd = os.pidfd_open(pid)
+
+    def child_fds(self):
+        """Frame socket, stdout and stderr."""
+        return [self._child_socket.fileno(), self._child_out, self._child_err]
+
+    def given_away(self):
+        """The child has its ends."""
+        self._child_socket.close()
+        os.close(self._child_out)
+        os.close(self._child_err)
+
+    def close(self):
+        """Gives back the broker's ends."""
+        self.socket.close()
+        for fd in (self.out_fd, self.err_fd, self.pid_fd):
+            if fd is not None:
+                os.close(fd)
