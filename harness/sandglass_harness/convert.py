@@ -108,7 +108,7 @@ def _by_kind(value, ancestors):
 
         return base64.b64encode(bytes(value)).decode("ascii")
     if hasattr(type(value), "__dataclass_fields__"):
-        names = type(value).__dataclass_fields__
+        names = [field.name for field in sys.modules["dataclasses"].fields(value)]  # without ClassVar and InitVar
         return _object([(name, getattr(value, name)) for name in names if hasattr(value, name)], ancestors)
     return _by_module(value, ancestors)
 

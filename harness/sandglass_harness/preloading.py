@@ -20,11 +20,12 @@ def load(config):
     told = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
     loaders = []
     for (kind, name, job), verdict in zip(jobs, verdicts):
+        if verdict == "ok":
+            verdict = _verdict(job, scope)  # what loaded once need not load twice
         if verdict == "threads":
             loaders.append(job)
             told[kind].setdefault("deferred", []).append(name)
         elif verdict == "ok":
-            job(scope)
             told[kind]["loaded"].append(name)
         else:
             told[kind]["failed"].append({"name": name, "message": verdict[:500]})
@@ -71,11 +72,9 @@ def _try_in_a_process(jobs, scope):
     if pid == 0:
         for job in jobs:
             before = _threads()
-            try:
-                job(scope)
-                verdict = "ok" if _threads() <= before else "threads"
-            except BaseException as error:
-                verdict = f"{type(error).__name__}: {error}".replace("\n", " ")
+            verdict = _verdict(job, scope)
+            if verdict == "ok" and _threads() > before:
+                verdict = "threads"
             os.write(write, verdict[:2000].encode("utf-8", "replace") + b"\n")
         os._exit(0)
     os.close(write)
@@ -83,6 +82,15 @@ def _try_in_a_process(jobs, scope):
         verdicts = answers.read().split("\n")[:-1]
     os.waitpid(pid, 0)
     return verdicts
+
+
+def _verdict(job, scope):
+    """`ok`, or what went wrong."""
+    try:
+        job(scope)
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}".replace("\n", " ")
+    return "ok"
 
 
 def _threads():
