@@ -531,7 +531,6 @@ def _open_fds_above(lowest):
     return found
 
 
-def serve(configuration, channel, zygote_pid, control_fd):
+def serve(config, channel, zygote_pid, control_fd):
     """Serves until the host closes the channel. Never returns."""
-    zygote = Zygote(zygote_pid, control_fd)
-    Broker(json.loads(configuration), *channel, zygote).serve()
+    Broker(config, *channel, Zygote(zygote_pid, control_fd)).serve()

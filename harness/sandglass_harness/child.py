@@ -15,11 +15,26 @@ from .syscalls import set_dumpable
 FRAME_FD = 3
 
 
-def live(config, base_globals, loaders, fds):
+def prepare(config):
+    """Called in the zygote, once: what every child inherits as it is. Each line here is one that no run pays for."""
+    for name, limits in config["rlimits"].items():
+        _lower(getattr(resource, name), *limits)
+    os.chdir(config["workspace"])
+    sys.path.insert(0, config["workspace"])
+    sys.argv = [""]
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = _text_stream(1)
+    sys.stderr = sys.__stderr__ = _text_stream(2)
+    emit.install_clock()
+
+
+def live(base_globals, loaders, fds):
     """Everything a forked child does; never returns. `fds` are the frame socket, stdout and stderr."""
     try:
-        _become_a_script_process(config, fds)
-        emitter = _get_ready(config)
+        _become_a_script_process(fds)
+        emitter = emit.Emitter(FRAME_FD)
+        emit.use(emitter)
+        runtime.rehearse()
         request = _receive()
         code = _run(request, emitter, base_globals, loaders)
     except BaseException:
@@ -27,24 +42,18 @@ def live(config, base_globals, loaders, fds):
     os._exit(code)
 
 
-def _become_a_script_process(config, fds):
+def _become_a_script_process(fds):
     os.setsid()
-    null = os.open("/dev/null", os.O_RDWR)
     # Out of the way first: one of the targets may be one of the sources.
-    high = [_above(fd, 16) for fd in (null, *fds)]
-    for source, target in zip(high, (0, FRAME_FD, 1, 2)):
+    high = [_above(fd, 16) for fd in fds]
+    for source, target in zip(high, (FRAME_FD, 1, 2)):
         os.dup2(source, target, inheritable=target < 3)
     os.closerange(4, 1 << 20)
-    for name, limits in config["rlimits"].items():
-        _lower(getattr(resource, name), *limits)
     set_dumpable(True)
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    os.write(fd, b"1000")
+    os.close(fd)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = _text_stream(1)
-    sys.stderr = sys.__stderr__ = _text_stream(2)
-    sys.argv = [""]
     if "numpy.random" in sys.modules:  # its generator was forked along: every run would draw the same numbers
         sys.modules["numpy.random"].seed()
     gc.enable()
@@ -81,17 +90,6 @@ def _exactly(count):
             os._exit(0)
         data += piece
     return bytes(data)
-
-
-def _get_ready(config):
-    """What does not depend on the request: done between runs, so that no run waits for it."""
-    os.chdir(config["workspace"])
-    sys.path.insert(0, config["workspace"])
-    emitter = emit.Emitter(FRAME_FD)
-    emit.use(emitter)
-    emit.install_clock(emitter)
-    runtime.rehearse()
-    return emitter
 
 
 def _run(request, emitter, base_globals, loaders):

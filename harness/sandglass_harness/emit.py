@@ -24,7 +24,6 @@ class Emitter:
         self._between_processes = None
         self._main_writes = False
         self._timeout_pending = False
-        os.register_at_fork(before=self._share, after_in_child=self._renew_lock)
 
     def send(self, frame):
         """Writes a frame whose values are plain JSON already."""
@@ -43,8 +42,8 @@ class Emitter:
             raise ScriptTimeout
         return None
 
-    def on_alarm(self, _number, _frame):
-        """SIGALRM: raises, but never in the middle of a line."""
+    def on_alarm(self):
+        """The clock ran out: raises, but never in the middle of a line."""
         if self._main_writes:
             self._timeout_pending = True
         else:
@@ -63,12 +62,13 @@ class Emitter:
                 if shared is not None:
                     fcntl.lockf(shared, fcntl.LOCK_UN)
 
-    def _share(self):
+    def before_fork(self):
         """Before the script's first fork: from now on a lock that forked children see too."""
         if self._between_processes is None:
             self._between_processes = os.memfd_create("emit", os.MFD_CLOEXEC)
 
-    def _renew_lock(self):
+    def after_fork_in_child(self):
+        """Another thread may have held the lock."""
         self._lock = threading.Lock()
         self._main_writes = False
 
@@ -79,8 +79,21 @@ class _NoRun:
     def send(self, _frame):
         raise RuntimeError("nothing can be emitted while no script runs")
 
+    def on_alarm(self):
+        """No clock runs."""
+
+    def before_fork(self):
+        """The zygote's own forks."""
+
+    def after_fork_in_child(self):
+        """The zygote's own forks."""
+
 
 current = _NoRun()
+os.register_at_fork(
+    before=lambda: current.before_fork(),
+    after_in_child=lambda: current.after_fork_in_child(),
+)
 
 
 def use(emitter):
@@ -107,9 +120,9 @@ def emit_log(message, level="info"):
 HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}
 
 
-def install_clock(emitter):
-    """Makes SIGALRM raise ScriptTimeout in the main thread."""
-    signal.signal(signal.SIGALRM, emitter.on_alarm)
+def install_clock():
+    """Makes SIGALRM raise ScriptTimeout in the main thread of whatever run is current."""
+    signal.signal(signal.SIGALRM, lambda _number, _frame: current.on_alarm())
 
 
 def arm(seconds):

@@ -1,13 +1,17 @@
-"""The first steps of PID 1, in the order that counts: out of reach, nothing inherited, the zygote on its way.
+"""The first steps of PID 1, in the order that counts: out of reach, nothing inherited, the zygote parted off.
 
-Imports as little as possible before the zygote is started: the two interpreters then warm up side by side.
+The zygote is forked before the first byte of the channel is read: it has nothing of any request, and costs no second
+start of the interpreter. Broker and zygote then import what each needs side by side.
 """
 
+import json
 import os
 import sys
+import traceback
 
 from .syscalls import set_dumpable
 
+CONTROL_FD = 3
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/tmp",
@@ -27,33 +31,34 @@ def main():
     if os.getpid() != 1:
         sys.exit("the broker ends runs by kill(-1): it starts as PID 1 of a pid namespace only")
     os.closerange(3, 1 << 20)
-    configuration = sys.argv[1]
+    config = json.loads(sys.argv[1])
     channel = _private(0), _private(1)
-    pid, control_fd = _start_zygote(configuration)
+    pid, control_fd = _fork_zygote(config)
     from . import broker
 
-    broker.serve(configuration, channel, pid, control_fd)
+    broker.serve(config, channel, pid, control_fd)
 
 
-def _start_zygote(configuration):
+def _fork_zygote(config):
     import _socket
 
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    flags = sys.orig_argv[1 : sys.orig_argv.index("-c")]
-    code = f"import sys; sys.path.insert(0, {sys.path[0]!r}); from sandglass_harness import zygote; zygote.main()"
-    pid = os.posix_spawn(
-        sys.executable,
-        [sys.executable, *flags, "-c", code],
-        ENVIRONMENT,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
-            (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_RDWR, 0),
-            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
-        ],
-    )
-    theirs.close()
-    ours.send(configuration.encode())
-    return pid, ours.detach()
+    pid = os.fork()
+    if pid:
+        theirs.close()
+        return pid, ours.detach()
+    try:
+        os.dup2(theirs.detach(), CONTROL_FD)
+        os.closerange(CONTROL_FD + 1, 1 << 20)  # the channel is the broker's alone
+        os.environ.clear()  # what the launcher and the interpreter left there
+        os.environ.update(ENVIRONMENT)
+        from . import zygote
+
+        zygote.main(config, CONTROL_FD)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
 
 def _private(fd):

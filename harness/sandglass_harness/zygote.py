@@ -14,18 +14,13 @@ import sys
 
 from . import child, explain, seccomp
 from .convert import to_json
-from .syscalls import set_dumpable
-
-CONTROL_FD = 3
 
 
-def main():
+def main(config, control_fd):
     """Loads what scripts need, then forks on command until the broker is gone."""
-    set_dumpable(False)
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    control = _socket.socket(fileno=CONTROL_FD)  # `socket` itself would cost every child memory
-    config = json.loads(control.recv(1 << 16))
+    control = _socket.socket(fileno=control_fd)  # `socket` itself would cost every child memory
     for path in config["import_paths"]:
         sys.path.append(path)
     _builtins_of_site()
@@ -35,9 +30,10 @@ def main():
         from . import preloading
 
         base_globals, loaders, loaded = preloading.load(config)
+    child.prepare(config)
     _warm_up()
     control.send(json.dumps(loaded).encode())
-    _serve(control, config, base_globals, loaders)
+    _serve(control, base_globals, loaders)
 
 
 def _nothing():
@@ -68,7 +64,7 @@ def _warm_up():
     gc.freeze()
 
 
-def _serve(control, config, base_globals, loaders):
+def _serve(control, base_globals, loaders):
     pid = 0
     while True:
         message, fds = _receive_with_fds(control)
@@ -78,7 +74,7 @@ def _serve(control, config, base_globals, loaders):
             pid = os.fork()
             if pid == 0:
                 control.detach()
-                child.live(config, base_globals, loaders, fds)
+                child.live(base_globals, loaders, fds)
             for fd in fds:
                 os.close(fd)
             control.send(struct.pack("=i", pid))

@@ -255,7 +255,7 @@ export function makeShelf(
   async function create(creation: Creation): Promise<void> {
     let sandbox: Sandbox
     try {
-      sandbox = await engine.create(spec, { signal: creation.stop.signal })
+      sandbox = await engine.create(spec, { signal: creation.stop.signal, background: creation.origin === null })
     } catch (error) {
       creations.delete(creation)
       if (!open) return

@@ -29,9 +29,16 @@ export interface SandboxEngine {
    * Starts a harness somewhere isolated; resolves when it said `ready`.
    * @throws SandglassError with a code that names what is missing and the remedy.
    */
-  create(spec: SandboxSpec, options?: { signal?: AbortSignal }): Promise<Sandbox>
+  create(spec: SandboxSpec, options?: CreateOptions): Promise<Sandbox>
   /** Gives back what the engine itself holds. Sandboxes are not ended by it. */
   close(): Promise<void>
+}
+
+/** How a sandbox is to be started. */
+export interface CreateOptions {
+  readonly signal?: AbortSignal
+  /** Nobody waits for it: leave the processor to running scripts where the engine can. */
+  readonly background?: boolean
 }
 
 /** One isolated box with a running harness in it. */

@@ -1,5 +1,6 @@
 export type {
   Channel,
+  CreateOptions,
   EnforcedLimit,
   Ending,
   EndingCause,

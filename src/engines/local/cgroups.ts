@@ -27,6 +27,8 @@ export interface Cgroup {
   readonly paths: readonly string[]
   /** Moves a process in; everything that it starts later is in, too. */
   add(pid: number): void
+  /** Whether its processes get little of a busy processor, or their share. */
+  setBackground(on: boolean): void
   /** How many processes the kernel killed in it for memory; null when that is not counted. */
   memoryKills(): number | null
 }
@@ -113,13 +115,19 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
     for (const path of paths) removeGroup(path)
     throw error
   }
-  const counter = paths.find(
-    (path) => existsSync(join(path, 'memory.events')) || existsSync(join(path, 'memory.oom_control')),
-  )
+  const existing = (name: string): string | undefined =>
+    paths.map((path) => join(path, name)).find((file) => existsSync(file))
+  const counter = existing('memory.events') ?? existing('memory.oom_control')
+  const weight = existing('cpu.weight')
+  const shares = existing('cpu.shares')
   return {
     paths,
     add: (pid) => {
       for (const path of paths) writeFileSync(join(path, 'cgroup.procs'), String(pid))
+    },
+    setBackground: (on) => {
+      if (weight !== undefined) writeFileSync(weight, on ? '6' : '100')
+      else if (shares !== undefined) writeFileSync(shares, on ? '64' : '1024')
     },
     memoryKills: () => (counter === undefined ? null : readKills(counter)),
   }
@@ -146,10 +154,9 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   return undefined
 }
 
-function readKills(path: string): number | null {
+function readKills(file: string): number | null {
   try {
-    const file = existsSync(join(path, 'memory.events')) ? 'memory.events' : 'memory.oom_control'
-    const found = /^oom_kill (\d+)$/m.exec(readFileSync(join(path, file), 'utf8'))?.[1]
+    const found = /^oom_kill (\d+)$/m.exec(readFileSync(file, 'utf8'))?.[1]
     return found === undefined ? null : Number(found)
   } catch {
     return null

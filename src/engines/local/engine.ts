@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf, SandglassError } from '../../errors/index.ts'
-import type { Sandbox, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
+import type { CreateOptions, Sandbox, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
 import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
 import { failedChecks } from './checks.ts'
 import { enforced, type Ground, prepare } from './ground.ts'
@@ -16,17 +16,17 @@ import { stageDirectory } from './staging.ts'
 export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   let ground: Promise<Ground> | undefined
   const prepared = (): Promise<Ground> => (ground ??= prepare(options))
-  const create = async (spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox> => {
+  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
     const at = await prepared().catch((error: unknown) => {
       ground = undefined // what is missing may be there next time
       throw error
     })
-    return await createSandbox(at, options, spec, signal)
+    return await createSandbox(at, options, spec, given)
   }
   return {
     name: 'local',
-    create: (spec, given) => create(spec, given?.signal),
-    report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given?.signal) }),
+    create,
+    report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given) }),
     async close() {
       const at = await ground?.catch(() => undefined)
       ground = undefined
@@ -40,7 +40,7 @@ async function createSandbox(
   at: Ground,
   options: LocalEngineOptions,
   spec: SandboxSpec,
-  signal: AbortSignal | undefined,
+  given: CreateOptions,
 ): Promise<Sandbox> {
   const id = `sg-${randomUUID()}`
   const taken = await at.uids?.take()
@@ -68,6 +68,7 @@ async function createSandbox(
       cgroups: cgroup?.paths ?? [],
       created_at: new Date().toISOString(),
     })
+    if (given.background === true) cgroup?.setBackground(true)
     launched = await launch({
       limits: spec.limits,
       harness: at.harness,
@@ -80,8 +81,9 @@ async function createSandbox(
       cgroup,
       spec,
       startTimeoutMs: options.startTimeoutMs ?? 20_000,
-      signal,
+      signal: given.signal,
     })
+    if (given.background === true) cgroup?.setBackground(false)
   } catch (error) {
     await release()
     throw error

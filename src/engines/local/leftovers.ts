@@ -94,7 +94,7 @@ function harnessProcesses(): number[] {
     if (!/^\d+$/.test(name)) return []
     try {
       const command = readFileSync(`/proc/${name}/cmdline`, 'latin1')
-      return /from sandglass_harness import (start|zygote);/.test(command) ? [Number(name)] : []
+      return /from sandglass_harness import start;/.test(command) ? [Number(name)] : []
     } catch {
       return []
     }

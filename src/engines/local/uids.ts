@@ -3,6 +3,7 @@ import { SandglassError } from '../../errors/index.ts'
 import type { Slot, StateDirectory } from './state.ts'
 
 const UIDS_PER_SLOT = 64
+const MAX_SLOTS = 16
 /** Far above system users, subordinate ids and systemd's ranges. */
 const PREFERRED_BASE = 2_000_000_000
 /** What is left in a container that maps only 65,536 ids. */
@@ -14,6 +15,7 @@ export class UidPool {
   readonly #base: number
   readonly #free: number[] = []
   readonly #slots = new Map<number, Slot>()
+  readonly #dying = new Set<number>()
 
   /** @param first the slot that this process already holds. */
   constructor(state: StateDirectory, first: Slot) {
@@ -25,14 +27,17 @@ export class UidPool {
   /** A uid and the slot whose lock protects it. */
   async take(): Promise<{ uid: number; slot: Slot }> {
     for (;;) {
-      const busy = uidsInUse()
-      const index = this.#free.findIndex((uid) => !busy.has(uid))
+      const index = this.#free.findIndex((uid) => this.#isUnused(uid))
       if (index !== -1) {
         const uid = this.#free.splice(index, 1)[0] as number
         return { uid, slot: this.#slots.get(Math.floor((uid - this.#base) / UIDS_PER_SLOT)) as Slot }
       }
-      if (this.#slots.size >= 16)
-        throw new SandglassError('no_uid_left', 'this process uses 1,024 uids for sandboxes already')
+      if (this.#slots.size >= MAX_SLOTS) {
+        throw new SandglassError(
+          'no_uid_left',
+          `this process uses ${MAX_SLOTS * UIDS_PER_SLOT} uids for sandboxes already`,
+        )
+      }
       this.#add(await this.#state.takeSlot())
     }
   }
@@ -51,10 +56,19 @@ export class UidPool {
   #add(slot: Slot): void {
     this.#slots.set(slot.number, slot)
     for (let n = 0; n < UIDS_PER_SLOT; n += 1) this.#free.push(this.#base + slot.number * UIDS_PER_SLOT + n)
+    for (const uid of uidsInUse()) this.#dying.add(uid)
+  }
+
+  /** An earlier holder of the slot may have sandboxes that are still dying; later ones are this process's own. */
+  #isUnused(uid: number): boolean {
+    if (!this.#dying.has(uid)) return true
+    if (uidsInUse().has(uid)) return false
+    this.#dying.delete(uid)
+    return true
   }
 }
 
-/** Real uids of all living processes: an earlier owner's sandbox may still be dying. */
+/** Real uids of all living processes. */
 function uidsInUse(): Set<number> {
   const uids = new Set<number>()
   for (const name of readdirSync('/proc')) {

@@ -1,0 +1,24 @@
+"""The floor: what a fork of a warm interpreter costs on this machine. One line of microseconds for each byte read."""
+
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from sandglass_harness import zygote  # noqa: E402
+
+zygote._warm_up()
+while sys.stdin.buffer.read(1):
+    read, write = os.pipe()
+    start = time.perf_counter_ns()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, b"x")
+        os._exit(0)
+    os.read(read, 1)
+    os.waitpid(pid, 0)
+    taken = time.perf_counter_ns() - start
+    os.close(read)
+    os.close(write)
+    sys.stdout.write(f"{taken / 1000:.1f}\n")
+    sys.stdout.flush()

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createSandglass } from './subject.ts'
+import { pause } from './measure.ts'
+import type { Row } from './row.ts'
+
+/** What an idle warm sandbox costs: the proportional set size of broker, zygote and spare child. */
+export async function idleMemory(): Promise<Row[]> {
+  const before = new Set(harnessProcesses())
+  await using sg = await createSandglass({ poolSize: 1, maxOverflow: 0 })
+  await sg.run('emit_result(1)')
+  await pause(100)
+  const parts = harnessProcesses()
+    .filter((pid) => !before.has(pid))
+    .map((pid) => ({ pid, kib: pss(pid) }))
+    .toSorted((a, b) => a.pid - b.pid)
+  const total = parts.reduce((sum, { kib }) => sum + kib, 0)
+  return [
+    {
+      what: 'idle warm sandbox: PSS of broker + zygote + spare child',
+      figure: `${(total / 1024).toFixed(1)} MiB (${parts.map(({ kib }) => (kib / 1024).toFixed(1)).join(' + ')})`,
+    },
+  ]
+}
+
+function harnessProcesses(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const line = readFileSync(`/proc/${name}/cmdline`, 'utf8')
+        return line.includes('from sandglass_harness import') && !line.includes('bwrap')
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+function pss(pid: number): number {
+  return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? Number.NaN)
+}

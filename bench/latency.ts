@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { createSandglass, localEngine, resolveForBench } from './subject.ts'
+import { startFloor } from './floor.ts'
+import { interleaved, pause, summarize, timed } from './measure.ts'
+import { ms, ratioRow, type Row } from './row.ts'
+
+const run = promisify(execFile)
+const SCRIPT = 'emit_result(1)'
+
+/** Warm, back to back, fresh, cold, and what they are held against. */
+export async function latency(python: string, bwrap: string, rounds: number): Promise<Row[]> {
+  return [
+    ...(await warm(python, rounds)),
+    ...(await fresh(Math.ceil(rounds / 20))),
+    ...(await cold(python, bwrap, Math.ceil(rounds / 20))),
+    ...(await docker(Math.ceil(rounds / 50))),
+  ]
+}
+
+async function warm(python: string, rounds: number): Promise<Row[]> {
+  const floor = startFloor(python)
+  await using sg = await createSandglass()
+  const once = (): Promise<number> => timed(() => sg.run(SCRIPT))
+  await interleaved(20, 1, { once, floor: () => floor.measure() })
+  const paced = await interleaved(rounds, 5, { run: once, floor: () => floor.measure() })
+  const backToBack: number[] = []
+  const floors: number[] = []
+  for (let block = 0; block < 10; block += 1) {
+    for (let n = 0; n < rounds / 10; n += 1) backToBack.push(await once())
+    for (let n = 0; n < rounds / 10; n += 1) floors.push(await floor.measure())
+  }
+  floor.close()
+  const { run: of, floor: base } = paced as { run: Stats; floor: Stats }
+  const b2b = summarize(backToBack)
+  const b2bFloor = summarize(floors)
+  return [
+    { what: `floor: fork of a warm Python, a byte, wait (n=${base.n})`, figure: `p50 ${ms(base.p50)}, p95 ${ms(base.p95)}` },
+    ratioRow(`warm \`sg.run\`, 5 ms between runs, p50 (n=${of.n})`, ms(of.p50), of.p50 / base.p50, 1.5, 'floor'),
+    ratioRow('the same, p95', ms(of.p95), of.p95 / base.p95, 1.5, 'floor p95'),
+    ratioRow(`back to back, p50 (n=${b2b.n})`, ms(b2b.p50), b2b.p50 / b2bFloor.p50, 3, 'floor'),
+  ]
+}
+
+type Stats = ReturnType<typeof summarize>
+
+async function fresh(rounds: number): Promise<Row[]> {
+  await using warmed = await createSandglass({ poolSize: 1, maxOverflow: 0, maxUses: 1_000_000 })
+  await using single = await createSandglass({ poolSize: 1, maxOverflow: 0, maxUses: 1 })
+  const settled = async (): Promise<void> => {
+    while (single.stats().idle === 0) await pause(5)
+    await pause(20)
+  }
+  await warmed.run(SCRIPT)
+  const found = await interleaved(rounds, 5, {
+    warm: () => timed(() => warmed.run(SCRIPT)),
+    fresh: async () => {
+      await settled()
+      return await timed(() => single.run(SCRIPT))
+    },
+  })
+  const { warm: base, fresh: first } = found as { warm: Stats; fresh: Stats }
+  return [ratioRow(`first run in a fresh sandbox from the pool, p50 (n=${first.n})`, ms(first.p50), first.p50 / base.p50, 2, 'warm')]
+}
+
+async function cold(python: string, bwrap: string, rounds: number): Promise<Row[]> {
+  const engine = localEngine()
+  const { spec, execute } = resolveForBench()
+  await (await engine.create(spec)).destroy()
+  const found = await interleaved(rounds, 20, {
+    cold: async () => {
+      const start = performance.now()
+      const sandbox = await engine.create(spec)
+      await execute(sandbox, SCRIPT)
+      const taken = performance.now() - start
+      await sandbox.destroy()
+      return taken
+    },
+    bwrap: () =>
+      timed(() =>
+        run(bwrap, ['--unshare-all', '--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin', '--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--proc', '/proc', '--dev', '/dev', python, '-c', 'pass']),
+      ),
+  })
+  await engine.close()
+  const { cold: ours, bwrap: plain } = found as { cold: Stats; bwrap: Stats }
+  return [
+    { what: `\`bwrap python3 -c pass\`, p50 (n=${plain.n})`, figure: ms(plain.p50) },
+    ratioRow(`cold local sandbox to first result, p50 (n=${ours.n})`, ms(ours.p50), ours.p50 / plain.p50, 6, 'bwrap python3'),
+  ]
+}
+
+/** `docker run` beside warm runs, where a daemon and an image with Python are at hand (`BENCH_DOCKER_IMAGE`). */
+async function docker(rounds: number): Promise<Row[]> {
+  const image = process.env['BENCH_DOCKER_IMAGE']
+  if (image === undefined) return [{ what: '`docker run --rm IMAGE python3 -c pass`', figure: 'not measured: BENCH_DOCKER_IMAGE is not set' }]
+  await using sg = await createSandglass()
+  await sg.run(SCRIPT)
+  const found = await interleaved(rounds, 5, {
+    docker: () => timed(() => run('docker', ['run', '--rm', '--network', 'none', image, 'python3', '-c', 'pass'])),
+    warm: () => timed(() => sg.run(SCRIPT)),
+  })
+  const { docker: container, warm: ours } = found as { docker: Stats; warm: Stats }
+  const times = container.p50 / ours.p50
+  return [
+    {
+      what: `\`docker run --rm IMAGE python3 -c pass\`, p50 (n=${container.n})`,
+      figure: `${ms(container.p50)} = ${times.toFixed(0)}x a warm run`,
+      bound: '>= 100x',
+      met: times >= 100,
+    },
+  ]
+}

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { cpus, release, totalmem } from 'node:os'
+import { endurance } from './endurance.ts'
+import { idleMemory } from './idle-memory.ts'
+import { latency } from './latency.ts'
+import { preloading } from './preload.ts'
+import { type Row, table } from './row.ts'
+import { localEngine } from './subject.ts'
+
+/** `npm run bench`: prints the table of docs/performance.md. `-- --rounds N` sets the number of warm runs (500). */
+async function main(): Promise<void> {
+  const at = process.argv.indexOf('--rounds')
+  const rounds = at === -1 ? 500 : Number(process.argv[at + 1])
+  const engine = localEngine()
+  const { usable, probes, reasons } = await engine.report()
+  await engine.close()
+  if (!usable) throw new Error(reasons.map((reason) => `${reason.message}: ${reason.remedy}`).join('\n'))
+  const steps: [string, () => Promise<Row[]>][] = [
+    ['latency', () => latency(String(probes['python']), String(probes['bwrap']), rounds)],
+    ['endurance', endurance],
+    ['memory', idleMemory],
+    ['preload', preloading],
+  ]
+  const rows: Row[] = []
+  for (const [name, step] of steps) {
+    process.stderr.write(`${name} …\n`)
+    rows.push(...(await step()))
+  }
+  const model = cpus()[0]?.model ?? 'unknown CPU'
+  const distribution = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
+  process.stdout.write(
+    `Machine: ${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}\n` +
+      `Versions: Node ${process.version}, Python ${probes['python_version']}\n\n${table(rows)}\n`,
+  )
+  if (rows.some((row) => row.met === false)) process.stderr.write('a bound was not met\n')
+}
+
+await main()

@@ -1,0 +1,42 @@
+/** Percentiles of one series of measurements, in the unit of the series. */
+export interface Summary {
+  readonly n: number
+  readonly p50: number
+  readonly p95: number
+  readonly max: number
+}
+
+/** Sorts a series out. */
+export function summarize(values: readonly number[]): Summary {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  return { n: sorted.length, p50: at(0.5), p95: at(0.95), max: at(1) }
+}
+
+/** Milliseconds that something takes. */
+export async function timed(action: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await action()
+  return performance.now() - start
+}
+
+/** Runs the series in turn, so that a machine whose speed drifts slows all of them alike. Milliseconds by name. */
+export async function interleaved(
+  rounds: number,
+  pauseMs: number,
+  series: Readonly<Record<string, () => Promise<number>>>,
+): Promise<Record<string, Summary>> {
+  const values = new Map<string, number[]>(Object.keys(series).map((name) => [name, []]))
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, measure] of Object.entries(series)) {
+      values.get(name)?.push(await measure())
+      if (pauseMs > 0) await pause(pauseMs)
+    }
+  }
+  return Object.fromEntries([...values].map(([name, list]) => [name, summarize(list)]))
+}
+
+/** Lets the machine rest between two measurements. */
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds))
+}

@@ -1,0 +1,17 @@
+import { localEngine, ScriptExecutor, type ExecutionResult, type Sandbox, type SandboxSpec } from '../src/index.ts'
+import { resolveLimits, sandboxLimits } from '../src/sandbox/index.ts'
+
+export { createSandglass } from '../src/index.ts'
+export { localEngine }
+
+/** What a bench that goes below `createSandglass` needs: a spec, and a way to run in a sandbox of its own. */
+export function resolveForBench(): {
+  spec: SandboxSpec
+  execute: (sandbox: Sandbox, script: string) => Promise<ExecutionResult>
+} {
+  const executor = new ScriptExecutor({ mode: 'interactive' })
+  return {
+    spec: { limits: sandboxLimits(resolveLimits()) },
+    execute: (sandbox, script) => executor.run({ sandbox, script }),
+  }
+}
