@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { existingGroups, findCgroups, groupMembers, removeGroup, type CgroupHost } from './cgroups.ts'
@@ -18,6 +18,8 @@ export interface Remnant {
 }
 
 const RMDIR_TRIES = 60
+/** Longer than a sandbox takes from its group to the first process in it. */
+const FORMING_MS = 60_000
 
 /** Removes what the sandboxes of dead owners left, quietly; an engine does it at its start. */
 export async function collectLeftovers(state: StateDirectory, cgroups: CgroupHost): Promise<number> {
@@ -68,9 +70,9 @@ async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Rem
   const members = new Map<number, Remnant>()
   for (const path of new Set([...claimed.keys(), ...existingGroups(cgroups)])) {
     const claim = claimed.get(path)
-    // A group of another state directory has an owner that is not known here, unless nothing lives in it.
+    // A group of another state directory has an owner that is not known here, unless nothing lives in it any more.
     const pids = groupMembers(path)
-    const owner = claim?.owner ?? (pids.length === 0 ? 'gone' : 'unknown')
+    const owner = claim?.owner ?? (pids.length === 0 && !isForming(path) ? 'gone' : 'unknown')
     found.push({ kind: 'cgroup', id: path, sandbox: claim?.id ?? basename(path), owner, uid: claim?.uid ?? null })
     for (const pid of pids)
       members.set(pid, {
@@ -86,6 +88,11 @@ async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Rem
       members.set(pid, { kind: 'process', id: String(pid), sandbox: null, owner: 'unknown', uid: null })
   }
   return [...found, ...members.values()]
+}
+
+/** A sandbox that is being made has an empty group, and not yet a record that this process has seen. */
+function isForming(group: string): boolean {
+  return Date.now() - (statSync(group, { throwIfNoEntry: false })?.mtimeMs ?? 0) < FORMING_MS
 }
 
 /** Processes of a harness by their command line, for sandboxes without a control group. */
