@@ -24,6 +24,7 @@ class Emitter:
         self._between_processes = None
         self._main_writes = False
         self._timeout_pending = False
+        self._late = []  # lines of signal handlers that came in the middle of a line
 
     def send(self, frame):
         """Writes a frame whose values are plain JSON already."""
@@ -33,9 +34,13 @@ class Emitter:
             data = json.dumps(frame, allow_nan=False, separators=(",", ":")).encode()
         if threading.current_thread() is not threading.main_thread():
             return self._write(data + b"\n")
+        if self._main_writes:
+            return self._late.append(data + b"\n")
         self._main_writes = True
         try:
             self._write(data + b"\n")
+            while self._late:
+                self._write(self._late.pop(0))
         finally:
             self._main_writes = False
         if self._timeout_pending:
@@ -63,14 +68,26 @@ class Emitter:
                     fcntl.lockf(shared, fcntl.LOCK_UN)
 
     def before_fork(self):
-        """Before the script's first fork: from now on a lock that forked children see too."""
+        """A child must not write into the middle of a thread's line; from now on a lock that children see too."""
+        if not self._interrupted():
+            self._lock.acquire()
         if self._between_processes is None:
             self._between_processes = os.memfd_create("emit", os.MFD_CLOEXEC)
 
+    def after_fork_in_parent(self):
+        """Threads go on."""
+        if not self._interrupted():
+            self._lock.release()
+
     def after_fork_in_child(self):
-        """Another thread may have held the lock."""
+        """Whatever was half written is the parent's."""
         self._lock = threading.Lock()
         self._main_writes = False
+        self._late.clear()
+
+    def _interrupted(self):
+        """Whether this is a signal handler in the middle of a line, whose thread holds the lock already."""
+        return self._main_writes and threading.current_thread() is threading.main_thread()
 
 
 class _NoRun:
@@ -85,6 +102,9 @@ class _NoRun:
     def before_fork(self):
         """The zygote's own forks."""
 
+    def after_fork_in_parent(self):
+        """The zygote's own forks."""
+
     def after_fork_in_child(self):
         """The zygote's own forks."""
 
@@ -92,6 +112,7 @@ class _NoRun:
 current = _NoRun()
 os.register_at_fork(
     before=lambda: current.before_fork(),
+    after_in_parent=lambda: current.after_fork_in_parent(),
     after_in_child=lambda: current.after_fork_in_child(),
 )
 
