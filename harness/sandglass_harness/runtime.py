@@ -69,8 +69,15 @@ def _fresh_globals(base_globals, inputs):
 
 def _finish_threads_and_exit_handlers():
     """What the interpreter does at the end of a program: wait for threads that are no daemons, run atexit handlers."""
-    if threading.active_count() > 1 or threading._threading_atexits:
-        threading._shutdown()
+    # Not by threading._shutdown, which swallows a ScriptTimeout from Python 3.13 on.
+    for end_a_pool in reversed(threading._threading_atexits):
+        end_a_pool()
+    while threading.active_count() > 1:
+        others = [t for t in threading.enumerate() if not t.daemon and t is not threading.current_thread()]
+        if not others:
+            break
+        for thread in others:
+            thread.join()
     if atexit._ncallbacks():
         atexit._run_exitfuncs()
 
