@@ -100,7 +100,8 @@ class Run:
 
     def _take_error(self, frame, now):
         claimed = frame.get("kind")
-        if claimed not in _CHILD_KINDS or (claimed == "timeout" and now < self.deadline):
+        known = isinstance(claimed, str) and claimed in _CHILD_KINDS
+        if not known or (claimed == "timeout" and now < self.deadline):
             claimed = "exception"
         traceback = frame.get("traceback")
         self.told_error = True

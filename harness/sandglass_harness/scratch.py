@@ -73,25 +73,27 @@ class Roots:
 
     def _wipe_root(self, path, deadline):
         try:
-            root = os.open(path, _DIRECTORY)
-        except PermissionError:
-            os.chmod(path, 0o700)
-            root = os.open(path, _DIRECTORY)
+            root = self._open(path)
+        except OSError:
+            return False
         try:
             if not _is_empty(root) and not _empty(root, deadline):
                 return False
-            self._restore(path, root)
+            self._restore(root)
             return True
         except OSError:
             return False
         finally:
             os.close(root)
 
-    def _restore(self, path, root):
-        """A root directory outlives its run: its mode, times and extended attributes would carry data."""
+    def _open(self, path):
+        if stat.S_IMODE(os.stat(path).st_mode) != self._modes[path]:
+            os.chmod(path, self._modes[path])  # a script may have shut its owner out
+        return os.open(path, _DIRECTORY)
+
+    def _restore(self, root):
+        """A root directory outlives its run: its times and extended attributes would carry data, as its mode would."""
         now = os.fstat(root)
-        if stat.S_IMODE(now.st_mode) != self._modes[path]:
-            os.fchmod(root, self._modes[path])
         if now.st_mtime_ns != 0 or now.st_atime_ns != 0:
             os.utime(root, (0, 0))
         for name in _xattrs(root):
