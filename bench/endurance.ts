@@ -30,9 +30,24 @@ async function flood(): Promise<Row[]> {
     const statuses = [...new Set(results.map((result) => result.status))].join(', ')
     const growth = (highest - before) / MiB
     rows.push(
-      { what: `1 GiB to stdout ${how}, five times at once: end of the run (${statuses})`, figure: ms(longest), bound: '<= 2 s', met: longest <= 2000 },
-      { what: `the same: growth of the host's memory`, figure: `${growth.toFixed(1)} MiB`, bound: '<= 32 MiB', met: growth <= 32 },
-      { what: `the same: a neighbour's runs meanwhile, p50`, figure: `${ms(beside)} = ${(beside / alone).toFixed(2)}x alone`, bound: '<= 2x', met: beside <= alone * 2 },
+      {
+        what: `1 GiB to stdout ${how}, five times at once: end of the run (${statuses})`,
+        figure: ms(longest),
+        bound: '<= 2 s',
+        met: longest <= 2000,
+      },
+      {
+        what: `the same: growth of the host's memory`,
+        figure: `${growth.toFixed(1)} MiB`,
+        bound: '<= 32 MiB',
+        met: growth <= 32,
+      },
+      {
+        what: `the same: a neighbour's runs meanwhile, p50`,
+        figure: `${ms(beside)} = ${(beside / alone).toFixed(2)}x alone`,
+        bound: '<= 2x',
+        met: beside <= alone * 2,
+      },
     )
   }
   return rows
@@ -42,7 +57,10 @@ function memory(): number {
   return process.memoryUsage.rss()
 }
 
-async function neighbour(sg: Awaited<ReturnType<typeof createSandglass>>, until: Promise<unknown> | undefined): Promise<number> {
+async function neighbour(
+  sg: Awaited<ReturnType<typeof createSandglass>>,
+  until: Promise<unknown> | undefined,
+): Promise<number> {
   const taken: number[] = []
   let over = until === undefined
   void until?.then(() => (over = true))
@@ -61,8 +79,14 @@ async function deadline(): Promise<Row[]> {
   const c = summarize(inC)
   const python = summarize(inPython)
   return [
-    { what: 'deadline of a Python loop to settled result (n=10)', figure: `p50 ${ms(python.p50)}, max ${ms(python.max)}` },
-    { what: 'deadline of a C loop to settled result, 300 ms grace included (n=10)', figure: `p50 ${ms(c.p50)}, max ${ms(c.max)}` },
+    {
+      what: 'deadline of a Python loop to settled result (n=10)',
+      figure: `p50 ${ms(python.p50)}, max ${ms(python.max)}`,
+    },
+    {
+      what: 'deadline of a C loop to settled result, 300 ms grace included (n=10)',
+      figure: `p50 ${ms(c.p50)}, max ${ms(c.max)}`,
+    },
   ]
 }
 
@@ -80,7 +104,12 @@ async function events(): Promise<Row[]> {
   })
   const rate = Math.round(count / (taken / 1000))
   return [
-    { what: `${count} events of one script as an async iterable`, figure: `${rate} events/s`, bound: 'all, in order', met: inOrder && expected === count },
+    {
+      what: `${count} events of one script as an async iterable`,
+      figure: `${rate} events/s`,
+      bound: 'all, in order',
+      met: inOrder && expected === count,
+    },
   ]
 }
 
@@ -99,7 +128,10 @@ async function throughput(): Promise<Row[]> {
       }
     }
     const taken = await timed(() => Promise.all(Array.from({ length: atOnce }, worker)))
-    rows.push({ what: `${atOnce} ${atOnce === 1 ? 'run' : 'runs'} at once, back to back`, figure: `${Math.round(total / (taken / 1000))} runs/s` })
+    rows.push({
+      what: `${atOnce} ${atOnce === 1 ? 'run' : 'runs'} at once, back to back`,
+      figure: `${Math.round(total / (taken / 1000))} runs/s`,
+    })
   }
   return rows
 }

@@ -35,7 +35,10 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
   const b2b = summarize(backToBack)
   const b2bFloor = summarize(floors)
   return [
-    { what: `floor: fork of a warm Python, a byte, wait (n=${base.n})`, figure: `p50 ${ms(base.p50)}, p95 ${ms(base.p95)}` },
+    {
+      what: `floor: fork of a warm Python, a byte, wait (n=${base.n})`,
+      figure: `p50 ${ms(base.p50)}, p95 ${ms(base.p95)}`,
+    },
     ratioRow(`warm \`sg.run\`, 5 ms between runs, p50 (n=${of.n})`, ms(of.p50), of.p50 / base.p50, 1.5, 'floor'),
     ratioRow('the same, p95', ms(of.p95), of.p95 / base.p95, 1.5, 'floor p95'),
     ratioRow(`back to back, p50 (n=${b2b.n})`, ms(b2b.p50), b2b.p50 / b2bFloor.p50, 3, 'floor'),
@@ -60,7 +63,15 @@ async function fresh(rounds: number): Promise<Row[]> {
     },
   })
   const { warm: base, fresh: first } = found as { warm: Stats; fresh: Stats }
-  return [ratioRow(`first run in a fresh sandbox from the pool, p50 (n=${first.n})`, ms(first.p50), first.p50 / base.p50, 2, 'warm')]
+  return [
+    ratioRow(
+      `first run in a fresh sandbox from the pool, p50 (n=${first.n})`,
+      ms(first.p50),
+      first.p50 / base.p50,
+      2,
+      'warm',
+    ),
+  ]
 }
 
 async function cold(python: string, bwrap: string, rounds: number): Promise<Row[]> {
@@ -78,21 +89,49 @@ async function cold(python: string, bwrap: string, rounds: number): Promise<Row[
     },
     bwrap: () =>
       timed(() =>
-        run(bwrap, ['--unshare-all', '--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin', '--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--proc', '/proc', '--dev', '/dev', python, '-c', 'pass']),
+        run(bwrap, [
+          '--unshare-all',
+          '--ro-bind',
+          '/usr',
+          '/usr',
+          '--symlink',
+          'usr/bin',
+          '/bin',
+          '--symlink',
+          'usr/lib',
+          '/lib',
+          '--symlink',
+          'usr/lib64',
+          '/lib64',
+          '--proc',
+          '/proc',
+          '--dev',
+          '/dev',
+          python,
+          '-c',
+          'pass',
+        ]),
       ),
   })
   await engine.close()
   const { cold: ours, bwrap: plain } = found as { cold: Stats; bwrap: Stats }
   return [
     { what: `\`bwrap python3 -c pass\`, p50 (n=${plain.n})`, figure: ms(plain.p50) },
-    ratioRow(`cold local sandbox to first result, p50 (n=${ours.n})`, ms(ours.p50), ours.p50 / plain.p50, 6, 'bwrap python3'),
+    ratioRow(
+      `cold local sandbox to first result, p50 (n=${ours.n})`,
+      ms(ours.p50),
+      ours.p50 / plain.p50,
+      6,
+      'bwrap python3',
+    ),
   ]
 }
 
 /** `docker run` beside warm runs, where a daemon and an image with Python are at hand (`BENCH_DOCKER_IMAGE`). */
 async function docker(rounds: number): Promise<Row[]> {
   const image = process.env['BENCH_DOCKER_IMAGE']
-  if (image === undefined) return [{ what: '`docker run --rm IMAGE python3 -c pass`', figure: 'not measured: BENCH_DOCKER_IMAGE is not set' }]
+  if (image === undefined)
+    return [{ what: '`docker run --rm IMAGE python3 -c pass`', figure: 'not measured: BENCH_DOCKER_IMAGE is not set' }]
   await using sg = await createSandglass()
   await sg.run(SCRIPT)
   const found = await interleaved(rounds, 5, {

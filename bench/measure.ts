@@ -9,7 +9,8 @@ export interface Summary {
 /** Sorts a series out. */
 export function summarize(values: readonly number[]): Summary {
   const sorted = values.toSorted((a, b) => a - b)
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  const at = (share: number): number =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
   return { n: sorted.length, p50: at(0.5), p95: at(0.95), max: at(1) }
 }
 

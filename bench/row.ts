@@ -19,6 +19,9 @@ export function ms(value: number): string {
 
 /** The rows as a Markdown table. */
 export function table(rows: readonly Row[]): string {
-  const lines = rows.map(({ what, figure, bound, met }) => `| ${what} | ${figure} | ${bound ?? 'reported'} | ${met === undefined ? '' : met ? 'met' : '**not met**'} |`)
+  const lines = rows.map(
+    ({ what, figure, bound, met }) =>
+      `| ${what} | ${figure} | ${bound ?? 'reported'} | ${met === undefined ? '' : met ? 'met' : '**not met**'} |`,
+  )
   return ['| what | figure | bound | |', '|---|---|---|---|', ...lines].join('\n')
 }

@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errnoOf } from '../../errors/index.ts'
 import type { EnforcedLimit, SandboxLimits } from '../../sandbox/index.ts'
@@ -29,8 +39,10 @@ export interface Cgroup {
   add(pid: number): void
   /** Whether its processes get little of a busy processor, or their share. */
   setBackground(on: boolean): void
-  /** How many processes the kernel killed in it for memory; null when that is not counted. */
+  /** How many processes the kernel killed in it for memory; null when that is not counted. Keeps its last value. */
   memoryKills(): number | null
+  /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
+  close(): void
 }
 
 const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
@@ -117,7 +129,7 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
   }
   const existing = (name: string): string | undefined =>
     paths.map((path) => join(path, name)).find((file) => existsSync(file))
-  const counter = existing('memory.events') ?? existing('memory.oom_control')
+  const counter = openCounter(existing('memory.events') ?? existing('memory.oom_control'))
   const weight = existing('cpu.weight')
   const shares = existing('cpu.shares')
   return {
@@ -129,7 +141,8 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       if (weight !== undefined) writeFileSync(weight, on ? '6' : '100')
       else if (shares !== undefined) writeFileSync(shares, on ? '64' : '1024')
     },
-    memoryKills: () => (counter === undefined ? null : readKills(counter)),
+    memoryKills: () => counter.read(),
+    close: () => counter.close(),
   }
 }
 
@@ -154,12 +167,27 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   return undefined
 }
 
-function readKills(file: string): number | null {
-  try {
-    const found = /^oom_kill (\d+)$/m.exec(readFileSync(file, 'utf8'))?.[1]
-    return found === undefined ? null : Number(found)
-  } catch {
-    return null
+/** The counter is read before and after every run, so its file stays open. */
+function openCounter(path: string | undefined): { read: () => number | null; close: () => void } {
+  let fd = path === undefined ? undefined : openSync(path, 'r')
+  const buffer = Buffer.alloc(1024)
+  let last: number | null = null
+  return {
+    read() {
+      if (fd === undefined) return last
+      try {
+        const text = buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, 0))
+        const found = /^oom_kill (\d+)$/m.exec(text)?.[1]
+        last = found === undefined ? null : Number(found)
+      } catch {
+        // the group is gone: what was counted last stands
+      }
+      return last
+    },
+    close() {
+      if (fd !== undefined) closeSync(fd)
+      fd = undefined
+    },
   }
 }
 

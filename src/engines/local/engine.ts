@@ -47,6 +47,7 @@ async function createSandbox(
   let cgroup: Cgroup | undefined
   let launched: Launched | undefined
   const release = async (): Promise<void> => {
+    cgroup?.close()
     await removeCgroups(cgroup?.paths ?? [])
     at.state.removeRecord(id)
     if (taken !== undefined) at.uids?.giveBack(taken.uid)
@@ -117,15 +118,9 @@ function sandboxOf(
   cgroup: Cgroup | undefined,
   release: () => Promise<void>,
 ): Sandbox {
-  // Counted once more at the end, before the group that counts is removed.
-  let lastKills: number | null = 0
-  const memoryKills = (): number | null => {
-    const now = cgroup?.memoryKills() ?? null
-    if (now !== null) lastKills = now
-    return cgroup === undefined ? null : (now ?? lastKills)
-  }
+  const memoryKills = (): number | null => cgroup?.memoryKills() ?? null
   const closed = launched.closed.then(async (ending) => {
-    memoryKills()
+    memoryKills() // once more, before the group that counts is removed
     launched.channel.close()
     await release()
     return ending
