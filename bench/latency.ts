@@ -59,7 +59,7 @@ async function fresh(rounds: number): Promise<Row[]> {
     warm: () => timed(() => warmed.run(SCRIPT)),
     fresh: async () => {
       await settled()
-      return await timed(() => single.run(SCRIPT))
+      return timed(() => single.run(SCRIPT))
     },
   })
   const { warm: base, fresh: first } = found as { warm: Stats; fresh: Stats }

@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const distribution = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
   process.stdout.write(
     `Machine: ${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}\n` +
-      `Versions: Node ${process.version}, Python ${probes['python_version']}\n\n${table(rows)}\n`,
+      `Versions: Node ${process.version}, Python ${String(probes['python_version'])}\n\n${table(rows)}\n`,
   )
   if (rows.some((row) => row.met === false)) process.stderr.write('a bound was not met\n')
 }

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** Percentiles of one series of measurements, in the unit of the series. */
 export interface Summary {
   readonly n: number
@@ -39,5 +41,5 @@ export async function interleaved(
 
 /** Lets the machine rest between two measurements. */
 export function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
+  return sleep(milliseconds)
 }

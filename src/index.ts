@@ -6,6 +6,7 @@ export {
   ExecutionMode,
   type ExecutionResult,
   type ExecutionStatus,
+  type ExecutorDiagnostic,
   type InputFile,
   type RunEvent,
   type RunRequest,
@@ -15,10 +16,18 @@ export {
   type ScriptExecutorOptions,
   type ServedBy,
 } from './executor/index.ts'
-export { type CheckoutOptions, type Lease, type PoolOptions, type PoolStats, SandboxPool } from './pool/index.ts'
+export {
+  type CheckoutOptions,
+  type Lease,
+  type PoolCloseOptions,
+  type PoolOptions,
+  type PoolStats,
+  SandboxPool,
+} from './pool/index.ts'
 export { PROTOCOL_VERSION, type ReadyFrame } from './protocol/index.ts'
 export type {
   Channel,
+  CreateOptions,
   EnforcedLimit,
   Ending,
   EndingCause,

@@ -190,7 +190,10 @@ const OPTIONS: readonly (keyof SandglassOptions)[] = [
   'require',
   'local',
 ]
+/** What goes on to the executor as it is. */
+const REQUEST_OPTIONS = ['executionId', 'requiredSecrets', 'secrets', 'inputs', 'files', 'collect', 'signal'] as const
 const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
+  ...REQUEST_OPTIONS,
   'mode',
   'limits',
   'output',
@@ -199,13 +202,6 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'onIntermediate',
   'onLog',
   'onEvent',
-  'executionId',
-  'requiredSecrets',
-  'secrets',
-  'inputs',
-  'files',
-  'collect',
-  'signal',
 ]
 
 function checkOptions(options: SandglassOptions): void {
@@ -238,14 +234,14 @@ function prepare<T>(
   run: RunOptions<T>,
 ): { executor: ScriptExecutor; request: RunRequest; spec: SandboxSpec } {
   refuseUnknown('run', run, RUN_OPTIONS)
-  const { mode, limits, output, leaseKey, sandboxId, onIntermediate, onLog, onEvent, ...request } = run
+  const { mode, limits } = run
   const merged = resolveLimits({ ...options.limits, ...limits })
   const executor = new ScriptExecutor({
     limits: { executionTimeoutSec: merged.executionTimeoutSec, maxOutputBytes: merged.maxOutputBytes },
     mode: mode ?? ExecutionMode.INTERACTIVE,
-    ...definedOf({ onIntermediate, onLog, onEvent }, ['onIntermediate', 'onLog', 'onEvent']),
+    ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
   })
-  return { executor, request: { ...request, script }, spec: specOf(options, limits) }
+  return { executor, request: { ...definedOf(run, REQUEST_OPTIONS), script }, spec: specOf(options, limits) }
 }
 
 function specOf(options: SandglassOptions, limits: ResourceLimits | undefined): SandboxSpec {

@@ -91,7 +91,7 @@ function checked(name: keyof typeof RANGES, value: unknown): number {
   if (value === undefined) return DEFAULT_LIMITS[name]
   const { min, max, integer, what } = RANGES[name]
   if (typeof value !== 'number' || !(value >= min && value <= max) || (integer && !Number.isInteger(value))) {
-    const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : String(value)
+    const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value)?.slice(0, 40) ?? typeof value)
     throw new SandglassError(
       'invalid_request',
       `limits.${name}: ${shown} is not ${integer ? 'a whole number' : 'a number'} of ${what} from ${min} to ${max}`,

@@ -1,1 +1,1 @@
-export { didYouMean, nearest } from './nearest.ts'
+export { didYouMean } from './nearest.ts'

@@ -25,41 +25,39 @@ export const INSIDE = {
 /** The arguments of bubblewrap but for the command, one measure a line (docs/sandbox-local.md explains each). */
 export function bwrapArgs(layout: Layout): string[] {
   const sizes = scratchSizes(layout.limits.diskBytes)
-  const tmpfs = (path: string, size: number, mode: string): string[] => [
-    '--perms',
-    mode,
-    '--size',
-    String(size),
-    '--tmpfs',
-    path,
+  const measures = [
+    ['--unshare-all', '--unshare-user', '--disable-userns'],
+    ['--as-pid-1', '--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+    ['--uid', '1000', '--gid', '1000', '--hostname', 'sandbox'],
+    readOnly('/usr'),
+    ...SYSTEM_DIRECTORIES.map(systemDirectory),
+    ...layout.pythonPrefixes.filter((prefix) => !/^\/usr(\/|$)/.test(prefix)).map((prefix) => readOnly(prefix)),
+    ...['/etc/ld.so.cache', '/etc/localtime'].map((path) => ['--ro-bind-try', path, path]),
+    ...ETC.map((name) => readOnly(`${layout.harness}/etc/${name}`, `/etc/${name}`)),
+    ['--proc', '/proc'],
+    readOnly('/proc/sys'),
+    ['--dev', '/dev', ...tmpfs('/dev/shm', sizes.shm, '1777'), '--remount-ro', '/dev'],
+    tmpfs('/tmp', sizes.tmp, '1777'),
+    tmpfs('/var/tmp', sizes.varTmp, '1777'),
+    tmpfs(INSIDE.workspace, sizes.workspace, '0755'),
+    readOnly(layout.harness, INSIDE.harness),
+    layout.packages === undefined ? [] : readOnly(layout.packages, INSIDE.packages),
+    layout.toolsDir === undefined ? [] : readOnly(layout.toolsDir, INSIDE.tools),
+    ['--remount-ro', '/', '--chdir', INSIDE.workspace],
+    ['--info-fd', String(FD.info), '--block-fd', String(FD.block)],
   ]
-  return [
-    ...['--unshare-all', '--unshare-user', '--disable-userns'],
-    ...['--as-pid-1', '--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
-    ...['--uid', '1000', '--gid', '1000', '--hostname', 'sandbox'],
-    ...['--ro-bind', '/usr', '/usr'],
-    ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'].flatMap(systemDirectory),
-    ...layout.pythonPrefixes
-      .filter((prefix) => !/^\/usr(\/|$)/.test(prefix))
-      .flatMap((prefix) => ['--ro-bind', prefix, prefix]),
-    ...['--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
-    ...['--ro-bind-try', '/etc/localtime', '/etc/localtime'],
-    ...['passwd', 'group', 'hosts', 'nsswitch.conf'].flatMap((name) => [
-      '--ro-bind',
-      `${layout.harness}/etc/${name}`,
-      `/etc/${name}`,
-    ]),
-    ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys'],
-    ...['--dev', '/dev', ...tmpfs('/dev/shm', sizes.shm, '1777'), '--remount-ro', '/dev'],
-    ...tmpfs('/tmp', sizes.tmp, '1777'),
-    ...tmpfs('/var/tmp', sizes.varTmp, '1777'),
-    ...tmpfs(INSIDE.workspace, sizes.workspace, '0755'),
-    ...['--ro-bind', layout.harness, INSIDE.harness],
-    ...(layout.packages === undefined ? [] : ['--ro-bind', layout.packages, INSIDE.packages]),
-    ...(layout.toolsDir === undefined ? [] : ['--ro-bind', layout.toolsDir, INSIDE.tools]),
-    ...['--remount-ro', '/', '--chdir', INSIDE.workspace],
-    ...['--info-fd', String(FD.info), '--block-fd', String(FD.block)],
-  ]
+  return measures.flat()
+}
+
+const SYSTEM_DIRECTORIES = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
+const ETC = ['passwd', 'group', 'hosts', 'nsswitch.conf']
+
+function readOnly(source: string, inside = source): string[] {
+  return ['--ro-bind', source, inside]
+}
+
+function tmpfs(path: string, size: number, mode: string): string[] {
+  return ['--perms', mode, '--size', String(size), '--tmpfs', path]
 }
 
 /** `/bin` and its like are links into /usr on a merged system, directories elsewhere, or missing. */

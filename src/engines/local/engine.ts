@@ -21,7 +21,7 @@ export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
       ground = undefined // what is missing may be there next time
       throw error
     })
-    return await createSandbox(at, options, spec, given)
+    return createSandbox(at, options, spec, given)
   }
   return {
     name: 'local',

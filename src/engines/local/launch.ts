@@ -48,14 +48,14 @@ export async function launch(options: Launch): Promise<Launched> {
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   })
   const pipes = child.stdio as unknown as readonly unknown[]
-  const words = lastWords(child.stdio[2] as Readable)
+  const words = lastWords(child.stdio[2])
   const closed = ended(child, words)
   letTheProcessExit(child)
   const inner = { pid: 0 }
   const kill = (): Promise<void> => killAll(child, inner.pid, closed)
   try {
     await started(child, options.bwrap)
-    const channel = streamChannel(child.stdio[1] as Readable, child.stdio[0] as Writable)
+    const channel = streamChannel(child.stdio[1], child.stdio[0])
     // Not the command line, which every process inside could read.
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
     inner.pid = await innerPid(pipes[FD.info] as Readable, closed, options)

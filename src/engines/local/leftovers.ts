@@ -36,7 +36,7 @@ export async function collectLeftovers(state: StateDirectory, cgroups: CgroupHos
 
 /** Everything of this product: processes, control groups, records, with who owns it. `[]` when clean. */
 export async function listRemnants(stateDir: string = defaultStateDir()): Promise<Remnant[]> {
-  return await remnants(new StateDirectory(stateDir), findCgroups())
+  return remnants(new StateDirectory(stateDir), findCgroups())
 }
 
 /** Removes what is left over, never what a living owner holds; resolves to what was removed. */

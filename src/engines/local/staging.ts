@@ -28,7 +28,7 @@ const HARNESS = fileURLToPath(new URL('../../../harness', import.meta.url))
  */
 export async function stageHarness(state: StateDirectory, python: FoundPython): Promise<string> {
   const digest = contentDigest([join(HARNESS, 'sandglass_harness'), join(HARNESS, 'etc')])
-  return await staged(state, `harness-${python.version}-${digest}`, async (target) => {
+  return staged(state, `harness-${python.version}-${digest}`, async (target) => {
     mkdirSync(target, { recursive: true, mode: 0o755 })
     for (const name of ['sandglass_harness', 'etc']) {
       cpSync(join(HARNESS, name), join(target, name), {

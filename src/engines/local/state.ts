@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
@@ -26,6 +26,7 @@ export interface Slot {
 }
 
 const SLOTS = 512
+const OWNER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /** Locks, records and staged files of all processes that share a directory. */
 export class StateDirectory {
@@ -78,7 +79,10 @@ export class StateDirectory {
   async isOrphan(record: SandboxRecord): Promise<boolean> {
     const lock = await this.#lock(record.slot)
     lock?.release()
-    return lock !== undefined || readText(this.#slotPath(record.slot)) !== record.owner
+    if (lock !== undefined) return true
+    const holder = readText(this.#slotPath(record.slot)) ?? ''
+    // A held slot whose text is damaged tells nothing: whoever holds it may be the owner.
+    return OWNER.test(holder) && holder !== record.owner
   }
 
   #slotPath(slot: number): string {
@@ -86,10 +90,13 @@ export class StateDirectory {
   }
 
   async #lock(slot: number): Promise<FileLock | undefined> {
+    const path = this.#slotPath(slot)
     try {
-      return await tryLock(this.#slotPath(slot))
+      return await tryLock(path)
     } catch (error) {
-      throw stateError(this.path, error)
+      if (errnoOf(error) !== 'EISDIR') throw stateError(this.path, error)
+      // Not ours to delete, and nobody can hold it: the next slot does as well.
+      return undefined
     }
   }
 
@@ -110,10 +117,10 @@ export class StateDirectory {
     rmSync(this.#recordPath(id), { force: true })
   }
 
-  /** All records; one that cannot be read is set aside as `*.corrupt` and named. */
+  /** All records; one that cannot be read is set aside as `*.corrupt` and named, as is a slot that is no file. */
   records(): { records: SandboxRecord[]; corrupt: string[] } {
     const records: SandboxRecord[] = []
-    const corrupt: string[] = []
+    const corrupt = this.#unusableSlots()
     const directory = join(this.path, 'sandboxes')
     for (const name of listed(directory)) {
       const path = join(directory, name)
@@ -129,6 +136,13 @@ export class StateDirectory {
       corrupt.push(`${path}.corrupt`)
     }
     return { records, corrupt }
+  }
+
+  #unusableSlots(): string[] {
+    const directory = join(this.path, 'slots')
+    return listed(directory)
+      .map((name) => join(directory, name))
+      .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
   }
 
   #recordPath(id: string): string {

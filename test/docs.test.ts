@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { errorsDoc } from './errors-doc.ts'
+import { requireLocalEngine } from './local-engine.ts'
+
+const ROOT = resolve(import.meta.dirname, '..')
+const PAGES = [
+  ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+]
+
+test('docs/errors.md is the table of codes (node scripts/errors-doc.ts writes it)', () => {
+  expect(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')).toBe(errorsDoc())
+})
+
+describe.each(PAGES)('%s', (page) => {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+
+  test('links to pages that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)
+    expect(links.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([])
+  })
+
+  test('names files of the tree that exist', () => {
+    const names = [...text.matchAll(/`((?:src|test|docs|harness|examples|bench|scripts)\/[\w./-]+)`/g)].map(
+      ([, name = '']) => name,
+    )
+    expect(names.filter((name) => !existsSync(join(ROOT, name)))).toEqual([])
+  })
+
+  test('holds nothing that is still to be filled in', () => {
+    expect(text).not.toMatch(/@@\w+@@|TODO|FIXME/)
+  })
+})
+
+const { skip } = await requireLocalEngine()
+
+describe('README', () => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+
+  test.skipIf(skip)('prints what it says it prints', () => {
+    const [, example = '', output = ''] = /## Use it\n+```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(readme) ?? []
+    const directory = mkdtempSync(join(tmpdir(), 'sandglass-readme-'))
+    try {
+      const file = join(directory, 'example.ts')
+      writeFileSync(file, example.replace("'sandglass'", JSON.stringify(join(ROOT, 'src/index.ts'))))
+      expect(execFileSync(process.execPath, [file], { encoding: 'utf8' })).toBe(output)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  })
+})
