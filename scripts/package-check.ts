@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runsInstalled } from './installed-run.ts'
 
 /** What the package cannot do without; a wrong `files` list is noticed here and not by its first user. */
 const MUST_HOLD = [
@@ -12,7 +13,8 @@ const MUST_HOLD = [
   'dist/index.js',
   'dist/index.d.ts',
   'dist/testing/index.js',
-  'harness/sandglass_harness/__main__.py',
+  'harness/sandglass_harness/start.py',
+  'harness/etc/passwd',
 ]
 /** What has no business in it. */
 const MUST_NOT_HOLD = [/^src\//, /(^|\/)tests?\//, /\.test\./, /__pycache__/, /\.tsbuildinfo$/]
@@ -31,7 +33,7 @@ function main(folder: string): boolean {
   for (const problem of problems) console.error(`package: ${problem}`)
   const publint = run('publint', ['run', tarball, '--strict'])
   const types = run('attw', [tarball, '--profile', 'esm-only', '--no-emoji', '--format', 'ascii'])
-  return problems.length === 0 && publint && types
+  return problems.length === 0 && publint && types && runsInstalled(tarball, folder)
 }
 
 function pack(folder: string): PackReport {
