@@ -49,7 +49,7 @@ async function createSandbox(
   const release = async (): Promise<void> => {
     cgroup?.close()
     await removeCgroups(cgroup?.paths ?? [])
-    at.state.removeRecord(id)
+    removeRecord(at, id)
     if (taken !== undefined) at.uids?.giveBack(taken.uid)
   }
   try {
@@ -96,6 +96,15 @@ async function createSandbox(
     throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
   }
   return sandboxOf(id, at, spec, launched, cgroup, release)
+}
+
+/** A record that cannot be removed now (a file system that became read-only) is removed by a later start. */
+function removeRecord(at: Ground, id: string): void {
+  try {
+    at.state.removeRecord(id)
+  } catch {
+    // Its sandbox is gone whatever the file says, and a rejected end would take the host's process along.
+  }
 }
 
 function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {
