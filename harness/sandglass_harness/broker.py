@@ -13,17 +13,18 @@ import sys
 import time
 
 from . import PROTOCOL_VERSION, integrity
+from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
+from .reaper import Reaper
 from .run import Run
-from .scratch import BadPath, Collection, Roots, put
+from .scratch import Collection, Roots
 from .watcher import Watcher, wants_write
 from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode
 
 GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
-ANSWER_SEC = 1.0  # how long the zygote may take to answer
-DEATH_SEC = 1.0  # how long killed processes may take to be gone
-WIPE_SEC = 0.4
+ANSWER_SEC = 0.5  # how long the zygote may take to answer
 READ_SIZE = 65536
+REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 
 IDLE, FORKING, RUNNING, KILLING, COLLECTING, RESETTING = "idle", "forking", "running", "killing", "collecting", "resetting"
 
@@ -40,15 +41,13 @@ class Broker:
         self._watcher = Watcher()
         self._state = FORKING
         self._waiting = []  # requests that wait for the spare
-        self._put_problem = {}  # execution id -> what went wrong with its files
-        self._put_for = None
         self._run = None
         self._spare = None
         self._uses = 0
         self._answer_due = None
         self._reset_nonce = None
         self._collection = None
-        self._statuses = {}
+        self._reaper = Reaper(zygote)
         self._paused = False
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,6 +56,7 @@ class Broker:
         """Until the host closes the channel. Never returns."""
         leaked_fds = _open_fds_above(2) - {self._in, self._outbox.fd, self._zygote.socket.fileno()}
         self._roots = Roots(self._config["scratch"])
+        self._intake = Intake(self._config["workspace"], self._roots)
         self._watch_signals()
         loaded = self._zygote.first_words()
         self._watcher.reading(self._in, self._on_channel)
@@ -113,21 +113,7 @@ class Broker:
             os.read(fd, 4096)
         except BlockingIOError:
             pass
-        self._reap()
-
-    def _reap(self):
-        """Takes the status of every process that ended below the broker: orphans, and the zygote itself."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self._zygote.pid:
-                self._zygote.alive = False
-            elif self._run is not None and pid == self._run.spare.pid:
-                self._statuses[pid] = status
+        self._reaper.reap()
 
     # ── channel ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,7 +167,8 @@ class Broker:
         elif self._state is FORKING:
             self._waiting.append(frame)
         elif kind == "file_put":
-            self._put_file(frame)
+            if self._state is IDLE:  # during a run its `execute` will be refused
+                self._intake.put(frame)
         elif kind == "execute":
             self._execute(frame)
         elif kind == "reset":
@@ -193,34 +180,14 @@ class Broker:
 
     # ── the start of a run ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _put_file(self, frame):
-        run_id = frame["execution_id"]
-        if self._run is not None or run_id in self._put_problem:
-            return
-        if self._put_for not in (None, run_id):
-            self._roots.wipe(WIPE_SEC)
-        self._put_for = run_id
-        try:
-            content = binascii.a2b_base64(frame["content_base64"])
-            put(self._config["workspace"], frame["path"], frame["mode"], frame["offset"], content)
-        except (OSError, BadPath, ValueError) as error:
-            self._put_problem = {run_id: f"the file {frame['path'][:200]!r} could not be put into the workspace: {error}"}
-
     def _execute(self, frame):
-        run_id = frame["execution_id"]
         if self._run is not None or self._state is not IDLE:
             return self._refuse(frame, "request", "SANDBOX_BUSY: this sandbox is busy with another run", wiped=True)
-        if self._put_for not in (None, run_id):
-            self._roots.wipe(WIPE_SEC)
-        self._put_for = None
-        problem = self._put_problem.pop(run_id, None)
+        problem = self._intake.problem_of(frame)
         if problem is not None:
-            return self._refuse(frame, "request", problem)
-        missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
-        if missing:
-            return self._refuse(frame, "secrets", f"required secrets are missing: {', '.join(missing)}")
+            return self._refuse(frame, *problem)
         self._uses += 1
-        self._statuses.clear()
+        self._reaper.forget()
         self._run = run = Run(frame, self._spare, time.monotonic(), self._outbox)
         self._spare = None
         self._state = RUNNING
@@ -352,34 +319,18 @@ class Broker:
             self._spare_is_there(number)
         elif self._state is KILLING:
             self._run.status = number
-            self._settle(self._run.drained or self._confirm_death())
+            self._settle(self._run.drained or self._reaper.confirm_death())
         elif self._state is RESETTING:
             self._reset_done()
 
     def _zygote_is_lost(self):
         """The script stopped or killed the zygote: the broker itself kills, and the sandbox is given up."""
-        try:
-            os.kill(-1, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self._zygote.alive = False
+        self._reaper.kill_everything()
         if self._state is not KILLING:
             os._exit(1)
-        dead = self._confirm_death()
-        self._run.status = self._statuses.get(self._run.spare.pid, signal.SIGKILL)
+        dead = self._reaper.confirm_death()
+        self._run.status = self._reaper.status_of(self._run.spare.pid)
         self._settle(dead)
-
-    def _confirm_death(self):
-        """Waits until no process but broker and zygote is left in the namespace."""
-        deadline = time.monotonic() + DEATH_SEC
-        spared = {"1", str(os.getpid()), str(self._zygote.pid) if self._zygote.alive else "1"}
-        while True:
-            self._reap()
-            if not any(name.isdigit() and name not in spared for name in os.listdir("/proc")):
-                return True
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.0005)
 
     def _settle(self, confirmed):
         """Everything is dead: what is left in the pipes, then the files, then the last frame."""
@@ -482,13 +433,12 @@ class Broker:
             return
         self._state = RESETTING
         self._reset_nonce = frame["nonce"]
-        self._put_for = None
-        self._put_problem = {}
+        self._intake.forget()
         self._zygote.ask_to_kill()
         self._answer_due = time.monotonic() + ANSWER_SEC
 
     def _reset_done(self):
-        clean = self._confirm_death() and self._is_clean()
+        clean = self._reaper.confirm_death() and self._is_clean()
         self._spare.close()
         self._send({"type": "reset_done", "nonce": self._reset_nonce, "reusable": clean})
         if not clean:
@@ -511,8 +461,8 @@ def _read(fd):
 
 
 def _rest(fd):
-    """What is in a pipe that nobody writes to any more."""
-    while True:
+    """What is left in a pipe; bounded, because death may be unconfirmed and somebody still writing."""
+    for _ in range(REST_SIZE // READ_SIZE):
         data = _read(fd)
         if not data:
             return

@@ -1,0 +1,50 @@
+"""What arrives before a run starts: its files, and what is wrong with its request."""
+
+import binascii
+
+from .scratch import BadPath, put
+
+WIPE_SEC = 0.4
+
+
+class Intake:
+    """Files of the run to come. Files of one execution id are never there for another."""
+
+    def __init__(self, workspace, roots):
+        self._workspace = workspace
+        self._roots = roots
+        self._id = None
+        self._problem = None
+
+    def put(self, frame):
+        """Writes a piece of a file into the workspace. What goes wrong is told when its run is to start."""
+        self._belong_to(frame["execution_id"])
+        if self._problem is not None:
+            return
+        try:
+            content = binascii.a2b_base64(frame["content_base64"])
+            put(self._workspace, frame["path"], frame["mode"], frame["offset"], content)
+        except (OSError, BadPath, ValueError) as error:
+            self._problem = f"the file {frame['path'][:200]!r} could not be put into the workspace: {error}"
+
+    def problem_of(self, frame):
+        """(kind, message) of what keeps a run from starting, or None."""
+        self._belong_to(frame["execution_id"])
+        problem = self._problem
+        self.forget()
+        if problem is not None:
+            return "request", problem
+        missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
+        if missing:
+            return "secrets", f"required secrets are missing: {', '.join(missing)}"
+        return None
+
+    def forget(self):
+        """The run has started, or its files are wiped."""
+        self._id = self._problem = None
+
+    def _belong_to(self, run_id):
+        if self._id not in (None, run_id):
+            self._roots.wipe(WIPE_SEC)
+            self._problem = None
+        self._id = run_id
