@@ -124,7 +124,7 @@ function resultOf(run: PreparedRun, gathered: Gathered, verdict: Verdict, starte
     ignoredFrames,
     warnings: gathered.warnings,
     sandbox: servedBy(run.sandbox, gathered),
-    durationMs: performance.now() - started,
+    durationMs: Math.round((performance.now() - started) * 1000) / 1000,
     ...(gathered.callbackError === undefined ? {} : { cause: gathered.callbackError.thrown }),
   }
 }
