@@ -77,10 +77,24 @@ class Run:
     def take_output(self, stream, data, final=False):
         """Bytes that the script, or something it started, wrote."""
         text = stream.text_of(data, final)
-        if self.over:
-            return
         for start in range(0, len(text), MAX_TEXT_PER_FRAME):
-            self.emit({"type": stream.name, "text": text[start : start + MAX_TEXT_PER_FRAME]})
+            if self.over:
+                return
+            piece = text[start : start + MAX_TEXT_PER_FRAME]
+            self.emit({"type": stream.name, "text": piece})
+            if self.over:
+                self._emit_what_fits(stream.name, piece)
+
+    def _emit_what_fits(self, name, text):
+        """The head of the output that went over the limit."""
+        room = self.max_output - self.sent
+        while text:
+            line = encode({"type": name, "execution_id": self.id, "text": text})
+            if len(line) <= room:
+                self.sent += len(line)
+                self._outbox.put(line)
+                return
+            text = text[: min(len(text) - 1, len(text) * room // len(line))]
 
     def _take_line(self, line, now):
         frame = decode(line)

@@ -8,6 +8,7 @@ MAX_REQUEST_LINE = 80 * 1024 * 1024
 HIGH_WATER = 1024 * 1024
 LOW_WATER = 256 * 1024
 MAX_SAFE_INTEGER = 2**53 - 1
+MAX_DEPTH = 200  # of the data in a frame, which is one level itself
 
 
 def encode(frame):
@@ -26,7 +27,24 @@ def decode(line):
         raise ValueError("nested too deep") from None
     if not isinstance(frame, dict):
         raise ValueError("no object")
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_deeper(frame, MAX_DEPTH + 1):
+        raise ValueError("nested too deep")
     return frame
+
+
+def _is_deeper(value, levels):
+    """Whether a value has more levels of containers, found without recursion."""
+    level = [value]
+    for _ in range(levels):
+        level = [
+            child
+            for container in level
+            for child in (container.values() if isinstance(container, dict) else container)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _safe_integer(digits):

@@ -140,7 +140,22 @@ class LimitTest(RunTestCase):
         run = self.make(max_output=300)
         run.take_frames(line(type="log", message="x" * 100, level="info"), 101.0)
         run.take_output(run.streams[0], b"y" * 200)
-        self.assertEqual(([f["type"] for f in self.outbox.frames], run.over), (["log"], True))
+        frames = [(f["type"], len(f.get("text", ""))) for f in self.outbox.frames]
+        self.assertEqual((frames[0], frames[1][0], run.over), (("log", 0), "stdout", True))
+        self.assertTrue(0 < frames[1][1] < 200)
+
+    def test_of_the_output_that_goes_over_the_limit_the_head_is_kept(self):
+        for text in ("x" * 50_000, "ü" * 50_000, "\0" * 50_000, "😀" * 50_000, '"\n' * 25_000):
+            for limit in (10, 45, 46, 60, 100, 1000, 12_345):
+                with self.subTest(text=text[:2], limit=limit):
+                    run = self.make(max_output=limit)
+                    run.take_output(run.streams[0], text.encode())
+                    kept = "".join(f["text"] for f in self.outbox.frames)
+                    self.assertTrue(text.startswith(kept))
+                    self.assertLessEqual(len(self.outbox.data), limit)
+                    self.assertTrue(run.over)
+                    if limit >= 1000:
+                        self.assertGreater(len(self.outbox.data), limit * 0.9 - 20)
 
     def test_nothing_follows_once_it_is_over(self):
         data = line(type="log", message="x" * 500, level="info") + line(type="log", message="y", level="info")
