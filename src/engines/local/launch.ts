@@ -49,10 +49,10 @@ export async function launch(options: Launch): Promise<Launched> {
   })
   const pipes = child.stdio as unknown as readonly unknown[]
   const words = lastWords(child.stdio[2])
-  const closed = ended(child, words)
+  const inner = { pid: 0, killed: false }
+  const closed = ended(child, words, inner)
   letTheProcessExit(child)
-  const inner = { pid: 0 }
-  const kill = (): Promise<void> => killAll(child, inner.pid, closed)
+  const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
     await started(child, options.bwrap)
     const channel = streamChannel(child.stdio[1], child.stdio[0])
@@ -147,17 +147,23 @@ function lastWords(stderr: Readable): () => string {
   return () => text.slice(0, 8192)
 }
 
-function ended(child: ChildProcess, words: () => string): Promise<Ending> {
+/** What the launcher tells of its sandbox. */
+interface Inner {
+  /** Its PID 1, as the host sees it; 0 until that is known. */
+  pid: number
+  /** Whether the host killed it. */
+  killed: boolean
+}
+
+function ended(child: ChildProcess, words: () => string, inner: Inner): Promise<Ending> {
   return new Promise((resolve) => {
-    let killed = false
     const done = (exitCode: number | null, signal: string | null): void => {
-      killed = child.killed
       const message = words().trim()
       resolve({
-        cause: killed ? 'destroyed' : signal === null ? 'exit' : 'signal',
+        cause: inner.killed ? 'destroyed' : signal === null ? 'exit' : 'signal',
         exitCode,
         signal,
-        by: killed ? 'host' : 'unknown',
+        by: inner.killed ? 'host' : 'unknown',
         ...(message === '' ? {} : { message }),
       })
     }
@@ -167,9 +173,10 @@ function ended(child: ChildProcess, words: () => string): Promise<Ending> {
 }
 
 /** PID 1 of the namespace dies last, and bubblewrap after it: when it is gone, nothing is left. */
-async function killAll(child: ChildProcess, innerPid: number, closed: Promise<Ending>): Promise<void> {
+async function killAll(child: ChildProcess, inner: Inner, closed: Promise<Ending>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
-    if (innerPid > 0) killQuietly(innerPid)
+    inner.killed = true
+    if (inner.pid > 0) killQuietly(inner.pid)
     else child.kill('SIGKILL')
   }
   const timer = setTimeout(() => child.kill('SIGKILL'), 2000)
