@@ -1,0 +1,150 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { inputLines } from './request-lines.ts'
+import { UsageError } from './failure.ts'
+import type { Output } from './output.ts'
+
+/** Where the answers of a batch go, and which are there already. */
+export interface Answers extends AsyncDisposable {
+  /** Whether a request has its answer from an earlier batch. */
+  hasId(id: string): boolean
+  /** Whether a bad line has it. */
+  hasLine(line: number, id: string | null): boolean
+  /** Whether a run that was cancelled is an answer; where a batch goes on later, it is not. */
+  readonly keepsCancelled: boolean
+  write(answer: Record<string, unknown>): Promise<void>
+}
+
+/** Answers go to stdout. */
+export function answersTo(stdout: Output): Answers {
+  return {
+    hasId: () => false,
+    hasLine: () => false,
+    keepsCancelled: true,
+    write: (answer) => stdout.line(answer),
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/**
+ * Answers are appended to a file. A last line that was cut off by a kill is removed first.
+ * @throws UsageError when the file holds something else than answers or cannot be written.
+ */
+export async function answersIn(path: string): Promise<Answers> {
+  const file = await opened(path)
+  try {
+    const known = (await file.stat()).isFile() ? await knownAnswers(file, path) : new KnownAnswers()
+    return {
+      hasId: (id) => known.ids.has(id),
+      hasLine: (line, id) => known.lines.has(lineKey(line, id)),
+      keepsCancelled: false,
+      write: (answer) => append(file, path, `${JSON.stringify(answer)}\n`),
+      [Symbol.asyncDispose]: () => file.close(),
+    }
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+class KnownAnswers {
+  readonly ids = new Set<string>()
+  readonly lines = new Set<string>()
+}
+
+async function opened(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'a+')
+  } catch (error) {
+    throw new UsageError('invalid_request', `--out ${path}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+async function knownAnswers(file: FileHandle, path: string): Promise<KnownAnswers> {
+  const known = new KnownAnswers()
+  const end = await endOfLastLine(file)
+  const { size } = await file.stat()
+  if (end > 0) {
+    const stream = file.createReadStream({ start: 0, end: end - 1, autoClose: false })
+    for await (const line of inputLines(stream as AsyncIterable<Uint8Array>, Number.MAX_SAFE_INTEGER)) {
+      const answer = 'text' in line ? parsed(line.text) : undefined
+      if (answer === undefined) throw notAnswers(path, line.number)
+      note(known, answer)
+    }
+  }
+  if (end < size) await mendTail(file, path, known, end, size)
+  return known
+}
+
+/** What follows the last newline: a whole answer gets its newline, the head of one is cut off. */
+async function mendTail(file: FileHandle, path: string, known: KnownAnswers, end: number, size: number): Promise<void> {
+  const { buffer } = await file.read({ buffer: Buffer.alloc(size - end), position: end })
+  const text = buffer.toString('utf8')
+  const answer = parsed(text)
+  if (answer !== undefined) {
+    note(known, answer)
+    return append(file, path, '\n')
+  }
+  const head = '{"v":1,"type":"result",'
+  // Somebody else's file is not ours to cut.
+  if (!text.startsWith(head) && !head.startsWith(text)) throw notAnswers(path, undefined)
+  await file.truncate(end)
+}
+
+function notAnswers(path: string, line: number | undefined): UsageError {
+  const where = line === undefined ? 'its last line' : `line ${line}`
+  return new UsageError('invalid_request', `--out ${path}: ${where} is no answer of a batch; name another file`)
+}
+
+interface Answer {
+  readonly id: string | null
+  readonly line: number | undefined
+}
+
+function parsed(text: string): Answer | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value !== 'object' || value === null) return undefined
+    const { type, id, line } = value as { type?: unknown; id?: unknown; line?: unknown }
+    if (type !== 'result' || (typeof id !== 'string' && id !== null)) return undefined
+    return { id, line: typeof line === 'number' ? line : undefined }
+  } catch {
+    return undefined
+  }
+}
+
+function note(known: KnownAnswers, { id, line }: Answer): void {
+  if (line !== undefined) known.lines.add(lineKey(line, id))
+  else if (id !== null) known.ids.add(id)
+}
+
+function lineKey(line: number, id: string | null): string {
+  return JSON.stringify([line, id])
+}
+
+const WINDOW = 64 * 1024
+
+/** The position after the last newline. */
+async function endOfLastLine(file: FileHandle): Promise<number> {
+  const { size } = await file.stat()
+  for (let end = size; end > 0; end -= WINDOW) {
+    const start = Math.max(0, end - WINDOW)
+    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(end - start), position: start })
+    const at = buffer.subarray(0, bytesRead).lastIndexOf(0x0a)
+    if (at !== -1) return start + at + 1
+  }
+  return 0
+}
+
+async function append(file: FileHandle, path: string, text: string): Promise<void> {
+  try {
+    await file.appendFile(text)
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOSPC' && errnoOf(error) !== 'EDQUOT') throw error
+    throw new SandglassError(
+      'no_space',
+      `no space left for ${path}: free some, then start the same batch again; it goes on where it was`,
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,75 @@
+import { didYouMean } from '../support/index.ts'
+import { UsageError } from './failure.ts'
+
+/** One flag of a command. */
+export interface FlagSpec {
+  /** What its value is called in help, for example `S`; a flag without one takes no value. */
+  readonly value?: string
+}
+
+/** What a command line said, checked against the flags of its command. */
+export interface Given {
+  readonly positionals: readonly string[]
+  has(flag: string): boolean
+  /** The last value of a flag. */
+  last(flag: string): string | undefined
+  /** Every value of a flag, in order. */
+  all(flag: string): readonly string[]
+}
+
+const SHORT: ReadonlyMap<string, string> = new Map([['-h', '--help']])
+
+/**
+ * Reads `--flag value`, `--flag=value` and positionals in any order; after `--` everything is positional, and `-`
+ * always is. A value may start with `-` only in the form `--flag=-value`, so that a forgotten value is noticed.
+ * @throws UsageError naming the flag, and the nearest known one.
+ */
+export function parseArgs(argv: readonly string[], specs: Readonly<Record<string, FlagSpec>>): Given {
+  const values = new Map<string, string[]>()
+  const positionals: string[] = []
+  const queue = [...argv]
+  for (let word = queue.shift(); word !== undefined; word = queue.shift()) {
+    if (word === '--') {
+      positionals.push(...queue)
+      break
+    }
+    if (word === '-' || !word.startsWith('-')) {
+      positionals.push(word)
+      continue
+    }
+    const { name, inline } = split(SHORT.get(word) ?? word)
+    const spec = Object.hasOwn(specs, name) ? specs[name] : undefined
+    if (spec === undefined) throw new UsageError('invalid_request', unknownFlag(name, Object.keys(specs)))
+    const value = spec.value === undefined ? refuseValue(name, inline) : (inline ?? takeValue(name, spec.value, queue))
+    values.set(name, [...(values.get(name) ?? []), value])
+  }
+  return {
+    positionals,
+    has: (flag) => values.has(flag),
+    last: (flag) => values.get(flag)?.at(-1),
+    all: (flag) => values.get(flag) ?? [],
+  }
+}
+
+function split(word: string): { name: string; inline: string | undefined } {
+  const at = word.indexOf('=')
+  return at === -1 ? { name: word, inline: undefined } : { name: word.slice(0, at), inline: word.slice(at + 1) }
+}
+
+function unknownFlag(name: string, known: readonly string[]): string {
+  return `no flag ${name}.${didYouMean(name, known)}`
+}
+
+function refuseValue(name: string, inline: string | undefined): string {
+  if (inline !== undefined) throw new UsageError('invalid_request', `${name} takes no value`)
+  return ''
+}
+
+function takeValue(name: string, what: string, queue: string[]): string {
+  const next = queue[0]
+  if (next === undefined || (next !== '-' && next.startsWith('-'))) {
+    throw new UsageError('invalid_request', `${name} needs a value: ${name} ${what}`)
+  }
+  queue.shift()
+  return next
+}

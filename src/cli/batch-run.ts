@@ -1,0 +1,190 @@
+import type { Readable } from 'node:stream'
+import { type ErrorCode, SandglassError } from '../errors/index.ts'
+import type { ExecutionMode, ExecutionResult } from '../executor/index.ts'
+import type { Sandglass } from '../index.ts'
+import type { ResourceLimits } from '../sandbox/index.ts'
+import type { Answers } from './answers.ts'
+import { type Failure, failureOf, UsageError } from './failure.ts'
+import { Progress } from './progress.ts'
+import { type BatchRequest, checkRequest, parseLine } from './request.ts'
+import { type InputLine, inputLines } from './request-lines.ts'
+import { refusalLine, resultLine } from './result-line.ts'
+import { Schedule } from './schedule.ts'
+import { reworded } from './wording.ts'
+
+const MAX_LINE_BYTES = 96 * 1024 * 1024
+/** Requests that could start and are held, for each that runs: enough that nobody waits for the input. */
+const AHEAD = 4
+
+/** What a batch is run with. */
+export interface BatchOptions {
+  readonly sandglass: Sandglass
+  readonly answers: Answers
+  readonly concurrency: number
+  /** For lines that name none. */
+  readonly mode: ExecutionMode
+  readonly limits: ResourceLimits
+  /** Cancels what runs and starts nothing more. */
+  readonly signal: AbortSignal
+}
+
+/** One batch: reads ahead a little, runs a few at a time, answers in order of completion. */
+export class BatchRun {
+  readonly progress: Progress = new Progress()
+  readonly #options: BatchOptions
+  readonly #schedule = new Schedule<BatchRequest>()
+  /** The sandbox of each answered request, for `same_sandbox_as`. */
+  readonly #sandboxes = new Map<string, string>()
+  readonly #stop = new AbortController()
+  #running = 0
+  #change = Promise.withResolvers<void>()
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(options: BatchOptions) {
+    this.#options = { ...options, signal: AbortSignal.any([options.signal, this.#stop.signal]) }
+    this.#options.signal.addEventListener('abort', () => this.#changed(), { once: true })
+  }
+
+  /**
+   * Resolves when every line has its answer, or after the signal when nothing runs any more.
+   * @throws what an answer could not be written for; everything was cancelled then.
+   */
+  async serve(input: Readable): Promise<void> {
+    try {
+      await this.#read(input)
+      for (const { request, problem } of this.#schedule.end())
+        await this.#refuse(request.line, request.id, wrong(problem))
+      await this.#until(() => this.#schedule.ready + this.#schedule.waiting === 0)
+    } catch (error) {
+      this.#fail(error)
+    }
+    while (this.#running > 0) await this.#nextChange()
+    if (this.#failure !== undefined) throw this.#failure.error
+  }
+
+  async #read(input: Readable): Promise<void> {
+    try {
+      for await (const line of inputLines(input as AsyncIterable<Uint8Array>, MAX_LINE_BYTES)) {
+        this.progress.read('text' in line ? Buffer.byteLength(line.text) + 1 : 0)
+        await this.#accept(line)
+        this.#startWaiting()
+        await this.#until(() => this.#schedule.ready < AHEAD * this.#options.concurrency)
+        if (this.#options.signal.aborted) return
+      }
+      this.progress.readAll()
+    } catch (error) {
+      // A stream that is destroyed by the signal ends with an error.
+      if (!this.#options.signal.aborted) throw error
+    }
+  }
+
+  async #accept(line: InputLine): Promise<void> {
+    const { mode, limits, answers } = this.#options
+    let id: string | null = null
+    let isAgain = false
+    try {
+      if ('problem' in line) throw wrong(PROBLEMS[line.problem])
+      const given = parseLine(line.text)
+      id = given.id
+      isAgain = this.#schedule.meet(id)
+      if (isAgain) throw wrong(`id: ${JSON.stringify(id.slice(0, 80))} has come before in this batch`)
+      if (answers.hasId(id)) {
+        this.progress.skipped += 1
+        this.#schedule.answered(id)
+        return
+      }
+      const request = checkRequest(given, line.number, mode, limits)
+      for (const { request: stuck, problem } of this.#schedule.add(request)) {
+        await this.#refuse(stuck.line, stuck.id, wrong(problem))
+      }
+    } catch (error) {
+      // The first request of an id is the one that others wait for.
+      await this.#refuse(line.number, id, error, isAgain)
+    }
+  }
+
+  async #refuse(line: number, id: string | null, error: unknown, isAgain = false): Promise<void> {
+    const failure = failureOf(error)
+    if (!(error instanceof SandglassError)) throw error
+    await this.#write(line, id, failure)
+    if (id !== null && !isAgain) this.#schedule.answered(id)
+  }
+
+  async #write(line: number, id: string | null, failure: Failure): Promise<void> {
+    const { answers } = this.#options
+    const ofLine = failure.errorKind === 'invalid_request'
+    if (ofLine && answers.hasLine(line, id)) return
+    this.progress.answer(failure.status)
+    await answers.write(refusalLine(id, ofLine ? line : null, failure))
+  }
+
+  #startWaiting(): void {
+    const { concurrency, signal } = this.#options
+    while (this.#running < concurrency && !signal.aborted) {
+      const request = this.#schedule.take()
+      if (request === undefined) return
+      this.#running += 1
+      void this.#run(request)
+        .catch((error: unknown) => this.#fail(error))
+        .finally(() => {
+          this.#running -= 1
+          this.#startWaiting()
+          this.#changed()
+        })
+    }
+  }
+
+  async #run(request: BatchRequest): Promise<void> {
+    const { sandglass, answers, signal } = this.#options
+    const wanted = request.sameSandboxAs === undefined ? undefined : this.#sandboxes.get(request.sameSandboxAs)
+    let result: ExecutionResult
+    try {
+      result = await sandglass.run(request.script, {
+        ...request.options,
+        ...(wanted === undefined ? {} : { sandboxId: wanted }),
+        signal,
+      })
+    } catch (error) {
+      const failure = failureOf(reworded(error, 'keys'))
+      // It had not started: like the ones behind it, it has no answer.
+      if (failure.status === 'cancelled') return
+      await this.#write(request.line, request.id, failure)
+      this.#schedule.answered(request.id)
+      return
+    }
+    if (result.status === 'cancelled' && !answers.keepsCancelled) return
+    this.progress.answer(result.status)
+    await answers.write(resultLine(request.id, result))
+    this.#sandboxes.set(request.id, result.sandbox.id)
+    this.#schedule.answered(request.id)
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error }
+    this.#stop.abort()
+    this.#changed()
+  }
+
+  async #until(isReached: () => boolean): Promise<void> {
+    this.#startWaiting()
+    while (!isReached() && !this.#options.signal.aborted) await this.#nextChange()
+  }
+
+  #nextChange(): Promise<void> {
+    return this.#change.promise
+  }
+
+  #changed(): void {
+    this.#change.resolve()
+    this.#change = Promise.withResolvers()
+  }
+}
+
+const PROBLEMS = {
+  'too-long': `the line is longer than ${MAX_LINE_BYTES} bytes`,
+  'not-utf8': 'the line is not UTF-8',
+} as const
+
+function wrong(message: string, code: ErrorCode = 'invalid_request'): UsageError {
+  return new UsageError(code, message)
+}

@@ -1,0 +1,83 @@
+import { createSandglass, type Sandglass, type SandglassOptions } from '../index.ts'
+import { answersIn, answersTo } from './answers.ts'
+import type { Given } from './args.ts'
+import { BatchRun } from './batch-run.ts'
+import { openInput, sizeOf } from './bounded-read.ts'
+import { type Context, isLively, note } from './context.ts'
+import { EXIT } from './exit-codes.ts'
+import { UsageError } from './failure.ts'
+import { LiveLine } from './live-line.ts'
+import { sandboxFlags } from './options.ts'
+import { parseCount } from './sizes.ts'
+
+const DEFAULT_POOL_SIZE = 2
+const MAX_COUNT = 512
+/** A request of the batch waits for the batch's own others; that is no reason to fail it. */
+const CHECKOUT_TIMEOUT_MS = 2_147_483_647
+
+/** `sandglass batch`: one request a line in, one answer a request out. Resolves to the exit code. */
+export async function batch(given: Given, context: Context): Promise<number> {
+  const { options, mode } = sandboxFlags(given)
+  const { concurrency, ...pool } = sizes(given)
+  const path = inputPath(given)
+  const input = openInput(path, path, context.signal)
+  const out = given.last('--out')
+  await using answers = out === undefined ? answersTo(context.stdout) : await answersIn(out)
+  const sandglass = await start({ ...options, ...pool, checkoutTimeoutMs: CHECKOUT_TIMEOUT_MS }, context)
+  const running = new BatchRun({
+    sandglass,
+    answers,
+    concurrency,
+    mode,
+    limits: options.limits ?? {},
+    signal: context.signal,
+  })
+  const lively = isLively(context) && (out !== undefined || !context.stdout.isTerminal)
+  const size = sizeOf(path)
+  const live = new LiveLine(context.stderr, lively, () => running.progress.text(size))
+  try {
+    await running.serve(input)
+  } finally {
+    input.destroy()
+    await sandglass.close()
+    await live.end()
+  }
+  if (lively) await note(context, running.progress.summary())
+  if (!context.signal.aborted) return EXIT.ok
+  if (!context.hasReaderLeft()) await note(context, cancelledNote(out))
+  return EXIT.cancelled
+}
+
+/** The engine and its first sandbox; when a signal comes meanwhile, nothing of it stays. */
+async function start(options: SandglassOptions, { signal }: Context): Promise<Sandglass> {
+  signal.throwIfAborted()
+  const sandglass = await createSandglass(options)
+  if (signal.aborted) await sandglass.close()
+  signal.throwIfAborted()
+  return sandglass
+}
+
+function inputPath(given: Given): string {
+  const [path = '-', ...others] = given.positionals
+  if (others.length === 0) return path
+  throw new UsageError('invalid_request', `batch takes one FILE, not also ${JSON.stringify(others[0])}`)
+}
+
+function sizes(given: Given): { concurrency: number; poolSize: number; maxUses?: number } {
+  const count = (flag: string): number | undefined => {
+    const text = given.last(flag)
+    return text === undefined
+      ? undefined
+      : parseCount(flag, text, 1, flag === '--max-uses' ? Number.MAX_SAFE_INTEGER : MAX_COUNT)
+  }
+  const wanted = count('--concurrency')
+  const poolSize = count('--pool-size') ?? Math.max(wanted ?? 0, DEFAULT_POOL_SIZE)
+  const maxUses = count('--max-uses')
+  return { concurrency: wanted ?? poolSize, poolSize, ...(maxUses === undefined ? {} : { maxUses }) }
+}
+
+function cancelledNote(out: string | undefined): string {
+  return out === undefined
+    ? 'cancelled; what had not started has no answer'
+    : `cancelled; the same command goes on where this one was, with ${out}`
+}

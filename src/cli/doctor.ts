@@ -1,0 +1,63 @@
+import { localEngine } from '../engines/local/index.ts'
+import type { Given } from './args.ts'
+import { type Context, isLively } from './context.ts'
+import { doctorText } from './doctor-text.ts'
+import type { EngineFindings } from './engine-findings.ts'
+import { EXIT } from './exit-codes.ts'
+
+/** `sandglass doctor`: what is in force here, from probes. Resolves to the exit code. */
+export async function doctor(given: Given, context: Context): Promise<number> {
+  const engines = [await probedLocal(context.signal), absent('docker'), absent('pyodide')]
+  context.signal.throwIfAborted()
+  const auto = engines.find(({ usable }) => usable)?.name ?? null
+  if (given.has('--json')) await context.stdout.line({ v: 1, auto, engines })
+  else await context.stdout.write(doctorText(auto, engines, context.stdout.isTerminal && isLively(context)))
+  return auto === null ? EXIT.missing : EXIT.ok
+}
+
+async function probedLocal(signal: AbortSignal): Promise<EngineFindings> {
+  const engine = localEngine()
+  try {
+    const report = await engine.report({ signal })
+    return {
+      name: report.engine,
+      usable: report.usable,
+      level: report.level,
+      reasons: report.reasons,
+      limits_enforced: report.limitsEnforced,
+      network: report.usable ? report.network : null,
+      capabilities: snakeCased(report.capabilities),
+      probes: report.probes,
+    }
+  } finally {
+    await engine.close()
+  }
+}
+
+function absent(name: string): EngineFindings {
+  return {
+    name,
+    usable: false,
+    level: 'none',
+    reasons: [
+      {
+        severity: 'error',
+        code: 'feature_unavailable',
+        message: `the engine ${name} is not in this version`,
+        remedy: 'use the engine local',
+      },
+    ],
+    limits_enforced: [],
+    network: null,
+    capabilities: {},
+    probes: {},
+  }
+}
+
+function snakeCased(given: object): Record<string, boolean> {
+  const entries = Object.entries(given).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    value === true,
+  ])
+  return Object.fromEntries(entries) as Record<string, boolean>
+}

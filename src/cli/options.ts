@@ -1,0 +1,123 @@
+import { SandglassError } from '../errors/index.ts'
+import { ExecutionMode } from '../executor/index.ts'
+import type { SandglassOptions } from '../index.ts'
+import { type Requirement, REQUIREMENTS, type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
+import { didYouMean } from '../support/index.ts'
+import type { Given } from './args.ts'
+import { UsageError } from './failure.ts'
+import { parseNumber, parseSize } from './sizes.ts'
+import { reworded } from './wording.ts'
+
+/** What the flags that `run` and `batch` share ask for. */
+export interface SandboxFlags {
+  readonly options: SandglassOptions
+  readonly mode: ExecutionMode
+}
+
+const ENGINES = ['auto', 'local', 'docker', 'pyodide']
+const POLICIES = ['off', 'standard', 'strict']
+const MODES: readonly string[] = Object.values(ExecutionMode)
+
+/**
+ * Checks the shared flags.
+ * @throws UsageError, or SandglassError `feature_unavailable` for an engine that is not in this version.
+ */
+export function sandboxFlags(given: Given): SandboxFlags {
+  refuseTools(given)
+  refusePolicy(oneOf(given, '--policy', POLICIES) ?? 'off')
+  const engine = chosenEngine(given)
+  const limits = givenLimits(given)
+  const toolsDir = given.last('--tools-dir')
+  const required = requirements(given)
+  const mode = oneOf(given, '--mode', MODES)
+  return {
+    options: {
+      engine,
+      limits,
+      ...(toolsDir === undefined ? {} : { toolsDir }),
+      ...(required.length === 0 ? {} : { require: required }),
+    },
+    mode: mode === ExecutionMode.PLAN ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
+  }
+}
+
+/** The text of the refusal of a policy other than `off`. */
+export const POLICY_UNAVAILABLE =
+  'scripts are not checked before they run in this version; leave the policy off (the sandbox is the wall)'
+
+function refuseTools(given: Given): void {
+  if (!given.has('--tools')) return
+  throw new UsageError(
+    'feature_unavailable',
+    '--tools: tools that run on the host are not in this version; --tools-dir loads Python files into the sandbox',
+  )
+}
+
+function refusePolicy(policy: string): void {
+  if (policy !== 'off') throw new UsageError('feature_unavailable', `--policy ${policy}: ${POLICY_UNAVAILABLE}`)
+}
+
+function chosenEngine(given: Given): 'auto' | 'local' {
+  const engine = oneOf(given, '--engine', ENGINES) ?? 'auto'
+  if (engine === 'docker' || engine === 'pyodide') {
+    throw new SandglassError('feature_unavailable', `the engine ${engine} is not in this version; use --engine local`)
+  }
+  if (given.has('--image')) {
+    throw new SandglassError(
+      'feature_unavailable',
+      '--image belongs to the engine docker, which is not in this version',
+    )
+  }
+  return engine === 'local' ? 'local' : 'auto'
+}
+
+function givenLimits(given: Given): ResourceLimits {
+  const sized = (flag: string): number | undefined => parsed(given.last(flag), (text) => parseSize(flag, text))
+  const counted = (flag: string): number | undefined => parsed(given.last(flag), (text) => parseNumber(flag, text))
+  const limits = withoutUndefined({
+    executionTimeoutSec: counted('--timeout'),
+    memoryBytes: sized('--memory'),
+    cpus: counted('--cpus'),
+    pids: counted('--pids'),
+    maxOutputBytes: sized('--max-output'),
+  })
+  try {
+    resolveLimits(limits)
+  } catch (error) {
+    throw reworded(error, 'flags')
+  }
+  return limits
+}
+
+function requirements(given: Given): Requirement[] {
+  return given
+    .all('--require')
+    .flatMap((list) => list.split(','))
+    .map((item) => {
+      const known = REQUIREMENTS.find((one) => one === item.trim())
+      if (known !== undefined) return known
+      throw new UsageError(
+        'invalid_request',
+        `--require: no item ${JSON.stringify(item)}.${didYouMean(item, REQUIREMENTS)} Known are ${REQUIREMENTS.join(', ')}`,
+      )
+    })
+}
+
+function oneOf(given: Given, flag: string, known: readonly string[]): string | undefined {
+  const value = given.last(flag)
+  if (value === undefined || known.includes(value)) return value
+  throw new UsageError(
+    'invalid_request',
+    `${flag}: no ${flag.slice(2)} ${JSON.stringify(value)}.${didYouMean(value, known)} Known are ${known.join(', ')}`,
+  )
+}
+
+function parsed<T>(text: string | undefined, parse: (text: string) => T): T | undefined {
+  return text === undefined ? undefined : parse(text)
+}
+
+function withoutUndefined<T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>
+  }
+}

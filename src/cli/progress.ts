@@ -1,0 +1,63 @@
+/** How far a batch is. */
+export class Progress {
+  readonly #started = performance.now()
+  #answered = 0
+  #failed = 0
+  /** Requests that had their answer before. */
+  skipped = 0
+  #lines = 0
+  #bytes = 0
+  #atEnd = false
+
+  /** Counts a line that was read. */
+  read(bytes: number): void {
+    this.#lines += 1
+    this.#bytes += bytes
+  }
+
+  /** No more will be read. */
+  readAll(): void {
+    this.#atEnd = true
+  }
+
+  /** Counts an answer. */
+  answer(status: string): void {
+    this.#answered += 1
+    if (status !== 'completed' && status !== 'step-done') this.#failed += 1
+  }
+
+  /** @param size of the whole input in bytes, where that is known. */
+  text(size: number | undefined): string {
+    const seconds = this.#seconds()
+    const rate = this.#answered / seconds
+    const left = this.#secondsLeft(seconds, size)
+    return `${this.#counts()}, ${rate.toFixed(1)}/s${left === undefined ? '' : `, about ${clock(left)} left`}`
+  }
+
+  /** The last line, for people. */
+  summary(): string {
+    const seconds = this.#seconds()
+    return `${this.#counts()} in ${clock(seconds)} (${(this.#answered / seconds).toFixed(1)}/s)`
+  }
+
+  #counts(): string {
+    const skipped = this.skipped === 0 ? '' : `, ${this.skipped} answered before`
+    return `${this.#answered} answered, ${this.#failed} failed${skipped}`
+  }
+
+  #seconds(): number {
+    return Math.max((performance.now() - this.#started) / 1000, 0.001)
+  }
+
+  /** Lines that were not read yet are taken to be as long as those that were. */
+  #secondsLeft(seconds: number, size: number | undefined): number | undefined {
+    if (this.#answered === 0 || this.#bytes === 0 || (size === undefined && !this.#atEnd)) return undefined
+    const lines = this.#atEnd || size === undefined ? this.#lines : (size * this.#lines) / this.#bytes
+    return (seconds / this.#answered) * Math.max(lines - this.#answered - this.skipped, 0)
+  }
+}
+
+function clock(seconds: number): string {
+  const whole = Math.round(seconds)
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}

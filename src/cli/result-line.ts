@@ -1,0 +1,78 @@
+import type { ExecutionResult, RunEvent } from '../executor/index.ts'
+import type { Failure } from './failure.ts'
+
+/** A run as one line of JSON (docs/cli.md). */
+export function resultLine(id: string | null, result: ExecutionResult): Record<string, unknown> {
+  const { ending, sandbox } = result
+  return {
+    v: 1,
+    type: 'result',
+    id,
+    execution_id: result.executionId,
+    status: result.status,
+    success: result.success,
+    error_kind: result.errorKind,
+    has_result: result.hasResult,
+    final_data: result.finalData,
+    error: result.error,
+    traceback: result.traceback,
+    warnings: result.warnings,
+    intermediates: result.intermediates,
+    logs: result.logs,
+    stdout: result.stdout,
+    stderr: result.stderr,
+    stdout_bytes: result.stdoutBytes,
+    stderr_bytes: result.stderrBytes,
+    output_bytes: result.outputBytes,
+    truncated: result.truncated,
+    violations: [],
+    tool_calls: [],
+    ending: { cause: ending.cause, exit_code: ending.exitCode, signal: ending.signal, by: ending.by },
+    duration_ms: result.durationMs,
+    sandbox: {
+      id: sandbox.id,
+      engine: sandbox.engine,
+      level: sandbox.level,
+      python: sandbox.python,
+      use: sandbox.use,
+      limits_enforced: sandbox.limitsEnforced,
+      network: sandbox.network,
+    },
+    ignored_frames: result.ignoredFrames,
+    limits_hit: result.limitsHit,
+    files: result.files.map(({ path, size, sha256, content }) => ({
+      path,
+      size,
+      sha256,
+      content_base64: Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('base64'),
+    })),
+  }
+}
+
+/** The answer to a request of a batch that did not come to a run. */
+export function refusalLine(id: string | null, line: number | null, failure: Failure): Record<string, unknown> {
+  return {
+    v: 1,
+    type: 'result',
+    id,
+    ...(line === null ? {} : { line }),
+    status: failure.status,
+    success: false,
+    error_kind: failure.errorKind,
+    code: failure.code,
+    error: failure.message,
+  }
+}
+
+/** An event as one line of JSON; the result has a line of its own. */
+export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<string, unknown> {
+  const { type, executionId, ...rest } = event
+  const { sandboxId, ...others } = { sandboxId: undefined, ...rest }
+  return {
+    v: 1,
+    type,
+    execution_id: executionId,
+    ...(sandboxId === undefined ? {} : { sandbox_id: sandboxId }),
+    ...others,
+  }
+}

@@ -1,0 +1,98 @@
+import { statSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { RunRequest } from '../executor/index.ts'
+import type { Given } from './args.ts'
+import { readBounded, readText } from './bounded-read.ts'
+import type { Context } from './context.ts'
+import { UsageError } from './failure.ts'
+
+/** The executor takes no more in one request. */
+const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
+const MAX_FILES_BYTES = 64 * 1024 * 1024
+
+/**
+ * The script and what it is given, read from the command line of `run`.
+ * @throws UsageError naming the flag.
+ */
+export async function runRequest(given: Given, { env, signal }: Context): Promise<RunRequest> {
+  const [path, ...others] = given.positionals
+  if (path === undefined) {
+    throw new UsageError('invalid_request', 'run needs a FILE, or - for stdin; see sandglass run --help')
+  }
+  if (others.length > 0) {
+    throw new UsageError('invalid_request', `run takes one FILE, not also ${JSON.stringify(others[0])}`)
+  }
+  const inputs = parseInputs(given.all('--input'))
+  const secrets = secretsFrom(given.all('--secret'), env)
+  const files = await readFiles(given.all('--file'), signal)
+  const what = path === '-' ? 'the script on stdin' : path
+  return {
+    script: await readText(path, what, MAX_SCRIPT_BYTES, signal),
+    inputs,
+    secrets,
+    requiredSecrets: Object.keys(secrets),
+    files,
+    collect: given.all('--collect'),
+  }
+}
+
+function parseInputs(texts: readonly string[]): Record<string, unknown> {
+  const entries = texts.map((text): [string, unknown] => {
+    const [name, json] = cut(text, text.indexOf('='))
+    if (json === undefined) throw new UsageError('invalid_request', `--input ${text}: write NAME=JSON`)
+    try {
+      return [name, JSON.parse(json)]
+    } catch {
+      throw new UsageError(
+        'invalid_request',
+        `--input ${name}: ${JSON.stringify(json.slice(0, 80))} is no JSON; a text is written --input '${name}="…"'`,
+      )
+    }
+  })
+  refuseTwice('--input', entries)
+  return Object.fromEntries(entries)
+}
+
+function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, string> {
+  const entries = names.map((name): [string, string] => {
+    const value = Object.hasOwn(env, name) ? env[name] : undefined
+    if (value === undefined) {
+      const hint = name.includes('=') ? ' (give the name only: its value never stands on the command line)' : ''
+      throw new UsageError(
+        'invalid_request',
+        `--secret ${cut(name, name.indexOf('='))[0]}: no such environment variable is set${hint}`,
+      )
+    }
+    return [name, value]
+  })
+  return Object.fromEntries(entries)
+}
+
+async function readFiles(given: readonly string[], signal: AbortSignal): Promise<NonNullable<RunRequest['files']>> {
+  const entries: [string, { content: Uint8Array; mode: number }][] = []
+  let room = MAX_FILES_BYTES
+  for (const text of given) {
+    const [host, named] = cut(text, text.lastIndexOf(':'))
+    if (host === '' || named === '') throw new UsageError('invalid_request', `--file ${text}: write HOST or HOST:PATH`)
+    const content = await readBounded(host, `--file ${host}`, room, signal)
+    room -= content.length
+    entries.push([named ?? basename(host), { content, mode: isExecutable(host) ? 0o755 : 0o644 }])
+  }
+  refuseTwice('--file', entries)
+  return Object.fromEntries(entries)
+}
+
+function isExecutable(path: string): boolean {
+  return path !== '-' && (statSync(path).mode & 0o111) !== 0
+}
+
+/** The parts before and after a position; there is no second part when it is -1. */
+function cut(text: string, at: number): [string, string | undefined] {
+  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+function refuseTwice(flag: string, entries: readonly (readonly [string, unknown])[]): void {
+  const names = entries.map(([name]) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new UsageError('invalid_request', `${flag}: ${JSON.stringify(twice)} is given twice`)
+}

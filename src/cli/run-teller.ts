@@ -1,0 +1,68 @@
+import type { ExecutionResult, RunEvent } from '../executor/index.ts'
+import { type Context, isLively } from './context.ts'
+import type { LiveLine } from './live-line.ts'
+import type { Output } from './output.ts'
+import { forTerminal, inOurLine } from './terminal-text.ts'
+
+/** Tells a run to a person: the script's own output as it comes, everything else marked, the result last. */
+export class RunTeller {
+  readonly #context: Context
+  readonly #live: LiveLine
+  /** Outputs whose last line the script left open. */
+  readonly #unfinished = new Set<Output>()
+
+  constructor(context: Context, live: LiveLine) {
+    this.#context = context
+    this.#live = live
+  }
+
+  async event(event: RunEvent): Promise<void> {
+    const { stdout, stderr } = this.#context
+    switch (event.type) {
+      case 'stdout':
+        return this.#pass(stdout, event.text)
+      case 'stderr':
+        return this.#pass(stderr, event.text)
+      case 'log':
+        return this.#mark(event.level, event.message)
+      case 'intermediate':
+        return this.#mark('intermediate', `${event.label}: ${JSON.stringify(event.data)}`)
+      default:
+        return undefined // the result tells it
+    }
+  }
+
+  async result(result: ExecutionResult): Promise<void> {
+    await this.#live.end()
+    const { stdout, hasReaderLeft } = this.#context
+    if (hasReaderLeft()) return
+    for (const { code, message } of result.warnings) await this.#mark('warning', `${code}: ${message}`)
+    if (result.traceback !== null) await this.#mark('traceback', result.traceback)
+    if (result.errorKind !== null) await this.#mark(result.status, result.error ?? 'no reason is known')
+    if (!result.hasResult) return
+    const { finalData } = result
+    const text = typeof finalData === 'string' ? finalData : JSON.stringify(finalData, null, 2)
+    await this.#pass(stdout, `${this.#newLine(stdout)}${text}\n`)
+  }
+
+  end(): Promise<void> {
+    return this.#live.end()
+  }
+
+  async #pass(output: Output, text: string): Promise<void> {
+    if (text.endsWith('\n')) this.#unfinished.delete(output)
+    else this.#unfinished.add(output)
+    await this.#live.write(output, output.isTerminal ? forTerminal(text) : text)
+  }
+
+  async #mark(what: string, text: string): Promise<void> {
+    const mark = isLively(this.#context) ? `\u001B[2m[${inOurLine(what)}]\u001B[22m` : `[${inOurLine(what)}]`
+    const { stderr } = this.#context
+    await this.#live.write(stderr, `${this.#newLine(stderr)}${mark} ${inOurLine(text.trimEnd())}\n`)
+    this.#unfinished.delete(stderr)
+  }
+
+  #newLine(output: Output): string {
+    return this.#unfinished.has(output) ? '\n' : ''
+  }
+}

@@ -1,0 +1,21 @@
+/** Colours (SGR) are kept; every other control character but these could drive the terminal: titles, clipboard, cursor. */
+// oxlint-disable-next-line no-control-regex
+const CONTROLS = /\u001B\[[0-9;]{0,32}m|[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g
+// oxlint-disable-next-line no-control-regex
+const COLOUR = /^\u001B\[[0-9;]*m$/
+
+/** A text of a script as a terminal may show it: control sequences are written out as `\x1b`. */
+export function forTerminal(text: string): string {
+  return text.replace(CONTROLS, (found) => {
+    if (found === '\r' || COLOUR.test(found)) return found
+    return `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${found.slice(1)}`
+  })
+}
+
+/** The same for a text that goes into a line of ours: no colours, and each further line is indented. */
+export function inOurLine(text: string): string {
+  return text
+    .replace(/\r\n?/g, '\n')
+    .replace(CONTROLS, (found) => `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${found.slice(1)}`)
+    .replace(/\n(?=[^])/g, '\n    ')
+}

@@ -1,0 +1,224 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { requireLocalEngine } from '../local-engine.ts'
+import { type Line, linesOf, makeCli } from './sandglass.ts'
+
+const { skip } = await requireLocalEngine()
+const cli = makeCli()
+afterAll(() => cli[Symbol.dispose]())
+
+const ndjson = (requests: readonly unknown[]): string =>
+  requests.map((request) => `${typeof request === 'string' ? request : JSON.stringify(request)}\n`).join('')
+const byId = (lines: readonly Line[]): Record<string, Line> =>
+  Object.fromEntries(lines.map((line) => [line.id ?? `line ${line.line}`, line]))
+
+describe.skipIf(skip)('sandglass batch', () => {
+  test('each request gets one answer with its id, in order of completion', async () => {
+    const ended = await cli.run(['batch'], {
+      input: ndjson([
+        { id: 'slow', script: 'import time; time.sleep(1)\nemit_result("slow")' },
+        { id: 'quick', script: 'emit_result(x + 1)', inputs: { x: 1 }, mode: 'plan' },
+        { id: '', script: '1 / 0' },
+        { id: 'late', script: 'while True: pass', timeout_s: 0.3 },
+        {
+          id: 'files',
+          script: 'import os\nopen("out.txt", "w").write(open("in/a").read() + str(os.access("in/a", os.X_OK)))',
+          files: [{ path: 'in/a', content_base64: 'YWJj', mode: 0o755 }],
+          collect: ['*.txt'],
+          limits: { memory_bytes: 268_435_456, pids: 64 },
+        },
+        {
+          id: 'secret',
+          script: 'import os\nemit_result(len(os.environ["KEY"]))',
+          secrets: { KEY: 'abcd' },
+          required_secrets: ['KEY'],
+        },
+        { id: 'named', script: '', execution_id: '__proto__' },
+        { id: 'unnamed', script: '', execution_id: null },
+      ]),
+    })
+    const lines = linesOf(ended)
+    expect(ended.code).toBe(0)
+    expect(lines).toHaveLength(8)
+    expect(lines.findIndex(({ id }) => id === 'slow')).toBeGreaterThan(lines.findIndex(({ id }) => id === 'quick'))
+    expect(byId(lines)).toMatchObject({
+      slow: { status: 'completed', final_data: 'slow' },
+      quick: { status: 'completed', final_data: 2 },
+      '': { status: 'failed', error: 'ZeroDivisionError: division by zero' },
+      late: { status: 'timed-out' },
+      files: {
+        status: 'step-done',
+        files: [{ path: 'out.txt', content_base64: Buffer.from('abcTrue').toString('base64') }],
+      },
+      secret: { status: 'completed', final_data: 4 },
+      named: { status: 'step-done', execution_id: '__proto__' },
+      unnamed: { status: 'step-done' },
+    })
+  })
+
+  test('a bad line is answered and the next one is served', async () => {
+    const bad: [unknown, string][] = [
+      ['{"id":"open"', 'the line is no JSON'],
+      ['[1]', 'the line is no JSON object'],
+      [{ script: '1' }, 'the line has no "id"'],
+      [{ id: 5, script: '1' }, 'id: it is no string'],
+      [{ id: 'a' }, 'the line has no "script"'],
+      [{ id: 'b', script: 1 }, 'script: it is no string'],
+      [{ id: 'c', script: '', sript: '' }, 'no key "sript". Did you mean "script"?'],
+      [{ id: 'd', script: '', limits: { memory: 1 } }, 'no key "limits.memory"'],
+      [{ id: 'e', script: '', mode: 'plann' }, 'mode: "plann" is no mode; plan or interactive'],
+      [{ id: 'f', script: '', policy: 'strict' }, 'policy: scripts are not checked before they run in this version'],
+      ...[0, -1, 'NaN', 1e308, '5', null, true].map((timeout, index): [unknown, string] => [
+        { id: `t${index}`, script: '', timeout_s: timeout },
+        'is not a number of seconds from 0.001 to 86400',
+      ]),
+      ...['', ' ', 'a\nb', '\0', { id: 1 }, 5].map((id, index): [unknown, string] => [
+        { id: `x${index}`, script: '', execution_id: id },
+        'execution_id: ',
+      ]),
+      [
+        { id: 'g', script: '', limits: { memory_bytes: 100_000_000, disk_bytes: 90_000_000 } },
+        'does not fit into a memory of',
+      ],
+      [{ id: 'h', script: '', limits: null }, 'limits: null is no object'],
+      [
+        { id: 'i', script: '', files: [{ path: 'a', content_base64: '!' }] },
+        'files[0].content_base64: it is no base64',
+      ],
+      [{ id: 'j', script: '', files: [{ path: '../a', content_base64: '' }] }, 'not a path in the workspace'],
+      [{ id: 'k', script: '', required_secrets: ['__proto__', 'A=B'] }, 'required_secrets: not usable as names'],
+      [{ id: 'l', script: '', inputs: { 'a b': 1 } }, 'inputs: "a b" is no Python identifier'],
+      [{ id: 'm', script: '', collect: ['../**'] }, 'collect[0]: '],
+      [{ id: 'n', script: '', after: 'nowhere' }, 'it waits for the id "nowhere", which no line has'],
+      [{ id: 'o', script: '', after: 'p' }, 'it waits for itself'],
+      [{ id: 'p', script: '', same_sandbox_as: 'o' }, 'it waits for itself'],
+    ]
+    const good = { id: 'good', script: 'emit_result("served")' }
+    const requests = [
+      good,
+      { ...good },
+      ...bad.map(([request]) => request),
+      { id: 'end', script: 'emit_result("served")' },
+    ]
+    const ended = await cli.run(['batch', '-'], { input: ndjson(requests) })
+    const lines = linesOf(ended)
+    expect(ended.code).toBe(0)
+    expect(lines).toHaveLength(requests.length)
+    expect(lines.filter(({ final_data: data }) => data === 'served').map(({ id }) => id)).toEqual(['good', 'end'])
+    const refused = lines
+      .filter(({ status }) => status === 'invalid-request')
+      .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
+    expect(refused[0]).toMatchObject({ id: 'good', line: 2, error: 'id: "good" has come before in this batch' })
+    const problems = bad.map(([request, problem], index) => {
+      const id = typeof request === 'object' && request !== null && 'id' in request ? request.id : null
+      return {
+        id: typeof id === 'string' ? id : null,
+        line: index + 3,
+        error: expect.stringContaining(problem) as string,
+      }
+    })
+    expect(refused.slice(1).map(({ id, line, error }) => ({ id, line, error }))).toEqual(problems)
+  })
+
+  test('`after` waits for the answer, `same_sandbox_as` for the same sandbox', async () => {
+    const ended = await cli.run(['batch', '--concurrency', '3'], {
+      input: ndjson([
+        { id: 'third', script: 'emit_result(3)', after: 'second' },
+        { id: 'same', script: 'emit_result(4)', same_sandbox_as: 'first' },
+        { id: 'second', script: 'emit_result(2)', after: 'first' },
+        { id: 'first', script: 'import time; time.sleep(0.2)\nemit_result(1)' },
+      ]),
+    })
+    const lines = linesOf(ended)
+    const order = lines.map(({ id }) => id)
+    expect(order.filter((id) => id !== 'same')).toEqual(['first', 'second', 'third'])
+    const { first, same } = byId(lines)
+    expect(same?.sandbox?.id).toBe(first?.sandbox?.id)
+    expect(same?.sandbox?.use).toBeGreaterThan(first?.sandbox?.use ?? 0)
+  })
+
+  test('a request is answered before the next line is there', async () => {
+    const running = cli.start(['batch'])
+    running.child.stdin.write(ndjson([{ id: 'one', script: '' }]))
+    await running.said('"id":"one"')
+    running.child.stdin.end(ndjson([{ id: 'two', script: '', after: 'one' }]))
+    const ended = await running.ended
+    expect([ended.code, linesOf(ended).map(({ id }) => id)]).toEqual([0, ['one', 'two']])
+  })
+
+  test('with --out an interrupted batch goes on where it was, and a line that was cut off is made good', async () => {
+    const out = join(cli.directory, 'answers.jsonl')
+    const requests = cli.file(
+      'requests.jsonl',
+      ndjson([
+        { id: 'a', script: 'emit_result(1)' },
+        'no json',
+        { id: 'b', script: 'emit_result(2)' },
+        { id: 'c', script: 'import time\nwhile not time.sleep(0.01): pass', timeout_s: 1, after: 'b' },
+        { id: 'd', script: 'emit_result(4)', after: 'c' },
+      ]),
+    )
+    const args = ['batch', requests, '--out', out]
+    const first = cli.start(args)
+    await until(() => existsSync(out) && readFileSync(out, 'utf8').includes('"id":"b"'))
+    first.child.kill('SIGINT')
+    expect(await first.ended).toMatchObject({ code: 130, stdout: '' })
+
+    const before = readFileSync(out, 'utf8')
+    expect(linesOf({ stdout: before }).map(({ id }) => id)).toEqual([null, 'a', 'b'].toSorted(inOrderOf(before)))
+    writeFileSync(out, before.slice(0, -20))
+    expect(await cli.run(args)).toEqual({ code: 0, stdout: '', stderr: '' })
+    const lines = linesOf({ stdout: readFileSync(out, 'utf8') })
+    expect(lines.map(({ id }) => String(id)).toSorted()).toEqual(['a', 'b', 'c', 'd', 'null'])
+    expect(byId(lines)).toMatchObject({ c: { status: 'timed-out' }, d: { final_data: 4 } })
+
+    const complete = readFileSync(out, 'utf8')
+    expect(await cli.run(args)).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(readFileSync(out, 'utf8')).toBe(complete)
+  })
+
+  test('--out does not touch a file that holds something else', async () => {
+    const out = cli.file('notes.txt', 'my notes')
+    const { code, stderr } = await cli.run(['batch', '--out', out])
+    expect([code, stderr]).toEqual([
+      2,
+      `sandglass: --out ${out}: its last line is no answer of a batch; name another file\n`,
+    ])
+    expect(readFileSync(out, 'utf8')).toBe('my notes')
+  })
+
+  test('a signal cancels what runs; what had not started has no answer', async () => {
+    const running = cli.start(['batch'])
+    running.child.stdin.write(
+      ndjson([
+        { id: 'ready', script: 'emit_result(1)' },
+        { id: 'endless', script: 'while True: pass', after: 'ready' },
+        { id: 'waiting', script: '', after: 'endless' },
+      ]),
+    )
+    await running.said('"id":"ready"')
+    running.child.kill('SIGTERM')
+    const ended = await running.ended
+    expect(ended.code).toBe(130)
+    const answered = linesOf(ended).map(({ id, status }) => [id, status])
+    // `endless` may not have got its sandbox yet.
+    expect([
+      [['ready', 'completed']],
+      [
+        ['ready', 'completed'],
+        ['endless', 'cancelled'],
+      ],
+    ]).toContainEqual(answered)
+  })
+})
+
+/** Looks again each time the event loop comes round. */
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise(setImmediate)
+}
+
+function inOrderOf(text: string): (a: string | null, b: string | null) => number {
+  const at = (id: string | null): number => text.indexOf(`"id":${JSON.stringify(id)}`)
+  return (a, b) => at(a) - at(b)
+}

@@ -1,0 +1,170 @@
+import { z } from 'zod'
+
+/*
+ * The lines of `run --json`, `run --events` and `batch`, written once: docs/schema/result-line.schema.json is made from
+ * this (schema.test.ts), and every line that the tests of the command line see is parsed by it. Here a key that is not
+ * listed is an error, so that a new one is written down.
+ */
+
+const json = z.json()
+const count = z.int().min(0)
+const v = z.literal(1)
+const executionId = z.string().min(1).max(256)
+
+const warning = z.strictObject({ code: z.string(), message: z.string(), traceback: z.string().nullable() })
+
+const ending = z.strictObject({
+  cause: z.enum([
+    'exit',
+    'signal',
+    'timeout',
+    'output-limit',
+    'memory-limit',
+    'cancelled',
+    'destroyed',
+    'channel-closed',
+    'not-started',
+  ]),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  by: z.enum(['script', 'harness', 'host', 'kernel', 'unknown']),
+})
+
+const sandbox = z.strictObject({
+  id: z.string(),
+  engine: z.string(),
+  level: z.enum(['vm', 'gvisor', 'container', 'os-sandbox', 'language-only', 'none']),
+  python: z.string(),
+  use: count.meta({ description: 'How many scripts this sandbox had run, this one included.' }),
+  limits_enforced: z.array(z.enum(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])),
+  network: z.enum(['none', 'open']),
+})
+
+const errorKind = z.enum([
+  'error',
+  'crash',
+  'invalid_request',
+  'validation',
+  'timeout',
+  'oom',
+  'output_limit',
+  'infrastructure',
+  'cancelled',
+  'internal',
+])
+
+const result = z
+  .strictObject({
+    v,
+    type: z.literal('result'),
+    id: z.string().nullable().meta({ description: 'The id of the request; null for `run`.' }),
+    execution_id: executionId,
+    status: z.enum([
+      'completed',
+      'step-done',
+      'failed',
+      'crashed',
+      'rejected',
+      'timed-out',
+      'output-limit',
+      'memory-limit',
+      'sandbox-lost',
+      'cancelled',
+    ]),
+    success: z.boolean().meta({ description: 'Whether the script gave a result.' }),
+    error_kind: errorKind.nullable(),
+    has_result: z.boolean(),
+    final_data: json,
+    error: z.string().nullable(),
+    traceback: z.string().nullable(),
+    warnings: z.array(warning),
+    intermediates: z.array(z.strictObject({ label: z.string(), data: json })),
+    logs: z.array(z.strictObject({ level: z.string(), message: z.string() })),
+    stdout: z.string(),
+    stderr: z.string(),
+    stdout_bytes: count,
+    stderr_bytes: count,
+    output_bytes: count,
+    truncated: z.boolean(),
+    violations: z.array(
+      z.strictObject({ code: z.string(), line: count, column: count, message: z.string(), hint: z.string() }),
+    ),
+    tool_calls: z.array(
+      z.strictObject({ name: z.string(), args: z.record(z.string(), json), ok: z.boolean(), ms: z.number().min(0) }),
+    ),
+    ending,
+    duration_ms: z.number().min(0),
+    sandbox,
+    ignored_frames: count,
+    limits_hit: z.array(z.string()),
+    files: z.array(
+      z.strictObject({
+        path: z.string(),
+        size: count,
+        sha256: z.string().regex(/^[0-9a-f]{64}$/),
+        content_base64: z.string(),
+      }),
+    ),
+  })
+  .meta({ title: 'A run', description: 'What a script did, whatever it was.' })
+
+const code = z.string().nullable().meta({ description: 'A code of docs/errors.md; null for a defect of Sandglass.' })
+const failureStatus = z.enum(['invalid-request', 'sandbox-lost', 'cancelled', 'failed'])
+
+const refusal = z
+  .strictObject({
+    v,
+    type: z.literal('result'),
+    id: z.string().nullable().meta({ description: 'Null when the line has no usable id.' }),
+    line: z.int().min(1).optional().meta({ description: 'Number of the bad line, from 1.' }),
+    status: failureStatus,
+    success: z.literal(false),
+    error_kind: errorKind,
+    code,
+    error: z.string(),
+  })
+  .meta({ title: 'A request of a batch that did not come to a run' })
+
+const failure = z
+  .strictObject({
+    v,
+    type: z.literal('error'),
+    status: failureStatus,
+    success: z.literal(false),
+    error_kind: errorKind,
+    code,
+    error: z.string(),
+  })
+  .meta({
+    title: 'A command that did not come to a run',
+    description: 'The last line; an event has execution_id instead.',
+  })
+
+const event = (type: string, shape: z.core.$ZodLooseShape): z.ZodType =>
+  z.strictObject({ v, type: z.literal(type), execution_id: executionId, ...shape }).meta({ title: `Event ${type}` })
+
+/** Any line that `run` and `batch` print on stdout as JSON. */
+export const anyLine: z.ZodType = z
+  .union([
+    result,
+    refusal,
+    failure,
+    event('started', { sandbox_id: z.string() }),
+    event('stdout', { text: z.string() }),
+    event('stderr', { text: z.string() }),
+    event('log', { level: z.string(), message: z.string() }),
+    event('intermediate', { label: z.string(), data: json }),
+    event('error', { message: z.string(), traceback: z.string().nullable() }),
+    event('final_result', { data: json }),
+  ])
+  .meta({ title: 'A line of sandglass run --json, run --events or batch' })
+
+/** The public form: readers must ignore keys that they do not know, so it does not forbid them. */
+export function publicSchema(): unknown {
+  return z.toJSONSchema(anyLine, {
+    target: 'draft-2020-12',
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+    },
+  })
+}

@@ -1,0 +1,151 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { requireLocalEngine } from '../local-engine.ts'
+import { lastLine, type Line, linesOf, makeCli } from './sandglass.ts'
+
+const { skip } = await requireLocalEngine()
+const cli = makeCli()
+afterAll(() => cli[Symbol.dispose]())
+
+describe.skipIf(skip)('sandglass run --json', () => {
+  test.concurrent.each<[string, string, string[], number, Partial<Line>]>([
+    ['a result', 'emit_result({"a": 1})', [], 0, { status: 'completed', error_kind: null, final_data: { a: 1 } }],
+    ['no result', 'print("x")', [], 0, { status: 'step-done', error_kind: null, success: false, stdout: 'x\n' }],
+    ['no result in plan', 'print("x")', ['--mode', 'plan'], 1, { status: 'failed', error_kind: 'error' }],
+    ['an exception', '1 / 0', [], 1, { status: 'failed', error: 'ZeroDivisionError: division by zero' }],
+    ['a crash', 'import os; os._exit(9)', [], 1, { status: 'crashed', error_kind: 'crash' }],
+    ['a timeout', 'while True: pass', ['--timeout', '0.3'], 4, { status: 'timed-out', error_kind: 'timeout' }],
+    [
+      'too much memory',
+      'x = bytearray(600_000_000)\nfor i in range(0, len(x), 4096): x[i] = 1',
+      ['--memory', '128m', '--require', 'memory'],
+      5,
+      { status: 'memory-limit', error_kind: 'oom' },
+    ],
+    [
+      'too much output',
+      'while True: print("x" * 1000)',
+      ['--max-output', '64k'],
+      6,
+      { status: 'output-limit', error_kind: 'output_limit' },
+    ],
+  ])('%s', async (_what, script, flags, code, expected) => {
+    const ended = await cli.run(['run', '-', '--json', ...flags], { input: script })
+    expect(lastLine(ended)).toMatchObject({ type: 'result', id: null, ...expected })
+    expect(ended.code).toBe(code)
+    expect(ended.stdout.split('\n')).toHaveLength(2)
+  })
+
+  test('a requirement that is not met exits with 8', async () => {
+    const ended = await cli.run(['run', '-', '--json', '--require', 'vm'])
+    expect(lastLine(ended)).toMatchObject({ type: 'error', status: 'sandbox-lost', code: 'requirement_unmet' })
+    expect(ended.code).toBe(8)
+  })
+
+  test('a tools directory that is missing exits with 2; one that is there gives the script its functions', async () => {
+    mkdirSync(join(cli.directory, 'tools'))
+    cli.file('tools/greet.py', 'def greet(name):\n    return f"hello {name}"\n')
+    const [missing, found] = await Promise.all([
+      cli.run(['run', '-', '--json', '--tools-dir', '/nonexistent'], { input: '1' }),
+      cli.run(['run', '-', '--json', '--tools-dir', join(cli.directory, 'tools')], {
+        input: 'emit_result(greet("you"))',
+      }),
+    ])
+    expect([missing.code, lastLine(missing).code]).toEqual([2, 'packages_unreadable'])
+    expect(lastLine(found)).toMatchObject({ status: 'completed', final_data: 'hello you' })
+  })
+
+  test('--events prints each event as it comes, then the result line', async () => {
+    const ended = await cli.run(['run', '-', '--events'], {
+      input:
+        'print("hi")\nemit_log("note")\nemit_intermediate("half", 50)\nemit_result(None)\nraise ValueError("late")',
+    })
+    const lines = linesOf(ended)
+    const types = lines.map(({ type }) => type)
+    // Frames and output travel on different descriptors, so the order between them is not promised.
+    expect(types.filter((type) => type !== 'stdout')).toEqual([
+      'started',
+      'log',
+      'intermediate',
+      'final_result',
+      'result',
+    ])
+    expect(lines.find(({ type }) => type === 'stdout')).toMatchObject({ text: 'hi\n' })
+    expect(lines.at(-1)).toMatchObject({
+      status: 'completed',
+      final_data: null,
+      warnings: [{ code: 'error_after_result' }],
+    })
+    expect(ended.code).toBe(0)
+  })
+})
+
+describe.skipIf(skip)('sandglass run, for people', () => {
+  test('output of the script as it comes, everything else marked on stderr, the result last', async () => {
+    const script = cli.file(
+      'report.py',
+      'import sys\nprint("working", end="")\nprint("careful", file=sys.stderr)\nemit_intermediate("half", 50)\nemit_result({"n": n})\n',
+    )
+    const ended = await cli.run(['run', script, '--input', 'n=7'])
+    expect(ended.stdout).toBe('working\n{\n  "n": 7\n}\n')
+    expect(ended.stderr.split('\n').toSorted()).toEqual(['', '[intermediate] half: 50', 'careful'])
+    expect(ended.code).toBe(0)
+  })
+
+  test('a text is printed as it is; a failure with its traceback', async () => {
+    const [text, failure] = await Promise.all([
+      cli.run(['run', '-'], { input: 'emit_result("plain\\ntext")' }),
+      cli.run(['run', '-'], { input: '\nraise KeyError("k")' }),
+    ])
+    expect(text).toEqual({ code: 0, stdout: 'plain\ntext\n', stderr: '' })
+    expect(failure.code).toBe(1)
+    expect(failure.stdout).toBe('')
+    expect(failure.stderr).toMatch(/^\[traceback\] Traceback .*\n[^]*line 2[^]*\n\[failed\] KeyError: 'k'\n$/)
+  })
+
+  test('control sequences of a script cannot forge our marks', async () => {
+    const { stderr } = await cli.run(['run', '-'], { input: 'emit_log("a\\n[failed] b\\x1b]0;t\\x07", "info")' })
+    expect(stderr).toBe('[info] a\n    [failed] b\\x1b]0;t\\x07\n')
+  })
+})
+
+describe.skipIf(skip)('sandglass run with files', () => {
+  test('files go in, matching ones come back and are saved', async () => {
+    const host = cli.file('numbers.txt', '1 2 3')
+    const save = join(cli.directory, 'saved')
+    const ended = await cli.run(
+      ['run', '-', '--json', '--file', host, '--file', `${host}:in/copy.txt`, '--collect', 'out/**', '--save', save],
+      {
+        input:
+          'import os\nos.makedirs("out/deep")\ntext = open("numbers.txt").read() + "|" + open("in/copy.txt").read()\n' +
+          'open("out/deep/all.txt", "w").write(text)\nemit_result(text)',
+      },
+    )
+    expect(lastLine(ended)).toMatchObject({ status: 'completed', final_data: '1 2 3|1 2 3' })
+    expect(readFileSync(join(save, 'out/deep/all.txt'), 'utf8')).toBe('1 2 3|1 2 3')
+    expect(ended.code).toBe(0)
+  })
+
+  test('saving follows no link and writes nothing outside of the directory', async () => {
+    const save = join(cli.directory, 'linked')
+    const outside = join(cli.directory, 'outside')
+    mkdirSync(save)
+    mkdirSync(outside)
+    const target = cli.file('target.txt', 'untouched')
+    symlinkSync(outside, join(save, 'folder'))
+    symlinkSync(target, join(save, 'file.txt'))
+    const ended = await cli.run(['run', '-', '--json', '--collect', '**', '--save', save], {
+      input: 'import os\nos.mkdir("folder")\nopen("folder/a", "w").write("a")\nopen("file.txt", "w").write("new")',
+    })
+    const { status, warnings } = lastLine(ended)
+    expect(status).toBe('step-done')
+    expect(warnings?.map(({ code, message }) => [code, message.includes('is a link or a file')])).toEqual([
+      ['not_saved', true],
+    ])
+    expect([readdirSync(outside), readFileSync(target, 'utf8')]).toEqual([[], 'untouched'])
+    expect(readFileSync(join(save, 'file.txt'), 'utf8')).toBe('new')
+    expect(ended.code).toBe(2)
+    expect(existsSync(join(save, 'folder/a'))).toBe(false)
+  })
+})

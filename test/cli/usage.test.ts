@@ -1,0 +1,160 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { ERROR_CODES, SandglassError } from '../../src/errors/index.ts'
+import { failureOf } from '../../src/cli/failure.ts'
+import { parseArgs } from '../../src/cli/args.ts'
+import { exitCodeOf } from '../../src/cli/exit-codes.ts'
+import { FLAGS } from '../../src/cli/flags.ts'
+import { sandboxFlags } from '../../src/cli/options.ts'
+import { parseSize } from '../../src/cli/sizes.ts'
+import { lastLine, makeCli } from './sandglass.ts'
+
+const cli = makeCli()
+afterAll(() => cli[Symbol.dispose]())
+
+const SCRIPT = cli.file('script.py', 'emit_result(1)\n')
+
+describe('wrong usage exits with 2 and says what to write', () => {
+  test.concurrent.each<[string[], string]>([
+    [['rnu'], 'no command "rnu". Did you mean "run"? See sandglass --help'],
+    [['run'], 'run needs a FILE, or - for stdin; see sandglass run --help'],
+    [['run', SCRIPT, '--tiemout', '1'], 'no flag --tiemout. Did you mean "--timeout"?'],
+    [
+      ['run', SCRIPT, '--secret', 'SANDGLASS_NOT_SET'],
+      '--secret SANDGLASS_NOT_SET: no such environment variable is set',
+    ],
+    [['run', SCRIPT, '--input', 'x=abc'], `--input x: "abc" is no JSON; a text is written --input 'x="…"'`],
+    [['run', SCRIPT, '--file', '/nonexistent/a:b'], 'cannot read --file /nonexistent/a: ENOENT'],
+    [['run', SCRIPT, '--save', '.'], '--save needs --collect GLOB'],
+    [['run', cli.directory], `cannot read ${cli.directory}: it is a directory`],
+    [['batch', '--out', '/nonexistent/out'], '--out /nonexistent/out: ENOENT'],
+    [['check', SCRIPT], 'check: scripts are not checked before they run in this version'],
+  ])('sandglass %s', async (args, message) => {
+    const { code, stdout, stderr } = await cli.run(args)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(`sandglass: ${message}`)
+  })
+
+  test.each<[string[], string]>([
+    [['--timeout'], '--timeout needs a value: --timeout S'],
+    [['--timeout', '--json'], '--timeout needs a value: --timeout S'],
+    [['--timeout=0'], '--timeout: 0 is not a number of seconds from 0.001 to 86400'],
+    [['--timeout', 'soon'], '--timeout: "soon" is no number'],
+    [['--timeout', '1e999'], '--timeout: "1e999" is no number'],
+    [['--json=yes'], '--json takes no value'],
+    [['--memory', 'lots'], '--memory: "lots" is no size; write bytes, 512m, 1g or 256MiB'],
+    [['--memory', '1m'], '--memory: 1048576 is not a whole number of bytes from 83886080 to 1099511627776'],
+    [['--mode', 'plann'], '--mode: no mode "plann". Did you mean "plan"? Known are plan, interactive'],
+    [['--require', 'disk,memroy'], '--require: no item "memroy". Did you mean "memory"? Known are memory, pids'],
+    [['--tools', 'tools.ts'], '--tools: tools that run on the host are not in this version'],
+    [['--policy', 'strict'], '--policy strict: scripts are not checked before they run in this version'],
+    [['--policy', 'stritc'], '--policy: no policy "stritc". Did you mean "strict"?'],
+    [['--engine', 'lokal'], '--engine: no engine "lokal". Did you mean "local"?'],
+  ])('the flags %s', (args, message) => {
+    expect(() => sandboxFlags(parseArgs(args, FLAGS.run))).toThrow(message)
+  })
+
+  test('sizes have units of 1024', () => {
+    const sizes = ['268435456', '512m', '1g', '256MiB', '1.5K', '3b'].map((text) => parseSize('--memory', text))
+    expect(sizes).toEqual([268_435_456, 536_870_912, 1_073_741_824, 268_435_456, 1536, 3])
+  })
+})
+
+test('with --json an error is a line on stdout, too', async () => {
+  const ended = await cli.run(['run', SCRIPT, '--json', '--pids', '1'])
+  expect(lastLine(ended)).toEqual({
+    v: 1,
+    type: 'error',
+    status: 'invalid-request',
+    success: false,
+    error_kind: 'invalid_request',
+    code: 'invalid_request',
+    error: '--pids: 1 is not a whole number of processes from 8 to 32768',
+  })
+  expect(ended.code).toBe(2)
+  expect(ended.stderr).toBe('sandglass: --pids: 1 is not a whole number of processes from 8 to 32768\n')
+})
+
+test.concurrent.each([
+  ['--engine', 'docker'],
+  ['--engine', 'pyodide'],
+  ['--image', 'python:3'],
+])('an engine that is not in this version exits with 8: %s %s', async (...flag) => {
+  const ended = await cli.run(['run', SCRIPT, '--json', ...flag])
+  expect({ code: ended.code, ...lastLine(ended) }).toMatchObject({
+    code: 'feature_unavailable',
+    error_kind: 'infrastructure',
+  })
+  expect(ended.code).toBe(8)
+})
+
+test.concurrent.each(['run', 'batch', 'doctor'])('without bubblewrap %s exits with 8', async (command) => {
+  const file = command === 'run' ? [SCRIPT] : []
+  const { code, stdout } = await cli.run([command, ...file, '--json'], { env: { PATH: '/nonexistent' } })
+  expect(code).toBe(8)
+  expect(stdout).toContain('bubblewrap_missing')
+})
+
+test('help and version go to stdout; no command at all is wrong usage', async () => {
+  const [general, command, same, version, nothing] = await Promise.all([
+    cli.run(['--help']),
+    cli.run(['help', 'batch']),
+    cli.run(['batch', '--help', '--nonsense']),
+    cli.run(['--version']),
+    cli.run([]),
+  ])
+  expect([general.code, command.code, same.code, version.code, nothing.code]).toEqual([0, 0, 0, 0, 2])
+  expect(general.stdout).toContain('Usage: sandglass COMMAND')
+  expect(command.stdout).toContain('Usage: sandglass batch')
+  expect(same.stdout).toBe(command.stdout)
+  expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  expect(nothing).toEqual({ code: 2, stdout: '', stderr: general.stdout })
+})
+
+test('each kind of outcome has its exit code', () => {
+  const kinds = [
+    null,
+    'error',
+    'crash',
+    'invalid_request',
+    'validation',
+    'timeout',
+    'oom',
+    'output_limit',
+    'infrastructure',
+    'cancelled',
+    'internal',
+  ] as const
+  expect(kinds.map(exitCodeOf)).toEqual([0, 1, 1, 2, 3, 4, 5, 6, 7, 130, 70])
+})
+
+test('each error code has its exit code, and a defect has 70', () => {
+  const codes = Object.keys(ERROR_CODES) as (keyof typeof ERROR_CODES)[]
+  const byCode = Object.fromEntries(codes.map((code) => [code, failureOf(new SandglassError(code, '')).exitCode]))
+  expect(byCode).toMatchObject({
+    invalid_request: 2,
+    limits_do_not_fit: 2,
+    engine_unknown: 2,
+    packages_unreadable: 2,
+    engine_unavailable: 8,
+    requirement_unmet: 8,
+    limit_not_enforceable: 8,
+    feature_unavailable: 8,
+    bubblewrap_missing: 8,
+    userns_forbidden: 8,
+    python_missing: 8,
+    state_dir_unusable: 8,
+    no_space: 7,
+    pool_exhausted: 7,
+    harness_start_failed: 7,
+    aborted: 130,
+    pool_closed: 70,
+  })
+  expect(Object.values(byCode).every((code) => [2, 7, 8, 70, 130].includes(code))).toBe(true)
+  expect(failureOf(new TypeError('x'))).toEqual({
+    status: 'failed',
+    errorKind: 'internal',
+    code: null,
+    message: 'x',
+    exitCode: 70,
+  })
+})
