@@ -1,0 +1,6 @@
+import type { Assertion } from '../run-case.ts'
+import { POOL } from './pool.ts'
+import { RUNS } from './runs.ts'
+
+/** What `expected` says of cases that have no keys. */
+export const EXPECTED: ReadonlyMap<string, Assertion> = new Map([...POOL, ...RUNS])

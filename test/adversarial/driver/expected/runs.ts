@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDirectory } from '../../../support/state-directory.ts'
+import { answerOf, shown } from '../answer.ts'
+import { readCases } from '../case.ts'
+import { evaluateText, isPythonExpression, scriptOf } from '../material.ts'
+import type { Assertion } from '../run-case.ts'
+import type { Ground } from '../stage.ts'
+
+/** Cases of runs that say in words alone what must come out. */
+export const RUNS: ReadonlyMap<string, Assertion> = new Map<string, Assertion>([
+  ['CTL-048', stubsAreOnlyReplacedInTheirOwnRun],
+  ['PRO-041', hostileExecutionIdsAreRejectedOrOpaque],
+])
+
+const TOOLS = `def call_tool():
+    return 'the real tool'
+`
+
+/** A function of a tool file, and the functions of the harness, are as new in the next run of the same sandbox. */
+async function stubsAreOnlyReplacedInTheirOwnRun({ engine }: Ground): Promise<void> {
+  const toolsDir = join(openDirectory('tools'), 'tools')
+  mkdirSync(toolsDir)
+  writeFileSync(join(toolsDir, 'tool.py'), TOOLS)
+  await using sandglass = await engine.open({ poolSize: 1, toolsDir })
+  const attack = `${scriptOf(caseOf('CTL-048'))}
+call_tool.__code__ = (lambda: {'pwned': True}).__code__
+`
+  const first = await answerOf(sandglass, attack, {})
+  assert.equal(first.result?.finalData, 'ok', shown(first))
+  const next = await answerOf(sandglass, 'emit_result(call_tool())', { sandboxId: first.result.sandbox.id })
+  assert.equal(next.result?.finalData, 'the real tool', shown(next))
+  assert.equal(next.result.sandbox.id, first.result.sandbox.id)
+}
+
+async function hostileExecutionIdsAreRejectedOrOpaque({ engine, shared }: Ground): Promise<void> {
+  const before = readdirSync(engine.hostPath, { recursive: true }).length
+  const values = (caseOf('PRO-041').script_or_input as unknown[]).map((value) =>
+    isPythonExpression(value) ? evaluateText(value) : value,
+  )
+  for (const value of values) {
+    const answer = await shared.run('emit_result("mine")', { executionId: value as string })
+    if (answer.result === null) {
+      assert.equal(answer.errorKind, 'invalid_request', shown(answer))
+      assert.ok((answer.thrown?.message.length ?? 0) < 1000, 'the refusal repeats the whole id')
+      continue
+    }
+    assert.equal(answer.result.finalData, 'mine', shown(answer))
+    if (value === null) assert.match(answer.result.executionId, /^[0-9a-f-]{36}$/)
+    else assert.equal(answer.result.executionId, value)
+    assert.ok(answer.events.every(({ executionId }) => executionId === answer.result?.executionId))
+  }
+  assert.equal(readdirSync(engine.hostPath, { recursive: true }).length, before, 'an id became a path')
+  assert.equal(Object.keys({}).length, 0)
+}
+
+function caseOf(id: string): ReturnType<typeof readCases>[number] {
+  const found = readCases().find((given) => given.id === id)
+  if (found === undefined) throw new Error(`no case ${id}`)
+  return found
+}

@@ -1,0 +1,213 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../support/eventually.ts'
+import { allProcesses, processOf } from '../../support/processes.ts'
+import { type Answer, shown } from './answer.ts'
+import { everythingOf } from './answer-checks.ts'
+import type { EngineUnderTest } from './engine.ts'
+import { firstOf, type Stage, type Verify, type Watch } from './stage.ts'
+
+/** The host invariants, each prepared before the case and judged after it. */
+export const INVARIANTS: ReadonlyMap<string, Watch> = new Map<string, Watch>([
+  ['no_leaked_processes', noLeakedProcesses],
+  ['no_leaked_containers', noLeakedContainers],
+  ['host_process_alive', hostProcessAlive],
+  ['other_sandboxes_alive', otherSandboxesAlive],
+  ['host_disk_recovers', hostDiskRecovers],
+  ['host_load_recovers', hostLoadRecovers],
+  ['workspace_removed', workspaceRemoved],
+  ['host_dev_shm_unchanged', hostDevShmUnchanged],
+  ['no_prototype_pollution', noPrototypePollution],
+  ['results_not_swapped', resultsNotSwapped],
+  ['no_core_file', noCoreFile],
+  ['secret_not_in_outputs', secretNotInOutputs],
+  ['secret_not_in_process_args', secretNotInProcessArgs],
+  ['secret_not_in_docker_inspect', secretNotInContainers],
+])
+
+/** The sandboxes that served the case. */
+function servedBy(answers: readonly Answer[]): string[] {
+  return [...new Set(answers.flatMap(({ result }) => result?.sandbox.id ?? []))]
+}
+
+/** Two seconds after the answer at the latest a sandbox is gone, or holds no more than an idle one. */
+function noLeakedProcesses({ ground: { engine }, warm }: Stage): Verify {
+  const atRest = warm?.processes ?? 0
+  return (answers) =>
+    eventually(() => {
+      const left = servedBy(answers).map((id) => engine.processesOf(id))
+      return firstOf(
+        left.map((processes) => {
+          const harness = processes.filter(({ insidePid }) => insidePid === 1)
+          if (processes.length === 0 || (processes.length <= atRest && harness.length === 1)) return undefined
+          return `${processes.length} processes are left, ${atRest} is what an idle sandbox has: ${JSON.stringify(processes)}`
+        }),
+      )
+    }, 2000)
+}
+
+function noLeakedContainers({ ground: { engine } }: Stage): Verify {
+  const before = new Set(engine.containers())
+  return () => {
+    const added = (engine.containers() ?? []).filter((id) => !before.has(id))
+    return added.length === 0 ? undefined : `containers are left: ${added.join(', ')}`
+  }
+}
+
+/** A process of the host with the very uid that the sandbox has there is not reached. */
+async function hostProcessAlive({ ground: { engine }, warm }: Stage): Promise<Verify> {
+  const uid = engine.processesOf(warm?.sandboxId ?? '')[0]?.uid
+  const bystander = spawn('sleep', ['60'], {
+    stdio: 'ignore',
+    ...(uid === undefined || process.getuid?.() !== 0 ? {} : { uid, gid: uid }),
+  })
+  await once(bystander, 'spawn')
+  return () => {
+    const alive = processOf(bystander.pid ?? 0) !== undefined && processOf(process.pid) !== undefined
+    bystander.kill('SIGKILL')
+    return alive ? undefined : 'a process of the host was killed'
+  }
+}
+
+async function otherSandboxesAlive({ ground }: Stage): Promise<Verify> {
+  const other = await ground.engine.open({ poolSize: 1 })
+  const waiting = other.run('import time\ntime.sleep(1.5)\nemit_result("alive")')
+  return async () => {
+    const { finalData, error } = await waiting
+    await other.close()
+    return finalData === 'alive' ? undefined : `another sandbox did not answer: ${error}`
+  }
+}
+
+const SLACK_BYTES = 48 * 1024 * 1024
+
+function hostDiskRecovers({ ground: { engine } }: Stage): Verify {
+  const free = (): number => {
+    const { bavail, bsize } = statfsSync(engine.hostPath)
+    return bavail * bsize
+  }
+  const before = free()
+  return () =>
+    eventually(() => {
+      const lost = before - free()
+      return lost < SLACK_BYTES ? undefined : `${lost} bytes of the host's disk did not come back`
+    }, 30_000)
+}
+
+const REST_MS = 2000
+/** A hundredth of a CPU: the harness's own work between runs, on a busy machine. */
+const REST_CPU_MS = 20
+
+function hostLoadRecovers({ ground: { engine } }: Stage): Verify {
+  return (answers) =>
+    eventually(async () => {
+      const ids = servedBy(answers).filter((id) => engine.processesOf(id).length > 0)
+      const before = sumOfCpu(engine, ids)
+      if (ids.length > 0) await sleep(REST_MS)
+      const used = sumOfCpu(engine, ids) - before
+      return used <= REST_CPU_MS ? undefined : `the sandbox used ${used} ms of CPU in ${REST_MS} ms of rest`
+    }, 3 * REST_MS)
+}
+
+function sumOfCpu(engine: EngineUnderTest, ids: readonly string[]): number {
+  return ids.reduce((sum, id) => sum + engine.cpuMsOf(id), 0)
+}
+
+const LIST_EVERYTHING = `import os
+found = []
+for root in ('/workspace', '/tmp', '/var/tmp', '/dev/shm'):
+    if os.path.isdir(root):
+        found += [os.path.join(root, name) for name in os.listdir(root)]
+emit_result(found)`
+
+function workspaceRemoved(stage: Stage): Verify {
+  return async (answers) => {
+    const { engine } = stage.ground
+    const onHost = await eventually(() => {
+      const left = engine.runDirectories()
+      return left.length === 0 ? undefined : `left on the host: ${left.join(', ')}`
+    }, 30_000)
+    if (onHost !== undefined) return onHost
+    const [id = ''] = servedBy(answers)
+    const next = await stage.runner.run(LIST_EVERYTHING, { ...stage.options, sandboxId: id })
+    const empty = Array.isArray(next.result?.finalData) && next.result.finalData.length === 0
+    return empty ? undefined : `the next workspace is not empty: ${shown(next)}`
+  }
+}
+
+function hostDevShmUnchanged(): Verify {
+  const before = new Set(readdirSync('/dev/shm'))
+  return () => {
+    // Other programs of this machine use it, too: only what the case writes is looked for.
+    const added = readdirSync('/dev/shm').filter((name) => !before.has(name) && name.startsWith('sem.research'))
+    return added.length === 0 ? undefined : `in the host's /dev/shm: ${added.join(', ')}`
+  }
+}
+
+function noPrototypePollution(): Verify {
+  return () => ('polluted' in {} ? 'Object.prototype was changed' : undefined)
+}
+
+/** Each run of such a case emits the tag that it was given as `inputs.tag`, and nothing else. */
+function resultsNotSwapped({ case: { id } }: Stage): Verify {
+  return (answers) => {
+    const told = answers.flatMap(({ result }) => (result?.success === true ? [result.finalData] : []))
+    const wanted = answers.flatMap(({ result }, index) => (result?.success === true ? ['ab'.charAt(index)] : []))
+    return told.join() === wanted.join() && told.length > 0
+      ? undefined
+      : `${id}: got ${told.join()} for ${wanted.join()}`
+  }
+}
+
+function noCoreFile({ ground: { engine } }: Stage): Verify {
+  return (answers) => {
+    const collected = answers.flatMap(({ result }) => result?.files.map(({ path }) => path) ?? [])
+    const left = [...collected, ...engine.runDirectories()].filter((path) => /(^|\/)core/.test(path))
+    return left.length === 0 ? undefined : `core files: ${left.join(', ')}`
+  }
+}
+
+function secretNotInOutputs({ options }: Stage): Verify {
+  return (answers) => {
+    const secrets = Object.values(options.secrets ?? {})
+    if (secrets.length === 0) return 'the case has no secret'
+    const shownBy = answers.filter((answer) => secrets.some((secret) => everythingOf(answer).includes(secret)))
+    return shownBy.length === 0 ? undefined : 'a secret came out'
+  }
+}
+
+/** The case's own run may be over before anybody can look: a longer one with the same secret is watched. */
+function secretNotInProcessArgs({ runner, options }: Stage): Verify {
+  return async () => {
+    const secrets = Object.values(options.secrets ?? {})
+    let over = false
+    const run = runner.run('import time\ntime.sleep(1)\nemit_result("ok")', options).finally(() => (over = true))
+    let samples = 0
+    let seen: string | undefined
+    while (!over) {
+      const texts = allProcesses().flatMap(({ pid }) =>
+        ['cmdline', 'environ'].map((file) => readAll(`/proc/${pid}/${file}`)),
+      )
+      if (texts.some((text) => secrets.some((secret) => text.includes(secret)))) seen = 'a secret stands in /proc'
+      samples += 1
+      await sleep(20)
+    }
+    const answer = await run
+    if (answer.result?.finalData !== 'ok') return `the watched run failed: ${shown(answer)}`
+    return samples < 5 || secrets.length === 0 ? `only ${samples} samples of ${secrets.length} secrets` : seen
+  }
+}
+
+function secretNotInContainers({ ground: { engine } }: Stage): Verify {
+  return () => (engine.containers() === null ? undefined : 'nobody inspects the containers of this engine')
+}
+
+function readAll(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}

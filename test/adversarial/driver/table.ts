@@ -1,0 +1,37 @@
+import type { Ledger } from './ledger.ts'
+
+/** What became of one case. */
+export interface Row {
+  readonly group: string
+  readonly ledger: Ledger
+}
+
+/** Group, cases that passed, assertions that were evaluated, keys that wait. */
+export function tableOf(rows: readonly Row[]): string {
+  const groups = [...new Set(rows.map(({ group }) => group))]
+  const lines = groups.map((group) => {
+    const ledgers = rows.filter((row) => row.group === group).map(({ ledger }) => ledger)
+    return lineOf(group, ledgers)
+  })
+  const all = lineOf(
+    'all',
+    rows.map(({ ledger }) => ledger),
+  )
+  const waiting = [...new Set(rows.flatMap(({ ledger }) => ledger.deferred))].join(', ') || 'none'
+  return [columns('group', 'cases', 'evaluated', 'deferred'), ...lines, all, `deferred keys: ${waiting}`].join('\n')
+}
+
+function lineOf(name: string, ledgers: readonly Ledger[]): string {
+  const count = (pick: (ledger: Ledger) => readonly string[]): string =>
+    String(ledgers.reduce((sum, ledger) => sum + pick(ledger).length, 0))
+  return columns(
+    name,
+    String(ledgers.length),
+    count(({ evaluated }) => evaluated),
+    count(({ deferred }) => deferred),
+  )
+}
+
+function columns(first: string, ...others: readonly string[]): string {
+  return first.padEnd(26) + others.map((text) => text.padStart(10)).join('')
+}

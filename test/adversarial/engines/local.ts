@@ -1,0 +1,53 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSandglass } from '../../../src/sandglass.ts'
+import { cpuMs, processOf } from '../../support/processes.ts'
+import { resourcesOf } from '../../support/resources.ts'
+import { openDirectory } from '../../support/state-directory.ts'
+import type { EngineUnderTest } from '../driver/engine.ts'
+
+/** The local engine with a state directory of its own, or with one that another process shares. */
+export function openEngine(state?: string): EngineUnderTest {
+  const stateDir = state ?? openDirectory('adversarial')
+  return {
+    name: 'local',
+    module: import.meta.url,
+    state: stateDir,
+    hostPath: stateDir,
+    packagesInside: '/packages',
+    open: (options = {}) => createSandglass({ ...options, engine: 'local', local: { stateDir } }),
+    processesOf: (sandboxId) => membersOf(stateDir, sandboxId).flatMap((pid) => processOf(pid) ?? []),
+    cpuMsOf: (sandboxId) => membersOf(stateDir, sandboxId).reduce((sum, pid) => sum + cpuMs(pid), 0),
+    containers: () => null,
+    resources: (sandboxIds, host) => resourcesOf(stateDir, sandboxIds, host),
+    // Workspaces live in memory, inside: nothing of a run is ever a directory of the host but its record.
+    runDirectories: () => readdirSync(stateDir).filter((name) => !['slots', 'sandboxes', 'staged'].includes(name)),
+    async close() {
+      if (state === undefined) rmSync(stateDir, { recursive: true, force: true })
+      await Promise.resolve()
+    },
+  }
+}
+
+function membersOf(stateDir: string, sandboxId: string): number[] {
+  const groups = groupsOf(stateDir, sandboxId)
+  const pids = groups.flatMap((path) => readLines(join(path, 'cgroup.procs')).map(Number))
+  return [...new Set(pids)]
+}
+
+/** The control groups of a sandbox, from its record; none when it is gone. */
+function groupsOf(stateDir: string, sandboxId: string): readonly string[] {
+  const [text] = readLines(join(stateDir, 'sandboxes', `${sandboxId}.json`))
+  if (text === undefined) return []
+  const { cgroups } = JSON.parse(text) as { cgroups: readonly string[] }
+  if (cgroups.length === 0) throw new Error('who lives in a sandbox is seen by its control group: none here')
+  return cgroups
+}
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n').filter(Boolean)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** A process of this machine, from /proc. */
+export interface HostProcess {
+  readonly pid: number
+  readonly parent: number
+  readonly state: string
+  readonly uid: number
+  /** Its pid in the innermost pid namespace. */
+  readonly insidePid: number
+}
+
+/** One process, or undefined when it is gone or only its zombie is left. */
+export function processOf(pid: number): HostProcess | undefined {
+  try {
+    const fields = new Map(
+      readFileSync(`/proc/${pid}/status`, 'utf8')
+        .split('\n')
+        .map((line) => line.split(':\t'))
+        .map(([name = '', value = '']) => [name, value.trim()]),
+    )
+    const state = fields.get('State')?.slice(0, 1) ?? '?'
+    if (state === 'Z' || state === 'X') return undefined
+    return {
+      pid,
+      parent: Number(fields.get('PPid')),
+      state,
+      uid: Number(fields.get('Uid')?.split('\t')[0]),
+      insidePid: Number(fields.get('NSpid')?.split('\t').at(-1)),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** Every living process of this machine. */
+export function allProcesses(): HostProcess[] {
+  return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (processOf(Number(name)) ?? []) : []))
+}
+
+/** CPU time that a process used so far, all threads, in milliseconds; 0 when it is gone. */
+export function cpuMs(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+      .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]))
+      .reduce((sum, ns) => sum + ns / 1e6, 0)
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { existingGroups, findCgroups } from '../../src/engines/local/cgroups.ts'
+import { allProcesses } from './processes.ts'
+
+/** What a host process and the sandboxes of one state directory hold on this machine, at one moment: lists by name. */
+export type Resources = Readonly<Record<string, readonly string[]>>
+
+/** Garbage collection and the test runner open and close descriptors of their own. */
+const DESCRIPTOR_SLACK = 5
+const DESCRIPTORS = 'descriptors'
+
+/** Processes, control groups of the named sandboxes, mounts, records, files, locks and descriptors of a host process. */
+export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, host: number = process.pid): Resources {
+  return {
+    processes: descendants(host).map(String),
+    'control groups': existingGroups(findCgroups()).filter((path) => sandboxIds.has(basename(path))),
+    mounts: lines(`/proc/${host}/mountinfo`).map((line) => line.replace(/^\d+ \d+ /, '')),
+    records: listed(join(stateDir, 'sandboxes')),
+    'entries of the state directory': listed(stateDir),
+    'locks of slots': heldLocks(join(stateDir, 'slots')),
+    [DESCRIPTORS]: descriptors(host),
+  }
+}
+
+/** What is there now and was not before, in words; undefined when nothing is. */
+export function addedResources(before: Resources, now: Resources): string | undefined {
+  const problems = Object.entries(now).flatMap(([name, items]) => {
+    const known = new Set(before[name])
+    const added = items.filter((item) => !known.has(item))
+    if (name === DESCRIPTORS && items.length - known.size <= DESCRIPTOR_SLACK) return []
+    return added.length === 0 ? [] : [`${added.length} ${name}: ${added.slice(0, 5).join(', ')}`]
+  })
+  return problems.length === 0 ? undefined : problems.join('; ')
+}
+
+/** Living processes below a process. */
+function descendants(root: number): number[] {
+  const all = allProcesses()
+  const found: number[] = []
+  for (let parents = [root]; parents.length > 0;) {
+    const children = all.filter(({ parent }) => parents.includes(parent)).map(({ pid }) => pid)
+    found.push(...children)
+    parents = children
+  }
+  return found
+}
+
+/** Files of a directory that somebody holds a lock on. */
+function heldLocks(directory: string): string[] {
+  const inodes = new Set(lines('/proc/locks').map((line) => line.split(/\s+/)[5]?.split(':')[2]))
+  return listed(directory).filter((name) => inodes.has(String(statSync(join(directory, name)).ino)))
+}
+
+function descriptors(host: number): string[] {
+  return listed(`/proc/${host}/fd`).flatMap((fd) => {
+    try {
+      return `${fd} ${readlinkSync(`/proc/${host}/fd/${fd}`)}`
+    } catch {
+      return []
+    }
+  })
+}
+
+function lines(path: string): string[] {
+  return readFileSync(path, 'utf8').trim().split('\n')
+}
+
+function listed(path: string): string[] {
+  try {
+    return readdirSync(path)
+  } catch {
+    return []
+  }
+}
