@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { FILE_CHUNK_BYTES, type HostFrame } from '../../protocol/index.ts'
+import type { Bed } from './bed.ts'
+import { python, type RunFrames } from './peer.ts'
+
+/** Files by value, into the workspace and out of it. */
+export function fileTests(at: Bed): void {
+  at.test('files are in the current directory before the script starts', () =>
+    at.with({}, async (peer) => {
+      const big = Buffer.alloc(FILE_CHUNK_BYTES + 1000, 'ü')
+      const look = python`
+        import hashlib, os
+        emit_result([[p, oct(os.stat(p).st_mode & 0o777), hashlib.sha256(open(p, 'rb').read()).hexdigest()]
+                     for p in ('a.txt', 'in/deep/big.bin', 'run.sh')])
+      `
+      const request = peer.request(look)
+      const id = request.execution_id
+      await peer.send(
+        ...pieces(id, 'a.txt', Buffer.from('text')),
+        ...pieces(id, 'in/deep/big.bin', big, 0o600),
+        ...pieces(id, 'run.sh', Buffer.alloc(0), 0o755),
+        request,
+      )
+      const { createHash } = await import('node:crypto')
+      const digest = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
+      assert.deepEqual((await peer.finish(id)).result, [
+        ['a.txt', '0o644', digest(Buffer.from('text'))],
+        ['in/deep/big.bin', '0o600', digest(big)],
+        ['run.sh', '0o755', digest(Buffer.alloc(0))],
+      ])
+    }),
+  )
+
+  for (const path of ['../outside', '/etc/passwd', 'a/../../b', '', 'a//b', 'nul\0']) {
+    at.test(`a file with the path ${JSON.stringify(path)} is refused and nothing runs`, () =>
+      at.with({}, async (peer) => {
+        const request = peer.request("emit_log('ran')")
+        await peer.send(...pieces(request.execution_id, path, Buffer.from('x')), request)
+        const { events, done } = await peer.finish(request.execution_id)
+        assert.deepEqual(
+          [events.map((event) => [event['type'], event['kind']]), done.ending?.cause, done.reusable],
+          [[['error', 'request']], 'not-started', true],
+        )
+        assert.equal((await peer.run('emit_result(1)')).result, 1)
+      }),
+    )
+  }
+
+  at.test('files that were put for one run are not there in another', () =>
+    at.with({}, async (peer) => {
+      await peer.send(...pieces('abandoned', 'left.txt', Buffer.from('x')))
+      const request = peer.request("import os\nemit_result(os.listdir('.'))")
+      await peer.send(...pieces(request.execution_id, 'mine.txt', Buffer.from('x')), request)
+      assert.deepEqual((await peer.finish(request.execution_id)).result, ['mine.txt'])
+      await peer.send(...pieces('abandoned again', 'left.txt', Buffer.from('x')))
+      assert.deepEqual((await peer.run("import os\nemit_result(os.listdir('.'))")).result, [])
+    }),
+  )
+
+  at.test('files that match come back whole, in the order of their paths', () =>
+    at.with({}, async (peer) => {
+      const run = await peer.run(
+        python`
+          import os
+          os.makedirs('out/sub')
+          open('out/b.bin', 'wb').write(bytes(range(256)) * 2000)
+          open('out/a.txt', 'w').write('ü')
+          open('out/sub/empty', 'w').close()
+          open('other.txt', 'w').write('no')
+          os.symlink('/etc/passwd', 'out/passwd')
+          os.symlink('a.txt', 'out/link')
+          os.mkfifo('out/fifo')
+        `,
+        { collect: ['out/**'] },
+      )
+      const bytes = Buffer.concat(
+        Array.from({ length: 2000 }, () => Buffer.from(Array.from({ length: 256 }, (_, n) => n))),
+      )
+      assert.deepEqual(
+        [...filesOf(run)],
+        [
+          ['out/a.txt', Buffer.from('ü')],
+          ['out/b.bin', bytes],
+          ['out/sub/empty', Buffer.alloc(0)],
+        ],
+      )
+      assert.deepEqual([run.done.limits_hit, run.done.warnings, run.done.reusable], [[], [], true])
+    }),
+  )
+
+  at.test('files come back from a run that failed, too', () =>
+    at.with({}, async (peer) => {
+      const run = await peer.run("open('log', 'w').write('so far')\n1/0", { collect: ['*'] })
+      assert.deepEqual([...filesOf(run)], [['log', Buffer.from('so far')]])
+      const killed = await peer.run("open('log', 'w').write('so far')\nwhile True: pass", {
+        collect: ['*'],
+        timeout_sec: 0.3,
+      })
+      assert.deepEqual([...filesOf(killed)], [['log', Buffer.from('so far')]])
+    }),
+  )
+
+  at.test('the caps of collecting are told', () =>
+    at.with({}, async (peer) => {
+      const many = await peer.run("for n in range(120): open(f'f{n:03}', 'w').close()", { collect: ['f*'] })
+      assert.deepEqual([filesOf(many).size, many.done.limits_hit], [100, ['max_files']])
+      const big = await peer.run("open('big', 'wb').truncate(5_000_000)\nopen('ok', 'w').close()", { collect: ['*'] })
+      assert.deepEqual([[...filesOf(big).keys()], big.done.limits_hit], [['ok'], ['max_file_bytes']])
+      assert.deepEqual(
+        big.done.warnings.map((warning) => warning.code),
+        ['collect_skipped'],
+      )
+    }),
+  )
+}
+
+function pieces(id: string, path: string, content: Buffer, mode = 0o644): HostFrame[] {
+  const frames: HostFrame[] = []
+  for (let offset = 0; offset === 0 || offset < content.length; offset += FILE_CHUNK_BYTES) {
+    const content_base64 = content.subarray(offset, offset + FILE_CHUNK_BYTES).toString('base64')
+    frames.push({ type: 'file_put', execution_id: id, path, mode, offset, content_base64 })
+  }
+  return frames
+}
+
+/** Path to content, in the order in which the files came. */
+function filesOf(run: RunFrames): Map<string, Buffer> {
+  const files = new Map<string, Buffer>()
+  for (const event of run.events) {
+    if (event['type'] !== 'file') continue
+    const path = String(event['path'])
+    const before = files.get(path) ?? Buffer.alloc(0)
+    assert.equal(event['offset'], before.length, `${path}: pieces come in order`)
+    files.set(path, Buffer.concat([before, Buffer.from(String(event['content_base64']), 'base64')]))
+  }
+  for (const event of run.events) {
+    if (event['type'] === 'file') assert.equal(event['size'], files.get(String(event['path']))?.length)
+  }
+  return files
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Bed } from './bed.ts'
+import { python } from './peer.ts'
+
+/** What scripts find besides the standard library: tools, preloaded modules, packages. */
+export function importTests(at: Bed): void {
+  at.test(
+    'functions of the tools directory are globals, async ones too; a broken file stops no other (HA-03, HA-04)',
+    () =>
+      withFiles(
+        {
+          'a_plain.py': 'def double(x): return 2 * x\n',
+          'b_async.py': 'import asyncio\nasync def t(x):\n    await asyncio.sleep(0)\n    return x + 1\n',
+          'c_broken.py': 'raise RuntimeError("on import")\n',
+          'd_kills.py': 'import os\nos._exit(3)\n',
+          'e_emits.py': 'def note(text): emit_log(text, level="debug")\n',
+          'not_python.txt': 'x',
+        },
+        (toolsDir) =>
+          at.with({ toolsDir }, async (peer, sandbox) => {
+            assert.deepEqual(sandbox.ready.tools, {
+              loaded: ['a_plain.py', 'b_async.py', 'e_emits.py'],
+              failed: [
+                { name: 'c_broken.py', message: 'RuntimeError: on import' },
+                { name: 'd_kills.py', message: 'its process died while it was loaded' },
+              ],
+            })
+            assert.equal((await peer.run('emit_result(t(1))')).result, 2)
+            assert.equal((await peer.run('emit_result(double(t(1)))')).result, 4)
+            const gathered = python`
+              import asyncio
+              async def main():
+                  return await asyncio.gather(t(1), t(2), t(3))
+              emit_result(asyncio.run(main()))
+            `
+            assert.deepEqual((await peer.run(gathered)).result, [2, 3, 4])
+            assert.deepEqual((await peer.run("note('from a tool')")).events, [
+              { type: 'log', message: 'from a tool', level: 'debug' },
+            ])
+            await peer.run('double = None')
+            assert.equal((await peer.run('emit_result(double(2))')).result, 4)
+          }),
+      ),
+    ({ capabilities }) => (capabilities.toolsDir ? undefined : 'it takes no tools directory'),
+  )
+
+  at.test(
+    'modules of `packages` can be imported, not changed, and preloaded; what leaves a thread is loaded in each run',
+    () =>
+      withFiles(
+        {
+          'sg_plain/__init__.py': 'from .inner import VALUE\nLOADED_BY = __import__("os").getpid()\n',
+          'sg_plain/inner.py': 'VALUE = 41\n',
+          'sg_thread.py': python`
+            import os, threading
+            EVENT = threading.Event()
+            threading.Thread(target=EVENT.wait, daemon=True).start()
+            LOADED_BY = os.getpid()
+          `,
+          'sg_broken.py': 'raise ValueError("broken")\n',
+        },
+        (packages) =>
+          at.with(
+            { packages, preload: ['json', 'sg_plain', 'sg_thread', 'sg_broken', 'sg_missing'] },
+            async (peer, sandbox) => {
+              const { preload } = sandbox.ready
+              assert.deepEqual([preload.loaded, preload.deferred], [['json', 'sg_plain'], ['sg_thread']])
+              assert.deepEqual(preload.failed, [
+                { name: 'sg_broken', message: 'ValueError: broken' },
+                { name: 'sg_missing', message: "ModuleNotFoundError: No module named 'sg_missing'" },
+              ])
+              const { result } = await peer.run(python`
+                import os, sys
+                ahead = ['sg_plain' in sys.modules, 'sg_thread' in sys.modules]
+                import sg_plain, sg_thread
+                try:
+                    open(os.path.dirname(sg_plain.__file__) + '/new', 'w')
+                    written = True
+                except OSError:
+                    written = False
+                emit_result([ahead, sg_plain.VALUE, sg_plain.LOADED_BY == os.getpid(), sg_thread.LOADED_BY == os.getpid(), written])
+              `)
+              assert.deepEqual(result, [[true, true], 41, false, true, false])
+            },
+          ),
+      ),
+    ({ capabilities }) =>
+      capabilities.packages && capabilities.preload ? undefined : 'it takes no packages or preloads',
+  )
+
+  at.test('modules beside the script can be imported', () =>
+    at.with({}, async (peer) => {
+      const request = peer.request('import helper\nemit_result(helper.VALUE)')
+      const content_base64 = Buffer.from('VALUE = 7\n').toString('base64')
+      const put = { path: 'helper.py', mode: 0o644, offset: 0, content_base64 }
+      await peer.send({ type: 'file_put', execution_id: request.execution_id, ...put }, request)
+      assert.equal((await peer.finish(request.execution_id)).result, 7)
+      const { events } = await peer.run('import helper')
+      assert.match(String(events[0]?.['message']), /^ModuleNotFoundError/)
+    }),
+  )
+}
+
+async function withFiles(
+  files: Readonly<Record<string, string>>,
+  use: (directory: string) => Promise<void>,
+): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'sandglass-conformance-'))
+  try {
+    chmodSync(directory, 0o755)
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(directory, name)), { recursive: true })
+      writeFileSync(join(directory, name), content)
+    }
+    await use(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}

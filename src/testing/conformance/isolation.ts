@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { SandboxReport } from '../../sandbox/index.ts'
+import type { Bed } from './bed.ts'
+import { python } from './peer.ts'
+
+const needsSystem = (report: SandboxReport): string | undefined =>
+  report.level === 'language-only' || report.level === 'none' ? `its level is ${report.level}` : undefined
+
+/** What a script finds around itself, looked at from inside (HA-11). */
+export function isolationTests(at: Bed): void {
+  at.test(
+    'an unprivileged user without capabilities that can gain no privileges (HA-11)',
+    () =>
+      at.with({}, async (peer) => {
+        const { result } = await peer.run(python`
+          import os
+          status = dict(line.rstrip('\n').split(':\t', 1) for line in open('/proc/self/status'))
+          sets = ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']
+          emit_result({
+              'root': 0 in (os.getuid(), os.geteuid(), os.getgid(), os.getegid()), 'groups': 0 in os.getgroups(),
+              'capabilities': sorted({status[name] for name in sets}), 'no_new_privs': status['NoNewPrivs'],
+          })
+        `)
+        const want = { root: false, groups: false, capabilities: ['0000000000000000'], no_new_privs: '1' }
+        assert.deepEqual(result, want)
+      }),
+    needsSystem,
+  )
+
+  at.test(
+    'writable are the workspace, /tmp, /var/tmp and /dev/shm, and nothing else (HA-11)',
+    () =>
+      at.with({}, async (peer) => {
+        const { result } = await peer.run(python`
+          import errno, os
+          def can(directory):
+              path = directory + '/.sandglass-probe'
+              try:
+                  os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+                  os.unlink(path)
+                  return True
+              except OSError as error:
+                  return False
+          found = []
+          for base, directories, _ in os.walk('/', topdown=True):
+              parts = base.count('/')
+              directories[:] = [d for d in directories if os.path.join(base, d) != '/proc' and parts < 3 and not os.path.islink(os.path.join(base, d))]
+              if can(base.rstrip('/')): found.append(base)
+          emit_result({'writable': sorted(found), 'here': os.getcwd(), 'proc': [can('/proc'), can('/proc/sys/kernel'), can('/proc/self')]})
+        `)
+        const { here, writable, proc } = result as { here: string; writable: string[]; proc: boolean[] }
+        assert.deepEqual(writable, ['/dev/shm', '/tmp', '/var/tmp', here].toSorted())
+        assert.deepEqual(proc, [false, false, false])
+      }),
+    needsSystem,
+  )
+
+  at.test(
+    'settings of the kernel cannot be changed',
+    () =>
+      at.with({}, async (peer) => {
+        const { result } = await peer.run(python`
+          import os
+          writable = []
+          for base, _, names in os.walk('/proc/sys'):
+              writable += [os.path.join(base, n) for n in names if os.access(os.path.join(base, n), os.W_OK)]
+          emit_result(writable)
+        `)
+        assert.deepEqual(result, [])
+      }),
+    needsSystem,
+  )
+
+  at.test('nothing of the host’s environment, files and descriptors is inside', async () => {
+    const canary = mkdtempSync(join(tmpdir(), 'sandglass-canary-'))
+    process.env['SANDGLASS_CANARY'] = canary
+    try {
+      await at.with({}, async (peer) => {
+        const { result } = await peer.run(
+          python`
+            import os
+            here = set(os.listdir('/proc/self/fd')) if os.path.isdir('/proc/self/fd') else set()
+            emit_result({
+                'environment': sorted(name for name in os.environ if 'SANDGLASS' in name or 'NODE' in name or 'npm' in name),
+                'canary': os.path.exists(canary), 'descriptors': sorted(n for n in here if int(n) > 4),
+                'home': os.path.exists('/root/.ssh') or os.path.exists('/home') and bool(os.listdir('/home')),
+            })
+          `,
+          { inputs: { canary } },
+        )
+        assert.deepEqual(result, { environment: [], canary: false, descriptors: [], home: false })
+      })
+    } finally {
+      delete process.env['SANDGLASS_CANARY']
+      rmSync(canary, { recursive: true })
+    }
+  })
+
+  at.test(
+    'the supervisor is out of reach: no memory, descriptor, environment or signal',
+    () =>
+      at.with({}, async (peer) => {
+        const { result } = await peer.run(python`
+          import errno, os, signal
+          def outcome(call):
+              try: call()
+              except OSError as error: return errno.errorcode[error.errno]
+              return 'open'
+          refused = {}
+          for name in ('mem', 'environ', 'maps', 'auxv'):
+              refused[name] = outcome(lambda: open('/proc/1/' + name, 'rb').read(1))
+          for name in ('fd', 'fdinfo', 'map_files', 'task/1/fd'):
+              refused[name] = outcome(lambda: os.listdir('/proc/1/' + name))
+          for name in ('root', 'cwd', 'exe'):
+              refused[name] = outcome(lambda: os.readlink('/proc/1/' + name))
+          for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGSEGV):
+              try: os.kill(1, number)
+              except OSError: pass
+          emit_result(sorted(set(refused.values()) - {'EACCES', 'EPERM', 'ENOENT'}))
+        `)
+        assert.deepEqual(result, [])
+        assert.equal((await peer.run('emit_result(1)')).result, 1)
+      }),
+    needsSystem,
+  )
+
+  at.test(
+    'there is no network',
+    () =>
+      at.with({}, async (peer) => {
+        const { result } = await peer.run(python`
+          import errno, socket
+          def outcome(address):
+              try: socket.create_connection(address, timeout=2).close()
+              except OSError as error: return errno.errorcode.get(error.errno, 'no address')
+              return 'open'
+          emit_result([outcome(('1.1.1.1', 53)), outcome(('169.254.169.254', 80)), outcome(('example.com', 80)), outcome(('127.0.0.1', 22))])
+        `)
+        assert.deepEqual(result, ['ENETUNREACH', 'ENETUNREACH', 'no address', 'ECONNREFUSED'])
+      }),
+    ({ network }) => (network === 'none' ? undefined : 'its network is open'),
+  )
+
+  at.test(
+    'the system call filter is loaded: namespaces, tracing, rings, keys and shared memory are refused',
+    () =>
+      at.with({}, async (peer) => {
+        const { result } = await peer.run(python`
+          import ctypes, errno, os, socket
+          libc = ctypes.CDLL(None, use_errno=True)
+          numbers = {'x86_64': {'io_uring_setup': 425, 'unshare': 272, 'ptrace': 101, 'keyctl': 250, 'shmget': 29, 'bpf': 321, 'mount': 165, 'clone3': 435},
+                     'aarch64': {'io_uring_setup': 425, 'unshare': 97, 'ptrace': 117, 'keyctl': 219, 'shmget': 194, 'bpf': 280, 'mount': 40, 'clone3': 435}}[os.uname().machine]
+          got = {}
+          for name, number in numbers.items():
+              ctypes.set_errno(0)
+              got[name] = errno.errorcode.get(ctypes.get_errno()) if libc.syscall(number, 0, 0, 0, 0, 0, 0) == -1 else 'done'
+          try: socket.socket(40, socket.SOCK_STREAM)
+          except OSError as error: got['AF_VSOCK'] = errno.errorcode[error.errno]
+          status = dict(line.rstrip('\n').split(':\t', 1) for line in open('/proc/self/status'))
+          emit_result([got, status['Seccomp']])
+        `)
+        const refused = { io_uring_setup: 'EPERM', unshare: 'EPERM', ptrace: 'EPERM', keyctl: 'EPERM' }
+        const more = { shmget: 'EPERM', bpf: 'EPERM', mount: 'EPERM', clone3: 'ENOSYS', AF_VSOCK: 'EAFNOSUPPORT' }
+        assert.deepEqual(result, [{ ...refused, ...more }, '2'])
+      }),
+    ({ capabilities }) => (capabilities.systemCallFilter ? undefined : 'it has no system call filter'),
+  )
+}

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { ExecutionMode, type ExecutionResult, ScriptExecutor } from '../../executor/index.ts'
+import type { EnforcedLimit, ResourceLimits, Sandbox, SandboxReport } from '../../sandbox/index.ts'
+import type { Bed } from './bed.ts'
+import { exited, python } from './peer.ts'
+
+const MiB = 1024 * 1024
+const SMALL: ResourceLimits = { memoryBytes: 160 * MiB, diskBytes: 8 * MiB }
+
+const needs =
+  (...limits: EnforcedLimit[]) =>
+  (report: SandboxReport): string | undefined => {
+    const missing = limits.filter((limit) => !report.limitsEnforced.includes(limit))
+    return missing.length === 0 ? undefined : `it does not enforce ${missing.join(', ')} here`
+  }
+
+/** Limits hold, and the ending says which one it was. */
+export function limitTests(at: Bed): void {
+  const runIn = async (limits: ResourceLimits, use: (sandbox: Sandbox) => Promise<void>): Promise<void> => {
+    const sandbox = await at.create({ limits })
+    try {
+      await use(sandbox)
+    } finally {
+      await sandbox.destroy()
+    }
+  }
+
+  at.test(
+    'memory: the script dies, and the ending says why',
+    () =>
+      runIn(SMALL, async (sandbox) => {
+        const result = await run(sandbox, "emit_log('up')\nx = []\nwhile True: x.append(b'x' * 4_000_000)")
+        assert.deepEqual(
+          [result.status, result.errorKind, result.ending.cause, result.logs],
+          ['memory-limit', 'oom', 'memory-limit', [{ level: 'info', message: 'up' }]],
+        )
+      }),
+    needs('memory'),
+  )
+
+  at.test(
+    'memory: child processes count together',
+    () =>
+      runIn(SMALL, async (sandbox) => {
+        const script = python`
+          import os, time
+          for _ in range(8):
+              if os.fork() == 0:
+                  x = b'x' * 40_000_000
+                  time.sleep(60)
+          time.sleep(60)
+        `
+        const result = await run(sandbox, script, { executionTimeoutSec: 2 })
+        assert.ok((sandbox.memoryKills() ?? 0) > 0)
+        assert.ok(['memory-limit', 'timed-out'].includes(result.status), result.status)
+      }),
+    (report) =>
+      needs('memory')(report) ?? (report.capabilities.processes ? undefined : 'scripts cannot start processes'),
+  )
+
+  at.test(
+    'pids: a fork fails once the sandbox is full, and works again in the next run',
+    () =>
+      at.with({ limits: { pids: 24 } }, async (peer) => {
+        const script = python`
+          import errno, os, signal
+          made = 0
+          try:
+              while made < 1000:
+                  if os.fork() == 0:
+                      signal.pause()
+                      os._exit(0)
+                  made += 1
+          except OSError as error:
+              emit_result([errno.errorcode[error.errno], 5 < made < 24])
+        `
+        for (const _ of [1, 2]) {
+          const { result, done } = await peer.run(script)
+          assert.deepEqual([result, done.ending, done.reusable], [['EAGAIN', true], exited(), true])
+        }
+      }),
+    (report) => needs('pids')(report) ?? (report.capabilities.processes ? undefined : 'scripts cannot start processes'),
+  )
+
+  at.test(
+    'disk: each writable file system is full at its size, and empty in the next run',
+    () =>
+      at.with({ limits: { diskBytes: 8 * MiB } }, async (peer) => {
+        const script = python`
+          import errno, os
+          got = {}
+          for name, directory in (('workspace', os.getcwd()), ('tmp', '/tmp'), ('var_tmp', '/var/tmp'), ('shm', '/dev/shm')):
+              written = 0
+              try:
+                  with open(directory + '/fill', 'wb', buffering=0) as file:
+                      while written < 64 << 20:
+                          written += file.write(b'x' * 65536)
+                  got[name] = 'unlimited'
+              except OSError as error:
+                  got[name] = [errno.errorcode[error.errno], written]
+          emit_result(got)
+        `
+        const full = (bytes: number): unknown => ['ENOSPC', bytes]
+        const want = { workspace: full(8 * MiB), tmp: full(2 * MiB), var_tmp: full(MiB / 2), shm: full(2 * MiB) }
+        for (const _ of [1, 2]) {
+          const { result, done } = await peer.run(script)
+          assert.deepEqual([result, done.reusable], [want, true])
+        }
+      }),
+    needs('disk'),
+  )
+
+  at.test(
+    'disk: a full workspace gives an error that the script can catch, and files that do not fit are refused',
+    () =>
+      at.with({ limits: { diskBytes: MiB } }, async (peer) => {
+        const request = peer.request("emit_log('ran')")
+        const content_base64 = Buffer.alloc(192 * 1024, 'x').toString('base64')
+        for (let n = 0; n < 8; n += 1) {
+          const offset = n * 192 * 1024
+          await peer.send({
+            type: 'file_put',
+            execution_id: request.execution_id,
+            path: 'big',
+            mode: 0o644,
+            offset,
+            content_base64,
+          })
+        }
+        await peer.send(request)
+        const { events, done } = await peer.finish(request.execution_id)
+        assert.deepEqual(
+          [events.map((event) => [event['type'], event['kind']]), done.ending?.cause, done.reusable],
+          [[['error', 'request']], 'not-started', true],
+        )
+        assert.equal((await peer.run("open('f', 'w').write('x')\nemit_result(1)")).result, 1)
+      }),
+    needs('disk'),
+  )
+
+  at.test(
+    'output: the run ends once it said too much, and what came before stays',
+    () =>
+      runIn({}, async (sandbox) => {
+        const script = "emit_log('first')\nwhile True: print('x' * 1000)"
+        const result = await run(sandbox, script, { maxOutputBytes: 20_000 })
+        assert.deepEqual(
+          [result.status, result.errorKind, result.ending.cause, result.logs],
+          ['output-limit', 'output_limit', 'output-limit', [{ level: 'info', message: 'first' }]],
+        )
+        assert.ok(result.stdout.startsWith('xxx') && result.stdout.length <= 20_000)
+        assert.equal((await run(sandbox, 'emit_result(1)')).finalData, 1)
+      }),
+    needs('output'),
+  )
+
+  at.test(
+    'output: a line without an end, and a value that is too big, end the run the same way',
+    () =>
+      at.with({}, async (peer) => {
+        for (const script of ["import os\nwhile True: os.write(1, b'x' * 65536)", "emit_result('x' * 1_000_000)"]) {
+          const { events, done } = await peer.run(script, { max_output_bytes: 100_000 })
+          assert.deepEqual(events.at(-1), {
+            type: 'error',
+            message: 'the output went over the limit of 100000 bytes',
+            traceback: null,
+            kind: 'output_limit',
+          })
+          assert.deepEqual([done.ending?.cause, done.reusable], ['output-limit', true])
+        }
+      }),
+    needs('output'),
+  )
+
+  at.test(
+    'cpu: a script gets no more than its share',
+    () =>
+      at.with({ limits: { cpus: 0.2 } }, async (peer) => {
+        const { result } = await peer.run(python`
+          import time
+          started, used = time.monotonic(), time.process_time()
+          while time.monotonic() - started < 1: pass
+          emit_result(time.process_time() - used)
+        `)
+        assert.ok(Number(result) < 0.6, `${String(result)} s of CPU time within a second`)
+      }),
+    needs('cpu'),
+  )
+
+  at.test(
+    'a run may ask for less than its sandbox has',
+    () =>
+      at.with({}, async (peer) => {
+        const script = python`
+          try:
+              x = b'x' * 300_000_000
+              emit_result('got it')
+          except MemoryError:
+              emit_result('MemoryError')
+        `
+        const limits = { memory_bytes: 200 * MiB }
+        assert.deepEqual((await peer.run(script, { limits })).result, 'MemoryError')
+        assert.deepEqual((await peer.run(script)).result, 'got it')
+      }),
+    ({ level }) => (level === 'language-only' || level === 'none' ? 'it has no limits per process' : undefined),
+  )
+}
+
+async function run(sandbox: Sandbox, script: string, limits: ResourceLimits = {}): Promise<ExecutionResult> {
+  return new ScriptExecutor({ mode: ExecutionMode.INTERACTIVE, limits }).run({ sandbox, script })
+}

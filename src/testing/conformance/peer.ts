@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
+import { decodeLine, encodeFrame, type HarnessFrame, type HostFrame, LineSplitter } from '../../protocol/index.ts'
+import type { Sandbox } from '../../sandbox/index.ts'
+
+type Execute = Extract<HostFrame, { type: 'execute' }>
+type Done = Extract<HarnessFrame, { type: 'script_done' }>
+
+const MAX_LINE = 80 * 1024 * 1024
+const SILENCE_MS = 40_000
+
+/** What one run sent, in order; `done` is its last frame. */
+export interface RunFrames {
+  /** Everything of this run but its `script_done`, without the execution id. */
+  readonly events: readonly Readonly<Record<string, unknown>>[]
+  readonly done: Done
+  /** The data of the first `final_result`. */
+  readonly result: unknown
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** The host's end of a channel, without an executor: frames as they stand on the wire. */
+export class HarnessPeer {
+  /** Lines that were no frame of the protocol, and why. */
+  readonly violations: string[] = []
+  readonly #sandbox: Sandbox
+  readonly #splitter = new LineSplitter(MAX_LINE)
+  readonly #frames: HarnessFrame[] = []
+  #runs = 0
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox
+  }
+
+  async send(...frames: readonly HostFrame[]): Promise<void> {
+    for (const frame of frames) await this.#sandbox.channel.send(encodeFrame(frame))
+  }
+
+  async sendRaw(bytes: Uint8Array | string): Promise<void> {
+    await this.#sandbox.channel.send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+  }
+
+  /** The next frame, or null at the end of the channel. */
+  async next(): Promise<HarnessFrame | null> {
+    while (this.#frames.length === 0) {
+      const chunk = await withinSilence(this.#sandbox.channel.receive())
+      if (chunk === null) return null
+      for (const line of this.#splitter.push(chunk)) this.#take(line)
+    }
+    return this.#frames.shift() ?? null
+  }
+
+  /** The next frame, which must be of this type. */
+  async expect<Type extends HarnessFrame['type']>(type: Type): Promise<Extract<HarnessFrame, { type: Type }>> {
+    const frame = await this.next()
+    assert.equal(frame?.type, type, `a frame of type ${type} was expected, not ${JSON.stringify(frame)?.slice(0, 500)}`)
+    return frame as Extract<HarnessFrame, { type: Type }>
+  }
+
+  /** An `execute` with defaults, under an id of its own. */
+  request(script: string, options: Partial<Execute> = {}): Execute {
+    this.#runs += 1
+    return {
+      type: 'execute',
+      execution_id: `run-${this.#runs}`,
+      script,
+      mode: 'interactive',
+      timeout_sec: 30,
+      max_output_bytes: 16 * 1024 * 1024,
+      inputs: {},
+      secrets: {},
+      required_secrets: [],
+      collect: [],
+      limits: {},
+      ...options,
+    }
+  }
+
+  /** Runs a script and reads until it is done. */
+  async run(script: string, options: Partial<Execute> = {}): Promise<RunFrames> {
+    const request = this.request(script, options)
+    await this.send(request)
+    return this.finish(request.execution_id)
+  }
+
+  /** Reads until the run of this id is done. Frames of another run are a failure. */
+  async finish(id: string): Promise<RunFrames> {
+    const events: Record<string, unknown>[] = []
+    for (;;) {
+      const frame = await this.next()
+      if (frame === null) return assert.fail(`the channel ended in the middle of ${id}: ${shown(events)}`)
+      assert.ok('execution_id' in frame, `a frame of no run came in the middle of ${id}: ${shown(frame)}`)
+      assert.equal(frame.execution_id, id, `a frame of another run came: ${shown(frame)}`)
+      if (frame.type === 'script_done') return gathered(events, frame)
+      const { execution_id: _, ...event } = frame
+      events.push(event)
+    }
+  }
+
+  /** Whether it answers a ping with nothing else in between. */
+  async ping(nonce: string): Promise<void> {
+    await this.send({ type: 'ping', nonce })
+    assert.deepEqual(await this.next(), { type: 'pong', nonce })
+  }
+
+  #take(line: Uint8Array): void {
+    const decoded = decodeLine(line)
+    if (decoded.kind === 'blank') return
+    if (decoded.kind !== 'frame') {
+      const reason = decoded.kind === 'unknown' ? decoded.reason : decoded.kind
+      this.violations.push(`${reason}: ${Buffer.from(line).toString('utf8').slice(0, 300)}`)
+      return
+    }
+    const raw = JSON.parse(Buffer.from(line).toString('utf8')) as Record<string, unknown>
+    const dropped = Object.keys(raw).filter((name) => !isDeepStrictEqual(raw[name], fieldOf(decoded.frame, name)))
+    if (dropped.length > 0)
+      this.violations.push(`${decoded.frame.type}: fields outside of the schema: ${dropped.join(', ')}`)
+    this.#frames.push(decoded.frame)
+  }
+}
+
+/** The end of a run that came through by itself. */
+export function exited(code = 0): NonNullable<Done['ending']> {
+  return { cause: 'exit', exit_code: code, signal: null, by: 'script' }
+}
+
+/** A `script_done` without its times. */
+export function timeless(done: Done): Omit<Done, 'duration_ms' | 'execution_id' | 'type'> {
+  const { duration_ms: _, execution_id: __, type: ___, ...rest } = done
+  return rest
+}
+
+/** The lines of a Python script, whose common indent is taken away. */
+export function python(strings: TemplateStringsArray, ...values: readonly (string | number)[]): string {
+  const lines = String.raw({ raw: strings.raw }, ...values).split('\n')
+  const indents = lines.filter((line) => line.trim() !== '').map((line) => /^ */.exec(line)?.[0].length ?? 0)
+  const common = Math.min(...indents)
+  return lines.map((line) => line.slice(common)).join('\n')
+}
+
+function gathered(events: readonly Record<string, unknown>[], done: Done): RunFrames {
+  const textOf = (type: string): string =>
+    events
+      .filter((event) => event['type'] === type)
+      .map((event) => String(event['text']))
+      .join('')
+  const result = events.find((event) => event['type'] === 'final_result')?.['data']
+  return { events, done, result, stdout: textOf('stdout'), stderr: textOf('stderr') }
+}
+
+function fieldOf(frame: HarnessFrame, name: string): unknown {
+  return (frame as unknown as Record<string, unknown>)[name]
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value).slice(0, 2000)
+}
+
+async function withinSilence<T>(promise: Promise<T>): Promise<T> {
+  const { promise: silence, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`the harness was silent for ${SILENCE_MS} ms`)), SILENCE_MS)
+  try {
+    return await Promise.race([promise, silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import type { Bed } from './bed.ts'
+import { exited, python, timeless } from './peer.ts'
+
+/** What one run sends, for each way it can go. The rows of the mission's harness cases are among them. */
+export function runTests(at: Bed): void {
+  at.test('a result, then script_done (HA-02, HA-09)', () =>
+    at.with({}, async (peer) => {
+      const { events, done } = await peer.run("emit_result({'a':1})")
+      assert.deepEqual(events, [{ type: 'final_result', data: { a: 1 } }])
+      assert.deepEqual(timeless(done), {
+        ending: exited(),
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        limits_hit: [],
+        warnings: [],
+        reusable: true,
+        use: 1,
+      })
+    }),
+  )
+
+  at.test('intermediates and logs in order, with the level info by default (HA-02)', () =>
+    at.with({}, async (peer) => {
+      const { events } = await peer.run(python`
+        emit_log('m')
+        emit_intermediate('progress', 50)
+        emit_log(message='w', level='warning')
+        emit_intermediate('empty')
+        emit_result(data=None)
+      `)
+      assert.deepEqual(events, [
+        { type: 'log', message: 'm', level: 'info' },
+        { type: 'intermediate', label: 'progress', data: 50 },
+        { type: 'log', message: 'w', level: 'warning' },
+        { type: 'intermediate', label: 'empty', data: null },
+        { type: 'final_result', data: null },
+      ])
+    }),
+  )
+
+  at.test('nothing but script_done for a script that says nothing (HA-09)', () =>
+    at.with({}, async (peer) => {
+      const { events, done } = await peer.run('')
+      assert.deepEqual([events, done.ending], [[], exited()])
+    }),
+  )
+
+  at.test('an exception with its message and the traceback of the script’s own lines (HA-07, HA-09)', () =>
+    at.with({}, async (peer) => {
+      const { events, done } = await peer.run('\n\ndef f():\n    1/0\nf()\n')
+      const traceback = String(events[0]?.['traceback'])
+      assert.deepEqual(events, [
+        { type: 'error', message: 'ZeroDivisionError: division by zero', traceback, kind: 'exception' },
+      ])
+      assert.match(
+        traceback,
+        /^Traceback \(most recent call last\):\n {2}File "<script>", line 5, in <module>\n {4}f\(\)\n/,
+      )
+      assert.match(traceback, /line 4, in f\n {4}1\/0\n/)
+      assert.deepEqual({ ending: done.ending, reusable: done.reusable }, { ending: exited(1), reusable: true })
+    }),
+  )
+
+  at.test('a syntax error, and nothing of the script ran (HA-07)', () =>
+    at.with({}, async (peer) => {
+      const { events } = await peer.run("emit_log('ran')\nif True\n    pass")
+      assert.deepEqual(
+        events.map((event) => [event['type'], event['kind']]),
+        [['error', 'syntax']],
+      )
+      assert.match(String(events[0]?.['traceback']), /File "<script>", line 2/)
+    }),
+  )
+
+  at.test('a timeout with the traceback of where it was (HA-06)', () =>
+    at.with({}, async (peer) => {
+      const { events, done } = await peer.run('x = 1\nwhile True: pass\n', { timeout_sec: 1 })
+      const traceback = String(events[0]?.['traceback'])
+      assert.deepEqual(events, [{ type: 'error', message: 'Script timed out after 1s', traceback, kind: 'timeout' }])
+      assert.match(traceback, /File "<script>", line 2, in <module>/)
+      assert.deepEqual(
+        { cause: done.ending?.cause, by: done.ending?.by, reusable: done.reusable },
+        { cause: 'timeout', by: 'harness', reusable: true },
+      )
+    }),
+  )
+
+  for (const [name, script] of [
+    ['a loop inside C', 'sum(range(10**12))'],
+    [
+      'a script that takes the alarm away',
+      'import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass',
+    ],
+    [
+      'a script that catches everything',
+      'while True:\n    try:\n        while True: pass\n    except BaseException: pass',
+    ],
+    ['a script that stops itself', 'import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)'],
+  ] as const) {
+    at.test(`${name} is killed within a second of the deadline, with the same message (HA-06)`, () =>
+      at.with({}, async (peer) => {
+        const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
+        const messages = events.map((event) => [event['type'], event['kind'], event['message']])
+        assert.deepEqual(messages, [['error', 'timeout', 'Script timed out after 0.25s']])
+        assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
+        assert.ok(done.duration_ms < 1250, `${done.duration_ms} ms`)
+        assert.equal((await peer.run('emit_result(1)')).result, 1)
+      }),
+    )
+  }
+
+  at.test('sys.exit is an error event, and the harness lives on (HA-07)', () =>
+    at.with({}, async (peer) => {
+      const { events, done } = await peer.run('import sys; sys.exit(3)')
+      assert.deepEqual(
+        events.map((event) => [event['type'], event['kind'], event['message']]),
+        [['error', 'exit', 'SystemExit: 3 (the script called sys.exit)']],
+      )
+      assert.deepEqual([done.ending, done.reusable], [exited(3), true])
+      assert.equal((await peer.run('emit_result(1)')).result, 1)
+    }),
+  )
+
+  at.test('a process that ends without a word is told, and the harness lives on', () =>
+    at.with({}, async (peer) => {
+      const gone = await peer.run("emit_log('before')\nimport os; os._exit(7)")
+      assert.deepEqual(
+        gone.events.map((event) => [event['type'], event['kind'] ?? event['message']]),
+        [
+          ['log', 'before'],
+          ['error', 'crash'],
+        ],
+      )
+      assert.deepEqual(gone.done.ending, exited(7))
+      const broken = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)')
+      const ending = { cause: 'signal', exit_code: null, signal: 'SIGSEGV', by: 'script' }
+      assert.deepEqual([broken.events, broken.done.ending, broken.done.reusable], [[], ending, true])
+      const killed = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGKILL)')
+      assert.deepEqual([killed.done.ending?.signal, killed.done.ending?.by], ['SIGKILL', 'unknown'])
+      assert.equal((await peer.run('emit_result(1)')).result, 1)
+    }),
+  )
+
+  at.test('missing secrets are listed, exactly, and nothing runs (HA-08)', () =>
+    at.with({}, async (peer) => {
+      const { events, done } = await peer.run("emit_log('ran')", {
+        required_secrets: ['A_KEY', 'STRIPE_KEY', 'OTHER'],
+        secrets: { A_KEY: 'x' },
+      })
+      const message = 'required secrets are missing: STRIPE_KEY, OTHER'
+      assert.deepEqual(events, [{ type: 'error', message, traceback: null, kind: 'secrets' }])
+      assert.deepEqual(
+        { cause: done.ending?.cause, reusable: done.reusable, use: done.use },
+        { cause: 'not-started', reusable: true, use: 0 },
+      )
+    }),
+  )
+
+  at.test('secrets are in the environment of their own run alone (HA-08)', () =>
+    at.with({}, async (peer) => {
+      const look = "import os\nemit_result(os.environ.get('STRIPE_KEY'))"
+      const secrets = { STRIPE_KEY: 'sk-ü' }
+      assert.equal((await peer.run(look, { secrets, required_secrets: ['STRIPE_KEY'] })).result, 'sk-ü')
+      assert.equal((await peer.run(look)).result, null)
+    }),
+  )
+
+  at.test('inputs are globals, by value', () =>
+    at.with({}, async (peer) => {
+      const inputs = { rows: [{ n: 1 }, null], name: 'ü' }
+      const { result } = await peer.run('rows.append(name)\nemit_result(rows)', { inputs })
+      assert.deepEqual(result, [{ n: 1 }, null, 'ü'])
+    }),
+  )
+
+  at.test('a run counts, a refusal does not', () =>
+    at.with({}, async (peer) => {
+      const uses = [
+        (await peer.run('')).done.use,
+        (await peer.run('1/0')).done.use,
+        (await peer.run('', { required_secrets: ['X'] })).done.use,
+        (await peer.run('')).done.use,
+      ]
+      assert.deepEqual(uses, [1, 2, 2, 3])
+    }),
+  )
+
+  at.test('a script may be long', () =>
+    at.with({}, async (peer) => {
+      const script = `${'# a comment\n'.repeat(200_000)}emit_result(len('${'x'.repeat(1_000_000)}'))`
+      assert.equal((await peer.run(script)).result, 1_000_000)
+    }),
+  )
+}

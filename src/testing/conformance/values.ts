@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import type { Bed } from './bed.ts'
+import { python } from './peer.ts'
+
+/** Values on their way to the host (HA-13). */
+export function valueTests(at: Bed): void {
+  at.test('values that JSON lacks are converted by the documented rules (HA-13)', () =>
+    at.with({}, async (peer) => {
+      const { result } = await peer.run(python`
+        import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, uuid
+        @dataclasses.dataclass
+        class Point:
+            x: int
+            y: int = 2
+        class Colour(enum.Enum):
+            RED = 'red'
+        Pair = collections.namedtuple('Pair', 'left right')
+        emit_result({
+            'datetime': datetime.datetime(2024, 2, 29, 1, 2, 3), 'date': datetime.date(2024, 2, 29),
+            'timedelta': datetime.timedelta(seconds=1.5), 'decimal': decimal.Decimal('1.10'),
+            'fraction': fractions.Fraction(1, 3), 'bytes': b'\x00\xff', 'set': {3, 1, 2}, 'tuple': (1, (2,)),
+            'range': range(3), 'dataclass': [Point(1)], 'enum': Colour.RED, 'namedtuple': Pair(1, [2]),
+            'uuid': uuid.UUID(int=5), 'path': pathlib.PurePosixPath('/a'), 1: 'int key', None: 'null key', True: 'bool key',
+        })
+      `)
+      assert.deepEqual(result, {
+        datetime: '2024-02-29T01:02:03',
+        date: '2024-02-29',
+        timedelta: 1.5,
+        decimal: '1.10',
+        fraction: '1/3',
+        bytes: 'AP8=',
+        set: [1, 2, 3],
+        tuple: [1, [2]],
+        range: [0, 1, 2],
+        dataclass: [{ x: 1, y: 2 }],
+        enum: 'red',
+        namedtuple: { left: 1, right: [2] },
+        uuid: '00000000-0000-0000-0000-000000000005',
+        path: '/a',
+        1: 'bool key',
+        null: 'null key',
+      })
+    }),
+  )
+
+  for (const [name, expression, message] of [
+    ['NaN', "{'a': [1, float('nan')]}", '$.a[1]: nan is not a JSON number; send None or str(value)'],
+    ['Infinity', "float('inf')", '$: inf is not a JSON number; send None or str(value)'],
+    ['2**53', "{'n': -2**53}", '$.n: an integer beyond 2**53 would lose digits in JSON; send str(value)'],
+    ['an object', '[object()]', '$[0]: a value of type object cannot be sent as JSON; convert it first'],
+    ['a function', 'len', '$: a value of type builtin_function_or_method cannot be sent as JSON; convert it first'],
+  ] as const) {
+    at.test(`${name} is an error that names path and type, never JSON that differs in silence (HA-13)`, () =>
+      at.with({}, async (peer) => {
+        const { events } = await peer.run(`emit_result(${expression})`)
+        assert.equal(events.length, 1)
+        assert.equal(events[0]?.['type'], 'error')
+        assert.ok(
+          String(events[0]?.['message']).endsWith(`ConversionError: ${message}`),
+          String(events[0]?.['message']),
+        )
+      }),
+    )
+  }
+
+  at.test('numbers and text arrive as they were sent', () =>
+    at.with({}, async (peer) => {
+      const { result } = await peer.run(python`
+        emit_result([2**53 - 1, -(2**53 - 1), 0.1, 1e300, 1e-300, 1e16, -0.0, 5e-324, '\ud800', '\u2028 \x00 \r\n "\\ ü😀', ''])
+      `)
+      assert.deepEqual(result, [
+        Number.MAX_SAFE_INTEGER,
+        Number.MIN_SAFE_INTEGER,
+        0.1,
+        1e300,
+        1e-300,
+        1e16,
+        -0,
+        5e-324,
+        '\ud800',
+        '\u2028 \0 \r\n "\\ ü😀',
+        '',
+      ])
+    }),
+  )
+
+  at.test('values nest up to 200 levels', () =>
+    at.with({}, async (peer) => {
+      const nested = (levels: number): string => `v = 1\nfor _ in range(${levels}): v = [v]\nemit_result(v)`
+      assert.equal(JSON.stringify((await peer.run(nested(200))).result), `${'['.repeat(200)}1${']'.repeat(200)}`)
+      assert.match(String((await peer.run(nested(201))).events[0]?.['message']), /nested deeper than 200 levels$/)
+    }),
+  )
+
+  at.test('a value of ten megabytes arrives whole', () =>
+    at.with({}, async (peer) => {
+      const { result } = await peer.run("emit_result(['ü' * 5_000_000, list(range(100_000))])")
+      assert.deepEqual(result, ['ü'.repeat(5_000_000), Array.from({ length: 100_000 }, (_, n) => n)])
+    }),
+  )
+
+  at.test('keys that are special to JavaScript are plain keys', () =>
+    at.with({}, async (peer) => {
+      const { result } = await peer.run("emit_result({'__proto__': 1, 'constructor': 2, 'toString': 3})")
+      assert.deepEqual(Object.entries(result as object), [
+        ['__proto__', 1],
+        ['constructor', 2],
+        ['toString', 3],
+      ])
+    }),
+  )
+}
