@@ -138,8 +138,9 @@ function wasRefused(error: string): (answer: Answer) => boolean {
 
 /** Half a CPU for as long as the run took, and a quarter more. */
 function withinQuota({ result }: Answer): boolean {
-  const { cpu } = result?.finalData as { cpu: number }
-  return cpu <= 0.5 * ((result?.durationMs ?? 0) / 1000) * 1.25
+  if (result === null) return false
+  const { cpu } = result.finalData as { cpu: number }
+  return cpu <= 0.5 * (result.durationMs / 1000) * 1.25
 }
 
 function hasBomb({ result }: Answer): boolean {

@@ -1,0 +1,43 @@
+"""Fills every writable file system in one way: bytes, files (empty ones) or directories (3,000 in each other)."""
+
+import errno
+import os
+import time
+
+ROOTS = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/dev")
+
+
+def fill_with_bytes(root):
+    with open(root + "/fill", "wb", buffering=0) as file:
+        block = bytes(1 << 20)
+        while True:
+            file.write(block)
+
+
+def fill_with_files(root):
+    # A tmpfs has no limit for names: the time ends it.
+    until = time.monotonic() + 1.0
+    number = 0
+    while time.monotonic() < until:
+        os.close(os.open(f"{root}/{number}", os.O_CREAT | os.O_WRONLY))
+        number += 1
+    raise TimeoutError(errno.ETIME, "time")
+
+
+def fill_with_directories(root):
+    os.chdir(root)
+    for _ in range(3000):
+        os.mkdir("d")
+        os.chdir("d")
+    open("file", "w").close()
+    raise TimeoutError(errno.ETIME, "done")
+
+
+ways = {"bytes": fill_with_bytes, "files": fill_with_files, "directories": fill_with_directories}
+found = {}
+for root in ROOTS:
+    try:
+        ways[way](root)
+    except OSError as error:
+        found[root] = errno.errorcode[error.errno]
+emit_result(found)
