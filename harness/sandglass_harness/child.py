@@ -99,6 +99,7 @@ def _run(request, emitter, base_globals, loaders):
         _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
     if limits.get("memory_bytes"):
         _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
+    code = None
     try:
         emit.arm(request["deadline"] - time.monotonic())
         for load in loaders:  # what could not be loaded ahead
@@ -112,7 +113,9 @@ def _run(request, emitter, base_globals, loaders):
         )
         emit.disarm()
     except emit.ScriptTimeout:
-        code = 1  # in the few lines around the script: the broker tells
+        if code is None:  # else it came when the script was done
+            code = 1
+            runtime.tell_timeout(emitter, request["timeout_text"])
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

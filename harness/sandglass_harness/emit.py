@@ -14,6 +14,8 @@ MAX_LABEL = 1024
 class ScriptTimeout(BaseException):
     """The wall clock of the script ran out. Not an Exception, so that `except Exception` does not swallow it."""
 
+    after_line = False  # raised by `send` once its line was out
+
 
 class Emitter:
     """Writes one frame a line to a descriptor; lines never mix, whichever thread or forked child writes them."""
@@ -44,7 +46,9 @@ class Emitter:
         finally:
             self._main_writes = False
         if self._timeout_pending:
-            raise ScriptTimeout
+            timeout = ScriptTimeout()
+            timeout.after_line = True
+            raise timeout
         return None
 
     def on_alarm(self):

@@ -46,6 +46,11 @@ def run_script(source, emitter, *, base_globals=None, inputs=None, timeout_text=
         return RAISED, 1
 
 
+def tell_timeout(emitter, timeout_text):
+    """For a clock that ran out beside the script: in what is done before it, or while its error was described."""
+    _tell(emitter, f"Script timed out after {timeout_text}s", None, "timeout")
+
+
 def rehearse():
     """Touches what every run writes to (page faults after a fork are most of what a short run costs)."""
     scope = _fresh_globals({}, {})
@@ -85,6 +90,8 @@ def _finish_threads_and_exit_handlers():
 def _tell(emitter, message, traceback, kind):
     try:
         emitter.send({"type": "error", "message": message, "traceback": traceback, "kind": kind})
-    except (OSError, emit.ScriptTimeout):
-        # The script closed the way out, or the clock ran out meanwhile: the broker tells how the process ended.
-        pass
+    except OSError:
+        pass  # the script closed the way out: the broker tells how the process ended
+    except emit.ScriptTimeout as timeout:
+        if not timeout.after_line:
+            raise  # nothing was told: the caller tells that the clock ran out
