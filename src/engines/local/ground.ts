@@ -6,13 +6,13 @@ import type { LocalEngineOptions } from './options.ts'
 import { findBwrap, findPython, type FoundPython } from './programs.ts'
 import { stageHarness } from './staging.ts'
 import { defaultStateDir, type Slot, StateDirectory } from './state.ts'
-import { UidPool } from './uids.ts'
+import { canChangeUid, UidPool } from './uids.ts'
 
 /** What the engine found once, at its first use. */
 export interface Ground {
   readonly state: StateDirectory
   readonly slot: Slot
-  /** Present on a root host: each sandbox gets a uid of its own. */
+  /** Present on a host that is root and has more than one id: each sandbox gets a uid of its own. */
   readonly uids: UidPool | undefined
   readonly bwrap: string
   readonly python: FoundPython
@@ -42,7 +42,7 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
   state.prepare()
   const slot = await state.takeSlot()
   try {
-    const uids = process.getuid?.() === 0 ? new UidPool(state, slot) : undefined
+    const uids = canChangeUid() ? new UidPool(state, slot) : undefined
     const cgroups = findCgroups()
     // Any uid of the range stands for all: none owns anything on the host.
     const python = await findPython(options.python, uids === undefined ? (process.getuid?.() ?? 0) : 2_000_000_000)

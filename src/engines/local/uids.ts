@@ -8,6 +8,13 @@ const MAX_SLOTS = 16
 const PREFERRED_BASE = 2_000_000_000
 /** What is left in a container that maps only 65,536 ids. */
 const NARROW_BASE = 30_000
+/** As many as all slots have together. */
+const RANGE = 512 * UIDS_PER_SLOT
+
+/** Whether this process may become other users: root, where more than its own id is mapped. */
+export function canChangeUid(): boolean {
+  return process.getuid?.() === 0 && (isMapped(PREFERRED_BASE) || isMapped(NARROW_BASE))
+}
 
 /** Gives each sandbox of this process a uid that no other living sandbox of this machine has. */
 export class UidPool {
@@ -92,7 +99,7 @@ function isMapped(uid: number): boolean {
       .split('\n')
       .some((line) => {
         const [first = 0, , count = 0] = line.trim().split(/\s+/).map(Number)
-        return uid >= first && uid + 65_536 <= first + count
+        return uid >= first && uid + RANGE <= first + count
       })
   } catch {
     return false
