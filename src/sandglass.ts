@@ -48,6 +48,8 @@ export interface SandglassOptions {
   readonly require?: readonly Requirement[]
   /** Options of the local engine. */
   readonly local?: LocalEngineOptions
+  /** Gives up while the first sandbox starts; later it has no effect. */
+  readonly signal?: AbortSignal
 }
 
 /** A run's own options, beside its script. */
@@ -102,7 +104,7 @@ const PING_TIMEOUT_MS = 2000
 /**
  * Finds an engine and starts its first sandbox.
  * @throws SandglassError `engine_unavailable` or the engine's own code when there is none, `requirement_unmet`,
- * `invalid_request`, `limits_do_not_fit`; TypeError for an option that does not exist.
+ * `invalid_request`, `limits_do_not_fit`, `aborted`; TypeError for an option that does not exist.
  */
 export async function createSandglass(options: SandglassOptions = {}): Promise<Sandglass> {
   checkOptions(options)
@@ -124,14 +126,14 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
       assertRequirements(await engine.report(), options.require)
     }
     // A missing engine is told now, not at the first run; the sandbox stays in the pool.
-    await (await pool.checkout(nameOf(defaults))).release()
+    await (await pool.checkout(nameOf(defaults), definedOf(options, ['signal']))).release()
   } catch (error) {
     await close()
     throw error
   }
 
   const checkout = (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
-    pool.addSpec(nameOf(spec), spec)
+    pool.addSpec(nameOf(spec), spec, { occasional: true })
     return pool.checkout(nameOf(spec), { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
   }
 
@@ -189,6 +191,7 @@ const OPTIONS: readonly (keyof SandglassOptions)[] = [
   'preload',
   'require',
   'local',
+  'signal',
 ]
 /** What goes on to the executor as it is. */
 const REQUEST_OPTIONS = ['executionId', 'requiredSecrets', 'secrets', 'inputs', 'files', 'collect', 'signal'] as const

@@ -20,6 +20,9 @@ export interface PoolCloseOptions {
   readonly graceMs?: number
 }
 
+/** How many occasional specs keep idle sandboxes. */
+export const MAX_OCCASIONAL = 4
+
 /**
  * Keeps warm sandboxes and lends them (requirements PO-01, PO-02). Each named spec has `poolSize` sandboxes, filled up
  * in the background from its first checkout on, and up to `maxOverflow` more on demand; then checkouts wait in order of
@@ -30,6 +33,8 @@ export class SandboxPool implements AsyncDisposable {
   readonly #shelves: Map<string, Shelf> = new Map()
   readonly #makeLease: (holding: Holding) => Lease = leaseMaker()
   readonly #defaultKey: string = `pool:${randomUUID()}`
+  /** Names of specs that callers made up, the one used last at the end. */
+  readonly #occasional: Set<string> = new Set()
   #closing: Promise<void> | null = null
 
   /** @throws TypeError naming the option that is wrong. */
@@ -40,15 +45,19 @@ export class SandboxPool implements AsyncDisposable {
 
   /**
    * Adds a spec; one that is already there under the same name and is equal changes nothing.
+   * @param options `occasional`: nothing is kept warm for it before its third checkout, and only the
+   * {@link MAX_OCCASIONAL} that were used last keep idle sandboxes at all; for specs that callers make up as they go.
    * @throws TypeError when the name stands for another spec.
    */
-  addSpec(name: string, spec: SandboxSpec): void {
+  addSpec(name: string, spec: SandboxSpec, options: { readonly occasional?: boolean } = {}): void {
     if (typeof name !== 'string') throw new TypeError('name: must be a string')
     if (typeof spec !== 'object' || spec === null) throw new TypeError(`specs.${name}: must be a SandboxSpec`)
     const known = this.#shelves.get(name)
     if (known === undefined) {
       // A copy, so that a later change of the caller's object cannot mix two kinds of sandboxes under one name.
-      this.#shelves.set(name, makeShelf(name, structuredClone(spec), this.#options, this.#makeLease))
+      const occasional = options.occasional === true
+      this.#shelves.set(name, makeShelf(name, structuredClone(spec), this.#options, this.#makeLease, occasional))
+      if (occasional) this.#occasional.add(name)
     } else if (!isDeepStrictEqual(known.spec, spec)) {
       throw new TypeError(`specs.${name}: the pool has another spec of this name; use another name`)
     }
@@ -70,6 +79,7 @@ export class SandboxPool implements AsyncDisposable {
     if (this.#closing !== null) throw closedError()
     const shelf = this.#shelf(name)
     if (signal?.aborted === true) throw abortedError(signal)
+    if (this.#occasional.has(name)) this.#useOccasional(name)
     return shelf.checkout({ key, sandboxId, signal, timeoutMs })
   }
 
@@ -108,6 +118,14 @@ export class SandboxPool implements AsyncDisposable {
   /** Closes without grace. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  /** The one in use goes to the end of the line; whoever is too far in front gives its idle sandboxes up. */
+  #useOccasional(name: string): void {
+    this.#occasional.delete(name)
+    this.#occasional.add(name)
+    const tooMany = this.#occasional.size - MAX_OCCASIONAL
+    for (const forgotten of [...this.#occasional].slice(0, Math.max(0, tooMany))) this.#shelves.get(forgotten)?.shed()
   }
 
   #shelf(name: string): Shelf {

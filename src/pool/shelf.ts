@@ -14,6 +14,8 @@ export interface Shelf {
   checkout(request: ShelfRequest): Promise<Lease>
   prewarm(): Promise<void>
   stats(): PoolStats
+  /** Ends what is idle and keeps nothing warm until it is asked for again. */
+  shed(): void
   close(graceMs: number): Promise<void>
 }
 
@@ -24,6 +26,9 @@ export interface ShelfRequest {
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
 }
+
+/** An occasional spec that is asked for this often is kept warm like any other. */
+const REGULAR_FROM = 3
 
 /** A creation under way. */
 interface Creation {
@@ -41,6 +46,7 @@ export function makeShelf(
   spec: SandboxSpec,
   options: ResolvedPoolOptions,
   makeLease: (holding: Holding) => Lease,
+  occasional: boolean,
 ): Shelf {
   const { engine, poolSize, maxOverflow, maxUses } = options
   /** Idle, checked and leased ones, in the order in which they last came back. */
@@ -55,13 +61,15 @@ export function makeShelf(
   const counters = noStats()
   let lastError: unknown
   let filling = false
+  let checkouts = 0
   let open = true
   let closing: Promise<void> | null = null
 
   // ── what callers do ────────────────────────────────────────────────────────────────────────────────────────────
 
   function checkout({ key, sandboxId, timeoutMs, signal }: ShelfRequest): Promise<Lease> {
-    filling = true
+    checkouts += 1
+    filling ||= !occasional || checkouts >= REGULAR_FROM
     const waiter = makeWaiter({
       key,
       wanted: sandboxId === undefined ? null : find(sandboxId, key),
@@ -94,6 +102,12 @@ export function makeShelf(
       starting: creations.size,
       waiting: queue.size,
     }
+  }
+
+  function shed(): void {
+    filling = false
+    checkouts = 0
+    for (const pooled of sandboxes) if (pooled.state === 'idle') void end(pooled)
   }
 
   function close(graceMs: number): Promise<void> {
@@ -390,7 +404,7 @@ export function makeShelf(
     )
   }
 
-  return { spec, checkout, prewarm, stats, close }
+  return { spec, checkout, prewarm, stats, shed, close }
 }
 
 /** The error of everything that is asked of a closed pool. */
