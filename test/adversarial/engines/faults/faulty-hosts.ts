@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { HostStart } from '../driver/host-process.ts'
+import type { HostStart } from '../../driver/host-process.ts'
 
 /** Runs a shell command in mounts of its own, then the host. The mounts go with the process. */
 export function inOwnMounts(command: string): readonly string[] {
@@ -17,5 +17,5 @@ export function withoutSeccomp(): HostStart {
 }
 
 function script(name: string): string {
-  return fileURLToPath(new URL(`faults/${name}`, import.meta.url))
+  return fileURLToPath(new URL(`${name}`, import.meta.url))
 }
