@@ -51,7 +51,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
 /** The engine and its first sandbox; when a signal comes meanwhile, nothing of it stays. */
 async function start(options: SandglassOptions, { signal }: Context): Promise<Sandglass> {
   signal.throwIfAborted()
-  const sandglass = await createSandglass(options)
+  const sandglass = await createSandglass({ ...options, signal })
   if (signal.aborted) await sandglass.close()
   signal.throwIfAborted()
   return sandglass

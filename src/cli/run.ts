@@ -24,7 +24,7 @@ export async function run(given: Given, context: Context): Promise<number> {
   const teller = given.has('--json') || given.has('--events') ? lineTeller(given, context) : humanTeller(context)
   try {
     context.signal.throwIfAborted()
-    const sandglass = await createSandglass({ ...options, poolSize: 1, maxOverflow: 0 })
+    const sandglass = await createSandglass({ ...options, poolSize: 1, maxOverflow: 0, signal: context.signal })
     let result: ExecutionResult
     try {
       result = await sandglass.run(script, {
