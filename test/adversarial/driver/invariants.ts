@@ -27,17 +27,19 @@ export const INVARIANTS: ReadonlyMap<string, Watch> = new Map<string, Watch>([
   ['secret_not_in_docker_inspect', secretNotInContainers],
 ])
 
-/** The sandboxes that served the case. */
-function servedBy(answers: readonly Answer[]): string[] {
-  return [...new Set(answers.flatMap(({ result }) => result?.sandbox.id ?? []))]
+/** The sandbox that the case met, and those that served it. */
+function sandboxesOf({ warm }: Stage, answers: readonly Answer[]): string[] {
+  const served = answers.flatMap(({ result }) => result?.sandbox.id ?? [])
+  return [...new Set([...(warm === undefined ? [] : [warm.sandboxId]), ...served])]
 }
 
 /** Two seconds after the answer at the latest a sandbox is gone, or holds no more than an idle one. */
-function noLeakedProcesses({ ground: { engine }, warm }: Stage): Verify {
-  const atRest = warm?.processes ?? 0
+function noLeakedProcesses(stage: Stage): Verify {
+  const { engine } = stage.ground
+  const atRest = stage.warm?.processes ?? 0
   return (answers) =>
     eventually(() => {
-      const left = servedBy(answers).map((id) => engine.processesOf(id))
+      const left = sandboxesOf(stage, answers).map((id) => engine.processesOf(id))
       return firstOf(
         left.map((processes) => {
           const harness = processes.filter(({ insidePid }) => insidePid === 1)
@@ -100,10 +102,11 @@ const REST_MS = 2000
 /** A hundredth of a CPU: the harness's own work between runs, on a busy machine. */
 const REST_CPU_MS = 20
 
-function hostLoadRecovers({ ground: { engine } }: Stage): Verify {
+function hostLoadRecovers(stage: Stage): Verify {
+  const { engine } = stage.ground
   return (answers) =>
     eventually(async () => {
-      const ids = servedBy(answers).filter((id) => engine.processesOf(id).length > 0)
+      const ids = sandboxesOf(stage, answers).filter((id) => engine.processesOf(id).length > 0)
       const before = sumOfCpu(engine, ids)
       if (ids.length > 0) await sleep(REST_MS)
       const used = sumOfCpu(engine, ids) - before
@@ -130,7 +133,7 @@ function workspaceRemoved(stage: Stage): Verify {
       return left.length === 0 ? undefined : `left on the host: ${left.join(', ')}`
     }, 30_000)
     if (onHost !== undefined) return onHost
-    const [id = ''] = servedBy(answers)
+    const id = answers[0]?.result?.sandbox.id ?? ''
     const next = await stage.runner.run(LIST_EVERYTHING, { ...stage.options, sandboxId: id })
     const empty = Array.isArray(next.result?.finalData) && next.result.finalData.length === 0
     return empty ? undefined : `the next workspace is not empty: ${shown(next)}`

@@ -152,7 +152,15 @@ async function started(
   return { sandboxId: await under.promise, ended }
 }
 
+/** Long enough for as many runs at once as the pool has sandboxes. */
+const HOLD = 'import time\ntime.sleep(0.1)\nemit_result(0)'
+
 /** Waits until the pool is full, so that what follows is not a matter of how fast sandboxes start. */
 async function warm(sandglass: Sandglass, size: number): Promise<void> {
-  await Promise.all(Array.from({ length: size }, () => sandglass.run('emit_result(0)')))
+  const problem = await eventually(async () => {
+    const answers = await Promise.all(Array.from({ length: size }, () => answerOf(sandglass, HOLD, {})))
+    const served = new Set(answers.map(({ result }) => result?.sandbox.id ?? 'none'))
+    return served.size === size && !served.has('none') ? undefined : answers.map(shown).join('; ')
+  }, 20_000)
+  assert.equal(problem, undefined)
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDirectory } from '../../../support/state-directory.ts'
 import { answerOf, shown } from '../answer.ts'
@@ -20,8 +20,7 @@ const TOOLS = `def call_tool():
 
 /** A function of a tool file, and the functions of the harness, are as new in the next run of the same sandbox. */
 async function stubsAreOnlyReplacedInTheirOwnRun({ engine }: Ground): Promise<void> {
-  const toolsDir = join(openDirectory('tools'), 'tools')
-  mkdirSync(toolsDir)
+  const toolsDir = openDirectory('tools')
   writeFileSync(join(toolsDir, 'tool.py'), TOOLS)
   await using sandglass = await engine.open({ poolSize: 1, toolsDir })
   const attack = `${scriptOf(caseOf('CTL-048'))}
@@ -32,10 +31,10 @@ call_tool.__code__ = (lambda: {'pwned': True}).__code__
   const next = await answerOf(sandglass, 'emit_result(call_tool())', { sandboxId: first.result.sandbox.id })
   assert.equal(next.result?.finalData, 'the real tool', shown(next))
   assert.equal(next.result.sandbox.id, first.result.sandbox.id)
+  rmSync(toolsDir, { recursive: true })
 }
 
 async function hostileExecutionIdsAreRejectedOrOpaque({ engine, shared }: Ground): Promise<void> {
-  const before = readdirSync(engine.hostPath, { recursive: true }).length
   const values = (caseOf('PRO-041').script_or_input as unknown[]).map((value) =>
     isPythonExpression(value) ? evaluateText(value) : value,
   )
@@ -51,8 +50,10 @@ async function hostileExecutionIdsAreRejectedOrOpaque({ engine, shared }: Ground
     else assert.equal(answer.result.executionId, value)
     assert.ok(answer.events.every(({ executionId }) => executionId === answer.result?.executionId))
   }
-  assert.equal(readdirSync(engine.hostPath, { recursive: true }).length, before, 'an id became a path')
-  assert.equal(Object.keys({}).length, 0)
+  const names = readdirSync(engine.hostPath, { recursive: true, encoding: 'utf8' })
+  const texts = values.filter((value) => typeof value === 'string' && value.trim().length > 2).map(String)
+  const made = names.filter((name) => texts.some((text) => name.includes(text.slice(0, 50))))
+  assert.deepEqual(made, [], 'an id became a path')
 }
 
 function caseOf(id: string): ReturnType<typeof readCases>[number] {
