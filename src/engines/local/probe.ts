@@ -108,6 +108,8 @@ const REMEDIES: Record<string, string> = {
   bubblewrap_missing: 'apt-get install bubblewrap (or the package of your distribution)',
   userns_forbidden:
     'Ubuntu 24.04: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for bwrap; elsewhere: sysctl -w user.max_user_namespaces=10000; in a container: docs/running-in-a-container.md',
+  sandbox_setup_failed:
+    'in a container, /proc must be mounted unmasked and mount(2) and pivot_root(2) be allowed: docs/running-in-a-container.md; elsewhere see the message',
   python_missing: 'install python3 of at least 3.10',
   python_unreachable: 'install python3 below /usr or /opt, or set the option python',
   state_dir_unusable: 'make the state directory writable, or set SANDGLASS_STATE_DIR',

@@ -147,6 +147,15 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       expect(remedy).toContain(word)
   })
 
+  test('where /proc is masked, as Docker does it, it says what a container must be given', () => {
+    const mask = ['unshare', '-m', 'sh', '-c', 'mount --bind /dev/null /proc/keys && exec "$@"', 'sh']
+    const { report } = place.report({ engine: { stateDir: stateDir() } }, { wrapper: mask })
+    const { code, message, remedy } = refusal(report)
+    expect(code).toBe('sandbox_setup_failed')
+    expect(message).toContain("Can't mount proc")
+    expect(remedy).toContain('running-in-a-container.md')
+  })
+
   test('without control groups, it warns and limits memory for each process alone', () => {
     const cover = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o ro none /sys/fs/cgroup && exec "$@"', 'sh']
     const { report, result } = place.report(
