@@ -1,10 +1,23 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
-import { decodeLine, encodeFrame, type HarnessFrame, type HostFrame, LineSplitter } from '../../protocol/index.ts'
+import {
+  decodeLine,
+  encodeFrame,
+  type HarnessFrame,
+  harnessFrames,
+  type HostFrame,
+  hostFrames,
+  LineSplitter,
+} from '../../protocol/index.ts'
 import type { Sandbox } from '../../sandbox/index.ts'
 
 type Execute = Extract<HostFrame, { type: 'execute' }>
 type Done = Extract<HarnessFrame, { type: 'script_done' }>
+
+/** What every schema of the protocol can do, whatever it is for. */
+interface Schema {
+  safeParse(value: unknown): { readonly success: boolean; readonly data?: unknown }
+}
 
 const MAX_LINE = 80 * 1024 * 1024
 const SILENCE_MS = 40_000
@@ -34,7 +47,11 @@ export class HarnessPeer {
   }
 
   async send(...frames: readonly HostFrame[]): Promise<void> {
-    for (const frame of frames) await this.#sandbox.channel.send(encodeFrame(frame))
+    for (const frame of frames) {
+      const schema: Schema = hostFrames[frame.type]
+      assert.ok(schema.safeParse(frame).success, `the test itself sends what is no frame: ${shown(frame)}`)
+      await this.#sandbox.channel.send(encodeFrame(frame))
+    }
   }
 
   async sendRaw(bytes: Uint8Array | string): Promise<void> {
@@ -113,7 +130,9 @@ export class HarnessPeer {
       return
     }
     const raw = JSON.parse(Buffer.from(line).toString('utf8')) as Record<string, unknown>
-    const dropped = Object.keys(raw).filter((name) => !isDeepStrictEqual(raw[name], fieldOf(decoded.frame, name)))
+    const schema: Schema = harnessFrames[decoded.frame.type]
+    const known = schema.safeParse(raw).data as Record<string, unknown>
+    const dropped = Object.keys(raw).filter((name) => !isDeepStrictEqual(raw[name], known[name]))
     if (dropped.length > 0)
       this.violations.push(`${decoded.frame.type}: fields outside of the schema: ${dropped.join(', ')}`)
     this.#frames.push(decoded.frame)
@@ -147,10 +166,6 @@ function gathered(events: readonly Record<string, unknown>[], done: Done): RunFr
       .join('')
   const result = events.find((event) => event['type'] === 'final_result')?.['data']
   return { events, done, result, stdout: textOf('stdout'), stderr: textOf('stderr') }
-}
-
-function fieldOf(frame: HarnessFrame, name: string): unknown {
-  return (frame as unknown as Record<string, unknown>)[name]
 }
 
 function shown(value: unknown): string {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listRemnants, localEngine, pruneRemnants } from '../../../src/engines/local/index.ts'
@@ -153,6 +153,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('two sandboxes of one host', (
   afterAll(async () => {
     await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()))
     await engine.close()
+    rmSync(stateDir, { recursive: true })
   })
 
   /** bubblewrap's own process of each sandbox. */
