@@ -21,8 +21,10 @@ from .scratch import Collection, Roots
 from .watcher import Watcher, wants_write
 from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode
 
-GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
 ANSWER_SEC = 0.5  # how long the zygote may take to answer
+DRAIN_SEC = 0.1  # for what dead processes left in the pipes
+COLLECT_SEC = 5.0  # at most, for looking through the workspace
+AFTER_DEADLINE_SEC = 0.3  # of it, what may lie behind the deadline
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 
@@ -79,6 +81,8 @@ class Broker:
         self._apply_back_pressure()
 
     def _wait_ms(self):
+        if self._state is COLLECTING and self._outbox.size < HIGH_WATER:
+            return 0
         due = [t for t in (self._answer_due, self._kill_at()) if t is not None]
         if not due:
             return None
@@ -86,7 +90,7 @@ class Broker:
 
     def _kill_at(self):
         run = self._run
-        return run.deadline + GRACE_SEC if run is not None and self._state is RUNNING else None
+        return run.kill_at if run is not None and self._state is RUNNING else None
 
     def _look_at_clocks(self):
         now = time.monotonic()
@@ -95,7 +99,9 @@ class Broker:
             self._end_run("timeout")
         elif self._answer_due is not None and now >= self._answer_due:
             self._answer_due = None
-            self._zygote_is_lost()
+            # On a slow machine the answer may lie there, unread.
+            if not self._on_zygote(None):
+                self._zygote_is_lost()
         elif self._state is COLLECTING:
             self._send_files()
 
@@ -163,7 +169,9 @@ class Broker:
         elif kind == "cancel":
             if self._run is not None and self._run.id == frame["execution_id"] and self._state is RUNNING:
                 self._end_run("cancelled")
-            self._waiting = [self._cancelled(f) if _is_execute(f, frame["execution_id"]) else f for f in self._waiting]
+            elif self._run is not None and self._run.id == frame["execution_id"] and self._state is COLLECTING:
+                self._collection.stop()
+            self._cancel_waiting(frame["execution_id"])
         elif self._state is FORKING:
             self._waiting.append(frame)
         elif kind == "file_put":
@@ -174,9 +182,13 @@ class Broker:
         elif kind == "reset":
             self._reset(frame)
 
-    def _cancelled(self, frame):
-        self._refuse(frame, "cancelled", "the run was cancelled", cause="cancelled", by="host")
-        return {"type": "none"}
+    def _cancel_waiting(self, run_id):
+        """A run that waits for the spare: its files are dropped, too."""
+        mine = [frame for frame in self._waiting if frame.get("execution_id") == run_id]
+        self._waiting = [frame for frame in self._waiting if frame.get("execution_id") != run_id]
+        for frame in mine:
+            if frame["type"] == "execute":
+                self._refuse(frame, "cancelled", "the run was cancelled", cause="cancelled", by="host")
 
     # ── the start of a run ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,6 +291,7 @@ class Broker:
             return
         if cause is not None and run.killed_for is None:
             run.killed_for = cause
+        run.ended_at = time.monotonic()
         self._unwatch_run(run)
         self._state = KILLING
         # The zombie keeps its pid, so the last pid can only be its own when nothing else was started.
@@ -294,25 +307,26 @@ class Broker:
         except OSError:
             self._zygote_is_lost()
             return
-        self._answer_due = time.monotonic() + ANSWER_SEC
         if alone:  # nothing runs any more: no need to wait for the zygote's answer
             self._drain(run)
             if not run.request["collect"]:
                 run.clean = self._is_clean()
+        self._answer_due = time.monotonic() + ANSWER_SEC
 
     def _unwatch_run(self, run):
         for fd in (run.spare.socket.fileno(), run.spare.pid_fd, *(s.fd for s in run.streams)):
             self._watcher.forget(fd)
 
     def _on_zygote(self, _event):
+        """Takes the zygote's answer. False when there is none."""
         answer = self._zygote.answer()
         if answer is None:
-            return
+            return False
         if len(answer) != 4:
             self._watcher.forget(self._zygote.socket.fileno())
             if self._state in (FORKING, RESETTING):
                 os._exit(1)
-            return
+            return False
         self._answer_due = None
         (number,) = struct.unpack("=i", answer)
         if self._state is FORKING:
@@ -322,6 +336,7 @@ class Broker:
             self._settle(self._run.drained or self._reaper.confirm_death())
         elif self._state is RESETTING:
             self._reset_done()
+        return True
 
     def _zygote_is_lost(self):
         """The script stopped or killed the zygote: the broker itself kills, and the sandbox is given up."""
@@ -329,6 +344,7 @@ class Broker:
         if self._state is not KILLING:
             os._exit(1)
         dead = self._reaper.confirm_death()
+        self._run.clean = False  # what was found before does not count any more
         self._run.status = self._reaper.status_of(self._run.spare.pid)
         self._settle(dead)
 
@@ -341,7 +357,9 @@ class Broker:
         run.last_words()
         run.spare.close()
         if run.request["collect"]:
-            self._collection = Collection(self._config["workspace"], run.request["collect"])
+            left = run.deadline + AFTER_DEADLINE_SEC - time.monotonic()
+            budget = min(max(left, AFTER_DEADLINE_SEC / 2), COLLECT_SEC)
+            self._collection = Collection(self._config["workspace"], run.request["collect"], budget)
             self._chunks = self._collection.chunks()
             self._state = COLLECTING
             self._send_files()
@@ -352,6 +370,7 @@ class Broker:
     def _drain(self, run):
         """Takes what dead processes left in the pipes."""
         run.drained = True
+        run.stop_parsing_at = time.monotonic() + DRAIN_SEC
         for data in _rest(run.spare.socket.fileno()):
             run.take_frames(data, time.monotonic())
         for stream in run.streams:
@@ -370,9 +389,12 @@ class Broker:
 
     def _send_files(self):
         while self._outbox.size < HIGH_WATER:
-            chunk = next(self._chunks, None)
-            if chunk is None:
+            try:
+                chunk = next(self._chunks)
+            except StopIteration:
                 self._finish()
+                return
+            if chunk is None:  # a pause, so that nothing else has to wait
                 return
             path, size, offset, data = chunk
             content = binascii.b2a_base64(data, newline=False).decode()
@@ -382,7 +404,8 @@ class Broker:
 
     def _finish(self):
         run, collection = self._run, self._collection
-        reusable = run.confirmed and (self._is_clean() if run.clean is None else run.clean)
+        clean = self._is_clean() if run.clean is None else run.clean
+        reusable = run.confirmed and clean and self._zygote.alive
         self._run = None
         self._send(
             {
@@ -444,10 +467,6 @@ class Broker:
         if not clean:
             self._leave()
         self._make_spare()
-
-
-def _is_execute(frame, run_id):
-    return frame["type"] == "execute" and frame["execution_id"] == run_id
 
 
 def _read(fd):

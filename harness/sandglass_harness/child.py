@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-from . import emit, runtime
+from . import emit, explain, runtime
 from .syscalls import set_dumpable
 
 FRAME_FD = 3
@@ -49,6 +49,11 @@ def _become_a_script_process(fds):
     for source, target in zip(high, (FRAME_FD, 1, 2)):
         os.dup2(source, target, inheritable=target < 3)
     os.closerange(4, 1 << 20)
+    # A descriptor of its own: flags of one that all children share would carry data from run to run.
+    os.close(0)
+    os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+    # Below the broker, which shares the sandbox's part of the processor with all that the script starts.
+    os.setpriority(os.PRIO_PROCESS, 0, 10)
     set_dumpable(True)
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     os.write(fd, b"1000")
@@ -94,6 +99,7 @@ def _exactly(count):
 
 def _run(request, emitter, base_globals, loaders):
     os.environ.update(request["secrets"])
+    explain.hide(request["secrets"])
     limits = request["limits"]
     if limits.get("pids"):
         _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])

@@ -7,8 +7,10 @@ import signal
 import threading
 
 from .convert import to_json
+from .explain import cut_head
 
 MAX_LABEL = 1024
+MAX_LEVEL = 64
 
 
 class ScriptTimeout(BaseException):
@@ -134,12 +136,12 @@ def emit_result(data=None):
 
 def emit_intermediate(label, data=None):
     """Hands a partial result to the agent while the script goes on."""
-    current.send({"type": "intermediate", "label": str(label)[:MAX_LABEL], "data": to_json(data)})
+    current.send({"type": "intermediate", "label": cut_head(str(label), MAX_LABEL), "data": to_json(data)})
 
 
 def emit_log(message, level="info"):
     """Writes a diagnostic message to the host's log."""
-    current.send({"type": "log", "message": str(message), "level": str(level)[:64]})
+    current.send({"type": "log", "message": str(message), "level": cut_head(str(level), MAX_LEVEL)})
 
 
 HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}

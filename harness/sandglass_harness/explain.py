@@ -6,6 +6,7 @@ import traceback
 FILENAME = "<script>"
 MAX_MESSAGE = 8 * 1024
 MAX_TRACEBACK = 60 * 1024
+MIN_SECRET = 4  # shorter ones are not redacted anywhere
 _HERE = __file__.rpartition("/")[0] + "/"
 
 
@@ -41,12 +42,35 @@ def describe_place(error):
     return cut("Traceback (most recent call last):\n" + "".join(traceback.format_list(stack)), MAX_TRACEBACK)
 
 
+_secrets = {}
+
+
+def hide(secrets):
+    """Names and values that must not be cut in two: a half would not be found by whoever redacts."""
+    _secrets.update((name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET)
+
+
 def cut(text, most):
     """The head and the tail of a text that is too long."""
     if len(text) <= most:
         return text
+    text = without_secrets(text)
+    if len(text) <= most:
+        return text
     half = most // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+
+
+def cut_head(text, most):
+    """The head of a text that is too long."""
+    return text if len(text) <= most else without_secrets(text)[:most]
+
+
+def without_secrets(text):
+    """The text with a marker in place of each secret of this run, the longest first."""
+    for name in sorted(_secrets, key=lambda name: -len(_secrets[name])):
+        text = text.replace(_secrets[name], f"[redacted:{name}]")
+    return text
 
 
 def _own_frames(tb):

@@ -8,6 +8,8 @@ import os
 
 from . import tools
 
+MAX_FAILED = 100
+
 
 def load(config):
     """Returns (globals for scripts, functions that a child calls first, what was loaded and what was not)."""
@@ -27,7 +29,7 @@ def load(config):
             told[kind].setdefault("deferred", []).append(name)
         elif verdict == "ok":
             told[kind]["loaded"].append(name)
-        else:
+        elif len(told[kind]["failed"]) < MAX_FAILED:  # one message of bounded size tells them
             told[kind]["failed"].append({"name": name, "message": verdict[:500]})
     deferred = told["tools"].pop("deferred", [])
     told["tools"]["loaded"] += deferred

@@ -3,12 +3,14 @@
 import codecs
 import os
 import signal
+import time
 
+from .emit import MAX_LABEL, MAX_LEVEL
 from .wire import LineBuffer, decode, encode
 
-MAX_LABEL = 1024
-MAX_LEVEL = 64
 MAX_TEXT_PER_FRAME = 64 * 1024
+JUNK_LINE = 100  # what a line that is no frame counts beside its length: about the frame that it is not
+GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
 _CHILD_KINDS = {"exception", "exit", "syntax", "memory", "timeout"}
 
 
@@ -36,8 +38,11 @@ class Run:
         self.spare = spare
         self.started = started
         self.deadline = started + request["timeout_sec"]
+        self.kill_at = self.deadline + GRACE_SEC
+        self.stop_parsing_at = self.kill_at
         self.max_output = request["max_output_bytes"]
         self.timeout_text = f"{request['timeout_sec']:g}"
+        self.ended_at = started
         self.killed_for = None  # the first cause for which the broker ends it
         self.finished = False  # the runtime came to its orderly end
         self.told_error = False
@@ -64,14 +69,25 @@ class Run:
 
     def take_frames(self, data, now):
         """Bytes from the script's frame socket."""
-        for line in self._lines.push(data):
-            if self.over:
+        lines = self._lines.push(data)
+        blank = lines.count(b"")
+        if blank:  # never from the runtime; taken together, because one by one they would cost whole seconds
+            self._charge(blank * JUNK_LINE)
+            lines = [line for line in lines if line]
+        for count, line in enumerate(lines, 1):
+            if self.over or (count % 256 == 0 and time.monotonic() > self.stop_parsing_at):
                 return
             try:
                 self._take_line(line, now)
             except (ValueError, RecursionError):
-                pass  # a script wrote to the descriptor itself: no frame
+                self._charge(len(line) + JUNK_LINE)  # a script wrote to the descriptor itself: no frame
         if self._lines.held > self.max_output:
+            self.over = True
+
+    def _charge(self, count):
+        """Counts what is not sent: junk costs time, and must end a run like any other output."""
+        self.sent += count
+        if self.sent > self.max_output:
             self.over = True
 
     def take_output(self, stream, data, final=False):
@@ -111,6 +127,8 @@ class Run:
             self._take_error(frame, now)
         elif kind == "finished":
             self.finished = True
+        else:
+            raise ValueError("no frame of a script")
 
     def _take_error(self, frame, now):
         claimed = frame.get("kind")
@@ -133,6 +151,9 @@ class Run:
     def last_words(self):
         """The error that only the broker can tell, once everything is dead and drained."""
         message = kind = None
+        unexplained = self.killed_for is None and not self.finished and not self.told_error
+        if unexplained and os.WIFEXITED(self.status) and self.ended_at >= self.deadline:
+            self.killed_for = "timeout"  # its own words were lost in what it wrote beside them
         if self.killed_for == "timeout" and not self.told_error:
             message, kind = f"Script timed out after {self.timeout_text}s", "timeout"
         elif self.killed_for == "output-limit":

@@ -5,8 +5,10 @@ without following links, nothing recurses, and every walk has a budget.
 """
 
 import errno
+import fcntl
 import os
 import stat
+import struct
 import time
 
 MAX_FILES = 100
@@ -15,6 +17,8 @@ MAX_TOTAL_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 200_000
 MAX_WALK_DEPTH = 64
 CHUNK = 192 * 1024
+SLICE_SEC = 0.02
+_FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS = 0x80086601, 0x40086602
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -43,6 +47,8 @@ def put(root, path, mode, offset, content):
             deeper = os.open(part, _DIRECTORY, dir_fd=at)
             os.close(at)
             at = deeper
+        if offset > 0:  # the mode that was asked for may not let its owner write
+            os.chmod(name, 0o600, dir_fd=at)
         flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         flags |= os.O_CREAT | os.O_TRUNC if offset == 0 else os.O_APPEND
         fd = os.open(name, flags, 0o600, dir_fd=at)
@@ -98,6 +104,7 @@ class Roots:
             os.utime(root, (0, 0))
         for name in _xattrs(root):
             os.removexattr(root, name)
+        _clear_inode_flags(root)
 
 
 def _xattrs(fd):
@@ -107,6 +114,17 @@ def _xattrs(fd):
         if error.errno in (errno.ENOTSUP, errno.ENOSYS, errno.EPERM):
             return []
         raise
+
+
+def _clear_inode_flags(fd):
+    """Flags as chattr(1) sets them, where the file system has them."""
+    try:
+        flags = struct.unpack("=l", fcntl.ioctl(fd, _FS_IOC_GETFLAGS, bytes(8))[: struct.calcsize("=l")])[0]
+        if flags:
+            fcntl.ioctl(fd, _FS_IOC_SETFLAGS, struct.pack("=l", 0) + bytes(4))
+    except OSError as error:
+        if error.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
 
 
 def _is_empty(fd):
@@ -187,9 +205,19 @@ class Collection:
         self._deadline = time.monotonic() + budget_sec
 
     def chunks(self):
-        """Yields (path, size, offset, bytes); an empty file gives one empty chunk."""
+        """Yields (path, size, offset, bytes); an empty file gives one empty chunk. None is a pause."""
         count = total = 0
-        for path in sorted(self._walk()):
+        found_paths = []
+        pause_at = time.monotonic() + SLICE_SEC
+        for path in self._walk():
+            if path is not None:
+                found_paths.append(path)
+            if time.monotonic() > pause_at:
+                yield None
+                pause_at = time.monotonic() + SLICE_SEC
+        for path in sorted(found_paths):
+            if self._is_over():
+                return
             try:
                 fd = self._open(path)
             except OSError as error:
@@ -252,9 +280,13 @@ class Collection:
                 with os.scandir(fd) as listing:
                     for entry in listing:
                         seen += 1
-                        if seen > MAX_ENTRIES or time.monotonic() > self._deadline:
+                        if seen > MAX_ENTRIES:
                             self._hit("max_entries")
                             return
+                        if seen % 256 == 0:
+                            if self._is_over():
+                                return
+                            yield None
                         path = f"{base}/{entry.name}" if base else entry.name
                         if not _is_text(path):
                             self._warn(f"{path!r}: the name is not UTF-8")
@@ -267,6 +299,17 @@ class Collection:
                             yield path
             finally:
                 os.close(fd)
+
+    def stop(self):
+        """Nothing more is wanted."""
+        self._deadline = 0
+
+    def _is_over(self):
+        """Whether the time for collecting has run out."""
+        if time.monotonic() <= self._deadline:
+            return False
+        self._hit("max_time")
+        return True
 
     def _hit(self, name):
         if name not in self.limits_hit:

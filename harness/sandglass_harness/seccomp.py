@@ -22,7 +22,7 @@ _NEW = {
 
 NUMBERS = {
     "x86_64": {
-        "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "clone": 56, "semget": 64, "semop": 65,
+        "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56, "semget": 64, "semop": 65,
         "semctl": 66, "shmdt": 67, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "ptrace": 101,
         "syslog": 103, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144, "vhangup": 153,
         "modify_ldt": 154, "pivot_root": 155, "adjtimex": 159, "chroot": 161, "acct": 163, "settimeofday": 164,
@@ -44,7 +44,7 @@ NUMBERS = {
         "reboot": 142, "settimeofday": 170, "adjtimex": 171, "mq_open": 180, "mq_unlink": 181, "mq_timedsend": 182,
         "mq_timedreceive": 183, "mq_notify": 184, "mq_getsetattr": 185, "msgget": 186, "msgctl": 187, "msgrcv": 188,
         "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192, "semop": 193, "shmget": 194, "shmctl": 195,
-        "shmat": 196, "shmdt": 197, "socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220,
+        "shmat": 196, "shmdt": 197, "socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220,
         "swapon": 224, "swapoff": 225, "migrate_pages": 238, "move_pages": 239, "perf_event_open": 241,
         "prlimit64": 261, "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265,
         "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272,
@@ -118,6 +118,10 @@ def build(machine):
     rule(
         "socket",
         [(_LD, 0, 0, _low(0)), *families, (_RET, 0, 0, _errno(errno.EAFNOSUPPORT)), (_RET, 0, 0, _ALLOW)],
+    )
+    rule(
+        "socketpair",
+        [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 1), (_RET, 0, 0, _errno(errno.EAFNOSUPPORT)), (_RET, 0, 0, _ALLOW)],
     )
     for name in OWN_PID_ONLY:
         rule(name, [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 0), (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW)])

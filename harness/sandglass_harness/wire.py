@@ -76,20 +76,16 @@ class LineBuffer:
 
     def push(self, data):
         """The lines that `data` completes, without their newline."""
-        lines = []
-        start = 0
-        while True:
-            end = data.find(b"\n", start)
-            if end < 0:
-                break
-            self._parts.append(data[start:end])
-            lines.append(b"".join(self._parts) if len(self._parts) > 1 else self._parts[0])
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts) if len(self._parts) > 1 else lines[0]
             self._parts.clear()
             self.held = 0
-            start = end + 1
-        if start < len(data):
-            self._parts.append(data[start:])
-            self.held += len(data) - start
+        if rest:
+            self._parts.append(rest)
+            self.held += len(rest)
         return lines
 
 

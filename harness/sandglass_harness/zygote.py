@@ -15,6 +15,8 @@ import sys
 from . import child, explain, seccomp
 from .convert import to_json
 
+_ALL_SIGNALS = signal.valid_signals()
+
 
 def main(config, control_fd):
     """Loads what scripts need, then forks on command until the broker is gone."""
@@ -71,6 +73,7 @@ def _serve(control, base_globals, loaders):
         if not message:
             os._exit(0)
         if message == b"S":
+            _forget_signals()
             pid = os.fork()
             if pid == 0:
                 control.detach()
@@ -82,7 +85,23 @@ def _serve(control, base_globals, loaders):
             if message == b"K":
                 _kill_everything()
             _, status = os.waitpid(pid, 0)
+            _reap_others()
             control.send(struct.pack("=i", status))
+
+
+def _forget_signals():
+    """Signals that a script queued here are blocked, not gone: they would carry data, and take slots, from run to run."""
+    while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
+        pass
+
+
+def _reap_others():
+    """A script can make siblings of itself: children of this process."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
 
 
 def _receive_with_fds(control):

@@ -4,6 +4,7 @@ import stat
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 from sandglass_harness import scratch
 from sandglass_harness.scratch import BadPath, Collection, Roots, put, split_path
@@ -241,11 +242,23 @@ class WipeTest(ScratchTestCase):
 
 
 class CollectionTest(ScratchTestCase):
+    def test_a_long_walk_pauses_so_that_the_broker_can_look_at_its_clocks(self):
+        for n in range(600):
+            self.write(f"f{n}")
+        with unittest.mock.patch.object(scratch, "SLICE_SEC", 0):
+            self.assertIn(None, list(Collection(self.root, ["none"]).chunks()))
+
+    def test_a_collection_that_is_stopped_gives_nothing_more(self):
+        self.write("a")
+        collection = Collection(self.root, ["*"])
+        collection.stop()
+        self.assertEqual((list(filter(None, collection.chunks())), collection.limits_hit), ([], ["max_time"]))
+
     def collect(self, *patterns, **options):
         """({path: bytes}, limits hit, warnings) of a collection."""
         collection = Collection(self.root, list(patterns), **options)
         files = {}
-        for path, size, offset, data in collection.chunks():
+        for path, size, offset, data in filter(None, collection.chunks()):  # None is a pause
             self.assertEqual(offset, len(files.get(path, b"")))
             files[path] = files.get(path, b"") + data
             self.assertLessEqual(len(data), scratch.CHUNK)
@@ -386,7 +399,7 @@ class CollectionTest(ScratchTestCase):
 
     def test_a_walk_that_runs_over_its_budget_is_told(self):
         self.write("a")
-        self.assertEqual(self.collect("*", budget_sec=-1), ({}, ["max_entries"], []))
+        self.assertEqual(self.collect("*", budget_sec=-1), ({}, ["max_time"], []))
 
     def test_directories_that_nothing_asks_for_are_not_visited(self):
         os.makedirs(self.path("huge/inner"))
@@ -407,5 +420,5 @@ class CollectionTest(ScratchTestCase):
     def test_content_survives_base64_of_its_pieces(self):
         content = bytes(range(256)) * 1000
         self.write("a", content)
-        pieces = [base64.b64decode(base64.b64encode(data)) for _, _, _, data in Collection(self.root, ["a"]).chunks()]
+        pieces = [base64.b64decode(base64.b64encode(data)) for _, _, _, data in filter(None, Collection(self.root, ["a"]).chunks())]
         self.assertEqual(b"".join(pieces), content)

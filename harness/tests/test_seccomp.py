@@ -82,9 +82,16 @@ class SeccompTest(unittest.TestCase):
 
     def test_every_name_has_a_rule_and_every_rule_a_number_somewhere(self):
         ruled = {*seccomp.REFUSED, *seccomp.OWN_PID_ONLY, "clone3", "clone", "socket", "prlimit64", "setpriority"}
-        ruled |= {"ioprio_set", "ioctl"}
+        ruled |= {"ioprio_set", "ioctl", "socketpair"}
         named = set(seccomp.NUMBERS["x86_64"]) | set(seccomp.NUMBERS["aarch64"])
         self.assertEqual((named - ruled, ruled - named), (set(), set()))
+
+    def test_socketpair_makes_unix_sockets_only(self):
+        for machine, arch, program, numbers in self.each():
+            for family in range(50):
+                expected = ALLOW if family == 1 else EAFNOSUPPORT
+                with self.subTest(machine=machine, family=family):
+                    self.assertEqual(verdict(program, arch, numbers["socketpair"], family, 1, 0, 0), expected)
 
     def test_only_calls_that_aarch64_never_had_lack_a_number_there(self):
         missing = set(seccomp.NUMBERS["x86_64"]) - set(seccomp.NUMBERS["aarch64"])

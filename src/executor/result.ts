@@ -92,7 +92,7 @@ export interface ExecutionResult<T = unknown> {
   readonly sandbox: ServedBy
   /** Lines from the sandbox that were no frame of this run. */
   readonly ignoredFrames: number
-  /** Which caps of `collect` were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`. */
+  /** Which caps of `collect` were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`, `max_time`. */
   readonly limitsHit: readonly string[]
   readonly files: readonly CollectedFile[]
   /** What a callback of the caller threw, as it was thrown (not redacted); absent when none did (EX-12). */
