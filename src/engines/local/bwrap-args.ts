@@ -5,7 +5,7 @@ import { scratchSizes, type SandboxLimits } from '../../sandbox/index.ts'
 export interface Layout {
   readonly limits: SandboxLimits
   readonly harness: string
-  readonly pythonPrefixes: readonly string[]
+  readonly pythonPaths: readonly string[]
   readonly packages?: string | undefined
   readonly toolsDir?: string | undefined
 }
@@ -31,7 +31,7 @@ export function bwrapArgs(layout: Layout): string[] {
     ['--uid', '1000', '--gid', '1000', '--hostname', 'sandbox'],
     readOnly('/usr'),
     ...SYSTEM_DIRECTORIES.map(systemDirectory),
-    ...layout.pythonPrefixes.filter((prefix) => !/^\/usr(\/|$)/.test(prefix)).map((prefix) => readOnly(prefix)),
+    ...layout.pythonPaths.filter((path) => !/^\/usr(\/|$)/.test(path)).map((path) => readOnly(path)),
     ...['/etc/ld.so.cache', '/etc/localtime'].map((path) => ['--ro-bind-try', path, path]),
     ...ETC.map((name) => readOnly(`${layout.harness}/etc/${name}`, `/etc/${name}`)),
     ['--proc', '/proc'],

@@ -73,7 +73,7 @@ async function createSandbox(
     launched = await launch({
       limits: spec.limits,
       harness: at.harness,
-      pythonPrefixes: at.python.prefixes,
+      pythonPaths: at.python.needed,
       packages,
       toolsDir,
       bwrap: at.bwrap,

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../../errors/index.ts'
+import { INSIDE } from './bwrap-args.ts'
 import { canReach } from './reach.ts'
 
 const run = promisify(execFile)
@@ -13,14 +15,49 @@ export interface FoundPython {
   readonly path: string
   /** For example `3.11.2`. */
   readonly version: string
-  /** Directories that hold it and its standard library. */
-  readonly prefixes: readonly string[]
+  /** What a sandbox must show of it: the program, the standard library, shared libraries; nothing beside them. */
+  readonly needed: readonly string[]
   /** Pythons that come earlier on `PATH` and why they were passed over. */
   readonly passedOver: readonly string[]
 }
 
-const DESCRIBE =
-  'import json,os,sys,sysconfig;print(json.dumps([list(sys.version_info[:3]),os.path.realpath(sys.executable),sys.base_prefix,sys.base_exec_prefix,sysconfig.get_path("stdlib")]))'
+/** What a Python tells of itself. */
+interface Description {
+  readonly version: readonly number[]
+  readonly path: string
+  /** Its standard library. */
+  readonly directories: readonly string[]
+  /** Shared libraries that it loads from outside of the system's directories, by each name that leads to them. */
+  readonly libraries: readonly string[]
+}
+
+// The extension modules are imported for the libraries they load: those of conda lie beside those of everything else.
+const DESCRIBE = `
+import importlib, json, os, sys, sysconfig
+path = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+stdlib = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+libraries = []
+if not all(name.startswith("/usr/") for name in [path] + stdlib):
+    dynload = os.path.join(stdlib[1], "lib-dynload")
+    for name in sorted(os.listdir(dynload)) if os.path.isdir(dynload) else []:
+        if not name.startswith(("_test", "_ctypes_test", "_xx", "xx")):
+            try:
+                importlib.import_module(name.split(".")[0])
+            except Exception:
+                pass
+    places = [sysconfig.get_config_var("LIBDIR") or "/", os.path.join(sys.base_prefix, "lib")]
+    with open("/proc/self/maps") as maps:
+        mapped = {line.split(None, 5)[5].strip() for line in maps if ".so" in line and "/" in line}
+    for file in mapped:
+        own = os.path.dirname(file)
+        if file.startswith(("/usr/", "/lib")) or not os.path.isfile(file):
+            continue
+        for place in {own} | {place for place in places if os.path.realpath(place) == own}:
+            names = [os.path.join(place, name) for name in os.listdir(place)]
+            libraries += [name for name in names if os.path.realpath(name) == file]
+version = list(sys.version_info[:3])
+print(json.dumps({"version": version, "path": path, "directories": stdlib, "libraries": libraries}))
+`
 
 /**
  * The Python that was asked for, else the first on `PATH` or in the usual places that is at least 3.10 and that
@@ -33,20 +70,26 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
   let unreachable = false
   for (const candidate of candidates) {
     try {
-      const [version, path, ...prefixes] = await describe(candidate)
-      const [major = 0, minor = 0] = version
+      const first = await describe(candidate)
+      const [major = 0, minor = 0] = first.version
       if (major !== 3 || minor < 10) {
-        passedOver.push(`${candidate} is ${version.join('.')}, older than 3.10`)
-      } else if (!canReach(path, uid) || !prefixes.every((prefix) => canReach(prefix, uid))) {
+        passedOver.push(`${candidate} is ${first.version.join('.')}, older than 3.10`)
+        continue
+      }
+      // The sandbox starts the real program, which may find its library elsewhere than a link to it or a shim does.
+      const { version, path, directories, libraries } = first.path === candidate ? first : await describe(first.path)
+      const needed = outermost([path, ...directories, ...libraries])
+      const unsuitable = needed.map(whyNotBound).find((why) => why !== undefined)
+      const closed = needed.find((one) => !canReach(one, uid))
+      if (closed !== undefined) {
         unreachable = true
-        passedOver.push(`${candidate} (${path}) lies in a directory that uid ${uid} cannot enter`)
+        const what = closed === path ? '' : `needs ${closed}, which `
+        passedOver.push(`${candidate} (${path}) ${what}lies in a directory that uid ${uid} cannot enter`)
+      } else if (unsuitable !== undefined) {
+        unreachable = true
+        passedOver.push(`${candidate} (${path}) needs ${unsuitable}`)
       } else {
-        return {
-          path,
-          version: version.join('.'),
-          prefixes: [...new Set([dirname(dirname(path)), ...prefixes])],
-          passedOver,
-        }
+        return { path, version: version.join('.'), needed, passedOver }
       }
     } catch (error) {
       passedOver.push(`${candidate} does not run: ${messageOf(error).split('\n', 1)[0]}`)
@@ -64,13 +107,40 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
       )
 }
 
-async function describe(program: string): Promise<[number[], string, ...string[]]> {
+async function describe(program: string): Promise<Description> {
   const { stdout } = await run(program, ['-I', '-c', DESCRIBE], {
     timeout: 20_000,
     cwd: '/',
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' },
   })
-  return JSON.parse(stdout) as [number[], string, ...string[]]
+  return JSON.parse(stdout) as Description
+}
+
+/** Places of other things than programs: showing one of them, or what holds it, shows more than a Python. */
+const PRIVATE = ['/home', '/root', '/etc', '/var', '/run']
+/** Where every sandbox has something of its own, which hides what was bound there. */
+const COVERED = ['/dev', '/proc', INSIDE.harness, INSIDE.packages, INSIDE.tools, ...INSIDE.scratch]
+
+/** Why a path must not or cannot be shown in a sandbox, or undefined. */
+function whyNotBound(path: string): string | undefined {
+  const homes = [homedir(), process.env['HOME'] ?? ''].filter((home) => home.startsWith('/'))
+  const shown = [path, realpathSync(path)]
+  const home = [...PRIVATE, ...homes, ...homes.filter((one) => existsSync(one)).map((one) => realpathSync(one))].find(
+    (one) => shown.some((place) => isWithin(one, place)),
+  )
+  if (home !== undefined) return `${path}, which would show ${home} to scripts`
+  const covered = COVERED.find((one) => isWithin(path, one))
+  return covered === undefined ? undefined : `${path}, and a sandbox has a ${covered} of its own`
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`)
+}
+
+/** Sorted, without what lies in another one of them. */
+function outermost(paths: readonly string[]): string[] {
+  const all = [...new Set(paths)].toSorted()
+  return all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)))
 }
 
 /** @throws SandglassError `bubblewrap_missing`. */

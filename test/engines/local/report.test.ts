@@ -1,5 +1,6 @@
-import { chmodSync, copyFileSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { SandboxReport } from '../../../src/sandbox/index.ts'
 import { requireLocalEngine } from '../../local-engine.ts'
@@ -31,6 +32,12 @@ const ALL_LIMITS = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
 const python = realpathSync('/usr/bin/python3')
 let directories = 0
 const stateDir = (): string => place.directory(`state-${(directories += 1)}`)
+/** A state directory for a host with this process's uid. */
+const rootDir = (): string => {
+  const path = join(place.path, `root-state-${(directories += 1)}`)
+  mkdirSync(path, { mode: 0o755 })
+  return path
+}
 
 /** Checks that a report is the one of an engine that cannot be used, and gives its only reason. */
 function refusal(report: SandboxReport): { code: string; message: string; remedy: string } {
@@ -91,7 +98,9 @@ describe.skipIf(skip)('programs', () => {
   test('a Python that is too old is passed over, and refused where it was asked for', () => {
     const path = place.programs('old-python', { bwrap: '/usr/bin/bwrap', flock: '/usr/bin/flock' })
     const old = join(path, 'python3')
-    writeFileSync(old, `#!/bin/sh\necho '[[3,9,18],"/old","/old","/old","/old"]'\n`, { mode: 0o755 })
+    writeFileSync(old, `#!/bin/sh\necho '{"version":[3,9,18],"path":"/old","directories":["/old"],"libraries":[]}'\n`, {
+      mode: 0o755,
+    })
     const { report } = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } })
     expect([report.usable, report.probes['python'], report.probes['python_passed_over']]).toEqual([
       true,
@@ -109,6 +118,69 @@ describe.skipIf(skip)('programs', () => {
     writeFileSync(join(path, 'python3'), `#!/bin/sh\nexec ${python} "$@"\n`, { mode: 0o755 })
     const { report } = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } })
     expect([report.usable, report.probes['python'], report.probes['python_passed_over']]).toEqual([true, python, []])
+  })
+})
+
+describe.skipIf(skip || NEEDS_ROOT !== undefined)('a Python outside of /usr', () => {
+  const stdlib = execFileSync(python, ['-c', 'import os; print(os.path.dirname(os.__file__))'], { encoding: 'utf8' })
+  const opt = mkdtempSync('/opt/sandglass-python-')
+  chmodSync(opt, 0o755)
+  mkdirSync(join(opt, 'bin'))
+  writeFileSync(join(opt, 'private.txt'), 'a secret', { mode: 0o644 })
+  copyFileSync(python, join(opt, 'bin/python3'))
+  afterAll(() => rmSync(opt, { recursive: true, force: true }))
+  const SEE = `
+import glob
+emit_result([glob.glob('${opt}/*'), glob.glob('${opt}/bin/*'), glob.glob('/root/*') + glob.glob('/home/*')])
+`
+
+  test('shows scripts the program, and nothing that lies beside it', () => {
+    const wanted = join(opt, 'bin/python3')
+    const { report, result } = place.report({ engine: { stateDir: rootDir(), python: wanted }, script: SEE })
+    expect([report.usable, report.probes['python']]).toEqual([true, wanted])
+    expect(result?.finalData).toEqual([[join(opt, 'bin')], [wanted], []])
+  })
+
+  test('works with a standard library of its own, found through a link', () => {
+    const own = join(opt, 'own')
+    mkdirSync(join(own, 'bin'), { recursive: true })
+    copyFileSync(python, join(own, 'bin/python3'))
+    writeFileSync(join(own, 'private.txt'), 'a secret', { mode: 0o644 })
+    cpSync(stdlib.trim(), join(own, 'lib', basename(stdlib.trim())), { recursive: true })
+    const link = place.programs('python-link', { python3: join(own, 'bin/python3') })
+    const script = `
+import ctypes, glob, lzma, os, sqlite3, ssl, zlib
+emit_result([os.__file__.startswith('${own}/lib/'), ssl.OPENSSL_VERSION != '', sorted(glob.glob('${own}/*'))])
+`
+    const { report, result } = place.report({ engine: { stateDir: rootDir(), python: join(link, 'python3') }, script })
+    expect(report.probes['python']).toBe(join(own, 'bin/python3'))
+    expect(result).toEqual({
+      status: 'completed',
+      error: null,
+      finalData: [true, true, [join(own, 'bin'), join(own, 'lib')]],
+    })
+  })
+
+  test('is refused where a sandbox has a directory of its own, or where it would show a home', () => {
+    const below = (path: string): string => {
+      copyFileSync(python, path)
+      chmodSync(path, 0o755)
+      return path
+    }
+    const temporary = refusal(
+      place.report({ engine: { stateDir: rootDir(), python: below(join(place.path, 'python3')) } }).report,
+    )
+    expect(temporary.code).toBe('python_unreachable')
+    expect(temporary.message).toContain('a sandbox has a /tmp of its own')
+
+    const home = join(opt, 'home')
+    mkdirSync(join(home, 'bin'), { recursive: true })
+    const liar = join(home, 'bin/python3')
+    const words = JSON.stringify({ version: [3, 11, 2], path: liar, directories: [home], libraries: [] })
+    writeFileSync(liar, `#!/bin/sh\necho '${words}'\n`, { mode: 0o755 })
+    const env = { PATH: '/usr/bin:/bin', HOME: join(home, 'of-somebody') }
+    const { code, message } = refusal(place.report({ engine: { stateDir: rootDir(), python: liar } }, { env }).report)
+    expect([code, message.includes(`would show ${home}/of-somebody to scripts`)]).toEqual(['python_unreachable', true])
   })
 })
 
