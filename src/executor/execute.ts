@@ -58,11 +58,10 @@ async function converse(
   deliver: (event: RunEvent) => Promise<void>,
 ): Promise<{ verdict: Verdict; reusable: boolean }> {
   const { sandbox } = run
-  const killsBefore = sandbox.memoryKills()
   const parting = await new Conversation(run, gathered, deliver).hold()
   const aborted = run.signal?.aborted === true
   const sandboxEnding = parting.kind === 'closed' ? await within(sandbox.closed, CLOSING_MS) : undefined
-  const kills = (sandbox.memoryKills() ?? 0) - (killsBefore ?? 0)
+  const { kills } = gathered.memory
   const verdict = judge({
     decision: gathered.decision,
     parting,
@@ -134,6 +133,9 @@ function servedBy({ id, info }: Sandbox, gathered: Gathered): ServedBy {
   return { id, engine, level, python, use: gathered.done?.use ?? 0, limitsEnforced, network }
 }
 
+/** Engines keep a part of what a sandbox said last. */
 function withoutSecrets(ending: Ending, { redactor }: Gathered): Ending {
-  return ending.message === undefined ? ending : { ...ending, message: redactor.text(ending.message) }
+  return ending.message === undefined
+    ? ending
+    : { ...ending, message: redactor.text(ending.message, { start: true, end: true }) }
 }

@@ -2,6 +2,7 @@ import { messageOf } from '../errors/index.ts'
 import { type DecodedLine, type HarnessFrame, UNCOUNTED_FRAMES } from '../protocol/index.ts'
 import { CollectedFiles } from './collected-files.ts'
 import { reportSkipped } from './diagnostics.ts'
+import { MemoryWatch } from './memory-watch.ts'
 import { OutputStream } from './output-stream.ts'
 import { ChannelViolation, Departure, type ScriptDone } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
@@ -23,6 +24,11 @@ type RunFrame = Exclude<HarnessFrame, { type: 'ready' | 'pong' | 'reset_done' }>
 /** The harness holds itself to the limit and then still has an error to send; the host counts this much further. */
 const ALLOWANCE_BYTES = 64 * 1024
 
+/** What the harness cuts labels, levels and the messages of warnings to, in characters. */
+const MAX_LABEL = 1024
+const MAX_LEVEL = 64
+const MAX_WARNING = 500
+
 /** Warning codes of errors that come after a result, by kind; any other is `error_after_result`. */
 const LATE_ERRORS: ReadonlyMap<string, string> = new Map([
   ['timeout', 'timeout'],
@@ -40,6 +46,7 @@ export class Gathered {
   readonly #stderr: OutputStream
   readonly #warnings: RunWarning[] = []
   readonly redactor: Redactor
+  readonly memory: MemoryWatch
   readonly intermediates: { readonly label: string; readonly data: unknown }[] = []
   readonly logs: { readonly level: string; readonly message: string }[] = []
   decision: Decision | undefined
@@ -52,6 +59,7 @@ export class Gathered {
   constructor(run: PreparedRun) {
     this.#run = run
     this.redactor = new Redactor(run.secrets)
+    this.memory = new MemoryWatch(run)
     this.#stdout = new OutputStream(this.redactor)
     this.#stderr = new OutputStream(this.redactor)
     for (const name of this.redactor.tooShort) {
@@ -147,12 +155,15 @@ export class Gathered {
     const { executionId } = this.#run
     switch (frame.type) {
       case 'intermediate': {
-        const intermediate = { label: this.redactor.text(frame.label), data: this.redactor.value(frame.data) }
+        const intermediate = {
+          label: this.redactor.head(frame.label, MAX_LABEL),
+          data: this.redactor.value(frame.data),
+        }
         this.intermediates.push(intermediate)
         return [{ type: 'intermediate', executionId, ...intermediate }]
       }
       case 'log': {
-        const log = { level: this.redactor.text(frame.level), message: this.redactor.text(frame.message) }
+        const log = { level: this.redactor.head(frame.level, MAX_LEVEL), message: this.redactor.text(frame.message) }
         this.logs.push(log)
         return [{ type: 'log', executionId, ...log }]
       }
@@ -166,7 +177,7 @@ export class Gathered {
         return this.#takeError(
           this.redactor.text(frame.message),
           frame.traceback === null ? null : this.redactor.text(frame.traceback),
-          frame.kind,
+          frame.kind === 'memory' && !this.memory.explainsError ? 'exception' : frame.kind,
         )
       case 'file':
         if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
@@ -174,7 +185,9 @@ export class Gathered {
         return []
       case 'script_done':
         this.done = frame
-        for (const { code, message } of frame.warnings) this.warn(this.redactor.text(code), this.redactor.text(message))
+        for (const { code, message } of frame.warnings) {
+          this.warn(this.redactor.text(code), this.redactor.head(message, MAX_WARNING))
+        }
         return []
     }
   }

@@ -1,10 +1,16 @@
 const MAX_KEPT_BYTES = 1024 * 1024
 
-/** The head of a stream of text: the first MiB, cut between characters. */
+/** The head of a stream of text: the first MiB, cut between characters and not inside a marker. */
 export class KeptText {
+  readonly #whole: readonly string[]
   #text = ''
   #room = MAX_KEPT_BYTES
   #cut = false
+
+  /** @param whole what must not be cut in two; each comes within one piece. */
+  constructor(whole: readonly string[]) {
+    this.#whole = whole
+  }
 
   append(piece: string): void {
     if (this.#cut || piece === '') return
@@ -14,7 +20,7 @@ export class KeptText {
       this.#room -= bytes
       return
     }
-    this.#text += headOf(piece, this.#room)
+    this.#text += this.#headOf(piece)
     this.#cut = true
   }
 
@@ -25,6 +31,17 @@ export class KeptText {
   /** Whether something was dropped. */
   get cut(): boolean {
     return this.#cut
+  }
+
+  #headOf(piece: string): string {
+    const head = headOf(piece, this.#room)
+    let end = head.length
+    for (const whole of this.#whole) {
+      const from = Math.max(0, head.length - whole.length + 1)
+      const at = piece.slice(from, head.length + whole.length - 1).indexOf(whole)
+      if (at !== -1) end = Math.min(end, from + at)
+    }
+    return head.slice(0, end)
   }
 }
 

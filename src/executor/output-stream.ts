@@ -4,11 +4,12 @@ import type { Redactor, TextRedactor } from './redact.ts'
 /** One of a script's two output streams, as it arrives. */
 export class OutputStream {
   readonly #redactor: TextRedactor
-  readonly #kept = new KeptText()
+  readonly #kept: KeptText
   #receivedBytes = 0
 
   constructor(redactor: Redactor) {
     this.#redactor = redactor.stream()
+    this.#kept = new KeptText(redactor.markers)
   }
 
   /** Takes a piece; gives what may be told of it now. */
@@ -17,7 +18,7 @@ export class OutputStream {
     return this.#keep(this.#redactor.push(text))
   }
 
-  /** What was held back as the possible beginning of a secret. */
+  /** What was held back as the possible beginning of a secret; now that it ends there, it counts as one. */
   flush(): string {
     return this.#keep(this.#redactor.flush())
   }

@@ -22,6 +22,8 @@ export interface PreparedRun {
   readonly mode: ExecutionMode
   readonly timeoutSec: number
   readonly maxOutputBytes: number
+  /** Whether the run has less memory than its sandbox, which a limit of its address space enforces. */
+  readonly asksLessMemory: boolean
   readonly secrets: Readonly<Record<string, string>>
   readonly files: readonly StagedFile[]
   /** Whether files were asked for, so that `file` frames are expected. */
@@ -43,6 +45,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
   const executionId = checkExecutionId(request.executionId)
   const secrets = checkSecrets(request.secrets)
   const collect = checkCollect(request.collect)
+  const lesser = lesserLimits(limits.asked, sandbox)
   const execute = encodeFrame({
     type: 'execute',
     execution_id: executionId,
@@ -54,7 +57,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     secrets,
     required_secrets: checkRequiredSecrets(request.requiredSecrets),
     collect,
-    limits: lesserLimits(limits.asked, sandbox),
+    limits: lesser,
   })
   if (execute.length > MAX_EXECUTE_BYTES) {
     throw invalid('request', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
@@ -65,6 +68,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     mode,
     timeoutSec: limits.timeoutSec,
     maxOutputBytes: limits.maxOutputBytes,
+    asksLessMemory: lesser.memory_bytes !== undefined,
     secrets,
     files: checkFiles(request.files),
     collects: collect.length > 0,

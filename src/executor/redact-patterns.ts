@@ -1,5 +1,7 @@
-/** Shorter values would be found everywhere, and hiding them would hide the output. */
-const MIN_LENGTH = 4
+import { overlap } from './overlap.ts'
+
+/** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
+export const MIN_LENGTH = 4
 
 /** One way in which the value of a secret may be written. */
 export interface Pattern {
@@ -8,8 +10,9 @@ export interface Pattern {
 }
 
 /** A stretch of a text that shows secrets; overlapping ones are one. */
-interface Span {
+export interface Span {
   readonly name: string
+  /** Of the longest that it was joined from, the one that is named. */
   readonly length: number
   readonly start: number
   readonly end: number
@@ -32,30 +35,45 @@ export function patternsOf(secrets: Readonly<Record<string, string>>): { pattern
   return { patterns: [...found.values()].toSorted((a, b) => b.text.length - a.text.length), tooShort }
 }
 
+/** What stands for the value of a secret. */
+export function markerOf(name: string): string {
+  return `[redacted:${name}]`
+}
+
+/** A whole text with secrets replaced, and with what else of it is known to show some. */
+export function redactAll(text: string, patterns: readonly Pattern[], known: readonly Span[]): string {
+  return replaced(text, findSpans(text, patterns, known), text.length)
+}
+
 /**
  * The part of a text that later text cannot change, with secrets replaced, and the rest, which may be the beginning of
- * one. `final` keeps nothing back.
+ * one.
  */
-export function redactUpTo(text: string, patterns: readonly Pattern[], final: boolean): { safe: string; held: string } {
-  const spans = findSpans(text, patterns)
-  let cut = final ? text.length : firstPossibleStart(text, patterns)
+export function redactUpTo(text: string, patterns: readonly Pattern[]): { safe: string; held: string } {
+  const spans = findSpans(text, patterns, [])
+  let cut = firstPossibleStart(text, patterns)
   for (const span of spans) if (span.start < cut && cut < span.end) cut = span.start
+  return { safe: replaced(text, spans, cut), held: text.slice(cut) }
+}
+
+/** The beginning of a text, up to a cut that is in no span. */
+function replaced(text: string, spans: readonly Span[], cut: number): string {
   let safe = ''
   let from = 0
   for (const span of spans) {
     if (span.start >= cut) break
-    safe += `${text.slice(from, span.start)}[redacted:${span.name}]`
+    safe += text.slice(from, span.start) + markerOf(span.name)
     from = span.end
   }
-  return { safe: safe + text.slice(from, cut), held: text.slice(cut) }
+  return safe + text.slice(from, cut)
 }
 
 /**
  * Where secrets stand, in order. Overlaps are merged and named after the longest: replacing one of two that overlap
  * would leave a piece of the other.
  */
-function findSpans(text: string, patterns: readonly Pattern[]): Span[] {
-  const spans = patterns.flatMap((pattern) => occurrences(text, pattern))
+function findSpans(text: string, patterns: readonly Pattern[], known: readonly Span[]): Span[] {
+  const spans = [...patterns.flatMap((pattern) => occurrences(text, pattern)), ...known]
   const merged: Span[] = []
   for (const span of spans.toSorted((a, b) => a.start - b.start || b.length - a.length)) {
     const last = merged.at(-1)
@@ -83,12 +101,9 @@ function joined(a: Span, b: Span): Span {
 
 /** The first place from which the text could go on to become a secret; its length when there is none. */
 function firstPossibleStart(text: string, patterns: readonly Pattern[]): number {
-  let first = text.length
+  let longest = 0
   for (const { text: wanted } of patterns) {
-    const head = wanted.slice(0, 1)
-    let at = text.indexOf(head, Math.max(0, text.length - wanted.length + 1))
-    while (at !== -1 && at < first && !wanted.startsWith(text.slice(at))) at = text.indexOf(head, at + 1)
-    if (at !== -1) first = Math.min(first, at)
+    longest = Math.max(longest, overlap(text.slice(Math.max(0, text.length - wanted.length + 1)), wanted))
   }
-  return first
+  return text.length - longest
 }

@@ -1,23 +1,37 @@
-import { type Pattern, patternsOf, redactUpTo } from './redact-patterns.ts'
+import { type Cuts, pieces } from './redact-cuts.ts'
+import { markerOf, type Pattern, patternsOf, redactAll, redactUpTo } from './redact-patterns.ts'
 
 /**
  * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text. Numbers are not looked
- * at, and a script that encodes a value gets it out: this guards against accidents, not against malice.
+ * at, and a script that encodes a value gets it out: this guards against accidents, not against malice. Where a text was
+ * cut, a piece of a value counts as the value: see {@link pieces} for the rule.
  */
 export class Redactor {
   /** Names of secrets too short (under 4 characters) to be looked for. */
   readonly tooShort: readonly string[]
+  /** Every marker that may stand in a text. */
+  readonly markers: readonly string[]
   readonly #patterns: readonly Pattern[]
 
   constructor(secrets: Readonly<Record<string, string>>) {
     const { patterns, tooShort } = patternsOf(secrets)
     this.#patterns = patterns
     this.tooShort = tooShort
+    this.markers = [...new Set(patterns.map(({ name }) => markerOf(name)))]
   }
 
-  /** A text without secrets. */
-  text(text: string): string {
-    return this.#patterns.length === 0 ? text : redactUpTo(text, this.#patterns, true).safe
+  /**
+   * A text without secrets. Gaps that the harness left in it are found.
+   * @param cuts where else the text may be only a part of a longer one.
+   */
+  text(text: string, cuts: Cuts = {}): string {
+    if (this.#patterns.length === 0) return text
+    return redactAll(text, this.#patterns, pieces(text, this.#patterns, cuts))
+  }
+
+  /** A text that is cut at a greatest length, by characters: one that has it may be only a head. */
+  head(text: string, most: number): string {
+    return this.text(text, { end: text.length >= most })
   }
 
   /**
@@ -59,15 +73,15 @@ export class TextRedactor {
   /** What can be told by now; what may be the beginning of a secret is held back. */
   push(piece: string): string {
     if (this.#patterns.length === 0) return piece
-    const { safe, held } = redactUpTo(this.#held + piece, this.#patterns, false)
+    const { safe, held } = redactUpTo(this.#held + piece, this.#patterns)
     this.#held = held
     return safe
   }
 
-  /** The rest. */
+  /** The rest. Where a stream ends it may have been cut, by a limit or a kill. */
   flush(): string {
-    const { safe } = redactUpTo(this.#held, this.#patterns, true)
+    const held = this.#held
     this.#held = ''
-    return safe
+    return held === '' ? '' : redactAll(held, this.#patterns, pieces(held, this.#patterns, { end: true }))
   }
 }

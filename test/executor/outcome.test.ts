@@ -185,6 +185,31 @@ describe('an error frame decides', () => {
   })
 })
 
+describe('a MemoryError', () => {
+  const raised = [error('MemoryError', { kind: 'memory', traceback: 'tb' }), done({ exit_code: 1 })]
+  const enforced = { limitsEnforced: ['memory'] } as const
+  const MiB = 1024 * 1024
+
+  test('is an ordinary exception when the kernel enforces the limit and killed nothing', async () => {
+    const { result: got } = await play(raised, { replay: { info: enforced } })
+    expect(got).toMatchObject({ status: 'failed', errorKind: 'error', error: 'MemoryError', traceback: 'tb' })
+    const late = await play([result(1), ...raised], { replay: { info: enforced } })
+    expect(late.result.warnings.map(({ code }) => code)).toEqual(['error_after_result'])
+  })
+
+  test.each([
+    ['the kernel killed for memory', { replay: { info: enforced, memoryKills: 1 } }],
+    ['the limit of address space is what enforces', { replay: { info: { limitsEnforced: ['pids'] } } } as const],
+    ['the kernel counts nothing', { replay: { info: enforced, memoryKills: null } }],
+    ['the run has less memory than its sandbox', { replay: { info: enforced }, limits: { memoryBytes: 100 * MiB } }],
+  ])('is memory-limit when %s', async (_name, setup) => {
+    const { result: got } = await play(raised, setup)
+    expect(got).toMatchObject({ status: 'memory-limit', errorKind: 'oom', error: 'MemoryError', traceback: 'tb' })
+    const late = await play([result(1), ...raised], setup)
+    expect(late.result.warnings[0]).toMatchObject({ code: 'memory_limit', traceback: 'tb' })
+  })
+})
+
 describe('of result and error the first decides (EX-04)', () => {
   test.each([
     ['a second result', [result(2)], ['second_result']],

@@ -1,0 +1,30 @@
+import type { Sandbox } from '../sandbox/index.ts'
+import type { PreparedRun } from './prepare.ts'
+
+/** Tells whether a run that runs out of memory runs into its limit. */
+export class MemoryWatch {
+  readonly #sandbox: Sandbox
+  readonly #killsBefore: number | null
+  readonly #boundsAddressSpace: boolean
+
+  constructor({ sandbox, asksLessMemory }: PreparedRun) {
+    this.#sandbox = sandbox
+    this.#killsBefore = sandbox.memoryKills()
+    this.#boundsAddressSpace =
+      asksLessMemory || this.#killsBefore === null || !sandbox.info.limitsEnforced.includes('memory')
+  }
+
+  /** How many processes of the sandbox the kernel has killed for memory since. */
+  get kills(): number {
+    return (this.#sandbox.memoryKills() ?? 0) - (this.#killsBefore ?? 0)
+  }
+
+  /**
+   * Whether a `MemoryError` is the limit's doing. Where the kernel enforces it on the whole sandbox, allocations do not
+   * fail and processes are killed; where the address space is limited instead, allocations fail. Else a script raised
+   * it by itself, or asked for more than there is.
+   */
+  get explainsError(): boolean {
+    return this.#boundsAddressSpace || this.kills > 0
+  }
+}
