@@ -6,7 +6,7 @@ import type { LocalEngineOptions } from './options.ts'
 import { findBwrap, findPython, type FoundPython } from './programs.ts'
 import { stageHarness } from './staging.ts'
 import { defaultStateDir, type Slot, StateDirectory } from './state.ts'
-import { canChangeUid, UidPool } from './uids.ts'
+import { firstSandboxUid, UidPool } from './uids.ts'
 
 /** What the engine found once, at its first use. */
 export interface Ground {
@@ -39,13 +39,16 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
   }
   const bwrap = findBwrap(options.bwrap)
   const state = new StateDirectory(options.stateDir ?? defaultStateDir())
-  state.prepare()
+  const own = process.getuid?.() ?? 0
+  const firstUid = own === 0 ? firstSandboxUid() : undefined
+  // Any uid of the range stands for all: none owns anything on the host.
+  const uid = firstUid ?? own
+  state.prepare(uid)
   const slot = await state.takeSlot()
   try {
-    const uids = canChangeUid() ? new UidPool(state, slot) : undefined
+    const uids = firstUid === undefined ? undefined : new UidPool(state, slot, firstUid)
     const cgroups = findCgroups()
-    // Any uid of the range stands for all: none owns anything on the host.
-    const python = await findPython(options.python, uids === undefined ? (process.getuid?.() ?? 0) : 2_000_000_000)
+    const python = await findPython(options.python, uid)
     const harness = await stageHarness(state, python)
     await collectLeftovers(state, cgroups)
     return { state, slot, uids, bwrap, python, harness, cgroups }

@@ -3,19 +3,27 @@ import { dirname } from 'node:path'
 
 /** Whether a uid that is in no group of the host can read a path (enter it, when it is a directory). */
 export function canReach(path: string, uid: number): boolean {
-  if (uid === process.getuid?.()) return canRead(path)
+  return obstacle(path, uid) === undefined
+}
+
+/** The outermost directory on the way to a path that keeps a uid out, else the path when it cannot be read itself. */
+export function obstacle(path: string, uid: number): string | undefined {
+  if (uid === process.getuid?.()) return canRead(path) ? undefined : path
   try {
     const real = realpathSync(path)
+    const closed = ancestors(real).find((at) => !grants(statSync(at), uid, 0o001))
+    if (closed !== undefined) return closed
     const own = statSync(real)
-    const needed = own.isDirectory() ? 0o005 : 0o004
-    if (!grants(own, uid, needed)) return false
-    for (let at = dirname(real); ; at = dirname(at)) {
-      if (!grants(statSync(at), uid, 0o001)) return false
-      if (at === dirname(at)) return true
-    }
+    return grants(own, uid, own.isDirectory() ? 0o005 : 0o004) ? undefined : real
   } catch {
-    return false
+    return path
   }
+}
+
+/** Outermost first. */
+function ancestors(path: string): string[] {
+  const parent = dirname(path)
+  return parent === path ? [] : [...ancestors(parent), parent]
 }
 
 function grants(found: { mode: number; uid: number }, uid: number, bits: number): boolean {

@@ -1,9 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
 import { type FileLock, tryLock } from './flock.ts'
+import { obstacle } from './reach.ts'
 
 /** What is written down about a living sandbox, so that another process can find and remove what is left of it. */
 export interface SandboxRecord {
@@ -33,16 +44,25 @@ export class StateDirectory {
   readonly path: string
 
   constructor(path: string) {
-    this.path = path
+    this.path = resolve(path)
   }
 
-  /** @throws SandglassError `state_dir_unusable` or `no_space`, naming the path. */
-  prepare(): void {
+  /**
+   * Makes what is missing, such that sandboxes with this uid can read what is staged.
+   * @throws SandglassError `state_dir_unusable` or `no_space`, naming the path.
+   */
+  prepare(uid: number): void {
     try {
-      // Passable for the uids of sandboxes; what is private in it has a mode of its own.
-      mkdirSync(this.path, { recursive: true, mode: 0o755 })
-      for (const name of ['slots', 'sandboxes', 'staged'])
-        mkdirSync(join(this.path, name), { recursive: true, mode: 0o755 })
+      for (const name of ['', 'slots', 'sandboxes', 'staged']) {
+        const path = join(this.path, name)
+        makePassable(path, uid)
+        refuseOthers(this.path, path)
+      }
+      const closed = obstacle(this.stagedPath, uid)
+      if (closed !== undefined) {
+        const remedy = `chmod o+x it, or name a state directory elsewhere (${NAMED_BY})`
+        throw unusable(this.path, `a sandbox with uid ${uid} cannot enter ${closed}: ${remedy}`)
+      }
       const probe = join(this.path, `.probe-${randomUUID()}`)
       writeFileSync(probe, 'x')
       rmSync(probe)
@@ -158,6 +178,8 @@ export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
   return join(base !== undefined && base.startsWith('/') ? base : join(homedir(), '.local', 'state'), 'sandglass')
 }
 
+const NAMED_BY = 'option stateDir, variable SANDGLASS_STATE_DIR'
+
 /** The error of a failed system call in the state directory, with what to do. */
 export function stateError(path: string, error: unknown): SandglassError {
   if (error instanceof SandglassError) return error
@@ -166,11 +188,37 @@ export function stateError(path: string, error: unknown): SandglassError {
       cause: error,
     })
   }
-  return new SandglassError(
-    'state_dir_unusable',
-    `the state directory ${path} cannot be used: ${messageOf(error)}; make it writable or name another one (option stateDir, variable SANDGLASS_STATE_DIR)`,
-    { cause: error },
-  )
+  return unusable(path, `${messageOf(error)}; make it writable or name another one (${NAMED_BY})`, error)
+}
+
+function unusable(path: string, why: string, cause?: unknown): SandglassError {
+  const message = `the state directory ${path} cannot be used: ${why}`
+  return new SandglassError('state_dir_unusable', message, cause === undefined ? {} : { cause })
+}
+
+/** Whatever the umask says, sandboxes of another uid can pass what is made here; what is private in it has a mode of its own. */
+function makePassable(path: string, uid: number): void {
+  const first = mkdirSync(path, { recursive: true, mode: 0o755 })
+  if (first === undefined || uid === process.getuid?.()) return
+  for (let at = path; at.length >= first.length; at = dirname(at)) chmodSync(at, 0o755)
+}
+
+/** What is staged here becomes PID 1 of every sandbox, and records name what to kill: nobody else may write them. */
+function refuseOthers(state: string, path: string): void {
+  const { uid, mode } = statSync(path)
+  const own = process.getuid?.()
+  if (uid !== own) {
+    throw unusable(
+      state,
+      `${path} belongs to uid ${uid}, not to uid ${own}: chown it, or name another one (${NAMED_BY})`,
+    )
+  }
+  if ((mode & 0o022) !== 0) {
+    throw unusable(
+      state,
+      `${path} can be written by others: chmod go-w it if all in it is yours, or name another one (${NAMED_BY})`,
+    )
+  }
 }
 
 function listed(directory: string): string[] {

@@ -11,9 +11,16 @@ const NARROW_BASE = 30_000
 /** As many as all slots have together. */
 const RANGE = 512 * UIDS_PER_SLOT
 
-/** Whether this process may become other users: root, where more than its own id is mapped. */
-export function canChangeUid(): boolean {
-  return process.getuid?.() === 0 && (isMapped(PREFERRED_BASE) || isMapped(NARROW_BASE))
+/**
+ * The first uid for sandboxes where root has more than its own id, else undefined. `read` is replaced by tests only.
+ */
+export function firstSandboxUid(
+  read: (path: string) => string = (path) => readFileSync(path, 'utf8'),
+): number | undefined {
+  return [PREFERRED_BASE, NARROW_BASE].find((base) =>
+    // A sandbox has the same number for its group.
+    ['/proc/self/uid_map', '/proc/self/gid_map'].every((path) => isMapped(base, path, read)),
+  )
 }
 
 /** Gives each sandbox of this process a uid that no other living sandbox of this machine has. */
@@ -24,10 +31,13 @@ export class UidPool {
   readonly #slots = new Map<number, Slot>()
   readonly #dying = new Set<number>()
 
-  /** @param first the slot that this process already holds. */
-  constructor(state: StateDirectory, first: Slot) {
+  /**
+   * @param first the slot that this process already holds.
+   * @param base what {@link firstSandboxUid} gave.
+   */
+  constructor(state: StateDirectory, first: Slot, base: number) {
     this.#state = state
-    this.#base = isMapped(PREFERRED_BASE) ? PREFERRED_BASE : NARROW_BASE
+    this.#base = base
     this.#add(first)
   }
 
@@ -92,14 +102,14 @@ function uidsInUse(): Set<number> {
   return uids
 }
 
-function isMapped(uid: number): boolean {
+function isMapped(id: number, path: string, read: (path: string) => string): boolean {
   try {
-    return readFileSync('/proc/self/uid_map', 'utf8')
+    return read(path)
       .trim()
       .split('\n')
       .some((line) => {
         const [first = 0, , count = 0] = line.trim().split(/\s+/).map(Number)
-        return uid >= first && uid + RANGE <= first + count
+        return id >= first && id + RANGE <= first + count
       })
   } catch {
     return false

@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { SandboxReport } from '../../../src/sandbox/index.ts'
@@ -52,7 +62,7 @@ describe.skipIf(skip)('programs', () => {
   test('without bubblewrap on PATH, it says so and how to install it', () => {
     const path = place.programs('no-bwrap', { python3: python, flock: '/usr/bin/flock' })
     const { code, message, remedy } = refusal(
-      place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } }).report,
+      place.report({ engine: { stateDir: rootDir() } }, { env: { PATH: path } }).report,
     )
     expect({ code, remedy }).toEqual({
       code: 'bubblewrap_missing',
@@ -63,7 +73,7 @@ describe.skipIf(skip)('programs', () => {
 
   test('a bubblewrap that does nothing is no bubblewrap that works', () => {
     const path = place.programs('false-bwrap', { bwrap: '/bin/false', python3: python, flock: '/usr/bin/flock' })
-    const { report } = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } })
+    const { report } = place.report({ engine: { stateDir: rootDir() } }, { env: { PATH: path } })
     expect(refusal(report).code).toBe('sandbox_setup_failed')
   })
 
@@ -71,9 +81,9 @@ describe.skipIf(skip)('programs', () => {
     const path = place.programs('broken-bwrap', { python3: python, flock: '/usr/bin/flock' })
     const bwrap = join(path, 'bwrap')
     writeFileSync(bwrap, '', { mode: 0o644 })
-    const onPath = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } })
+    const onPath = place.report({ engine: { stateDir: rootDir() } }, { env: { PATH: path } })
     expect(refusal(onPath.report).code).toBe('bubblewrap_missing')
-    const named = refusal(place.report({ engine: { stateDir: stateDir(), bwrap } }).report)
+    const named = refusal(place.report({ engine: { stateDir: rootDir(), bwrap } }).report)
     expect([named.code, named.message.includes(bwrap)]).toEqual(['bubblewrap_missing', true])
   })
 
@@ -84,11 +94,11 @@ describe.skipIf(skip)('programs', () => {
     chmodSync(join(closed, 'bin/python3'), 0o755)
     chmodSync(closed, 0o700)
     const wanted = join(closed, 'bin/python3')
-    const { code, message } = refusal(place.report({ engine: { stateDir: stateDir(), python: wanted } }).report)
+    const { code, message } = refusal(place.report({ engine: { stateDir: rootDir(), python: wanted } }).report)
     expect([code, message.includes(wanted)]).toEqual(['python_unreachable', true])
 
     const path = place.programs('closed-first', { bwrap: '/usr/bin/bwrap', flock: '/usr/bin/flock' })
-    const { report } = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: `${closed}/bin:${path}` } })
+    const { report } = place.report({ engine: { stateDir: rootDir() } }, { env: { PATH: `${closed}/bin:${path}` } })
     expect([report.usable, report.probes['python']]).toEqual([true, python])
     expect(report.probes['python_passed_over']).toEqual([
       expect.stringMatching(/closed\/bin\/python3 .* lies in a directory that uid \d+ cannot enter$/),
@@ -101,22 +111,22 @@ describe.skipIf(skip)('programs', () => {
     writeFileSync(old, `#!/bin/sh\necho '{"version":[3,9,18],"path":"/old","directories":["/old"],"libraries":[]}'\n`, {
       mode: 0o755,
     })
-    const { report } = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } })
+    const { report } = place.report({ engine: { stateDir: rootDir() } }, { env: { PATH: path } })
     expect([report.usable, report.probes['python'], report.probes['python_passed_over']]).toEqual([
       true,
       python,
       [`${old} is 3.9.18, older than 3.10`],
     ])
-    const refused = refusal(place.report({ engine: { stateDir: stateDir(), python: old } }).report)
+    const refused = refusal(place.report({ engine: { stateDir: rootDir(), python: old } }).report)
     expect([refused.code, refused.message.includes('3.9.18')]).toEqual(['python_missing', true])
-    const missing = refusal(place.report({ engine: { stateDir: stateDir(), python: '/no/such/python' } }).report)
+    const missing = refusal(place.report({ engine: { stateDir: rootDir(), python: '/no/such/python' } }).report)
     expect(missing.code).toBe('python_missing')
   })
 
   test('a shim on PATH is resolved to the Python behind it', () => {
     const path = place.programs('shim', { bwrap: '/usr/bin/bwrap', flock: '/usr/bin/flock' })
     writeFileSync(join(path, 'python3'), `#!/bin/sh\nexec ${python} "$@"\n`, { mode: 0o755 })
-    const { report } = place.report({ engine: { stateDir: stateDir() } }, { env: { PATH: path } })
+    const { report } = place.report({ engine: { stateDir: rootDir() } }, { env: { PATH: path } })
     expect([report.usable, report.probes['python'], report.probes['python_passed_over']]).toEqual([true, python, []])
   })
 })
@@ -186,7 +196,7 @@ emit_result([os.__file__.startswith('${own}/lib/'), ssl.OPENSSL_VERSION != '', s
 
 describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
   test('as root with control groups, every limit holds and each sandbox has a uid of its own', () => {
-    const { report } = place.report({ engine: { stateDir: stateDir() } })
+    const { report } = place.report({ engine: { stateDir: rootDir() } })
     const { reasons, limitsEnforced, capabilities, level, network } = report
     if (report.probes['cgroup_version'] === null) {
       console.warn('skipped: this machine has no control groups to write')
@@ -221,7 +231,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
 
   test('where /proc is masked, as Docker does it, it says what a container must be given', () => {
     const mask = ['unshare', '-m', 'sh', '-c', 'mount --bind /dev/null /proc/keys && exec "$@"', 'sh']
-    const { report } = place.report({ engine: { stateDir: stateDir() } }, { wrapper: mask })
+    const { report } = place.report({ engine: { stateDir: rootDir() } }, { wrapper: mask })
     const { code, message, remedy } = refusal(report)
     expect(code).toBe('sandbox_setup_failed')
     expect(message).toContain("Can't mount proc")
@@ -232,7 +242,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
     const cover = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o ro none /sys/fs/cgroup && exec "$@"', 'sh']
     const { report, result } = place.report(
       {
-        engine: { stateDir: stateDir() },
+        engine: { stateDir: rootDir() },
         script: 'x = []\nwhile True: x.append(b"x" * 4_000_000)',
         limits: { memoryBytes: 160 * 1024 * 1024 },
       },
@@ -293,6 +303,52 @@ describe.skipIf(skip)('the state directory', () => {
       true,
     ])
     expect(remedy).toContain('SANDGLASS_STATE_DIR')
+  })
+
+  const masked = ['sh', '-c', 'umask 077 && exec "$@"', 'sh']
+
+  test.skipIf(NEEDS_ROOT)('one that was made under a strict umask can be entered by sandboxes all the same', () => {
+    const path = join(rootDir(), 'made/here')
+    const { report, result } = place.report(
+      { engine: { stateDir: path }, script: 'emit_result(1)' },
+      { wrapper: masked },
+    )
+    expect([report.usable, result?.finalData]).toEqual([true, 1])
+  })
+
+  test.skipIf(NEEDS_ROOT)('one below a directory that sandboxes cannot enter is refused, naming that directory', () => {
+    const closed = join(rootDir(), 'closed')
+    mkdirSync(closed, { mode: 0o700 })
+    const { code, message } = refusal(place.report({ engine: { stateDir: join(closed, 'state') } }).report)
+    expect(code).toBe('state_dir_unusable')
+    expect(message).toMatch(new RegExp(`uid 2000000000 cannot enter ${closed}: chmod o\\+x it`))
+    const own = rootDir()
+    chmodSync(own, 0o700)
+    expect(refusal(place.report({ engine: { stateDir: own } }).report).message).toContain(`cannot enter ${own}:`)
+  })
+
+  test('one that others can write to is refused, because what is staged there runs first in every sandbox', () => {
+    for (const name of ['', 'staged', 'sandboxes']) {
+      for (const mode of [0o777, 0o775]) {
+        const path = rootDir()
+        mkdirSync(join(path, name), { recursive: true })
+        chmodSync(join(path, name), mode)
+        const { code, message } = refusal(place.report({ engine: { stateDir: path } }).report)
+        expect(code).toBe('state_dir_unusable')
+        expect(message).toContain(`${join(path, name)} can be written by others: chmod go-w it`)
+      }
+    }
+  })
+
+  test.skipIf(NEEDS_ROOT)('one of another user is refused, for root as well', () => {
+    const { code, message } = refusal(place.report({ engine: { stateDir: stateDir() } }).report)
+    expect([code, message.includes(`belongs to uid ${ORDINARY}`)]).toEqual(['state_dir_unusable', true])
+    const path = rootDir()
+    mkdirSync(join(path, 'staged'))
+    chownSync(join(path, 'staged'), ORDINARY, ORDINARY)
+    expect(refusal(place.report({ engine: { stateDir: path } }).report).message).toContain(
+      `${path}/staged belongs to uid ${ORDINARY}`,
+    )
   })
 
   test.skipIf(NEEDS_ROOT)('one that belongs to somebody else is unusable for an ordinary user', () => {
