@@ -6,7 +6,10 @@ nothing is changed in silence.
 
 import sys
 
+from .explain import cut_head
+
 MAX_DEPTH = 200
+MAX_NAME, MAX_PATH = 80, 400  # characters of a path in a message
 MAX_SAFE_INTEGER = 2**53 - 1
 
 
@@ -19,7 +22,7 @@ class ConversionError(TypeError):
         self.path = []
 
     def __str__(self):
-        return f"${''.join(reversed(self.path))[:400]}: {self.reason}"
+        return f"${cut_head(''.join(reversed(self.path)), MAX_PATH)}: {self.reason}"
 
 
 def to_json(value):
@@ -70,7 +73,7 @@ def _object(pairs, ancestors):
         try:
             result[name] = _convert(value, ancestors)
         except ConversionError as error:
-            error.path.append(f".{name[:80]}")
+            error.path.append(f".{cut_head(name, MAX_NAME)}")
             raise
     return result
 
