@@ -37,6 +37,8 @@ export interface Cgroup {
   readonly paths: readonly string[]
   /** Moves a process in; everything that it starts later is in, too. */
   add(pid: number): void
+  /** The limits for which the kernel names this group as the one of a process. `text` is replaced by tests only. */
+  holds(pid: number, text?: string): EnforcedLimit[]
   /** Whether its processes get little of a busy processor, or their share. */
   setBackground(on: boolean): void
   /** How many processes the kernel killed in it for memory; null when that is not counted. Keeps its last value. */
@@ -137,6 +139,16 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
     add: (pid) => {
       for (const path of paths) writeFileSync(join(path, 'cgroup.procs'), String(pid))
     },
+    holds: (pid, text) => {
+      const groups = ownGroups(`/proc/${pid}/cgroup`, text)
+      const held = host.parents.flatMap(({ controllers }) =>
+        controllers.filter((name) => {
+          const group = [...groups].find(([names]) => names.split(',').includes(host.version === 2 ? '' : name))
+          return group?.[1].endsWith(`/${GROUP_PARENT}/${id}`) === true
+        }),
+      )
+      return limitsOf(held)
+    },
     setBackground: (on) => {
       if (weight !== undefined) writeFileSync(weight, on ? '6' : '100')
       else if (shares !== undefined) writeFileSync(shares, on ? '64' : '1024')
@@ -223,10 +235,10 @@ export function existingGroups(host: CgroupHost): string[] {
   })
 }
 
-/** `controllers → path` of this process; the empty name is version 2. */
-function ownGroups(self: string): Map<string, string> {
+/** `controllers → path` of a process by its file in /proc; the empty name is version 2. */
+function ownGroups(self: string, text?: string): Map<string, string> {
   try {
-    const lines = readFileSync(self, 'utf8').trim().split('\n')
+    const lines = (text ?? readFileSync(self, 'utf8')).trim().split('\n')
     return new Map(lines.map((line) => line.split(':')).map(([, names = '', ...path]) => [names, path.join(':')]))
   } catch {
     return new Map()

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf, SandglassError } from '../../errors/index.ts'
-import type { CreateOptions, Sandbox, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
+import type { CreateOptions, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
 import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
 import { failedChecks } from './checks.ts'
 import { enforced, type Ground, prepare } from './ground.ts'
 import { type Launched, launch } from './launch.ts'
 import { removeCgroups } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
-import { probe } from './probe.ts'
+import { type LocalSandbox, probe } from './probe.ts'
 import { stageDirectory } from './staging.ts'
 
 /**
@@ -16,7 +16,7 @@ import { stageDirectory } from './staging.ts'
 export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   let ground: Promise<Ground> | undefined
   const prepared = (): Promise<Ground> => (ground ??= prepare(options))
-  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
+  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<LocalSandbox> => {
     const at = await prepared().catch((error: unknown) => {
       ground = undefined // what is missing may be there next time
       throw error
@@ -41,7 +41,7 @@ async function createSandbox(
   options: LocalEngineOptions,
   spec: SandboxSpec,
   given: CreateOptions,
-): Promise<Sandbox> {
+): Promise<LocalSandbox> {
   const id = `sg-${randomUUID()}`
   const taken = await at.uids?.take()
   let cgroup: Cgroup | undefined
@@ -89,7 +89,7 @@ async function createSandbox(
     await release()
     throw error
   }
-  const failed = failedChecks(launched.ready.checks)
+  const failed = [...failedChecks(launched.ready.checks), ...launched.outside.problems]
   if (failed.length > 0) {
     await launched.kill()
     await release()
@@ -126,7 +126,8 @@ function sandboxOf(
   launched: Launched,
   cgroup: Cgroup | undefined,
   release: () => Promise<void>,
-): Sandbox {
+): LocalSandbox {
+  const held = cgroup?.holds(launched.pid) ?? []
   const memoryKills = (): number | null => cgroup?.memoryKills() ?? null
   const closed = launched.closed.then(async (ending) => {
     memoryKills() // once more, before the group that counts is removed
@@ -145,9 +146,11 @@ function sandboxOf(
       level: 'os-sandbox',
       python: launched.ready.python,
       network: 'none',
-      limitsEnforced: enforced(at.cgroups),
+      limitsEnforced: enforced(held),
       limits: spec.limits,
     },
+    held,
+    namespaces: launched.outside.namespaces,
     channel: launched.channel,
     ready: launched.ready,
     closed,

@@ -58,8 +58,8 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
   }
 }
 
-/** What sandboxes on these control groups are really held to. */
-export function enforced(cgroups: CgroupHost): EnforcedLimit[] {
+/** What a sandbox is really held to, when its control groups hold it to `held`. */
+export function enforced(held: readonly EnforcedLimit[]): EnforcedLimit[] {
   const order: EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
-  return order.filter((limit) => ALWAYS.includes(limit) || cgroups.enforces.includes(limit))
+  return order.filter((limit) => ALWAYS.includes(limit) || held.includes(limit))
 }

@@ -5,6 +5,7 @@ import { awaitReady, type Channel, type Ending, type SandboxSpec } from '../../s
 import type { ReadyFrame } from '../../protocol/index.ts'
 import { bwrapArgs, FD, INSIDE, type Layout } from './bwrap-args.ts'
 import type { Cgroup } from './cgroups.ts'
+import { lookAt, type Outside } from './outside.ts'
 import { streamChannel } from './socket-channel.ts'
 
 /** What to start. */
@@ -24,6 +25,8 @@ export interface Launched {
   readonly channel: Channel
   readonly ready: ReadyFrame
   readonly pid: number
+  /** What the host's kernel says of it. */
+  readonly outside: Outside
   readonly closed: Promise<Ending>
   /** Kills everything in the sandbox; resolves when the kernel confirmed it. */
   kill(): Promise<void>
@@ -58,7 +61,8 @@ export async function launch(options: Launch): Promise<Launched> {
     const channel = streamChannel(child.stdio[1], child.stdio[0])
     // Not the command line, which every process inside could read.
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
-    inner.pid = await innerPid(pipes[FD.info] as Readable, closed, options)
+    const { pid, info } = await innerPid(pipes[FD.info] as Readable, closed, options)
+    inner.pid = pid
     options.cgroup?.add(inner.pid)
     endWith(pipes[FD.block] as Writable, 'go')
     const ready = await awaitReady(channel, {
@@ -66,7 +70,9 @@ export async function launch(options: Launch): Promise<Launched> {
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       lastWords: words,
     })
-    return { channel, ready, pid: inner.pid, closed, kill }
+    // Not earlier: bubblewrap makes its last namespace just before it starts the harness.
+    const outside = lookAt({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
+    return { channel, ready, pid, outside, closed, kill }
   } catch (error) {
     await kill()
     throw explained(error, words())
@@ -106,9 +112,13 @@ function started(child: ChildProcess, bwrap: string): Promise<void> {
   })
 }
 
-/** The pid of the harness as the host sees it; bubblewrap tells it once the namespaces exist. */
-async function innerPid(info: Readable, closed: Promise<Ending>, options: Launch): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
+/** The pid of the harness as the host sees it, and all that bubblewrap tells once the namespaces exist. */
+async function innerPid(
+  info: Readable,
+  closed: Promise<Ending>,
+  options: Launch,
+): Promise<{ pid: number; info: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ pid: number; info: string }>()
   let text = ''
   const timer = setTimeout(
     () => reject(new Error(`bubblewrap was silent for ${options.startTimeoutMs} ms`)),
@@ -120,7 +130,7 @@ async function innerPid(info: Readable, closed: Promise<Ending>, options: Launch
   info.on('data', (chunk: Buffer) => {
     text = (text + chunk.toString('latin1')).slice(0, 4096)
     const pid = /"child-pid":\s*(\d+)/.exec(text)?.[1]
-    if (pid !== undefined) resolve(Number(pid))
+    if (pid !== undefined && text.includes('}')) resolve({ pid: Number(pid), info: text })
   })
   info.on('error', () => {})
   void closed.then((ending) => reject(new Error(`bubblewrap ended with exit code ${ending.exitCode ?? ending.signal}`)))

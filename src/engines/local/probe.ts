@@ -1,5 +1,6 @@
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
 import {
+  type EnforcedLimit,
   type ReportReason,
   resolveLimits,
   type Sandbox,
@@ -7,12 +8,20 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
-import { enforced, type Ground } from './ground.ts'
+import type { Ground } from './ground.ts'
+
+/** A sandbox with what the host's kernel said of it at its start. */
+export interface LocalSandbox extends Sandbox {
+  /** Limits for which its control groups are the kernel's, too. */
+  readonly held: readonly EnforcedLimit[]
+  /** Kinds of namespaces that are not the host's. */
+  readonly namespaces: readonly string[]
+}
 
 /** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
 export async function probe(engine: {
   prepared: () => Promise<Ground>
-  create: (spec: SandboxSpec) => Promise<Sandbox>
+  create: (spec: SandboxSpec) => Promise<LocalSandbox>
 }): Promise<SandboxReport> {
   try {
     const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
@@ -26,14 +35,14 @@ export async function probe(engine: {
   }
 }
 
-function found(at: Ground, sandbox: Sandbox): SandboxReport {
+function found(at: Ground, sandbox: LocalSandbox): SandboxReport {
   const { checks } = sandbox.ready
   return {
     engine: 'local',
     usable: true,
-    level: 'os-sandbox',
-    reasons: warnings(at),
-    limitsEnforced: enforced(at.cgroups),
+    level: sandbox.info.level,
+    reasons: warnings(at, sandbox.held),
+    limitsEnforced: sandbox.info.limitsEnforced,
     network: checks['interfaces'] === 'lo' ? 'none' : 'open',
     capabilities: {
       processes: true,
@@ -52,20 +61,25 @@ function found(at: Ground, sandbox: Sandbox): SandboxReport {
       state_dir: at.state.path,
       cgroup_version: at.cgroups.version,
       cgroup_problems: at.cgroups.problems,
-      namespaces: ['user', 'pid', 'net', 'ipc', 'uts', 'cgroup', 'mnt'],
+      namespaces: sandbox.namespaces,
       ...checks,
     },
   }
 }
 
-function warnings(at: Ground): ReportReason[] {
+function warnings(at: Ground, held: readonly EnforcedLimit[]): ReportReason[] {
   const result: ReportReason[] = []
-  const missing = (['memory', 'pids', 'cpu'] as const).filter((limit) => !at.cgroups.enforces.includes(limit))
+  const missing = (['memory', 'pids', 'cpu'] as const).filter((limit) => !held.includes(limit))
+  const lost = missing.filter((limit) => at.cgroups.enforces.includes(limit))
+  const problems = [
+    ...at.cgroups.problems,
+    ...(lost.length === 0 ? [] : [`the kernel does not name the group of the sandbox for ${lost.join(', ')}`]),
+  ]
   if (missing.length > 0) {
     result.push({
       severity: 'warning',
       code: 'no_cgroup',
-      message: `no writable control group for ${missing.join(', ')}: ${at.cgroups.problems.join('; ')}. Memory is then limited for each process alone (RLIMIT_AS), processes by RLIMIT_NPROC, CPU not at all`,
+      message: `no writable control group for ${missing.join(', ')}: ${problems.join('; ')}. Memory is then limited for each process alone (RLIMIT_AS), processes by RLIMIT_NPROC, CPU not at all`,
       remedy:
         'run as root, or give the user a delegated group (systemd: `systemd-run --user --scope -p Delegate=yes …`); see docs/running-in-a-container.md',
     })

@@ -229,6 +229,15 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       expect(remedy).toContain(word)
   })
 
+  test('as root that may not look into other processes, as in a container, it finds the namespaces all the same', () => {
+    const blind = ['setpriv', '--bounding-set', '-sys_ptrace', '--inh-caps', '-sys_ptrace', '--']
+    const { report } = place.report({ engine: { stateDir: rootDir() } }, { wrapper: blind })
+    expect([report.usable, report.probes['namespaces']]).toEqual([
+      true,
+      ['user', 'pid', 'net', 'ipc', 'uts', 'cgroup', 'mnt'],
+    ])
+  })
+
   test('where /proc is masked, as Docker does it, it says what a container must be given', () => {
     const mask = ['unshare', '-m', 'sh', '-c', 'mount --bind /dev/null /proc/keys && exec "$@"', 'sh']
     const { report } = place.report({ engine: { stateDir: rootDir() } }, { wrapper: mask })
