@@ -63,6 +63,8 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script'> {
   readonly leaseKey?: string
   /** Ask for this very sandbox while it lives; another one of the same lease key serves otherwise. */
   readonly sandboxId?: string
+  /** How long this run waits for a sandbox, in milliseconds, in place of the option of `createSandglass`. */
+  readonly checkoutTimeoutMs?: number
   readonly onIntermediate?: ScriptExecutorOptions['onIntermediate']
   readonly onLog?: ScriptExecutorOptions['onLog']
   readonly onEvent?: ScriptExecutorOptions['onEvent']
@@ -202,6 +204,7 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'output',
   'leaseKey',
   'sandboxId',
+  'checkoutTimeoutMs',
   'onIntermediate',
   'onLog',
   'onEvent',
@@ -262,8 +265,11 @@ function nameOf(spec: SandboxSpec): string {
   return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}`
 }
 
-function renamed(run: RunOptions): { key?: string } {
-  return run.leaseKey === undefined ? {} : { key: run.leaseKey }
+function renamed({ leaseKey, checkoutTimeoutMs }: RunOptions): { key?: string; timeoutMs?: number } {
+  return {
+    ...(leaseKey === undefined ? {} : { key: leaseKey }),
+    ...(checkoutTimeoutMs === undefined ? {} : { timeoutMs: checkoutTimeoutMs }),
+  }
 }
 
 /** The named properties that are not undefined. */

@@ -69,7 +69,7 @@ describe.skipIf(skip)('a script against broker and zygote', () => {
     ])
     expect(new Set(Object.values(itself ?? {}))).toEqual(new Set(['done']))
     const { finalData: settings } = await bench.run('snapshot')
-    expect(settings).toMatchObject({ nice: 0, policy: 0 })
+    expect(settings).toMatchObject({ nice: 10, policy: 0 })
   })
 
   test('keeps what an ordinary program needs', async () => {

@@ -105,7 +105,12 @@ describe.skipIf(skip)('sandglass batch', () => {
     const lines = linesOf(ended)
     expect(ended.code).toBe(0)
     expect(lines).toHaveLength(requests.length)
-    expect(lines.filter(({ final_data: data }) => data === 'served').map(({ id }) => id)).toEqual(['good', 'end'])
+    expect(
+      lines
+        .filter(({ final_data: data }) => data === 'served')
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['end', 'good'])
     const refused = lines
       .filter(({ status }) => status === 'invalid-request')
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))

@@ -48,7 +48,7 @@ found["itself"] = {
     "prlimit": outcome(lambda: resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))),
     "setrlimit": outcome(lambda: resource.setrlimit(resource.RLIMIT_CPU, (500, 500))),
     "nice": outcome(lambda: os.nice(5)),
-    "setpriority": outcome(lambda: os.setpriority(os.PRIO_PROCESS, 0, 10)),
+    "setpriority": outcome(lambda: os.setpriority(os.PRIO_PROCESS, 0, 19)),
     "ioprio_set": outcome(lambda: ioprio(1, 0)),
     "sched_setaffinity": outcome(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))),
     "SCHED_IDLE": outcome(lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))),

@@ -18,11 +18,11 @@ export const POOL: ReadonlyMap<string, Assertion> = new Map<string, Assertion>([
 ])
 
 async function exhaustionIsTold({ engine }: Ground): Promise<void> {
-  await using sandglass = await engine.open({ poolSize: 2, maxOverflow: 0, checkoutTimeoutMs: 500 })
+  await using sandglass = await engine.open({ poolSize: 2, maxOverflow: 0 })
   await warm(sandglass, 2)
   const left = new AbortController()
   const busy = await Promise.all([1, 2].map(() => started(sandglass, 'import time\ntime.sleep(30)', left.signal)))
-  const third = await answerOf(sandglass, 'emit_result(3)', {})
+  const third = await answerOf(sandglass, 'emit_result(3)', { checkoutTimeoutMs: 500 })
   assert.equal(third.thrown?.code, 'pool_exhausted', shown(third))
   assert.ok(third.wallMs >= 400 && third.wallMs <= 600, shown(third))
   assert.match(third.thrown.message, /2/, 'the error carries the sizes')
