@@ -8,7 +8,7 @@ import { type Launched, launch } from './launch.ts'
 import { removeCgroups } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
 import { type LocalSandbox, probe } from './probe.ts'
-import { stageDirectory } from './staging.ts'
+import { touch } from './staging.ts'
 
 /**
  * Sandboxes made of Linux namespaces by bubblewrap, on this machine. Nothing is touched before the first use.
@@ -55,9 +55,10 @@ async function createSandbox(
   try {
     const uid = taken?.uid ?? process.getuid?.() ?? 0
     const [packages, toolsDir] = await Promise.all([
-      spec.packages === undefined ? undefined : stageDirectory(at.state, spec.packages, 'packages', uid),
-      spec.toolsDir === undefined ? undefined : stageDirectory(at.state, spec.toolsDir, 'toolsDir', uid),
+      spec.packages === undefined ? undefined : at.directories.path(spec.packages, 'packages', uid),
+      spec.toolsDir === undefined ? undefined : at.directories.path(spec.toolsDir, 'toolsDir', uid),
     ])
+    await touch(at.harness)
     cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
     const { number: slot, owner } = taken?.slot ?? at.slot
     at.state.writeRecord({

@@ -4,7 +4,7 @@ import { type CgroupHost, findCgroups } from './cgroups.ts'
 import { collectLeftovers } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
 import { findBwrap, findPython, type FoundPython } from './programs.ts'
-import { stageHarness } from './staging.ts'
+import { DirectoryStage, stageHarness, touch } from './staging.ts'
 import { defaultStateDir, type Slot, StateDirectory } from './state.ts'
 import { firstSandboxUid, UidPool } from './uids.ts'
 
@@ -17,6 +17,7 @@ export interface Ground {
   readonly bwrap: string
   readonly python: FoundPython
   readonly harness: string
+  readonly directories: DirectoryStage
   readonly cgroups: CgroupHost
 }
 
@@ -49,9 +50,10 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
     const uids = firstUid === undefined ? undefined : new UidPool(state, slot, firstUid)
     const cgroups = findCgroups()
     const python = await findPython(options.python, uid)
-    const harness = await stageHarness(state, python)
+    const harness = await stageHarness(state, slot, python)
+    await touch(harness)
     await collectLeftovers(state, cgroups)
-    return { state, slot, uids, bwrap, python, harness, cgroups }
+    return { state, slot, uids, bwrap, python, harness, directories: new DirectoryStage(state, slot), cgroups }
   } catch (error) {
     slot.release()
     throw error

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { existingGroups, findCgroups, groupMembers, removeGroup, type CgroupHost } from './cgroups.ts'
@@ -6,7 +7,7 @@ import { defaultStateDir, StateDirectory } from './state.ts'
 
 /** One thing of this product on the machine: alive with its owner, or left over. */
 export interface Remnant {
-  readonly kind: 'process' | 'cgroup' | 'record' | 'corrupt-record'
+  readonly kind: 'process' | 'cgroup' | 'record' | 'corrupt-record' | 'directory'
   /** A pid or a path. */
   readonly id: string
   /** The sandbox it belongs to, when that is known. */
@@ -29,6 +30,7 @@ export async function collectLeftovers(state: StateDirectory, cgroups: CgroupHos
     removed += 1
     if (remnant.kind === 'process') killQuietly(Number(remnant.id))
     if (remnant.kind === 'cgroup') await removeCgroups([remnant.id])
+    if (remnant.kind === 'directory') await rm(remnant.id, { recursive: true, force: true })
     if (remnant.kind === 'record') state.removeRecord(basename(remnant.id, '.json'))
   }
   return removed
@@ -67,6 +69,8 @@ async function remnants(state: StateDirectory, cgroups: CgroupHost): Promise<Rem
   }
   for (const path of corrupt)
     found.push({ kind: 'corrupt-record', id: path, sandbox: null, owner: 'unknown', uid: null })
+  for (const path of await state.unusedDirectories())
+    found.push({ kind: 'directory', id: path, sandbox: null, owner: 'gone', uid: null })
   const members = new Map<number, Remnant>()
   for (const path of new Set([...claimed.keys(), ...existingGroups(cgroups)])) {
     const claim = claimed.get(path)

@@ -26,7 +26,8 @@ function ancestors(path: string): string[] {
   return parent === path ? [] : [...ancestors(parent), parent]
 }
 
-function grants(found: { mode: number; uid: number }, uid: number, bits: number): boolean {
+/** Whether a mode gives these bits, written as for others, to a uid that is in no group. */
+export function grants(found: { mode: number; uid: number }, uid: number, bits: number): boolean {
   const mode = found.uid === uid ? found.mode >> 6 : found.mode
   return (mode & bits) === bits
 }

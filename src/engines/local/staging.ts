@@ -1,23 +1,27 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, readdirSync, type Stats } from 'node:fs'
 import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
-import { join } from 'node:path'
+  chmod,
+  cp,
+  lstat,
+  mkdir,
+  readdir,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+} from 'node:fs/promises'
+import { dirname, isAbsolute, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import type { FoundPython } from './programs.ts'
-import { canReach } from './reach.ts'
-import { stateError, type StateDirectory } from './state.ts'
+import { canReach, grants } from './reach.ts'
+import { type Slot, stateError, type StateDirectory } from './state.ts'
 
 const run = promisify(execFile)
 const HARNESS = fileURLToPath(new URL('../../../harness', import.meta.url))
@@ -26,73 +30,136 @@ const HARNESS = fileURLToPath(new URL('../../../harness', import.meta.url))
  * A copy of the harness that every sandbox can read, compiled once for this Python, named by its content. Concurrent
  * first use is safe: the last step is a rename.
  */
-export async function stageHarness(state: StateDirectory, python: FoundPython): Promise<string> {
+export async function stageHarness(state: StateDirectory, slot: Slot, python: FoundPython): Promise<string> {
   const digest = contentDigest([join(HARNESS, 'sandglass_harness'), join(HARNESS, 'etc')])
-  return staged(state, `harness-${python.version}-${digest}`, async (target) => {
-    mkdirSync(target, { recursive: true, mode: 0o755 })
+  const target = join(state.stagedPath, `harness-${python.version}-${digest}`)
+  return staged(state, slot, target, async (temporary) => {
+    await mkdir(temporary, { recursive: true, mode: 0o755 })
     for (const name of ['sandglass_harness', 'etc']) {
-      cpSync(join(HARNESS, name), join(target, name), {
+      await cp(join(HARNESS, name), join(temporary, name), {
         recursive: true,
         filter: (path) => !path.includes('__pycache__'),
       })
     }
-    openForReading(target)
+    await openForReading(temporary)
     const compile = ['-I', '-m', 'compileall', '-q', '--invalidation-mode', 'unchecked-hash']
     // Only speed depends on it: a Python that cannot compile ahead compiles at each start.
-    await run(python.path, [...compile, join(target, 'sandglass_harness')], { cwd: '/' }).catch(() => undefined)
-    openForReading(target)
+    await run(python.path, [...compile, join(temporary, 'sandglass_harness')], { cwd: '/' }).catch(() => undefined)
+    await openForReading(temporary)
   })
 }
 
-/**
- * A directory of the caller as the sandbox can read it: itself where the uid can enter it, else a copy.
- * @throws SandglassError `packages_unreadable`.
- */
-export async function stageDirectory(
-  state: StateDirectory,
-  directory: string,
-  option: string,
-  uid: number,
-): Promise<string> {
-  try {
-    if (!lstatSync(directory, { throwIfNoEntry: true }).isDirectory() && !existsSync(join(directory, '.'))) {
-      throw new Error('it is no directory')
+/** Directories of the caller as sandboxes can read them, looked through once as long as their own times stay. */
+export class DirectoryStage {
+  readonly #state: StateDirectory
+  readonly #slot: Slot
+  readonly #known = new Map<string, { seen: string; path: Promise<string> }>()
+
+  constructor(state: StateDirectory, slot: Slot) {
+    this.#state = state
+    this.#slot = slot
+  }
+
+  /**
+   * The directory itself where the uid can read all of it, else a copy.
+   * @throws SandglassError `packages_unreadable`.
+   */
+  async path(directory: string, option: string, uid: number): Promise<string> {
+    try {
+      const found = await stat(directory)
+      if (!found.isDirectory()) throw new Error('it is no directory')
+      const key = `${option}\0${directory}`
+      const seen = `${found.dev} ${found.ino} ${found.mode} ${found.ctimeMs}`
+      const known = this.#known.get(key)
+      const path = known?.seen === seen ? known.path : this.#stage(await realpath(directory), directory, option, uid)
+      this.#known.set(key, { seen, path })
+      path.catch(() => this.#known.delete(key))
+      const usable = await path
+      if (usable === directory) return usable
+      if (existsSync(usable)) {
+        await touch(usable)
+        return usable
+      }
+      return await this.#stage(await realpath(directory), directory, option, uid) // somebody removed the copy
+    } catch (error) {
+      if (error instanceof SandglassError) throw error
+      throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, {
+        cause: error,
+      })
     }
-    readdirSync(directory)
-    if (canReach(directory, uid)) return directory
-    return await staged(state, `${option}-${listingDigest(directory)}`, async (target) => {
-      cpSync(directory, target, { recursive: true, dereference: true })
-      openForReading(target)
-    })
-  } catch (error) {
-    if (error instanceof SandglassError) throw error
-    throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, {
-      cause: error,
+  }
+
+  async #stage(root: string, directory: string, option: string, uid: number): Promise<string> {
+    await readdir(root)
+    const reachable = canReach(root, uid)
+    if (reachable && uid === process.getuid?.()) return directory
+    const all = await entries(root)
+    if (reachable && all.every(([, found]) => isReadable(found, uid))) return directory
+    // Names, sizes and times stand for contents: package directories hold hundreds of megabytes.
+    const hash = createHmac('sha256', this.#state.privateKey()).update(root)
+    for (const [path, { size, mtimeMs }] of all) hash.update(`${path}\0${size}\0${mtimeMs}\0`)
+    const target = join(this.#state.privatePath, `${option}-${hash.digest('hex').slice(0, 32)}`)
+    return staged(this.#state, this.#slot, target, async (temporary) => {
+      await copyInside(root, temporary)
+      await openForReading(temporary)
     })
   }
 }
 
-async function staged(state: StateDirectory, name: string, fill: (target: string) => Promise<void>): Promise<string> {
-  const target = join(state.stagedPath, name)
+/** Copies files, directories, and links that stay inside: what lies outside was not given to the sandbox. */
+async function copyInside(root: string, target: string): Promise<void> {
+  const links: [path: string, to: string][] = []
+  await cp(root, target, {
+    recursive: true,
+    filter: async (from, to) => {
+      const found = await lstat(from)
+      if (!found.isSymbolicLink()) return found.isDirectory() || found.isFile()
+      const text = await readlink(from)
+      const end = await realpath(from).catch(() => undefined)
+      if (end !== undefined && end.startsWith(`${root}/`)) {
+        links.push([to, isAbsolute(text) ? relative(dirname(from), end) : text])
+      }
+      return false
+    },
+  })
+  for (const [path, to] of links) await symlink(to, path)
+}
+
+function isReadable(found: Stats, uid: number): boolean {
+  return found.isSymbolicLink() || grants(found, uid, found.isDirectory() ? 0o005 : 0o004)
+}
+
+async function staged(
+  state: StateDirectory,
+  slot: Slot,
+  target: string,
+  fill: (temporary: string) => Promise<void>,
+): Promise<string> {
   if (existsSync(target)) return target
-  const temporary = join(state.stagedPath, `.${randomUUID()}`)
+  const temporary = join(dirname(target), `.${slot.number}-${slot.owner}-${randomUUID()}`)
   try {
     await fill(temporary)
-    renameSync(temporary, target)
+    await rename(temporary, target)
   } catch (error) {
-    rmSync(temporary, { recursive: true, force: true })
+    await rm(temporary, { recursive: true, force: true })
     if (existsSync(target)) return target
     throw stateError(state.path, error)
   }
   return target
 }
 
-function openForReading(path: string): void {
-  const found = lstatSync(path)
+/** Says that a copy is in use: one that nobody used for long is removed. */
+export async function touch(path: string): Promise<void> {
+  const now = new Date()
+  await utimes(path, now, now).catch(() => undefined) // its age is all that depends on it
+}
+
+async function openForReading(path: string): Promise<void> {
+  const found = await lstat(path)
   if (found.isSymbolicLink()) return
-  if (!found.isDirectory()) return chmodSync(path, (found.mode & 0o111) === 0 ? 0o644 : 0o755)
-  chmodSync(path, 0o755)
-  for (const name of readdirSync(path)) openForReading(join(path, name))
+  if (!found.isDirectory()) return chmod(path, (found.mode & 0o111) === 0 ? 0o644 : 0o755)
+  await chmod(path, 0o755)
+  for (const name of await readdir(path)) await openForReading(join(path, name))
 }
 
 function contentDigest(roots: readonly string[]): string {
@@ -105,14 +172,17 @@ function contentDigest(roots: readonly string[]): string {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Names, sizes and times stand for contents: package directories hold hundreds of megabytes. */
-function listingDigest(root: string): string {
-  const hash = createHash('sha256').update(root)
-  for (const path of files(root)) {
-    const { size, mtimeMs } = lstatSync(path)
-    hash.update(`${path}\0${size}\0${mtimeMs}\0`)
+/** Everything below a directory in a fixed order, without compiled files. */
+async function entries(root: string): Promise<[path: string, found: Stats][]> {
+  const all: [string, Stats][] = []
+  for (const name of (await readdir(root)).toSorted()) {
+    if (name === '__pycache__') continue
+    const path = join(root, name)
+    const found = await lstat(path)
+    all.push([path, found])
+    if (found.isDirectory()) all.push(...(await entries(path)))
   }
-  return hash.digest('hex').slice(0, 16)
+  return all
 }
 
 function files(root: string): string[] {

@@ -1,6 +1,8 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import {
   chmodSync,
+  existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -11,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
 import { type FileLock, tryLock } from './flock.ts'
 import { obstacle } from './reach.ts'
@@ -37,6 +39,7 @@ export interface Slot {
 }
 
 const SLOTS = 512
+const UNUSED_MS = 30 * 86_400_000
 const OWNER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /** Locks, records and staged files of all processes that share a directory. */
@@ -53,11 +56,13 @@ export class StateDirectory {
    */
   prepare(uid: number): void {
     try {
-      for (const name of ['', 'slots', 'sandboxes', 'staged']) {
+      for (const name of ['', 'slots', 'sandboxes', 'staged', 'private']) {
         const path = join(this.path, name)
         makePassable(path, uid)
         refuseOthers(this.path, path)
       }
+      // Can be passed, not listed.
+      chmodSync(this.privatePath, 0o711)
       const closed = obstacle(this.stagedPath, uid)
       if (closed !== undefined) {
         const remedy = `chmod o+x it, or name a state directory elsewhere (${NAMED_BY})`
@@ -73,6 +78,41 @@ export class StateDirectory {
 
   get stagedPath(): string {
     return join(this.path, 'staged')
+  }
+
+  /** Copies of what only this user may read: sandboxes are told the name, nobody else can list or guess it. */
+  get privatePath(): string {
+    return join(this.path, 'private')
+  }
+
+  /** A secret of this directory, from which names in {@link privatePath} are made. */
+  privateKey(): Buffer {
+    const path = join(this.privatePath, 'key')
+    const temporary = `${path}.${randomUUID()}`
+    try {
+      if (!existsSync(path)) {
+        writeFileSync(temporary, randomBytes(32), { mode: 0o600 })
+        linkSync(temporary, path)
+      }
+    } catch (error) {
+      if (errnoOf(error) !== 'EEXIST') throw stateError(this.path, error) // another process was first
+    } finally {
+      rmSync(temporary, { force: true })
+    }
+    return readFileSync(path)
+  }
+
+  /** Copies that nobody makes or uses any more. */
+  async unusedDirectories(): Promise<string[]> {
+    const unused: string[] = []
+    for (const path of [this.privatePath, this.stagedPath].flatMap((at) => listed(at).map((name) => join(at, name)))) {
+      const found = lstatSync(path, { throwIfNoEntry: false })
+      if (found?.isDirectory() !== true) continue
+      const [, slot, owner] = /^\.(\d{1,3})-([\da-f-]{36})-/.exec(basename(path)) ?? []
+      const gone = slot !== undefined && owner !== undefined && (await this.isOrphan({ slot: Number(slot), owner }))
+      if (gone || Date.now() - found.mtimeMs > UNUSED_MS) unused.push(path)
+    }
+    return unused
   }
 
   /** Takes the first free slot for this process. */
@@ -96,7 +136,7 @@ export class StateDirectory {
   }
 
   /** Whether the owner of a record is gone: nobody holds its slot, or somebody else does. */
-  async isOrphan(record: SandboxRecord): Promise<boolean> {
+  async isOrphan(record: Pick<SandboxRecord, 'slot' | 'owner'>): Promise<boolean> {
     const lock = await this.#lock(record.slot)
     lock?.release()
     if (lock !== undefined) return true
