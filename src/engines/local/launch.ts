@@ -6,6 +6,7 @@ import type { ReadyFrame } from '../../protocol/index.ts'
 import { bwrapArgs, FD, INSIDE, type Layout } from './bwrap-args.ts'
 import type { Cgroup } from './cgroups.ts'
 import { lookAt, type Outside } from './outside.ts'
+import { killSame, startOf } from './process-id.ts'
 import { streamChannel } from './socket-channel.ts'
 
 /** What to start. */
@@ -52,7 +53,7 @@ export async function launch(options: Launch): Promise<Launched> {
   })
   const pipes = child.stdio as unknown as readonly unknown[]
   const words = lastWords(child.stdio[2])
-  const inner = { pid: 0, killed: false }
+  const inner: Inner = { pid: 0, start: undefined, killed: false }
   const closed = ended(child, words, inner)
   letTheProcessExit(child)
   const kill = (): Promise<void> => killAll(child, inner, closed)
@@ -63,6 +64,7 @@ export async function launch(options: Launch): Promise<Launched> {
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
     const { pid, info } = await innerPid(pipes[FD.info] as Readable, closed, options)
     inner.pid = pid
+    inner.start = startOf(pid)
     options.cgroup?.add(inner.pid)
     endWith(pipes[FD.block] as Writable, 'go')
     const ready = await awaitReady(channel, {
@@ -161,6 +163,8 @@ function lastWords(stderr: Readable): () => string {
 interface Inner {
   /** Its PID 1, as the host sees it; 0 until that is known. */
   pid: number
+  /** With the number, it names the process. */
+  start: string | undefined
   /** Whether the host killed it. */
   killed: boolean
 }
@@ -186,21 +190,13 @@ function ended(child: ChildProcess, words: () => string, inner: Inner): Promise<
 async function killAll(child: ChildProcess, inner: Inner, closed: Promise<Ending>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
     inner.killed = true
-    if (inner.pid > 0) killQuietly(inner.pid)
-    else child.kill('SIGKILL')
+    // PID 1 inside first: bubblewrap ends after it, and its end then says that nothing is left.
+    if (!killSame(inner.pid, inner.start)) child.kill('SIGKILL')
   }
   const timer = setTimeout(() => child.kill('SIGKILL'), 2000)
   await closed
   clearTimeout(timer)
   for (const stream of child.stdio) stream?.destroy()
-}
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // it ended by itself
-  }
 }
 
 /** An idle sandbox must not keep the host's process alive; it dies with it. */

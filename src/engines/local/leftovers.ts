@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { existingGroups, findCgroups, groupMembers, removeGroup, type CgroupHost } from './cgroups.ts'
+import { killMember } from './process-id.ts'
 import { defaultStateDir, StateDirectory } from './state.ts'
 
 /** One thing of this product on the machine: alive with its owner, or left over. */
@@ -28,7 +29,7 @@ export async function collectLeftovers(state: StateDirectory, cgroups: CgroupHos
   for (const remnant of await remnants(state, cgroups)) {
     if (remnant.owner !== 'gone') continue
     removed += 1
-    if (remnant.kind === 'process') killQuietly(Number(remnant.id))
+    if (remnant.kind === 'process') killMember(Number(remnant.id), remnant.sandbox ?? '')
     if (remnant.kind === 'cgroup') await removeCgroups([remnant.id])
     if (remnant.kind === 'directory') await rm(remnant.id, { recursive: true, force: true })
     if (remnant.kind === 'record') state.removeRecord(basename(remnant.id, '.json'))
@@ -116,16 +117,8 @@ function harnessProcesses(): number[] {
 export async function removeCgroups(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     for (let tries = 0; tries < RMDIR_TRIES && !removeGroup(path); tries += 1) {
-      for (const pid of groupMembers(path)) killQuietly(pid)
+      for (const pid of groupMembers(path)) killMember(pid, path)
       await sleep(Math.min(2 ** tries, 50))
     }
-  }
-}
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // it ended by itself
   }
 }
