@@ -1,17 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, copyFileSync, cpSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SandboxReport } from '../../../src/sandbox/index.ts'
 import { requireLocalEngine } from '../../local-engine.ts'
 import { HostPlace, NEEDS_ROOT, ORDINARY } from './host-place.ts'
@@ -133,11 +123,14 @@ describe.skipIf(skip)('programs', () => {
 
 describe.skipIf(skip || NEEDS_ROOT !== undefined)('a Python outside of /usr', () => {
   const stdlib = execFileSync(python, ['-c', 'import os; print(os.path.dirname(os.__file__))'], { encoding: 'utf8' })
-  const opt = mkdtempSync('/opt/sandglass-python-')
-  chmodSync(opt, 0o755)
-  mkdirSync(join(opt, 'bin'))
-  writeFileSync(join(opt, 'private.txt'), 'a secret', { mode: 0o644 })
-  copyFileSync(python, join(opt, 'bin/python3'))
+  // Not below /tmp, which every sandbox has of its own.
+  const opt = `/opt/sandglass-python-${process.pid}`
+  beforeAll(() => {
+    mkdirSync(join(opt, 'bin'), { recursive: true })
+    chmodSync(opt, 0o755)
+    writeFileSync(join(opt, 'private.txt'), 'a secret', { mode: 0o644 })
+    copyFileSync(python, join(opt, 'bin/python3'))
+  })
   afterAll(() => rmSync(opt, { recursive: true, force: true }))
   const SEE = `
 import glob
