@@ -108,7 +108,7 @@ describe.skipIf(skip)('sandglass batch', () => {
     expect(
       lines
         .filter(({ final_data: data }) => data === 'served')
-        .map(({ id }) => id)
+        .map(({ id }) => String(id))
         .toSorted(),
     ).toEqual(['end', 'good'])
     const refused = lines
