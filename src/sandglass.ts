@@ -134,9 +134,18 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     throw error
   }
 
-  const checkout = (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
+  const checkout = async (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
     pool.addSpec(nameOf(spec), spec, { occasional: true })
-    return pool.checkout(nameOf(spec), { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
+    const lease = await pool.checkout(nameOf(spec), { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
+    // By default a missing limit is told with the result; one that somebody asked for is refused.
+    const asked = run.limits?.cpus ?? options.limits?.cpus
+    if (asked === undefined || lease.sandbox.info.limitsEnforced.includes('cpu')) return lease
+    await lease.release()
+    throw new SandglassError(
+      'limit_not_enforceable',
+      `limits.cpus: the engine ${engine.name} cannot limit CPU time on this machine (no writable control group); ` +
+        'leave it out, or see docs/running-in-a-container.md',
+    )
   }
 
   async function* stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {

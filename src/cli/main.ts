@@ -41,8 +41,9 @@ async function main(argv: readonly string[]): Promise<void> {
   }
   clearInterval(awake)
   process.exitCode = interrupted.received() === undefined ? code : EXIT.cancelled
-  // What nobody will ever read would hold the process for good.
-  if (stdout.stuck || stderr.stuck) process.exit()
+  // What nobody will ever read would hold the process for good; and an unhurried end gives up the signals first, so that
+  // a second Ctrl-C would kill what has only its exit code left to tell.
+  if (stdout.stuck || stderr.stuck || interrupted.received() !== undefined) process.exit()
 }
 
 async function command(argv: readonly string[], context: Context): Promise<number> {

@@ -61,7 +61,7 @@ export class DirectoryStage {
   }
 
   /**
-   * The directory itself where the uid can read all of it, else a copy.
+   * The directory itself where the uid can enter it, else a copy of what others than its owner may read.
    * @throws SandglassError `packages_unreadable`.
    */
   async path(directory: string, option: string, uid: number): Promise<string> {
@@ -91,29 +91,32 @@ export class DirectoryStage {
 
   async #stage(root: string, directory: string, option: string, uid: number): Promise<string> {
     await readdir(root)
-    const reachable = canReach(root, uid)
-    if (reachable && uid === process.getuid?.()) return directory
-    const all = await entries(root)
-    if (reachable && all.every(([, found]) => isReadable(found, uid))) return directory
+    // In place, what only its owner may read stays shut to scripts; a copy must not open it either.
+    if (canReach(root, uid)) return directory
+    const all = (await entries(root)).filter(([, found]) => isReadable(found, uid))
+    if (all.length === 0 && (await readdir(root)).length > 0) {
+      throw new Error('nothing in it may be read by others than its owner (chmod -R o+rX)')
+    }
     // Names, sizes and times stand for contents: package directories hold hundreds of megabytes.
     const hash = createHmac('sha256', this.#state.privateKey()).update(root)
     for (const [path, { size, mtimeMs }] of all) hash.update(`${path}\0${size}\0${mtimeMs}\0`)
     const target = join(this.#state.privatePath, `${option}-${hash.digest('hex').slice(0, 32)}`)
     return staged(this.#state, this.#slot, target, async (temporary) => {
-      await copyInside(root, temporary)
+      await copyInside(root, temporary, uid)
       await openForReading(temporary)
     })
   }
 }
 
-/** Copies files, directories, and links that stay inside: what lies outside was not given to the sandbox. */
-async function copyInside(root: string, target: string): Promise<void> {
+/** Copies files and directories that `uid` may read, and links that stay inside: nothing else was given to scripts. */
+async function copyInside(root: string, target: string, uid: number): Promise<void> {
   const links: [path: string, to: string][] = []
   await cp(root, target, {
     recursive: true,
     filter: async (from, to) => {
       const found = await lstat(from)
-      if (!found.isSymbolicLink()) return found.isDirectory() || found.isFile()
+      if (!found.isSymbolicLink())
+        return from === root || ((found.isDirectory() || found.isFile()) && isReadable(found, uid))
       const text = await readlink(from)
       const end = await realpath(from).catch(() => undefined)
       if (end !== undefined && end.startsWith(`${root}/`)) {

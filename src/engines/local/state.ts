@@ -56,6 +56,8 @@ export class StateDirectory {
    */
   prepare(uid: number): void {
     try {
+      // Node never comes back from making a directory there.
+      if (/^\/proc(\/|$)/.test(this.path)) throw new Error('nothing can be made below /proc')
       for (const name of ['', 'slots', 'sandboxes', 'staged', 'private']) {
         const path = join(this.path, name)
         makePassable(path, uid)

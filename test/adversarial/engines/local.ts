@@ -21,7 +21,8 @@ export function openEngine(state?: string): EngineUnderTest {
     containers: () => null,
     resources: (sandboxIds, host) => resourcesOf(stateDir, sandboxIds, host),
     // Workspaces live in memory, inside: nothing of a run is ever a directory of the host but its record.
-    runDirectories: () => readdirSync(stateDir).filter((name) => !['slots', 'sandboxes', 'staged'].includes(name)),
+    runDirectories: () =>
+      readdirSync(stateDir).filter((name) => !['slots', 'sandboxes', 'staged', 'private'].includes(name)),
     async close() {
       if (state === undefined) rmSync(stateDir, { recursive: true, force: true })
       await Promise.resolve()
