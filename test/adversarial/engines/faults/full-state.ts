@@ -21,20 +21,22 @@ export async function fullDiskIsTold({ engine }: Ground): Promise<void> {
   await host.open({ poolSize: 1, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 3000 })
   await trivial(host)
   const inside = join(`/proc/${host.pid}/root`, state)
-  fill(join(inside, 'filler'))
-  // A sandbox that was made before the disk was full may serve once more; every later run needs a new one.
-  const answers = [
-    await host.run('emit_result(1)', {}),
-    await host.run('emit_result(1)', {}),
-    await host.run('emit_result(1)', {}),
-  ]
-  const refused = answers.filter(({ thrown }) => thrown !== null)
+  // A sandbox that was made before the disk was full may serve once more, and each record that is removed makes room for
+  // the next one: fill that, too, until a run is refused.
+  const fillers: string[] = []
+  const refused: Awaited<ReturnType<typeof host.run>>[] = []
+  while (refused.length === 0 && fillers.length < 40) {
+    fillers.push(join(inside, `filler-${fillers.length}`))
+    fill(fillers.at(-1) ?? '')
+    const answer = await host.run('emit_result(1)', {})
+    if (answer.thrown !== null) refused.push(answer)
+  }
   assert.ok(refused.length >= 1, 'every run succeeded on a full disk')
   for (const answer of refused) {
     const told = answer.thrown?.code === 'no_space' || /no space/i.test(answer.thrown?.message ?? '')
     assert.ok(told, shown(answer))
   }
-  rmSync(join(inside, 'filler'))
+  for (const filler of fillers) rmSync(filler, { force: true })
   const truncated = readdirSync(join(inside, 'sandboxes')).filter((name) => {
     return name.endsWith('.json') && !readFileSync(join(inside, 'sandboxes', name), 'utf8').endsWith('}\n')
   })
