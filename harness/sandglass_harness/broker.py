@@ -59,6 +59,7 @@ class Broker:
         leaked_fds = _open_fds_above(2) - {self._in, self._outbox.fd, self._zygote.socket.fileno()}
         self._roots = Roots(self._config["scratch"])
         self._intake = Intake(self._config["workspace"], self._roots)
+        self._tells_exit_status = integrity.tells_exit_status()
         self._watch_signals()
         loaded = self._zygote.first_words()
         self._watcher.reading(self._in, self._on_channel)
@@ -140,7 +141,7 @@ class Broker:
     def _apply_back_pressure(self):
         """A host that does not read stops the reading of the script's descriptors, and nothing else."""
         self._watch_outbox()
-        if self._run is None or self._state is not RUNNING:
+        if self._run is None or self._state is not RUNNING or self._run.finished:
             return
         if not self._paused and self._outbox.size > HIGH_WATER:
             self._paused = True
@@ -270,6 +271,8 @@ class Broker:
         run.take_frames(data, time.monotonic())
         if run.over:
             self._end_run("output-limit")
+        elif run.finished:  # its death closes every descriptor; each would wake the broker for nothing
+            self._watch_run(False)
 
     def _on_output(self, stream, _event):
         data = _read(stream.fd)
@@ -299,6 +302,11 @@ class Broker:
         if not self._zygote.answers():
             self._zygote_is_lost()
             return
+        if alone and self._tells_exit_status:
+            run.status = integrity.zombie_status(run.spare.pid)
+            if run.status is not None:  # nothing runs any more; the zygote reaps it before it forks the next
+                self._settle(True)
+                return
         try:
             if alone:
                 self._zygote.ask_to_reap()
@@ -307,10 +315,6 @@ class Broker:
         except OSError:
             self._zygote_is_lost()
             return
-        if alone:  # nothing runs any more: no need to wait for the zygote's answer
-            self._drain(run)
-            if not run.request["collect"]:
-                run.clean = self._is_clean()
         self._answer_due = time.monotonic() + ANSWER_SEC
 
     def _unwatch_run(self, run):
@@ -333,7 +337,7 @@ class Broker:
             self._spare_is_there(number)
         elif self._state is KILLING:
             self._run.status = number
-            self._settle(self._run.drained or self._reaper.confirm_death())
+            self._settle(self._reaper.confirm_death())
         elif self._state is RESETTING:
             self._reset_done()
         return True
@@ -352,8 +356,7 @@ class Broker:
         """Everything is dead: what is left in the pipes, then the files, then the last frame."""
         run = self._run
         run.confirmed = confirmed
-        if not run.drained:
-            self._drain(run)
+        self._drain(run)
         run.last_words()
         run.spare.close()
         if run.request["collect"]:
@@ -369,7 +372,6 @@ class Broker:
 
     def _drain(self, run):
         """Takes what dead processes left in the pipes."""
-        run.drained = True
         run.stop_parsing_at = time.monotonic() + DRAIN_SEC
         for data in _rest(run.spare.socket.fileno()):
             run.take_frames(data, time.monotonic())
@@ -423,6 +425,7 @@ class Broker:
         )
         if not reusable:
             self._leave()
+        os.sched_yield()  # the host, on a machine where it was woken behind this process
         self._make_spare()
 
     def _leave(self):

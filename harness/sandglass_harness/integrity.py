@@ -62,6 +62,30 @@ def last_pid():
         return None
 
 
+def tells_exit_status():
+    """Whether the kernel tells how a process of another parent ended; found out with a process of the broker's own."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(7)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    told = zombie_status(pid)
+    os.waitpid(pid, 0)
+    return told == 7 << 8
+
+
+def zombie_status(pid):
+    """How a process ended that nobody has reaped yet, as wait(2) gives it; None when it is no zombie."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fields = os.read(fd, 4096).rpartition(b")")[2].split()
+        finally:
+            os.close(fd)
+        return int(fields[49]) if fields[0] == b"Z" else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def _can_create(path):
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

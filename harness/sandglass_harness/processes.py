@@ -21,7 +21,8 @@ class Zygote:
         return json.loads(answer)
 
     def ask_for(self, spare):
-        """Has it fork a child with the spare's descriptors; it answers the child's pid. Raises OSError when it is gone."""
+        """Has it reap its last child, if that is not done, and fork one with the spare's descriptors; it answers the
+        new one's pid. Raises OSError when it is gone."""
         socket.send_fds(self.socket, [b"S"], spare.child_fds())
         spare.given_away()
 

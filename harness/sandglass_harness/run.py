@@ -48,7 +48,6 @@ class Run:
         self.told_error = False
         self.status = None  # of the script's process, as wait(2) gives it
         self.to_child = memoryview(b"")  # what it has not taken yet
-        self.drained = False
         self.confirmed = False  # nothing that it started lives
         self.clean = None  # files and processes are as before; None: not looked at yet
         self.sent = 0

@@ -74,6 +74,9 @@ def _serve(control, base_globals, loaders):
             os._exit(0)
         if message == b"S":
             _forget_signals()
+            if pid:
+                os.waitpid(pid, 0)
+                _reap_others()
             pid = os.fork()
             if pid == 0:
                 control.detach()
@@ -86,6 +89,7 @@ def _serve(control, base_globals, loaders):
                 _kill_everything()
             _, status = os.waitpid(pid, 0)
             _reap_others()
+            pid = 0
             control.send(struct.pack("=i", status))
 
 

@@ -1,0 +1,44 @@
+import os
+import signal
+import unittest
+
+from sandglass_harness import integrity
+
+
+class ZombieStatusTest(unittest.TestCase):
+    def ended(self, end):
+        """A zombie: a process that ended, and that the test reaps when it is done."""
+        pid = os.fork()
+        if pid == 0:
+            end()
+            os._exit(70)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return pid
+
+    def status_then_reaped(self, pid):
+        try:
+            return integrity.zombie_status(pid)
+        finally:
+            os.waitpid(pid, 0)
+
+    def test_an_exit_code_is_told_before_anybody_reaps(self):
+        self.assertEqual(self.status_then_reaped(self.ended(lambda: os._exit(7))), 7 << 8)
+
+    def test_a_signal_is_told_before_anybody_reaps(self):
+        pid = self.ended(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        self.assertEqual(self.status_then_reaped(pid), signal.SIGKILL)
+
+    def test_a_process_that_lives_or_is_gone_has_no_status(self):
+        pid = self.ended(lambda: os._exit(0))
+        os.waitpid(pid, 0)
+        self.assertIsNone(integrity.zombie_status(pid))
+        self.assertIsNone(integrity.zombie_status(os.getpid()))
+
+    def test_the_probe_leaves_no_process_behind(self):
+        self.assertIn(integrity.tells_exit_status(), (True, False))
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+
+
+if __name__ == "__main__":
+    unittest.main()
