@@ -3,8 +3,8 @@ import type { ViteUserConfig } from 'vitest/config'
 /**
  * The TypeScript tests. `npm test` runs these and the Python tests of the harness; `npx vitest run` runs these alone.
  *
- * `SANDGLASS_TEST_REQUIRE=local` (a comma-separated list of engines) turns "this machine lacks the engine" from a
- * skipped test with a printed reason into a failure. CI sets it, so that a run that could not test says so.
+ * `SANDGLASS_TEST_REQUIRE=local,docker,gvisor` (any of them) turns "this machine lacks the engine" from a skipped test with
+ * a printed reason into a failure. CI sets it, so that a run that could not test says so.
  */
 const config: ViteUserConfig = {
   test: {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { endurance } from './endurance.ts'
+import { engines } from './engines.ts'
 import { idleMemory } from './idle-memory.ts'
 import { latency } from './latency.ts'
 import { preloading } from './preload.ts'
@@ -32,6 +33,8 @@ async function main(): Promise<void> {
     `Machine: ${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}\n` +
       `Versions: Node ${process.version}, Python ${String(probes['python_version'])}\n\n${table(rows)}\n`,
   )
+  process.stderr.write('engines …\n')
+  process.stdout.write(`\n${await engines(rounds)}\n`)
   if (rows.some((row) => row.met === false)) process.stderr.write('a bound was not met\n')
 }
 

@@ -1,8 +1,8 @@
-import { localEngine, ScriptExecutor, type ExecutionResult, type Sandbox, type SandboxSpec } from '../src/index.ts'
+import { dockerEngine, localEngine, ScriptExecutor, type ExecutionResult, type Sandbox, type SandboxSpec } from '../src/index.ts'
 import { resolveLimits, sandboxLimits } from '../src/sandbox/index.ts'
 
 export { createSandglass } from '../src/index.ts'
-export { localEngine }
+export { dockerEngine, localEngine }
 
 /** What a bench that goes below `createSandglass` needs: a spec, and a way to run in a sandbox of its own. */
 export function resolveForBench(): {

@@ -1,3 +1,13 @@
+export {
+  type BuiltImage,
+  buildImage,
+  dockerEngine,
+  type DockerEngineOptions,
+  type DockerTls,
+  type HostResource,
+  type ImageBuildOptions,
+  ManagedContainer,
+} from './engines/docker/index.ts'
 export { type LocalEngineOptions, localEngine } from './engines/local/index.ts'
 export { ERROR_CODES, type ErrorCode, SandglassError } from './errors/index.ts'
 export {

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { dockerEngine, type DockerEngineOptions } from './engines/docker/index.ts'
 import { localEngine, type LocalEngineOptions } from './engines/local/index.ts'
 import { SandglassError } from './errors/index.ts'
 import {
@@ -11,6 +12,7 @@ import {
 } from './executor/index.ts'
 import { type Lease, type PoolStats, SandboxPool } from './pool/index.ts'
 import {
+  assertEnforced,
   assertRequirements,
   ping,
   REQUIREMENTS,
@@ -26,9 +28,12 @@ import { didYouMean } from './support/index.ts'
 
 /** How scripts are run. Everything has a default. */
 export interface SandglassOptions {
-  /** `auto` takes the first engine that passes its probes. Default `auto`. */
-  readonly engine?: 'auto' | 'local' | SandboxEngine
-  /** Defaults for every run; a run may bring its own. */
+  /** Default `auto`, which takes `local` in this version; `docker` runs scripts in containers. */
+  readonly engine?: 'auto' | 'local' | 'docker' | SandboxEngine
+  /**
+   * Defaults for every run; a run may bring its own. A limit of the sandbox that is given here or there and that the
+   * machine cannot enforce is refused; of those that are not given, each result tells which are in force.
+   */
   readonly limits?: ResourceLimits
   /** Warm sandboxes kept per set of limits. Default 2. */
   readonly poolSize?: number
@@ -48,6 +53,8 @@ export interface SandglassOptions {
   readonly require?: readonly Requirement[]
   /** Options of the local engine. */
   readonly local?: LocalEngineOptions
+  /** Options of the Docker engine. */
+  readonly docker?: DockerEngineOptions
   /** Gives up while the first sandbox starts; later it has no effect. */
   readonly signal?: AbortSignal
 }
@@ -106,7 +113,8 @@ const PING_TIMEOUT_MS = 2000
 /**
  * Finds an engine and starts its first sandbox.
  * @throws SandglassError `engine_unavailable` or the engine's own code when there is none, `requirement_unmet`,
- * `invalid_request`, `limits_do_not_fit`, `aborted`; TypeError for an option that does not exist.
+ * `limit_not_enforceable`, `invalid_request`, `limits_do_not_fit`, `aborted`; TypeError for an option that does not
+ * exist.
  */
 export async function createSandglass(options: SandglassOptions = {}): Promise<Sandglass> {
   checkOptions(options)
@@ -128,7 +136,9 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
       assertRequirements(await engine.report(), options.require)
     }
     // A missing engine is told now, not at the first run; the sandbox stays in the pool.
-    await (await pool.checkout(nameOf(defaults), definedOf(options, ['signal']))).release()
+    const first = await pool.checkout(nameOf(defaults), definedOf(options, ['signal']))
+    await first.release()
+    assertEnforced(first.sandbox.info, options.limits ?? {})
   } catch (error) {
     await close()
     throw error
@@ -137,15 +147,13 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
   const checkout = async (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
     pool.addSpec(nameOf(spec), spec, { occasional: true })
     const lease = await pool.checkout(nameOf(spec), { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
-    // By default a missing limit is told with the result; one that somebody asked for is refused.
-    const asked = run.limits?.cpus ?? options.limits?.cpus
-    if (asked === undefined || lease.sandbox.info.limitsEnforced.includes('cpu')) return lease
-    await lease.release()
-    throw new SandglassError(
-      'limit_not_enforceable',
-      `limits.cpus: the engine ${engine.name} cannot limit CPU time on this machine (no writable control group); ` +
-        'leave it out, or see docs/running-in-a-container.md',
-    )
+    try {
+      assertEnforced(lease.sandbox.info, { ...options.limits, ...run.limits })
+      return lease
+    } catch (error) {
+      await lease.release()
+      throw error
+    }
   }
 
   async function* stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
@@ -181,13 +189,14 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
 }
 
 function chooseEngine(options: SandglassOptions): SandboxEngine {
-  const { engine = 'auto', local = {} } = options
+  const { engine = 'auto', local = {}, docker = {} } = options
   if (typeof engine === 'object') return engine
   if (engine === 'auto' || engine === 'local') return localEngine(local)
-  if (engine === 'docker' || engine === 'pyodide') {
-    throw new SandglassError('feature_unavailable', `the engine ${String(engine)} is not in this version; use local`)
+  if (engine === 'docker') return dockerEngine(docker)
+  if (engine === 'pyodide') {
+    throw new SandglassError('feature_unavailable', 'the engine pyodide is not in this version; use local or docker')
   }
-  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are auto and local`)
+  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are auto, local and docker`)
 }
 
 const OPTIONS: readonly (keyof SandglassOptions)[] = [
@@ -202,6 +211,7 @@ const OPTIONS: readonly (keyof SandglassOptions)[] = [
   'preload',
   'require',
   'local',
+  'docker',
   'signal',
 ]
 /** What goes on to the executor as it is. */

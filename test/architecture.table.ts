@@ -12,7 +12,7 @@ export interface Room {
 }
 
 const GROUND = ['errors', 'support']
-const ENGINES = ['engines/local']
+const ENGINES = ['engines/local', 'engines/docker']
 /** What the rooms export to the user: everything below the doors. */
 const LIBRARY = [...GROUND, 'protocol', 'sandbox', ...ENGINES, 'pool', 'executor']
 
@@ -26,6 +26,12 @@ export const ROOMS: readonly Room[] = [
     path: 'src/engines/local/',
     mayImport: [...GROUND, 'protocol', 'sandbox'],
     packages: [],
+  },
+  {
+    name: 'engines/docker',
+    path: 'src/engines/docker/',
+    mayImport: [...GROUND, 'protocol', 'sandbox'],
+    packages: ['dockerode'],
   },
   { name: 'pool', path: 'src/pool/', mayImport: [...GROUND, 'sandbox'], packages: [] },
   { name: 'executor', path: 'src/executor/', mayImport: [...GROUND, 'protocol', 'sandbox'], packages: [] },

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { errorsDoc } from './errors-doc.ts'
 import { requireLocalEngine } from './local-engine.ts'
+import { computedWarningCodes, listedWarningCodes, warningCodes } from './warning-codes.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const PAGES = [
@@ -16,6 +17,18 @@ const PAGES = [
 
 test('docs/errors.md is the table of codes (node scripts/errors-doc.ts writes it)', () => {
   expect(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')).toBe(errorsDoc())
+})
+
+test('docs/cli.md lists every code of a warning, and no other', () => {
+  expect(listedWarningCodes()).toEqual(warningCodes())
+  // These are no literals; test/warning-codes.ts has a way for each to find the codes behind it.
+  expect(computedWarningCodes()).toEqual([
+    'LATE_ERRORS.get(errorKind) ?? LATE_ERROR',
+    'code',
+    'code: string',
+    'late.code',
+    'this.redactor.text(code)',
+  ])
 })
 
 describe.each(PAGES)('%s', (page) => {

@@ -3,7 +3,6 @@
  * change that brings the feature and its tests. Keys are ids or whole families.
  */
 export const LATER: Readonly<Record<string, string>> = {
-  'PO-03': 'the docker engine (ManagedContainer)',
   'PO-04': 'the orchestrator',
   OR: 'the orchestrator, with tools, prompts and the journal',
   CA: 'the code agent',

@@ -13,6 +13,7 @@ import sys
 import time
 
 from . import PROTOCOL_VERSION, integrity
+from .control_group import MemoryKills
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
 from .reaper import Reaper
@@ -34,11 +35,11 @@ IDLE, FORKING, RUNNING, KILLING, COLLECTING, RESETTING = "idle", "forking", "run
 class Broker:
     """The one loop of PID 1, and the state between its turns."""
 
-    def __init__(self, config, channel_in, channel_out, zygote):
+    def __init__(self, config, channel_in, outbox, zygote):
         self._config = config
         self._in = channel_in
         self._inbox = LineBuffer()
-        self._outbox = Outbox(channel_out)
+        self._outbox = outbox
         self._zygote = zygote
         self._watcher = Watcher()
         self._state = FORKING
@@ -60,6 +61,7 @@ class Broker:
         self._roots = Roots(self._config["scratch"])
         self._intake = Intake(self._config["workspace"], self._roots)
         self._tells_exit_status = integrity.tells_exit_status()
+        self._memory_kills = MemoryKills()
         self._watch_signals()
         loaded = self._zygote.first_words()
         self._watcher.reading(self._in, self._on_channel)
@@ -71,6 +73,10 @@ class Broker:
         self._last_pid_moves = integrity.last_pid() == self._spare.pid
         checks = integrity.self_check(self._zygote.pid, self._config["scratch"], len(leaked_fds))
         checks["last_pid_moves"] = self._last_pid_moves
+        self._zygote.kills_at_once = self._reaper.kills_at_once = not checks["gvisor"]
+        if self._config.get("sealed"):
+            checks["sealed"] = True
+            os.dup2(0, 2)  # what scripts could open is not left to them to write to
         version = ".".join(str(n) for n in sys.version_info[:3])
         self._send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
         while True:
@@ -84,7 +90,7 @@ class Broker:
     def _wait_ms(self):
         if self._state is COLLECTING and self._outbox.size < HIGH_WATER:
             return 0
-        due = [t for t in (self._answer_due, self._kill_at()) if t is not None]
+        due = [t for t in (self._answer_due, self._kill_at(), self._look_at()) if t is not None]
         if not due:
             return None
         return max(0, (min(due) - time.monotonic()) * 1000 + 0.2)
@@ -93,11 +99,20 @@ class Broker:
         run = self._run
         return run.kill_at if run is not None and self._state is RUNNING else None
 
+    def _look_at(self):
+        run = self._run
+        return run.look_at if run is not None and self._state is RUNNING else None
+
     def _look_at_clocks(self):
         now = time.monotonic()
-        kill_at = self._kill_at()
+        kill_at, look_at = self._kill_at(), self._look_at()
         if kill_at is not None and now >= kill_at:
             self._end_run("timeout")
+        elif look_at is not None and now >= look_at:
+            if integrity.has_ended(self._run.spare.pid):
+                self._end_run(None)
+            else:
+                self._run.look_later(now)
         elif self._answer_due is not None and now >= self._answer_due:
             self._answer_due = None
             # On a slow machine the answer may lie there, unread.
@@ -202,6 +217,7 @@ class Broker:
         self._uses += 1
         self._reaper.forget()
         self._run = run = Run(frame, self._spare, time.monotonic(), self._outbox)
+        run.memory_kills_before = self._memory_kills.count()
         self._spare = None
         self._state = RUNNING
         self._paused = False
@@ -267,12 +283,14 @@ class Broker:
             return
         if not data:
             self._watcher.forget(run.spare.socket.fileno())
+            run.look_soon()
             return
         run.take_frames(data, time.monotonic())
         if run.over:
             self._end_run("output-limit")
         elif run.finished:  # its death closes every descriptor; each would wake the broker for nothing
             self._watch_run(False)
+            run.look_soon()
 
     def _on_output(self, stream, _event):
         data = _read(stream.fd)
@@ -297,6 +315,8 @@ class Broker:
         run.ended_at = time.monotonic()
         self._unwatch_run(run)
         self._state = KILLING
+        if cause is not None:
+            self._reaper.kill_group(run.spare.pid)
         # The zombie keeps its pid, so the last pid can only be its own when nothing else was started.
         alone = cause is None and self._last_pid_moves and integrity.last_pid() == run.spare.pid
         if not self._zygote.answers():
@@ -373,6 +393,8 @@ class Broker:
     def _drain(self, run):
         """Takes what dead processes left in the pipes."""
         run.stop_parsing_at = time.monotonic() + DRAIN_SEC
+        if run.killed_for is None:  # on a slow machine nothing is lost of a run that still has time
+            run.stop_parsing_at = max(run.stop_parsing_at, run.deadline)
         for data in _rest(run.spare.socket.fileno()):
             run.take_frames(data, time.monotonic())
         for stream in run.streams:
@@ -408,6 +430,8 @@ class Broker:
         run, collection = self._run, self._collection
         clean = self._is_clean() if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
+        kills = self._memory_kills.count()
+        counted = {} if kills is None else {"memory_kills": kills - (run.memory_kills_before or 0)}
         self._run = None
         self._send(
             {
@@ -419,6 +443,7 @@ class Broker:
                 "stderr_bytes": run.streams[1].bytes,
                 "limits_hit": collection.limits_hit if collection else [],
                 "warnings": collection.warnings if collection else [],
+                **counted,
                 "reusable": reusable,
                 "use": self._uses,
             }
@@ -505,4 +530,11 @@ def _open_fds_above(lowest):
 
 def serve(config, channel, zygote_pid, control_fd):
     """Serves until the host closes the channel. Never returns."""
-    Broker(config, *channel, Zygote(zygote_pid, control_fd)).serve()
+    channel_in, channel_out = channel
+    if config.get("sealed"):
+        from . import seal  # after the fork of the zygote, which must not have the key
+
+        outbox = seal.SealedOutbox(channel_out, seal.receive_key(channel_in))
+    else:
+        outbox = Outbox(channel_out)
+    Broker(config, channel_in, outbox, Zygote(zygote_pid, control_fd)).serve()

@@ -74,7 +74,14 @@ def _lower(which, soft, hard):
     _, most = resource.getrlimit(which)
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), min(hard, most)
-    resource.setrlimit(which, (soft, hard))
+    if (soft, hard) == resource.getrlimit(which):
+        return
+    try:
+        resource.setrlimit(which, (soft, hard))
+    except ValueError:
+        # gVisor refuses to change limits of what it does not have.
+        if which not in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE):
+            raise
 
 
 def _text_stream(fd):
@@ -108,12 +115,11 @@ def _run(request, emitter, base_globals, loaders):
     code = None
     try:
         emit.arm(request["deadline"] - time.monotonic())
-        for load in loaders:  # what could not be loaded ahead
-            load(base_globals)
         _, code = runtime.run_script(
             request["script"],
             emitter,
             base_globals=base_globals,
+            loaders=loaders,
             inputs=request["inputs"],
             timeout_text=request["timeout_text"],
         )

@@ -147,13 +147,29 @@ def emit_log(message, level="info"):
 HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}
 
 
+_ran_out = False
+
+
 def install_clock():
     """Makes SIGALRM raise ScriptTimeout in the main thread of whatever run is current."""
-    signal.signal(signal.SIGALRM, lambda _number, _frame: current.on_alarm())
+    signal.signal(signal.SIGALRM, _on_alarm)
+
+
+def _on_alarm(_number, _frame):
+    global _ran_out
+    _ran_out = True
+    current.on_alarm()
+
+
+def clock_ran_out():
+    """Whether the clock has run out, also where the ScriptTimeout was swallowed."""
+    return _ran_out
 
 
 def arm(seconds):
     """Starts the clock."""
+    global _ran_out
+    _ran_out = False
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.000_001))
 
 

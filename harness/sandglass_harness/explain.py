@@ -16,7 +16,7 @@ def remember_source(source):
 
 
 def describe(error):
-    """(message, traceback) of an exception that left the script."""
+    """(message, traceback) of an exception that left the script, or what was loaded for it."""
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     try:
@@ -25,7 +25,8 @@ def describe(error):
         text = f"<its __str__ raised {type(broken).__name__}>"
     message = f"{name}: {cut(text, MAX_MESSAGE)}" if text else name
     try:
-        lines = traceback.format_exception(kind, error, _own_frames(error.__traceback__))
+        tb = error.__traceback__
+        lines = traceback.format_exception(kind, error, _own_frames(tb) or _loaded_frames(tb))
         text = "".join(cut(line, MAX_TRACEBACK) for line in lines)
     except Exception as broken:
         text = f"{message}\n(the traceback could not be made: {type(broken).__name__})\n"
@@ -71,6 +72,13 @@ def without_secrets(text):
     for name in sorted(_secrets, key=lambda name: -len(_secrets[name])):
         text = text.replace(_secrets[name], f"[redacted:{name}]")
     return text
+
+
+def _loaded_frames(tb):
+    """What follows the frames of the runtime: those of a tool file, where there is no frame of the script."""
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(_HERE):
+        tb = tb.tb_next
+    return tb
 
 
 def _own_frames(tb):

@@ -1,10 +1,13 @@
 """What arrives before a run starts: its files, and what is wrong with its request."""
 
 import binascii
+import json
 
-from .scratch import BadPath, put
+from .explain import cut
+from .scratch import put
 
 WIPE_SEC = 0.4
+MAX_SHOWN = 400  # characters of a path in a message
 
 
 class Intake:
@@ -24,8 +27,12 @@ class Intake:
         try:
             content = binascii.a2b_base64(frame["content_base64"])
             put(self._workspace, frame["path"], frame["mode"], frame["offset"], content)
-        except (OSError, BadPath, ValueError) as error:
-            self._problem = f"the file {frame['path'][:200]!r} could not be put into the workspace: {error}"
+        except (OSError, ValueError) as error:
+            # A path may hold a secret, which the host redacts where it stands as it is or as JSON writes it: no repr,
+            # nor the text of an OSError, which holds one.
+            shown = cut(json.dumps(frame["path"], ensure_ascii=False), MAX_SHOWN)
+            reason = error.strerror if isinstance(error, OSError) else error
+            self._problem = f"the file {shown} could not be put into the workspace: {reason}"
 
     def problem_of(self, frame):
         """(kind, message) of what keeps a run from starting, or None."""

@@ -3,6 +3,9 @@
 import os
 import resource
 
+from . import control_group
+from .syscalls import PR_GET_NO_NEW_PRIVS, kernel_log, prctl
+
 _RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
 
 
@@ -34,11 +37,12 @@ def status_field(pid, name):
 
 def self_check(zygote_pid, writable_roots, leaked_fds):
     """What is in force around the harness, found by trying; goes out with `ready`."""
+    gvisor = _is_gvisor()
     return {
         "pid": os.getpid(),
         "uid": os.getuid(),
         "leaked_fds": leaked_fds,
-        "no_new_privs": status_field(zygote_pid, "NoNewPrivs") == "1",
+        "no_new_privs": _has_no_new_privs(zygote_pid),
         "seccomp": status_field(zygote_pid, "Seccomp") == "2",
         "capabilities": status_field("self", "CapEff"),
         "root_read_only": not _can_create("/.sandglass-probe") and not _can_create("/usr/.sandglass-probe"),
@@ -46,8 +50,18 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "proc_sys_read_only": not os.access("/proc/sys/kernel/msgmax", os.W_OK),
         "interfaces": ",".join(_interfaces()),
         "scratch_sized": all(_size(root) < 1 << 50 for root in writable_roots),
+        "descriptors_hidden": not _can_list(f"/proc/{zygote_pid}/fd"),
         "last_pid_moves": last_pid() is not None,
+        "kernel": os.uname().release,
+        "gvisor": gvisor,
+        **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
     }
+
+
+def _has_no_new_privs(zygote_pid):
+    """gVisor's /proc does not tell. What this process has its zygote has, too: it passes on and cannot be undone."""
+    told = status_field(zygote_pid, "NoNewPrivs")
+    return prctl(PR_GET_NO_NEW_PRIVS) == 1 if told is None else told == "1"
 
 
 def last_pid():
@@ -86,10 +100,31 @@ def zombie_status(pid):
         return None
 
 
+def has_ended(pid):
+    """Whether a process that nobody has reaped yet is a zombie, or is gone all the same."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, 4096).rpartition(b")")[2].split()[0] == b"Z"
+        finally:
+            os.close(fd)
+    except OSError:
+        return True
+
+
 def _can_create(path):
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def _can_list(path):
+    """Of a process that is not dumpable either and has the same uid, like the broker as scripts see it."""
+    try:
+        os.listdir(path)
     except OSError:
         return False
     return True
@@ -101,6 +136,11 @@ def _interfaces():
             return sorted(line.partition(":")[0].strip() for line in list(file)[2:])
     except OSError:
         return ["unknown"]
+
+
+def _is_gvisor():
+    """gVisor's kernel lets everybody read its log, which begins with `<6>[    0.000000] Starting gVisor...`."""
+    return kernel_log().partition(b"] ")[2].startswith(b"Starting gVisor")
 
 
 def _size(root):

@@ -1,36 +1,45 @@
 """Loads tool files and modules before the first script, each first tried in a process of its own.
 
-What leaves a thread behind can not be loaded ahead (threads do not survive a fork): it is loaded in each run instead.
+What leaves a thread or a process behind can not be loaded ahead (threads do not survive a fork, processes not the end
+of a run): it is loaded in each run instead.
 """
 
 import importlib
+import json
 import os
 
-from . import tools
+from . import descendants, tools
+from .explain import cut
 
 MAX_FAILED = 100
+MAX_MESSAGE = 500
 
 
 def load(config):
-    """Returns (globals for scripts, functions that a child calls first, what was loaded and what was not)."""
+    """Returns (globals for scripts, what a child loads first, what was loaded and what was not).
+
+    What a child loads are pairs of a name for messages and a function that takes the globals.
+    """
     loop = tools.ToolLoop()
     scope = tools.fresh_scope()
     files = tools.tool_files(config["tools"]) if config["tools"] else []
-    jobs = [("preload", name, _importer(name)) for name in config["preload"]]
-    jobs += [("tools", os.path.basename(path), _file_loader(path, loop)) for path in files]
-    verdicts = _try_out([job for _, _, job in jobs], scope)
+    jobs = [("preload", name, _once(_importer(name))) for name in config["preload"]]
+    jobs += [("tools", os.path.basename(path), _once(_file_loader(path, loop))) for path in files]
     told = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
     loaders = []
-    for (kind, name, job), verdict in zip(jobs, verdicts):
-        if verdict == "ok":
-            verdict = _verdict(job, scope)  # what loaded once need not load twice
-        if verdict == "threads":
-            loaders.append(job)
-            told[kind].setdefault("deferred", []).append(name)
-        elif verdict == "ok":
-            told[kind]["loaded"].append(name)
-        elif len(told[kind]["failed"]) < MAX_FAILED:  # one message of bounded size tells them
-            told[kind]["failed"].append({"name": name, "message": verdict[:500]})
+    with descendants.adopted():
+        verdicts = _try_out([job for _, _, job in jobs], scope)
+        for (kind, name, job), verdict in zip(jobs, verdicts):
+            if verdict == "ok":
+                verdict = _verdict(job, scope)  # what loaded once need not load twice
+            if verdict == "deferred":
+                what = "the tool file" if kind == "tools" else "the preloaded module"
+                loaders.append((f"{what} {name}", job))
+                told[kind].setdefault("deferred", []).append(name)
+            elif verdict == "ok":
+                told[kind]["loaded"].append(name)
+            elif len(told[kind]["failed"]) < MAX_FAILED:  # one message of bounded size tells them
+                told[kind]["failed"].append({"name": name, "message": verdict})
     deferred = told["tools"].pop("deferred", [])
     told["tools"]["loaded"] += deferred
     told["preload"]["deferred"] += deferred
@@ -58,8 +67,22 @@ def _file_loader(path, loop):
     return run
 
 
+def _once(job):
+    """A job that may fork, and whose child may come back as well: that one ends."""
+
+    def run(scope):
+        process = os.getpid()
+        try:
+            job(scope)
+        finally:
+            if os.getpid() != process:
+                os._exit(0)
+
+    return run
+
+
 def _try_out(jobs, scope):
-    """A verdict for each job: `ok`, `threads`, or what went wrong. A job that kills its process does not stop the rest."""
+    """A verdict for each job: `ok`, `deferred`, or what went wrong. One that kills its process does not stop the rest."""
     verdicts = []
     while len(verdicts) < len(jobs):
         verdicts += _try_in_a_process(jobs[len(verdicts) :], scope)
@@ -69,21 +92,22 @@ def _try_out(jobs, scope):
 
 
 def _try_in_a_process(jobs, scope):
-    read, write = os.pipe()
+    answers = os.memfd_create("verdicts")  # no pipe: the end of one waits for everybody who was left with it
     pid = os.fork()
     if pid == 0:
-        for job in jobs:
-            before = _threads()
-            verdict = _verdict(job, scope)
-            if verdict == "ok" and _threads() > before:
-                verdict = "threads"
-            os.write(write, verdict[:2000].encode("utf-8", "replace") + b"\n")
+        with descendants.adopted():  # seen, that is, also when they fled into a session of their own
+            for job in jobs:
+                before = _threads(), descendants.children()
+                verdict = _verdict(job, scope)
+                if verdict == "ok" and (_threads() > before[0] or descendants.children() - before[1]):
+                    verdict = "deferred"
+                os.write(answers, json.dumps(verdict).encode() + b"\n")
         os._exit(0)
-    os.close(write)
-    with open(read, encoding="utf-8", errors="replace", newline="\n") as answers:
-        verdicts = answers.read().split("\n")[:-1]
     os.waitpid(pid, 0)
-    return verdicts
+    descendants.end()
+    with open(answers, "rb") as file:
+        file.seek(0)
+        return [json.loads(line) for line in file]
 
 
 def _verdict(job, scope):
@@ -91,7 +115,7 @@ def _verdict(job, scope):
     try:
         job(scope)
     except BaseException as error:
-        return f"{type(error).__name__}: {error}".replace("\n", " ")
+        return cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_MESSAGE)
     return "ok"
 
 

@@ -1,5 +1,6 @@
 """The broker's view of the zygote and of the child that waits for its script."""
 
+import errno
 import json
 import os
 import socket
@@ -12,6 +13,7 @@ class Zygote:
         self.pid = pid
         self.socket = socket.socket(fileno=control_fd)
         self.alive = True
+        self.kills_at_once = True  # one kill reaches all there is
 
     def first_words(self):
         """What it loaded. Raises RuntimeError when it ended instead."""
@@ -32,7 +34,7 @@ class Zygote:
 
     def ask_to_kill(self):
         """Has it kill everything but itself and PID 1; it answers the status of its child."""
-        self.socket.send(b"K")
+        self.socket.send(b"K" if self.kills_at_once else b"L")
 
     def answer(self):
         """Bytes of an answer, b"" at the end, None when there is none yet."""
@@ -68,7 +70,11 @@ class Spare:
     def forked_as(self, pid):
         """The zygote made the child. It stays a zombie until it is asked for, so its pid is nobody else's."""
         self.pid = pid
-        self.pid_fd = os.pidfd_open(pid)
+        try:
+            self.pid_fd = os.pidfd_open(pid)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:  # gVisor has none: the broker then looks at the process itself
+                raise
 
     def child_fds(self):
         """Frame socket, stdout and stderr."""

@@ -9,7 +9,13 @@ from .emit import MAX_LABEL, MAX_LEVEL
 from .wire import LineBuffer, decode, encode
 
 MAX_TEXT_PER_FRAME = 64 * 1024
+# Each read of output is a frame, and a frame costs the host more than the text in it. So that the number of frames is
+# bounded by time, not by the number of writes, the broker lets small writes gather once there were many of them.
+FREE_FRAMES = 1000
+SMALL_READ = 4096
+PACE_SEC = 0.001  # how much later a deadline or a ping may be looked at
 JUNK_LINE = 100  # what a line that is no frame counts beside its length: about the frame that it is not
+LOOK_SEC = 0.02  # where no descriptor tells of a process's end (gVisor): how often it is looked at
 GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
 _CHILD_KINDS = {"exception", "exit", "syntax", "memory", "timeout"}
 
@@ -40,31 +46,47 @@ class Run:
         self.deadline = started + request["timeout_sec"]
         self.kill_at = self.deadline + GRACE_SEC
         self.stop_parsing_at = self.kill_at
+        self.look_at = None if spare.pid_fd is not None else started + LOOK_SEC
+        self._look_sec = LOOK_SEC
         self.max_output = request["max_output_bytes"]
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
         self.killed_for = None  # the first cause for which the broker ends it
         self.finished = False  # the runtime came to its orderly end
-        self.told_error = False
+        self.told_error = self.told_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
         self.to_child = memoryview(b"")  # what it has not taken yet
+        self.memory_kills_before = None
         self.confirmed = False  # nothing that it started lives
         self.clean = None  # files and processes are as before; None: not looked at yet
-        self.sent = 0
+        self.sent = 0  # of what counts towards the limit
         self.over = False
+        self._small_frames = 0
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
         self._lines = LineBuffer()
         self._outbox = outbox
 
+    def look_soon(self):
+        """The script's process seems to end."""
+        if self.look_at is not None:
+            self.look_at, self._look_sec = 0, LOOK_SEC / 64
+
+    def look_later(self, now):
+        """It lives; a script that only pretended to end costs less and less."""
+        self.look_at, self._look_sec = now + self._look_sec, min(self._look_sec * 2, LOOK_SEC)
+
     def emit(self, frame, counted=True):
         """Sends a frame of this run, unless it would go over the limit of its output."""
-        line = encode({"type": frame.pop("type"), "execution_id": self.id, **frame})
+        line = self._line(frame)
         if counted:
             if self.over or self.sent + len(line) > self.max_output:
                 self.over = True
                 return
             self.sent += len(line)
         self._outbox.put(line)
+
+    def _line(self, frame):
+        return encode({"type": frame.pop("type"), "execution_id": self.id, **frame})
 
     def take_frames(self, data, now):
         """Bytes from the script's frame socket."""
@@ -95,21 +117,23 @@ class Run:
         for start in range(0, len(text), MAX_TEXT_PER_FRAME):
             if self.over:
                 return
-            piece = text[start : start + MAX_TEXT_PER_FRAME]
-            self.emit({"type": stream.name, "text": piece})
-            if self.over:
-                self._emit_what_fits(stream.name, piece)
+            self._emit_output(stream.name, text[start : start + MAX_TEXT_PER_FRAME])
+        if text and len(data) < SMALL_READ:
+            self._small_frames += 1
+            if self._small_frames > FREE_FRAMES:
+                time.sleep(PACE_SEC)
 
-    def _emit_what_fits(self, name, text):
-        """The head of the output that went over the limit."""
+    def _emit_output(self, name, text):
+        """Sends output, or the head of it that fits. It counts by its text: how reads cut it depends on timing."""
+        data = text.encode()
         room = self.max_output - self.sent
-        while text:
-            line = encode({"type": name, "execution_id": self.id, "text": text})
-            if len(line) <= room:
-                self.sent += len(line)
-                self._outbox.put(line)
-                return
-            text = text[: min(len(text) - 1, len(text) * room // len(line))]
+        if len(data) > room:
+            self.over = True
+            text = data[:room].decode(errors="ignore")  # whole characters
+            data = text.encode()
+        if text:
+            self.sent += len(data)
+            self._outbox.put(self._line({"type": name, "text": text}))
 
     def _take_line(self, line, now):
         frame = decode(line)
@@ -144,8 +168,9 @@ class Run:
                 "kind": claimed,
             }
         )
-        if claimed == "timeout" and self.killed_for is None:
-            self.killed_for = "timeout"
+        if claimed == "timeout":
+            self.told_timeout = True
+            self.killed_for = self.killed_for or "timeout"
 
     def last_words(self):
         """The error that only the broker can tell, once everything is dead and drained."""
@@ -153,7 +178,7 @@ class Run:
         unexplained = self.killed_for is None and not self.finished and not self.told_error
         if unexplained and os.WIFEXITED(self.status) and self.ended_at >= self.deadline:
             self.killed_for = "timeout"  # its own words were lost in what it wrote beside them
-        if self.killed_for == "timeout" and not self.told_error:
+        if self.killed_for == "timeout" and not self.told_timeout:
             message, kind = f"Script timed out after {self.timeout_text}s", "timeout"
         elif self.killed_for == "output-limit":
             message, kind = f"the output went over the limit of {self.max_output} bytes", "output_limit"
@@ -163,8 +188,10 @@ class Run:
             code = os.WEXITSTATUS(self.status)
             message = f"the script's process ended with exit code {code} before the script was done"
             kind = "crash"
-        if message is not None:
-            self.emit({"type": "error", "message": message, "traceback": None, "kind": kind}, counted=False)
+        if message is not None:  # sent whatever the limit, and counted so that both sides come to the same
+            line = self._line({"type": "error", "message": message, "traceback": None, "kind": kind})
+            self.sent += len(line)
+            self._outbox.put(line)
 
     def ending(self):
         """How the script's process ended, in the words of the wire."""

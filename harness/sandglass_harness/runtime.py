@@ -14,36 +14,66 @@ from .convert import to_json
 DONE, RAISED, EXITED, TIMED_OUT = "done", "raised", "exited", "timed-out"
 
 
-def run_script(source, emitter, *, base_globals=None, inputs=None, timeout_text=""):
+def run_script(source, emitter, *, base_globals=None, loaders=(), inputs=None, timeout_text=""):
     """Executes `source` with fresh globals and reports an error through `emitter`.
 
-    Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises is reported as
-    'Script timed out after Xs' with the traceback of where it was.
+    `loaders` are what preloading.load left to be loaded into `base_globals` in the run itself; when one fails, the
+    script does not start. Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises is reported
+    as 'Script timed out after Xs' with the traceback of where it was.
     """
     emit.use(emitter)
     explain.remember_source(source)
-    scope = _fresh_globals(base_globals or {}, inputs or {})
+    base_globals = {} if base_globals is None else base_globals
+    if not all(_load(name, job, base_globals, emitter) for name, job in loaders):
+        return RAISED, 1
+    scope = _fresh_globals(base_globals, inputs or {})
+    ending = DONE, 0
     try:
         exec(compile(source, explain.FILENAME, "exec", dont_inherit=True), scope)  # noqa: S102
+    except BaseException as error:
+        ending = _tell_ending(emitter, error, timeout_text)
+        if ending[0] is TIMED_OUT or emit.clock_ran_out():
+            return ending
+    try:
         _finish_threads_and_exit_handlers()
-        return DONE, 0
-    except emit.ScriptTimeout as error:
+    except BaseException as error:
+        late = _tell_ending(emitter, error, timeout_text)
+        return late if ending[0] is DONE or late[0] is TIMED_OUT else ending
+    return ending
+
+
+def _load(name, job, scope, emitter):
+    """False, and told, when it failed."""
+    try:
+        job(scope)
+    except emit.ScriptTimeout:
+        raise
+    except BaseException as error:
+        message, place = explain.describe(error)
+        kind = "memory" if isinstance(error, MemoryError) else "exception"
+        _tell(emitter, f"{name} could not be loaded: {message}", place, kind)
+        return False
+    return True
+
+
+def _tell_ending(emitter, error, timeout_text):
+    """Reports what left the script. Returns (how it ended, exit code)."""
+    if isinstance(error, emit.ScriptTimeout):
         place = explain.describe_place(error)
         _tell(emitter, f"Script timed out after {timeout_text}s", place, "timeout")
         return TIMED_OUT, 1
-    except SystemExit as error:
+    if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
         message, place = explain.describe(error)
         _tell(emitter, f"{message} (the script called sys.exit)", place, "exit")
         return EXITED, code & 0xFF
-    except BaseException as error:
-        kind = "exception"
-        if isinstance(error, SyntaxError) and error.filename == explain.FILENAME and error.__traceback__.tb_next is None:
-            kind = "syntax"
-        elif isinstance(error, MemoryError):
-            kind = "memory"
-        _tell(emitter, *explain.describe(error), kind)
-        return RAISED, 1
+    kind = "exception"
+    if isinstance(error, SyntaxError) and error.filename == explain.FILENAME and error.__traceback__.tb_next is None:
+        kind = "syntax"
+    elif isinstance(error, MemoryError):
+        kind = "memory"
+    _tell(emitter, *explain.describe(error), kind)
+    return RAISED, 1
 
 
 def tell_timeout(emitter, timeout_text):
@@ -73,7 +103,8 @@ def _fresh_globals(base_globals, inputs):
 
 
 def _finish_threads_and_exit_handlers():
-    """What the interpreter does at the end of a program: wait for threads that are no daemons, run atexit handlers."""
+    """What the interpreter does at the end of a program, also of one that failed: wait for threads that are no daemons,
+    run atexit handlers."""
     # Not by threading._shutdown, which swallows a ScriptTimeout from Python 3.13 on.
     for end_a_pool in reversed(threading._threading_atexits):
         end_a_pool()
@@ -84,7 +115,10 @@ def _finish_threads_and_exit_handlers():
         for thread in others:
             thread.join()
     if atexit._ncallbacks():
+        before = emit.clock_ran_out()
         atexit._run_exitfuncs()
+        if emit.clock_ran_out() and not before:
+            raise emit.ScriptTimeout  # it swallows what a handler raises
 
 
 def _tell(emitter, message, traceback, kind):

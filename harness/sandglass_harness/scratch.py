@@ -11,11 +11,14 @@ import stat
 import struct
 import time
 
+from .explain import cut
+
 MAX_FILES = 100
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 200_000
 MAX_WALK_DEPTH = 64
+MAX_WARNINGS, MAX_WARNING = 20, 500  # of them, and characters of one
 CHUNK = 192 * 1024
 SLICE_SEC = 0.02
 _FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS = 0x80086601, 0x40086602
@@ -30,7 +33,7 @@ def split_path(path):
     """The parts of a relative path. Raises BadPath for anything that could lead out of the workspace."""
     parts = path.split("/")
     if not path or "\0" in path or len(path) > 4096 or any(p in ("", ".", "..") for p in parts):
-        raise BadPath(f"{path[:200]!r} is not a plain path below the workspace")
+        raise BadPath("it is no plain path below the workspace")
     return parts
 
 
@@ -289,7 +292,8 @@ class Collection:
                             yield None
                         path = f"{base}/{entry.name}" if base else entry.name
                         if not _is_text(path):
-                            self._warn(f"{path!r}: the name is not UTF-8")
+                            shown = path.encode(errors="backslashreplace").decode()
+                            self._warn(f"{shown}: the name is not UTF-8")
                         elif entry.is_dir(follow_symlinks=False):
                             if path.count("/") >= MAX_WALK_DEPTH:
                                 self._hit("max_entries")
@@ -316,8 +320,8 @@ class Collection:
             self.limits_hit.append(name)
 
     def _warn(self, message):
-        if len(self.warnings) < 20:
-            self.warnings.append({"code": "collect_skipped", "message": message[:500]})
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append({"code": "collect_skipped", "message": cut(message, MAX_WARNING)})
 
 
 def _is_text(name):

@@ -5,6 +5,7 @@ import os
 
 PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
+PR_GET_NO_NEW_PRIVS = 39
 PR_SET_SECCOMP = 22
 SECCOMP_MODE_FILTER = 2
 
@@ -24,3 +25,11 @@ def prctl(option, *args):
 def set_dumpable(dumpable):
     """Non-dumpable shuts /proc/PID/{mem,fd,environ,root,...}, ptrace, pidfd_getfd and process_vm_* to the same uid."""
     prctl(PR_SET_DUMPABLE, 1 if dumpable else 0)
+
+
+def kernel_log():
+    """The last bytes of the kernel's log; empty where they are not for everybody."""
+    read_all = 3
+    buffer = ctypes.create_string_buffer(8192)
+    size = _libc.klogctl(read_all, buffer, len(buffer))
+    return buffer.raw[: max(size, 0)]

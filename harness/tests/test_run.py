@@ -1,9 +1,11 @@
 import json
+import random
 import signal
 import types
 import unittest
+import unittest.mock
 
-from sandglass_harness.run import MAX_TEXT_PER_FRAME, Run
+from sandglass_harness.run import FREE_FRAMES, MAX_TEXT_PER_FRAME, PACE_SEC, SMALL_READ, Run
 
 
 class Outbox:
@@ -32,7 +34,7 @@ class RunTestCase(unittest.TestCase):
     def make(self, max_output=1 << 20, timeout=10, **request):
         self.outbox = Outbox()
         request = {"execution_id": "e1", "timeout_sec": timeout, "max_output_bytes": max_output, **request}
-        spare = types.SimpleNamespace(out_fd=-1, err_fd=-1)
+        spare = types.SimpleNamespace(out_fd=-1, err_fd=-1, pid_fd=-1)
         self.run_ = Run(request, spare, 100.0, self.outbox)
         return self.run_
 
@@ -126,8 +128,67 @@ class OutputTest(RunTestCase):
         self.assertEqual((sum(sizes), max(sizes) <= MAX_TEXT_PER_FRAME), (300_000, True))
 
 
+class PaceTest(RunTestCase):
+    """Each read is a frame: a script that writes byte by byte must not make as many as it writes bytes."""
+
+    def naps(self, reads):
+        run = self.make(max_output=1 << 30)
+        naps = []
+        with unittest.mock.patch("sandglass_harness.run.time.sleep", naps.append):
+            for read in reads:
+                run.take_output(run.streams[0], read)
+        return naps
+
+    def test_the_first_frames_go_out_as_they_are_read(self):
+        self.assertEqual(self.naps([b"x"] * FREE_FRAMES), [])
+
+    def test_later_the_broker_lets_small_writes_gather(self):
+        self.assertEqual(self.naps([b"x"] * (FREE_FRAMES + 3)), [PACE_SEC] * 3)
+
+    def test_what_comes_in_much_at_a_time_does_not_wait(self):
+        self.assertEqual(self.naps([b"x" * SMALL_READ] * (FREE_FRAMES + 3)), [])
+
+
 class LimitTest(RunTestCase):
     """EX-05's limit, counted where a script can not reach it."""
+
+    def counted(self, pieces, stream=0):
+        run = self.make(max_output=1 << 20)
+        for piece in pieces:
+            run.take_output(run.streams[stream], piece)
+        run.take_output(run.streams[stream], b"", final=True)
+        return run.sent
+
+    def test_output_counts_by_its_text_however_it_is_read(self):
+        rows = {b"": 0, b"plain": 5, "ü€😀".encode(): 9, b'\0\n"\\': 4, b"a\xffb": 5, b"\xc3": 3, "\u2028".encode(): 3}
+        for data, want in rows.items():
+            for stream in (0, 1):
+                with self.subTest(data, stream=stream):
+                    singles = [data[n : n + 1] for n in range(len(data))]
+                    self.assertEqual((self.counted([data], stream), self.counted(singles, stream)), (want, want))
+
+    def test_bytes_that_are_no_utf8_count_the_same_wherever_they_are_cut(self):
+        dice = random.Random(1)
+        for _ in range(300):
+            data = bytes(dice.choice(b"a\x80\xbf\xc3\xe2\x82\xac\xed\xa0\xf0\x9f\x98\xf4\xff") for _ in range(12))
+            cut = dice.randrange(len(data))
+            with self.subTest(data, cut=cut):
+                self.assertEqual(self.counted([data[:cut], data[cut:]]), self.counted([data]))
+
+    def test_exactly_the_limit_of_output_passes_and_a_byte_more_does_not(self):
+        for limit, over in ((7, False), (6, True)):
+            run = self.make(max_output=limit)
+            for piece in (b"abc", "ü".encode(), b"de"):
+                run.take_output(run.streams[0], piece)
+            self.assertEqual((run.over, "".join(f["text"] for f in self.outbox.frames)), (over, "abcüde"[: limit - 1]))
+
+    def test_the_harnesss_own_closing_error_counts_and_is_sent_whatever_the_limit(self):
+        run = self.make(max_output=100)
+        run.take_output(run.streams[0], b"x" * 100)
+        run.status = exited(7)
+        run.last_words()
+        closing = self.outbox.data.split(b"\n")[1]
+        self.assertEqual((run.sent, run.over, run.killed_for), (100 + len(closing) + 1, False, None))
 
     def test_exactly_the_limit_passes_and_a_byte_more_does_not(self):
         frame = line(type="log", message="m", level="info")
@@ -146,16 +207,16 @@ class LimitTest(RunTestCase):
 
     def test_of_the_output_that_goes_over_the_limit_the_head_is_kept(self):
         for text in ("x" * 50_000, "ü" * 50_000, "\0" * 50_000, "😀" * 50_000, '"\n' * 25_000):
-            for limit in (10, 45, 46, 60, 100, 1000, 12_345):
+            for limit in (1, 2, 3, 4, 10, 1000, 12_345):
                 with self.subTest(text=text[:2], limit=limit):
                     run = self.make(max_output=limit)
                     run.take_output(run.streams[0], text.encode())
                     kept = "".join(f["text"] for f in self.outbox.frames)
+                    size = len(kept.encode())
                     self.assertTrue(text.startswith(kept))
-                    self.assertLessEqual(len(self.outbox.data), limit)
-                    self.assertTrue(run.over)
-                    if limit >= 1000:
-                        self.assertGreater(len(self.outbox.data), limit * 0.9 - 20)
+                    # Whole characters only: of the last one, up to three bytes may not fit.
+                    self.assertTrue(limit - 4 < size <= limit)
+                    self.assertEqual((run.over, run.sent), (True, size))
 
     def test_nothing_follows_once_it_is_over(self):
         data = line(type="log", message="x" * 500, level="info") + line(type="log", message="y", level="info")
@@ -177,11 +238,13 @@ class LimitTest(RunTestCase):
 class EndingTest(RunTestCase):
     """How a run ended, told by the broker alone."""
 
-    def end(self, status, killed_for=None, finished=False, told_error=False):
+    def end(self, status, killed_for=None, finished=False, told=()):
         run = self.make(max_output=1000, timeout=1.5)
-        run.status, run.killed_for, run.finished, run.told_error = status, killed_for, finished, told_error
+        for kind in told:
+            run.take_frames(line(type="error", message="m", kind=kind), 102.0)
+        run.status, run.killed_for, run.finished = status, killed_for, finished
         run.last_words()
-        return [(f["kind"], f["message"]) for f in self.outbox.frames], run.ending()
+        return [(f["kind"], f["message"]) for f in self.outbox.frames[len(told) :]], run.ending()
 
     def test_each_cause(self):
         def ending(cause, code=None, name=None, by="script"):
@@ -190,7 +253,7 @@ class EndingTest(RunTestCase):
         killed = signal.SIGKILL
         rows = [
             ("done", (exited(0), None, True), [], ending("exit", 0)),
-            ("an error that it told", (exited(1), None, True, True), [], ending("exit", 1)),
+            ("an error that it told", (exited(1), None, True, ["exception"]), [], ending("exit", 1)),
             (
                 "os._exit",
                 (exited(7),),
@@ -206,7 +269,19 @@ class EndingTest(RunTestCase):
                 [("timeout", "Script timed out after 1.5s")],
                 ending("timeout", None, "SIGKILL", "harness"),
             ),
-            ("a timeout that it told", (exited(1), "timeout", True, True), [], ending("timeout", 1, None, "harness")),
+            ("a timeout that it told", (exited(1), "timeout", True, ["timeout"]), [], ending("timeout", 1, None, "harness")),
+            (
+                "a timeout that it did not tell, after an error that it did",
+                (killed, "timeout", False, ["exception"]),
+                [("timeout", "Script timed out after 1.5s")],
+                ending("timeout", None, "SIGKILL", "harness"),
+            ),
+            (
+                "an error and a timeout that it told",
+                (exited(1), "timeout", True, ["exception", "timeout"]),
+                [],
+                ending("timeout", 1, None, "harness"),
+            ),
             (
                 "too much output",
                 (killed, "output-limit"),

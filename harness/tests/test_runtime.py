@@ -1,10 +1,14 @@
+import functools
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
+import time
 import unittest
 
-from sandglass_harness import emit, runtime
+from sandglass_harness import emit, runtime, tools
 
 from . import forked
 
@@ -165,6 +169,71 @@ class RuntimeTest(unittest.TestCase):
         frames, _ = self.run_script("import atexit\natexit.register(emit_result, 'bye')")
         self.assertEqual(frames, [result("bye")])
 
+    ENDS = {
+        "": (None, ("done", 0)),
+        "1/0": ("ZeroDivisionError: division by zero", ("raised", 1)),
+        "sys.exit(3)": ("SystemExit: 3 (the script called sys.exit)", ("exited", 3)),
+        "raise KeyboardInterrupt": ("KeyboardInterrupt", ("raised", 1)),
+        "raise MemoryError": ("MemoryError", ("raised", 1)),
+    }
+
+    def test_however_a_script_ends_its_threads_and_then_its_exit_handlers_do_as_in_cpython(self):
+        """The error is told first, then threads end, then handlers run, the last one first; a broken one stops none."""
+        setup = """
+import atexit, sys, threading, time
+from sandglass_harness import emit
+sys.unraisablehook = lambda info: emit_log(str(info.exc_value))
+def late():
+    while fails and not emit.current.frames:  # until the error is told
+        time.sleep(0.001)
+    emit_log("thread")
+threading.Thread(target=late).start()
+atexit.register(emit_log, "first registered")
+atexit.register(lambda: {}["broken"])
+atexit.register(emit_log, "last registered")
+"""
+        for end, (error, want) in self.ENDS.items():
+            with self.subTest(end):
+                frames, ending = self.run_script(setup + end, inputs={"fails": error is not None}, timeout=20)
+                told = [error] if error else []
+                told += ["thread", "last registered", "'broken'", "first registered"]
+                self.assertEqual(([f["message"] for f in frames], ending), (told, want))
+
+    def test_the_clock_runs_while_a_script_that_failed_waits_for_its_threads(self):
+        for end, (error, _) in self.ENDS.items():
+            with self.subTest(end):
+                source = "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(1.5,)).start()\n"
+                frames, ending = self.run_script(source + end, timeout=0.05)
+                told = [error] if error else []
+                want = (told + ["Script timed out after 0.05s"], ("timed-out", 1))
+                self.assertEqual(([f["message"] for f in frames], ending), want)
+
+    def test_a_timeout_in_an_exit_handler_is_told(self):
+        for end, (error, _) in self.ENDS.items():
+            with self.subTest(end):
+                source = "import atexit, sys, time\nsys.unraisablehook = lambda _: None\natexit.register(time.sleep, 60)\n"
+                frames, ending = self.run_script(source + end, timeout=0.05)
+                told = [error] if error else []
+                want = (told + ["Script timed out after 0.05s"], ("timed-out", 1))
+                self.assertEqual(([f["message"] for f in frames], ending), want)
+
+    def test_after_a_timeout_no_exit_handler_runs(self):
+        source = "import atexit\natexit.register(emit_log, 'too late')\nwhile True: pass"
+        frames, ending = self.run_script(source, timeout=0.05)
+        self.assertEqual(([f["type"] for f in frames], ending), (["error"], ("timed-out", 1)))
+
+    def test_a_script_that_ends_by_itself_after_its_timeout_runs_its_exit_handlers(self):
+        source = """
+            import atexit, time
+            atexit.register(emit_log, "handler")
+            try:
+                time.sleep(60)
+            except BaseException as error:
+                emit_log(type(error).__name__)
+            """
+        frames, ending = self.run_script(source, timeout=0.05)
+        self.assertEqual(([f["message"] for f in frames], ending), (["ScriptTimeout", "handler"], ("done", 0)))
+
     def test_a_thread_pool_that_is_left_open_ends(self):
         frames, ending = self.run_script(
             """
@@ -217,6 +286,32 @@ class RuntimeTest(unittest.TestCase):
                 raise BrokenPipeError
 
         self.assertEqual(forked.call(lambda: runtime.run_script("1/0", Closed())), ["raised", 1])
+
+    def test_what_is_loaded_in_the_run_itself_adds_to_the_globals_in_order(self):
+        loaders = [("one", lambda scope: scope.update(a=1)), ("two", lambda scope: scope.update(b=scope["a"] + 1))]
+        frames, ending = self.run_script("emit_result([a, b])", loaders=loaders)
+        self.assertEqual((frames, ending), ([result([1, 2])], ("done", 0)))
+
+    def test_what_cannot_be_loaded_in_the_run_is_told_by_name_with_its_own_lines_and_no_script_runs(self):
+        path = os.path.join(tempfile.mkdtemp(), "t.py")
+        self.addCleanup(shutil.rmtree, os.path.dirname(path))
+        for line, name, kind in (
+            ("open('/nowhere')", "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'", "exception"),
+            ("raise SystemExit(3)", "SystemExit: 3", "exception"),
+            ("raise MemoryError", "MemoryError", "memory"),
+        ):
+            with self.subTest(line):
+                with open(path, "w") as file:
+                    file.write(f"A = 1\n{line}\n")
+                loaders = [("the tool file t.py", functools.partial(tools.load_file, path))]
+                frames, ending = self.run_script("emit_log('ran')", loaders=loaders)
+                want = [(f"the tool file t.py could not be loaded: {name}", kind)]
+                self.assertEqual(([(f["message"], f["kind"]) for f in frames], ending), (want, ("raised", 1)))
+                self.assertIn(f'Traceback (most recent call last):\n  File "{path}", line 2, in <module>\n', frames[0]["traceback"])
+
+    def test_a_timeout_while_something_is_loaded_is_not_taken_for_its_failure(self):
+        with self.assertRaisesRegex(AssertionError, "ScriptTimeout"):
+            self.run_script("emit_log('ran')", loaders=[("one", lambda _scope: time.sleep(60))], timeout=0.05)
 
     def test_rehearsing_leaves_no_trace_in_the_next_script(self):
         def rehearsed():

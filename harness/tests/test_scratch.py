@@ -411,6 +411,24 @@ class CollectionTest(ScratchTestCase):
             visits, {"out": True, "out/sub": False, "huge": False, "x": True, "x/a/b": True, "": False}
         )
 
+    def test_a_warning_of_a_long_path_keeps_its_reason_and_a_gap_that_the_host_knows(self):
+        """What is cut here is redacted by the host: it must know where, so that no half of a secret is left."""
+        path = "/".join(["d" * 200] * 4) + "/f"
+        self.write(path)
+        with open(self.path(path), "wb") as file:
+            file.truncate(scratch.MAX_FILE_BYTES + 1)
+        reason = ": 4194305 bytes are over the 4194304 of a collected file"
+        whole = path + reason
+        half = scratch.MAX_WARNING // 2
+        gap = f"\n... {len(whole) - 2 * half} characters left out ...\n"
+        self.assertEqual(self.collect("**")[2], [whole[:half] + gap + whole[-half:]])
+
+    def test_a_name_that_is_no_text_is_shown_as_it_is_otherwise(self):
+        """Not as repr writes it: the host would not find a secret there."""
+        with open(os.fsencode(self.root) + b"/'a\"\xff\\", "wb"):
+            pass
+        self.assertEqual(self.collect("*")[2], ["'a\"\\udcff\\: the name is not UTF-8"])
+
     def test_warnings_are_bounded(self):
         for n in range(30):
             with open(self.path(f"f{n}"), "wb") as file:

@@ -82,7 +82,7 @@ class SeccompTest(unittest.TestCase):
 
     def test_every_name_has_a_rule_and_every_rule_a_number_somewhere(self):
         ruled = {*seccomp.REFUSED, *seccomp.OWN_PID_ONLY, "clone3", "clone", "socket", "prlimit64", "setpriority"}
-        ruled |= {"ioprio_set", "ioctl", "socketpair"}
+        ruled |= {"ioprio_set", "ioctl", "socketpair", "fcntl", *seccomp.NOT_THE_BROKER}
         named = set(seccomp.NUMBERS["x86_64"]) | set(seccomp.NUMBERS["aarch64"])
         self.assertEqual((named - ruled, ruled - named), (set(), set()))
 
@@ -113,7 +113,7 @@ class SeccompTest(unittest.TestCase):
         for name, by_machine in names.items():
             for (machine, arch, program, _), number in zip(self.each(), by_machine):
                 with self.subTest(machine=machine, call=name):
-                    self.assertEqual(verdict(program, arch, number, 1, 2, 3, 4, 5, 6), ALLOW)
+                    self.assertEqual(verdict(program, arch, number, 7, 2, 3, 4, 5, 6), ALLOW)
 
     def check(self, name, rows):
         for machine, arch, program, numbers in self.each():
@@ -163,6 +163,17 @@ class SeccompTest(unittest.TestCase):
     def test_io_priority_of_oneself_only(self):
         rows = [((1, 0, 5), ALLOW), ((1, 1, 5), EPERM), ((2, 0, 5), EPERM), ((3, 0, 5), EPERM), ((0, 0, 5), EPERM)]
         self.check("ioprio_set", rows)
+
+    def test_no_signal_reaches_the_broker(self):
+        for name in seccomp.NOT_THE_BROKER:
+            rows = [((1, 9), EPERM), ((BIG | 1, 9), EPERM), ((7, 9), ALLOW), ((0, 9), ALLOW), ((0xFFFFFFFF, 9), ALLOW)]
+            self.check(name, rows)
+
+    def test_no_descriptor_sends_signals_to_the_broker(self):
+        rows = [((3, 8, 1), EPERM), ((3, 8, BIG | 1), EPERM), ((3, 8, 0xFFFFFFFF), EPERM), ((3, 15, 0x7F00), EPERM)]
+        rows += [((3, 8, 7), ALLOW), ((3, 8, 0xFFFFFFF9), ALLOW), ((1, 1, 1), ALLOW), ((3, 1030, 1), ALLOW)]
+        self.check("fcntl", rows)
+        self.check("ioctl", [((3, 0x8901, 0x7F00), EPERM), ((3, 0x8902, 0x7F00), EPERM), ((3, 0x8903), ALLOW)])
 
     def test_nothing_is_typed_into_a_terminal(self):
         rows = [((0, 0x5412), EPERM), ((0, 0x541C), EPERM), ((0, 0x5401), ALLOW), ((0, 0x541B), ALLOW)]

@@ -1,11 +1,12 @@
 import asyncio
 import os
+import signal
 import tempfile
 import textwrap
 import threading
 import unittest
 
-from sandglass_harness import emit, preloading, tools
+from sandglass_harness import descendants, emit, preloading, tools
 
 from . import forked
 
@@ -137,10 +138,12 @@ class PreloadingTest(unittest.TestCase):
             emitter = forked.Collecting()
             scope, loaders, told = preloading.load({"tools": self.directory, "preload": list(preload)})
             threads_ahead = threading.active_count()
-            for loader in loaders:
-                loader(scope)
-            emit.use(emitter)
-            return {"told": told, "used": eval(use, dict(scope)), "deferred": len(loaders), "threads": threads_ahead}
+            with descendants.adopted():  # the end of a run ends what it started
+                for _, loader in loaders:
+                    loader(scope)
+                emit.use(emitter)
+                used = eval(use, dict(scope))
+            return {"told": told, "used": used, "deferred": [name for name, _ in loaders], "threads": threads_ahead}
 
         return forked.call(work)
 
@@ -210,7 +213,57 @@ class PreloadingTest(unittest.TestCase):
         got = self.load("[B, alive() > 1]")
         self.assertEqual(got["told"]["tools"], {"loaded": ["b.py", "a_thread.py"], "failed": []})
         self.assertEqual(got["told"]["preload"]["deferred"], ["a_thread.py"])
-        self.assertEqual((got["deferred"], got["threads"], got["used"]), (1, 1, [2, True]))
+        self.assertEqual((got["deferred"], got["threads"], got["used"]), (["the tool file a_thread.py"], 1, [2, True]))
+
+    DAEMON = """
+        import os, signal
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                with open({marker!r}, "a") as file:
+                    file.write(str(os.getpid()) + "\\n")
+                signal.alarm(30)
+                os.write(ready, b"x")
+                signal.pause()
+            os._exit(0)
+    """
+
+    def daemon(self, marker):
+        """A source that leaves a process of another session, which holds every descriptor open."""
+        source = textwrap.dedent(self.DAEMON).format(marker=os.path.join(self.directory, marker))
+        return "import os\nwait, ready = os.pipe()\n" + source + "os.read(wait, 1)\n"
+
+    def left_alive(self, marker):
+        with open(os.path.join(self.directory, marker)) as file:
+            pids = [int(line) for line in file]
+        return pids, [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+    def test_what_leaves_a_process_is_loaded_in_each_run_instead_and_the_process_ends(self):
+        self.write(a_daemon=self.daemon("pids") + "A = 1\n", b="B = 2")
+        got = self.load("[A, B]")
+        self.assertEqual(got["told"]["tools"], {"loaded": ["b.py", "a_daemon.py"], "failed": []})
+        self.assertEqual((got["told"]["preload"]["deferred"], got["used"]), (["a_daemon.py"], [1, 2]))
+        pids, alive = self.left_alive("pids")
+        self.assertEqual((len(pids), alive), (2, []))
+
+    def test_a_file_that_kills_its_process_and_leaves_another_holds_nothing_up(self):
+        for end in ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)"):
+            with self.subTest(end):
+                self.write(a_daemon=self.daemon("pids") + end, b="B = 2")
+                got = self.load("B")
+                failed = [{"name": "a_daemon.py", "message": "its process died while it was loaded"}]
+                self.assertEqual((got["told"]["tools"], got["used"]), ({"loaded": ["b.py"], "failed": failed}, 2))
+                self.assertEqual(self.left_alive("pids")[1], [])
+
+    def test_a_process_that_a_file_waits_for_is_no_reason(self):
+        self.write(a="import subprocess, sys\nsubprocess.run([sys.executable, '-c', ''], check=True)\nA = 1")
+        got = self.load("A")
+        self.assertEqual((got["told"]["tools"], got["deferred"]), ({"loaded": ["a.py"], "failed": []}, []))
+
+    def test_a_file_that_forks_and_goes_on_in_both_is_told_once(self):
+        self.write(a="import os\nif os.fork() == 0: B = 1\nelse: os.wait()\nA = 1", c="C = 3")
+        got = self.load("[A, C]")
+        self.assertEqual((got["told"]["tools"], got["used"]), ({"loaded": ["a.py", "c.py"], "failed": []}, [1, 3]))
 
     def test_modules_are_preloaded_or_told(self):
         got = self.load("True", preload=["colorsys", "no.such.module"])
@@ -232,7 +285,8 @@ class PreloadingTest(unittest.TestCase):
 
     def test_a_message_of_a_broken_file_is_bounded(self):
         self.write(a="raise ValueError('x' * 1_000_000)")
-        self.assertLessEqual(len(self.load("1")["told"]["tools"]["failed"][0]["message"]), 500)
+        message = self.load("1")["told"]["tools"]["failed"][0]["message"]
+        self.assertLessEqual(len(message), preloading.MAX_MESSAGE + len("\n... 1000000 characters left out ...\n"))
 
     def test_what_a_script_gets_has_no_dunder_names(self):
         self.assertEqual(sorted(tools.public(tools.fresh_scope())), ["emit_intermediate", "emit_log", "emit_result"])

@@ -2,24 +2,36 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { inputLines } from './request-lines.ts'
 import { UsageError } from './failure.ts'
+import { jsonLine } from './json-line.ts'
 import type { Output } from './output.ts'
 
 /** Where the answers of a batch go, and which are there already. */
 export interface Answers extends AsyncDisposable {
-  /** Whether a request has its answer from an earlier batch. */
+  /** Whether a request has its answer from an earlier batch. A request that could not be run as it was has none yet. */
   hasId(id: string): boolean
-  /** Whether a bad line has it. */
-  hasLine(line: number, id: string | null): boolean
+  /** Whether anything was answered to an id, be it a refusal. */
+  knows(id: string): boolean
+  /** Whether this very refusal is what an earlier batch told last. */
+  hasRefusal(refusal: Refusal): boolean
   /** Whether a run that was cancelled is an answer; where a batch goes on later, it is not. */
   readonly keepsCancelled: boolean
   write(answer: Record<string, unknown>): Promise<void>
+}
+
+/** Why a request could not be run as it is. */
+export interface Refusal {
+  readonly id: string | null
+  /** The number of its line; null when only the sandbox found what was wrong. */
+  readonly line: number | null
+  readonly error: string | null
 }
 
 /** Answers go to stdout. */
 export function answersTo(stdout: Output): Answers {
   return {
     hasId: () => false,
-    hasLine: () => false,
+    knows: () => false,
+    hasRefusal: () => false,
     keepsCancelled: true,
     write: (answer) => stdout.line(answer),
     [Symbol.asyncDispose]: async () => {},
@@ -36,9 +48,10 @@ export async function answersIn(path: string): Promise<Answers> {
     const known = (await file.stat()).isFile() ? await knownAnswers(file, path) : new KnownAnswers()
     return {
       hasId: (id) => known.ids.has(id),
-      hasLine: (line, id) => known.lines.has(lineKey(line, id)),
+      knows: (id) => known.ids.has(id) || known.refused.has(id),
+      hasRefusal: (refusal) => known.refusals.get(keyOf(refusal)) === refusal.error,
       keepsCancelled: false,
-      write: (answer) => append(file, path, `${JSON.stringify(answer)}\n`),
+      write: (answer) => append(file, path, jsonLine(answer)),
       [Symbol.asyncDispose]: () => file.close(),
     }
   } catch (error) {
@@ -49,7 +62,10 @@ export async function answersIn(path: string): Promise<Answers> {
 
 class KnownAnswers {
   readonly ids = new Set<string>()
-  readonly lines = new Set<string>()
+  /** Ids of requests that could not be run as they were. */
+  readonly refused = new Set<string>()
+  /** Why, the last time. */
+  readonly refusals = new Map<string, string | null>()
 }
 
 async function opened(path: string): Promise<FileHandle> {
@@ -96,29 +112,34 @@ function notAnswers(path: string, line: number | undefined): UsageError {
   return new UsageError('invalid_request', `--out ${path}: ${where} is no answer of a batch; name another file`)
 }
 
-interface Answer {
-  readonly id: string | null
-  readonly line: number | undefined
+interface Answer extends Refusal {
+  readonly isRefusal: boolean
 }
 
 function parsed(text: string): Answer | undefined {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null) return undefined
-    const { type, id, line } = value as { type?: unknown; id?: unknown; line?: unknown }
+    const { type, id, line, error, error_kind: kind } = value as Readonly<Record<string, unknown>>
     if (type !== 'result' || (typeof id !== 'string' && id !== null)) return undefined
-    return { id, line: typeof line === 'number' ? line : undefined }
+    return {
+      id,
+      line: typeof line === 'number' ? line : null,
+      error: typeof error === 'string' ? error : null,
+      isRefusal: kind === 'invalid_request',
+    }
   } catch {
     return undefined
   }
 }
 
-function note(known: KnownAnswers, { id, line }: Answer): void {
-  if (line !== undefined) known.lines.add(lineKey(line, id))
-  else if (id !== null) known.ids.add(id)
+function note(known: KnownAnswers, answer: Answer): void {
+  const { id } = answer
+  if (answer.isRefusal) known.refusals.set(keyOf(answer), answer.error)
+  if (id !== null) (answer.isRefusal ? known.refused : known.ids).add(id)
 }
 
-function lineKey(line: number, id: string | null): string {
+function keyOf({ line, id }: Refusal): string {
   return JSON.stringify([line, id])
 }
 

@@ -1,4 +1,3 @@
-import { didYouMean } from '../support/index.ts'
 import { UsageError } from './failure.ts'
 
 /** One flag of a command. */
@@ -22,9 +21,14 @@ const SHORT: ReadonlyMap<string, string> = new Map([['-h', '--help']])
 /**
  * Reads `--flag value`, `--flag=value` and positionals in any order; after `--` everything is positional, and `-`
  * always is. A value may start with `-` only in the form `--flag=-value`, so that a forgotten value is noticed.
- * @throws UsageError naming the flag, and the nearest known one.
+ * @param unknown the message for a flag that is not among `specs`.
+ * @throws UsageError naming the flag.
  */
-export function parseArgs(argv: readonly string[], specs: Readonly<Record<string, FlagSpec>>): Given {
+export function parseArgs(
+  argv: readonly string[],
+  specs: Readonly<Record<string, FlagSpec>>,
+  unknown: (name: string) => string = (name) => `no flag ${name}`,
+): Given {
   const values = new Map<string, string[]>()
   const positionals: string[] = []
   const queue = [...argv]
@@ -39,7 +43,7 @@ export function parseArgs(argv: readonly string[], specs: Readonly<Record<string
     }
     const { name, inline } = split(SHORT.get(word) ?? word)
     const spec = Object.hasOwn(specs, name) ? specs[name] : undefined
-    if (spec === undefined) throw new UsageError('invalid_request', unknownFlag(name, Object.keys(specs)))
+    if (spec === undefined) throw new UsageError('invalid_request', unknown(name))
     const value = spec.value === undefined ? refuseValue(name, inline) : (inline ?? takeValue(name, spec.value, queue))
     values.set(name, [...(values.get(name) ?? []), value])
   }
@@ -54,10 +58,6 @@ export function parseArgs(argv: readonly string[], specs: Readonly<Record<string
 function split(word: string): { name: string; inline: string | undefined } {
   const at = word.indexOf('=')
   return at === -1 ? { name: word, inline: undefined } : { name: word.slice(0, at), inline: word.slice(at + 1) }
-}
-
-function unknownFlag(name: string, known: readonly string[]): string {
-  return `no flag ${name}.${didYouMean(name, known)}`
 }
 
 function refuseValue(name: string, inline: string | undefined): string {

@@ -3,10 +3,10 @@ import { type ErrorCode, SandglassError } from '../errors/index.ts'
 import type { ExecutionMode, ExecutionResult } from '../executor/index.ts'
 import type { Sandglass } from '../index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
-import type { Answers } from './answers.ts'
+import type { Answers, Refusal } from './answers.ts'
 import { type Failure, failureOf, UsageError } from './failure.ts'
 import { Progress } from './progress.ts'
-import { type BatchRequest, checkRequest, parseLine } from './request.ts'
+import { type BatchRequest, checkRequest, parseLine, refuseHugeIntegers } from './request.ts'
 import { type InputLine, inputLines } from './request-lines.ts'
 import { refusalLine, resultLine } from './result-line.ts'
 import { Schedule } from './schedule.ts'
@@ -20,6 +20,8 @@ const AHEAD = 4
 export interface BatchOptions {
   readonly sandglass: Sandglass
   readonly answers: Answers
+  /** Tells people something once. */
+  readonly tell: (text: string) => Promise<void>
   readonly concurrency: number
   /** For lines that name none. */
   readonly mode: ExecutionMode
@@ -35,6 +37,7 @@ export class BatchRun {
   readonly #schedule = new Schedule<BatchRequest>()
   /** The sandbox of each answered request, for `same_sandbox_as`. */
   readonly #sandboxes = new Map<string, string>()
+  readonly #told = new Set<string>()
   readonly #stop = new AbortController()
   #running = 0
   #change = Promise.withResolvers<void>()
@@ -52,14 +55,20 @@ export class BatchRun {
   async serve(input: Readable): Promise<void> {
     try {
       await this.#read(input)
-      for (const { request, problem } of this.#schedule.end())
-        await this.#refuse(request.line, request.id, wrong(problem))
+      // After a signal nobody knows what else would have come.
+      if (!this.#options.signal.aborted) await this.#refuseOrphans()
       await this.#until(() => this.#schedule.ready + this.#schedule.waiting === 0)
     } catch (error) {
       this.#fail(error)
     }
     while (this.#running > 0) await this.#nextChange()
     if (this.#failure !== undefined) throw this.#failure.error
+  }
+
+  async #refuseOrphans(): Promise<void> {
+    for (const { request, problem } of this.#schedule.end((id) => this.#options.answers.knows(id))) {
+      await this.#refuse(request.line, request.id, wrong(problem))
+    }
   }
 
   async #read(input: Readable): Promise<void> {
@@ -93,7 +102,9 @@ export class BatchRun {
         this.#schedule.answered(id)
         return
       }
+      refuseHugeIntegers(line.text)
       const request = checkRequest(given, line.number, mode, limits)
+      for (const before of request.after) if (answers.hasId(before)) this.#schedule.answered(before)
       for (const { request: stuck, problem } of this.#schedule.add(request)) {
         await this.#refuse(stuck.line, stuck.id, wrong(problem))
       }
@@ -111,11 +122,9 @@ export class BatchRun {
   }
 
   async #write(line: number, id: string | null, failure: Failure): Promise<void> {
-    const { answers } = this.#options
-    const ofLine = failure.errorKind === 'invalid_request'
-    if (ofLine && answers.hasLine(line, id)) return
-    this.progress.answer(failure.status)
-    await answers.write(refusalLine(id, ofLine ? line : null, failure))
+    const isRefusal = failure.errorKind === 'invalid_request'
+    const refusal = isRefusal ? { id, line, error: failure.message } : undefined
+    await this.#answer(failure.status, refusalLine(id, isRefusal ? line : null, failure), refusal)
   }
 
   #startWaiting(): void {
@@ -153,10 +162,32 @@ export class BatchRun {
       return
     }
     if (result.status === 'cancelled' && !answers.keepsCancelled) return
-    this.progress.answer(result.status)
-    await answers.write(resultLine(request.id, result))
+    await this.#tellToolFailures(result)
+    const { id } = request
+    const refusal = result.errorKind === 'invalid_request' ? { id, line: null, error: result.error } : undefined
+    await this.#answer(result.status, resultLine(id, result), refusal)
     this.#sandboxes.set(request.id, result.sandbox.id)
     this.#schedule.answered(request.id)
+  }
+
+  /** Writes an answer, unless it is a refusal that an earlier batch told. */
+  async #answer(status: string, answer: Record<string, unknown>, refusal: Refusal | undefined): Promise<void> {
+    const { answers } = this.#options
+    if (refusal !== undefined && answers.hasRefusal(refusal)) {
+      this.progress.skipped += 1
+      return
+    }
+    this.progress.answer(status)
+    await answers.write(answer)
+  }
+
+  /** Every result has them as warnings; whoever started the batch should not have to look there. */
+  async #tellToolFailures({ warnings }: ExecutionResult): Promise<void> {
+    for (const { code, message } of warnings) {
+      if (code !== 'tool_not_loaded' || this.#told.has(message)) continue
+      this.#told.add(message)
+      await this.#options.tell(`--tools-dir: ${message}`)
+    }
   }
 
   #fail(error: unknown): void {

@@ -27,6 +27,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
   const running = new BatchRun({
     sandglass,
     answers,
+    tell: (text) => note(context, text),
     concurrency,
     mode,
     limits: options.limits ?? {},

@@ -14,9 +14,16 @@ export function doctorText(auto: string | null, engines: readonly EngineFindings
   })
   const verdict =
     auto === null
-      ? 'No engine is usable here: scripts cannot be run until one of the above is mended.'
+      ? noneText(engines)
       : `--engine auto takes ${auto}.`
   return `${[...blocks, verdict].join('\n\n')}\n`
+}
+
+function noneText(engines: readonly EngineFindings[]): string {
+  const other = engines.find(({ usable }) => usable)
+  return other === undefined
+    ? 'No engine is usable here: scripts cannot be run until one of the above is mended.'
+    : `--engine auto takes none here; --engine ${other.name} works.`
 }
 
 function details(engine: EngineFindings): string[] {
@@ -32,15 +39,23 @@ function details(engine: EngineFindings): string[] {
 function facts({ probes, limits_enforced: limits, network, capabilities }: EngineFindings): string[] {
   const can = Object.entries(capabilities).flatMap(([name, has]) => (has ? [name.replaceAll('_', ' ')] : []))
   return [
-    row('python', `${String(probes['python_version'])} (${String(probes['python'])})`),
+    row('python', `${String(probes['python_version'])} (${String(probes['python'] ?? probes['image'])})`),
     ...listed(probes['python_passed_over']).map((text) => row('passed over', text)),
     row('limits', limits.length === 0 ? 'none is enforced' : limits.join(', ')),
     row('network', network === 'none' ? 'none' : 'open'),
     row('has', can.join(', ')),
-    row('bubblewrap', String(probes['bwrap'])),
-    row('state', String(probes['state_dir'])),
+    ...PLACES.filter(([, name]) => probes[name] !== undefined).map(([label, name]) => row(label, String(probes[name]))),
   ]
 }
+
+/** What an engine is made of, as far as it told. */
+const PLACES = [
+  ['bubblewrap', 'bwrap'],
+  ['state', 'state_dir'],
+  ['daemon', 'daemon'],
+  ['version', 'daemon_version'],
+  ['kernel', 'kernel'],
+] as const
 
 function listed(value: EngineFindings['probes'][string] | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : []

@@ -1,4 +1,6 @@
+import { dockerEngine } from '../engines/docker/index.ts'
 import { localEngine } from '../engines/local/index.ts'
+import type { SandboxEngine } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
 import { doctorText } from './doctor-text.ts'
@@ -7,16 +9,22 @@ import { EXIT } from './exit-codes.ts'
 
 /** `sandglass doctor`: what is in force here, from probes. Resolves to the exit code. */
 export async function doctor(given: Given, context: Context): Promise<number> {
-  const engines = [await probedLocal(context.signal), absent('docker'), absent('pyodide')]
+  const engines = [
+    await probed(localEngine(), context.signal),
+    await probed(dockerEngine(), context.signal),
+    absent('pyodide'),
+  ]
   context.signal.throwIfAborted()
-  const auto = engines.find(({ usable }) => usable)?.name ?? null
+  const auto = engines.find(({ name, usable }) => usable && AUTO.includes(name))?.name ?? null
   if (given.has('--json')) await context.stdout.line({ v: 1, auto, engines })
   else await context.stdout.write(doctorText(auto, engines, context.stdout.isTerminal && isLively(context)))
   return auto === null ? EXIT.missing : EXIT.ok
 }
 
-async function probedLocal(signal: AbortSignal): Promise<EngineFindings> {
-  const engine = localEngine()
+/** What `--engine auto` chooses from. */
+const AUTO = ['local']
+
+async function probed(engine: SandboxEngine, signal: AbortSignal): Promise<EngineFindings> {
   try {
     const report = await engine.report({ signal })
     return {
@@ -44,7 +52,7 @@ function absent(name: string): EngineFindings {
         severity: 'error',
         code: 'feature_unavailable',
         message: `the engine ${name} is not in this version`,
-        remedy: 'use the engine local',
+        remedy: 'use the engine local or docker',
       },
     ],
     limits_enforced: [],

@@ -1,3 +1,4 @@
+import { didYouMean, nearest } from '../support/index.ts'
 import type { FlagSpec } from './args.ts'
 
 type Specs = Readonly<Record<string, FlagSpec>>
@@ -7,7 +8,7 @@ const COMMON: Specs = { '--help': {}, '--json': {} }
 /** What `run` and `batch` share: the engine, and how each script is run. */
 const SANDBOX: Specs = {
   ...COMMON,
-  '--engine': { value: 'auto|local' },
+  '--engine': { value: 'auto|local|docker' },
   '--image': { value: 'REF' },
   '--mode': { value: 'interactive|plan' },
   '--policy': { value: 'off' },
@@ -22,7 +23,7 @@ const SANDBOX: Specs = {
 }
 
 /** A command of this version. */
-export type CommandName = 'run' | 'batch' | 'doctor' | 'ps' | 'prune'
+export type CommandName = 'run' | 'batch' | 'doctor' | 'ps' | 'prune' | 'image'
 
 /** The flags of each command. */
 export const FLAGS: Readonly<Record<CommandName, Specs>> = {
@@ -45,7 +46,39 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   doctor: COMMON,
   ps: COMMON,
   prune: COMMON,
+  image: {
+    ...COMMON,
+    '--tag': { value: 'NAME' },
+    '--suite': { value: 'SUITE' },
+    '--mirror': { value: 'URL' },
+    '--fresh': {},
+  },
 }
 
 /** Every command. */
 export const COMMANDS: readonly CommandName[] = Object.keys(FLAGS) as CommandName[]
+
+/** The message for a flag that a command does not have: which one does, or which flag was meant. */
+export function unknownFlag(name: string, command: CommandName): string {
+  const help = `See sandglass ${command} --help`
+  const owners = ownersOf(name)
+  if (owners !== '') return `${command} has no flag ${name}; ${owners}. ${help}`
+  const own = didYouMean(name, Object.keys(FLAGS[command]))
+  if (own !== '') return `no flag ${name}.${own}`
+  const other = nearest(name, ALL_FLAGS)
+  return other === undefined
+    ? `no flag ${name}. ${help}`
+    : `no flag ${name}. Did you mean ${JSON.stringify(other)} of ${commandsWith(other).join(' and ')}?`
+}
+
+/** Every flag of any command. */
+export const ALL_FLAGS: ReadonlySet<string> = new Set(Object.values(FLAGS).flatMap((specs) => Object.keys(specs)))
+
+function ownersOf(flag: string): string {
+  const commands = commandsWith(flag)
+  return commands.length === 0 ? '' : `${commands.join(' and ')} ${commands.length === 1 ? 'has' : 'have'} it`
+}
+
+function commandsWith(flag: string): CommandName[] {
+  return COMMANDS.filter((command) => Object.hasOwn(FLAGS[command], flag))
+}

@@ -1,7 +1,7 @@
 import type { CommandName } from './flags.ts'
 
 /** `sandglass --help`. */
-export const GENERAL_HELP = `Run Python that a language model wrote: in a sandbox, under limits, with a complete record.
+export const GENERAL_HELP = `Run Python that a language model wrote: in a sandbox, under limits, with a typed, explained result.
 
 Usage: sandglass COMMAND [FLAGS]
 
@@ -10,6 +10,7 @@ Usage: sandglass COMMAND [FLAGS]
   doctor  what works on this machine, and what to do about the rest
   ps      everything of Sandglass that runs or is left over
   prune   remove what is left over
+  image   make a container image with Python where none can be pulled
 
   sandglass COMMAND --help   flags of a command
   sandglass --version
@@ -22,14 +23,15 @@ Exit codes of run: 0 done, 1 the script failed, 2 wrong usage, 3 rejected, 4 tim
 `
 
 const SANDBOX_HELP = `Sandbox:
-  --engine auto|local       which engine; auto takes the first that works
+  --engine NAME             auto, local or docker; auto takes local
+  --image REF               the image of --engine docker, default python:3.12-slim
   --require ITEM,…          refuse to start unless these are in force: memory, pids, cpu, disk, output, wall,
                             network, system-call-filter, uid-per-sandbox, or at least a level such as os-sandbox
   --tools-dir DIR           Python files whose functions every script can call
 
 Limits:
   --timeout S               wall clock in seconds, default 30
-  --memory SIZE             default 512m; sizes are bytes or 512m, 1g, 256MiB
+  --memory SIZE             at least 80m, default 512m; sizes are bytes or 512m, 1g, 256MiB
   --cpus N                  CPU time per wall time, default 1
   --pids N                  processes and threads, default 128
   --max-output SIZE         all that a script sends, default 1m
@@ -75,7 +77,7 @@ Batch:
   --pool-size N             warm sandboxes for each set of limits, default 2 or the concurrency
   --max-uses N              scripts after which a sandbox is replaced, default 50
   --mode interactive|plan   for requests that name none
-  --json                    accepted; answers always are JSON
+  --json                    errors of the batch itself as a line, too; answers always are JSON
 
 ${SANDBOX_HELP}
 Example:
@@ -89,7 +91,8 @@ Usage: sandglass doctor [--json]
 Example:
   sandglass doctor --json | jq -r .auto
 `,
-  ps: `List every process, control group and record of Sandglass on this machine, and whether its owner lives.
+  ps: `List every process, control group, record, left-over directory, uid lock and container of Sandglass on this machine,
+and whether its owner lives.
 
 Usage: sandglass ps [--json]
 
@@ -102,5 +105,20 @@ Usage: sandglass prune [--json]
 
 Example:
   sandglass prune
+`,
+  image: `Make a small container image with Python from Debian packages, and give it to the Docker daemon: for machines that
+cannot pull one. The Docker engine finds it by itself. The first build takes a minute or two and needs root, debootstrap
+and a mirror of Debian; the packages are kept, and later builds take seconds.
+
+Usage: sandglass image build [FLAGS]
+
+  --tag NAME      name of the image, default sandglass-python:latest
+  --suite SUITE   release of Debian, default bookworm (Python 3.11); trixie has Python 3.13
+  --mirror URL    where packages come from, default what this machine's apt uses, else deb.debian.org
+  --fresh         fetch the packages anew, for the latest updates
+  --json          one JSON line about the image
+
+Example:
+  sudo sandglass image build && echo 'emit_result(6 * 7)' | sandglass run - --engine docker
 `,
 }

@@ -4,7 +4,7 @@ import { type Given, parseArgs } from './args.ts'
 import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { errorLine, failureOf, UsageError } from './failure.ts'
-import { type CommandName, COMMANDS, FLAGS } from './flags.ts'
+import { ALL_FLAGS, type CommandName, COMMANDS, FLAGS, unknownFlag } from './flags.ts'
 import { COMMAND_HELP, GENERAL_HELP } from './help.ts'
 import { Output } from './output.ts'
 import { interruption } from './signals.ts'
@@ -19,8 +19,11 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   doctor: async () => (await import('./doctor.ts')).doctor,
   ps: async () => (await import('./ps.ts')).ps,
   prune: async () => (await import('./ps.ts')).prune,
+  image: async () => (await import('./image.ts')).image,
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
+/** Commands with words that are no flags. */
+const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'image']
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))
@@ -53,23 +56,29 @@ async function command(argv: readonly string[], context: Context): Promise<numbe
     return EXIT.usage
   }
   if (word === '--version' || word === '-V') {
-    await context.stdout.write(`${version()}\n`)
+    if (wantsJson(argv)) await context.stdout.line({ v: 1, version: version() })
+    else await context.stdout.write(`${version()}\n`)
     return EXIT.ok
   }
-  if (word === '--help' || word === '-h') return help(undefined, context)
-  if (word === 'help') return help(rest[0], context)
+  // With --json stdout carries JSON only.
+  const helpOutput = wantsJson(argv) ? context.stderr : context.stdout
+  if (word === '--help' || word === '-h') return help(undefined, helpOutput)
+  if (word === 'help') {
+    const topic = rest.find((one) => !isJsonFlag(one))
+    return help(topic, helpOutput)
+  }
   const name = commandNamed(word)
-  if (rest.includes('--help') || rest.includes('-h')) return help(name, context)
-  const given = parseArgs(rest, FLAGS[name])
-  if (name !== 'run' && name !== 'batch' && given.positionals.length > 0) {
+  if (rest.includes('--help') || rest.includes('-h')) return help(name, helpOutput)
+  const given = parseArgs(rest, FLAGS[name], (flag) => unknownFlag(flag, name))
+  if (!TAKES_MORE.includes(name) && given.positionals.length > 0) {
     throw new UsageError('invalid_request', `${name} takes no ${JSON.stringify(given.positionals[0])}`)
   }
   const handle = await HANDLERS[name]()
   return handle(given, context)
 }
 
-async function help(word: string | undefined, { stdout }: Context): Promise<number> {
-  await stdout.write(word === undefined ? GENERAL_HELP : COMMAND_HELP[commandNamed(word)])
+async function help(word: string | undefined, output: Output): Promise<number> {
+  await output.write(word === undefined ? GENERAL_HELP : COMMAND_HELP[commandNamed(word)])
   return EXIT.ok
 }
 
@@ -78,6 +87,12 @@ function commandNamed(word: string): CommandName {
   if (known !== undefined) return known
   if (word === 'check') {
     throw new UsageError('feature_unavailable', 'check: scripts are not checked before they run in this version')
+  }
+  if (ALL_FLAGS.has(word)) {
+    throw new UsageError(
+      'invalid_request',
+      `no flag ${JSON.stringify(word)} before the command; write it behind: sandglass COMMAND ${word}`,
+    )
   }
   const what = word.startsWith('-') ? 'flag' : 'command'
   throw new UsageError(
@@ -88,7 +103,11 @@ function commandNamed(word: string): CommandName {
 
 function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
-  return (end === -1 ? argv : argv.slice(0, end)).some((word) => word === '--json' || word === '--events')
+  return (end === -1 ? argv : argv.slice(0, end)).some(isJsonFlag)
+}
+
+function isJsonFlag(word: string): boolean {
+  return word === '--json' || word === '--events'
 }
 
 async function tellFailure(error: unknown, asJson: boolean, context: Context): Promise<number> {

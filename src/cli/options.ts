@@ -26,6 +26,7 @@ export function sandboxFlags(given: Given): SandboxFlags {
   refuseTools(given)
   refusePolicy(oneOf(given, '--policy', POLICIES) ?? 'off')
   const engine = chosenEngine(given)
+  const image = given.last('--image')
   const limits = givenLimits(given)
   const toolsDir = given.last('--tools-dir')
   const required = requirements(given)
@@ -34,6 +35,7 @@ export function sandboxFlags(given: Given): SandboxFlags {
     options: {
       engine,
       limits,
+      ...(image === undefined ? {} : { docker: { image } }),
       ...(toolsDir === undefined ? {} : { toolsDir }),
       ...(required.length === 0 ? {} : { require: required }),
     },
@@ -57,16 +59,17 @@ function refusePolicy(policy: string): void {
   if (policy !== 'off') throw new UsageError('feature_unavailable', `--policy ${policy}: ${POLICY_UNAVAILABLE}`)
 }
 
-function chosenEngine(given: Given): 'auto' | 'local' {
+function chosenEngine(given: Given): 'auto' | 'local' | 'docker' {
   const engine = oneOf(given, '--engine', ENGINES) ?? 'auto'
-  if (engine === 'docker' || engine === 'pyodide') {
-    throw new SandglassError('feature_unavailable', `the engine ${engine} is not in this version; use --engine local`)
-  }
-  if (given.has('--image')) {
+  if (engine === 'pyodide') {
     throw new SandglassError(
       'feature_unavailable',
-      '--image belongs to the engine docker, which is not in this version',
+      'the engine pyodide is not in this version; use --engine local or docker',
     )
+  }
+  if (engine === 'docker') return 'docker'
+  if (given.has('--image')) {
+    throw new UsageError('invalid_request', '--image belongs to the engine docker: add --engine docker')
   }
   return engine === 'local' ? 'local' : 'auto'
 }

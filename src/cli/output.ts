@@ -1,3 +1,5 @@
+import { jsonLine } from './json-line.ts'
+
 /** How long a reader that takes nothing may hold up the end after a signal. */
 const PATIENCE_MS = 2000
 
@@ -44,7 +46,7 @@ export class Output {
 
   /** One value as one line of JSON. */
   async line(value: unknown): Promise<void> {
-    await this.write(`${JSON.stringify(value)}\n`)
+    await this.write(jsonLine(value))
   }
 
   #lose(): void {

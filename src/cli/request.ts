@@ -65,6 +65,24 @@ export function parseLine(text: string): Json & { readonly id: string } {
   return { ...value, id }
 }
 
+const HUGE_INTEGER = /^-?\d{22,}$/
+
+/**
+ * An integer of more than 21 digits, which `JSON.parse` rounds to a float that nothing tells from `1e21`; smaller ones
+ * are refused where their path is known.
+ * @throws UsageError
+ */
+export function refuseHugeIntegers(text: string): void {
+  if (!/\d{22}/.test(text)) return
+  JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
+    const source = context?.source ?? ''
+    if (typeof value !== 'number' || !HUGE_INTEGER.test(source)) return value
+    throw wrong(
+      `${source.slice(0, 80)} is an integer beyond 2^53, which JSON does not carry exactly; pass it as a string`,
+    )
+  })
+}
+
 /**
  * Checks what a request asks for; what depends on the executor is left to it.
  * @param defaults limits that the line's own are laid over.
@@ -92,7 +110,8 @@ export function checkRequest(
   return {
     id,
     line,
-    script,
+    // As where a script is read from a file: the mark is how some editors begin one, and Python refuses it in a text.
+    script: script.startsWith('\uFEFF') ? script.slice(1) : script,
     after: [...new Set([first, sameSandboxAs].filter((one) => one !== undefined))],
     sameSandboxAs,
     options: { ...passedOn(given), mode: modeOf(given) ?? mode, limits },

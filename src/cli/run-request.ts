@@ -5,6 +5,7 @@ import type { Given } from './args.ts'
 import { readBounded, readText } from './bounded-read.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
+import { refuseHugeIntegers } from './request.ts'
 
 /** The executor takes no more in one request. */
 const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
@@ -21,6 +22,10 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
   }
   if (others.length > 0) {
     throw new UsageError('invalid_request', `run takes one FILE, not also ${JSON.stringify(others[0])}`)
+  }
+  const hosts = given.all('--file').map((text) => hostAndPath(text)[0])
+  if ([path, ...hosts].filter((one) => one === '-').length > 1) {
+    throw new UsageError('invalid_request', 'stdin is asked for twice: only one of the script and --file can be -')
   }
   const inputs = parseInputs(given.all('--input'))
   const secrets = secretsFrom(given.all('--secret'), env)
@@ -41,8 +46,10 @@ function parseInputs(texts: readonly string[]): Record<string, unknown> {
     const [name, json] = cut(text, text.indexOf('='))
     if (json === undefined) throw new UsageError('invalid_request', `--input ${text}: write NAME=JSON`)
     try {
+      refuseHugeIntegers(json)
       return [name, JSON.parse(json)]
-    } catch {
+    } catch (error) {
+      if (error instanceof UsageError) throw new UsageError(error.code, `--input ${name}: ${error.message}`)
       throw new UsageError(
         'invalid_request',
         `--input ${name}: ${JSON.stringify(json.slice(0, 80))} is no JSON; a text is written --input '${name}="…"'`,
@@ -72,7 +79,7 @@ async function readFiles(given: readonly string[], signal: AbortSignal): Promise
   const entries: [string, { content: Uint8Array; mode: number }][] = []
   let room = MAX_FILES_BYTES
   for (const text of given) {
-    const [host, named] = cut(text, text.lastIndexOf(':'))
+    const [host, named] = hostAndPath(text)
     if (host === '' || named === '') throw new UsageError('invalid_request', `--file ${text}: write HOST or HOST:PATH`)
     const content = await readBounded(host, `--file ${host}`, room, signal)
     room -= content.length
@@ -80,6 +87,11 @@ async function readFiles(given: readonly string[], signal: AbortSignal): Promise
   }
   refuseTwice('--file', entries)
   return Object.fromEntries(entries)
+}
+
+/** The file of the host and, where it is named, its path in the workspace. */
+function hostAndPath(text: string): [string, string | undefined] {
+  return cut(text, text.lastIndexOf(':'))
 }
 
 function isExecutable(path: string): boolean {

@@ -69,8 +69,13 @@ export class Schedule<R extends Planned> {
     this.#waiters.delete(id)
   }
 
-  /** No more will come: gives back those that wait for an id that never came. */
-  end(): Unstartable<R>[] {
+  /**
+   * No more will come: gives back those that wait for an id that never came.
+   * @param wasAnswered whether an id that never came has an answer from before, so that nobody waits for it.
+   */
+  end(wasAnswered: (id: string) => boolean = () => false): Unstartable<R>[] {
+    const awaited = [...this.#waiters.keys()].filter((id) => !this.#seen.has(id))
+    for (const id of awaited.filter(wasAnswered)) this.answered(id)
     return [...this.#waiting.values()].flatMap(({ request, open }) => {
       const missing = [...open].find((id) => !this.#seen.has(id))
       if (missing === undefined) return []

@@ -25,6 +25,13 @@ export function parseSize(flag: string, text: string): number {
   return bytes
 }
 
+/** Bytes as a flag takes them, in the largest unit that says them exactly. */
+export function sizeText(bytes: number): string {
+  const units = [...UNITS].filter(([unit]) => unit.length === 1 && unit !== 'b').toReversed()
+  const [unit, size] = units.find(([, one]) => bytes >= one && bytes % one === 0) ?? ['', 1]
+  return `${bytes / size}${unit}`
+}
+
 /**
  * A plain number; its range is checked where the limit is.
  * @throws UsageError naming the flag.

@@ -1,5 +1,6 @@
 import { SandglassError } from '../errors/index.ts'
 import { UsageError } from './failure.ts'
+import { sizeText } from './sizes.ts'
 
 const KEYS: readonly [string, string][] = [
   ['limits.executionTimeoutSec', 'timeout_s'],
@@ -22,6 +23,28 @@ const FLAGS: readonly [string, string][] = [
 export function reworded(error: unknown, as: 'keys' | 'flags'): unknown {
   if (!(error instanceof SandglassError) || error instanceof UsageError) return error
   const names = as === 'keys' ? KEYS : FLAGS
-  const message = names.reduce((text, [from, to]) => text.replaceAll(from, to), error.message)
+  const message = readable(
+    names.reduce((text, [from, to]) => text.replaceAll(from, to), error.message),
+    as,
+  )
   return message === error.message ? error : new SandglassError(error.code, message, { cause: error })
+}
+
+const BYTES_OUT_OF_RANGE = /^(\S+): (\d+) is not a whole number of bytes from (\d+) to (\d+)$/
+
+/** A number of bytes out of range, with units and with what to write instead. */
+function readable(message: string, as: 'keys' | 'flags'): string {
+  const [, name = '', ...found] = BYTES_OUT_OF_RANGE.exec(message) ?? []
+  const [given = 0, min = 0, max = 0] = found.map(Number)
+  if (name === '' || (given >= min && given <= max)) return message
+  const isLittle = given < min
+  const bound = isLittle ? min : max
+  const what = isLittle ? 'too little; the least is' : 'too much; the most is'
+  if (as === 'keys') return `${name}: ${given} is ${what} ${bound}${inBinaryUnit(bound)}`
+  return `${name}: ${sizeText(given)} is ${what} ${sizeText(bound)}: write ${name} ${sizeText(bound)} or ${isLittle ? 'more' : 'less'}`
+}
+
+function inBinaryUnit(bytes: number): string {
+  const [, digits, unit] = /^(\d+)([kmgt])$/.exec(sizeText(bytes)) ?? []
+  return unit === undefined ? '' : ` (${digits} ${unit.toUpperCase()}iB)`
 }

@@ -10,6 +10,17 @@ export type ErrorCode =
   | 'bubblewrap_missing'
   | 'userns_forbidden'
   | 'sandbox_setup_failed'
+  | 'docker_client_missing'
+  | 'docker_unreachable'
+  | 'docker_permission'
+  | 'docker_tls'
+  | 'image_missing'
+  | 'runtime_unknown'
+  | 'root_required'
+  | 'debootstrap_missing'
+  | 'mirror_unreachable'
+  | 'image_build_failed'
+  | 'mount_refused'
   | 'python_missing'
   | 'python_unreachable'
   | 'packages_unreadable'
@@ -62,8 +73,40 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   sandbox_setup_failed: {
-    meaning: 'bubblewrap started and failed while it built the sandbox; the message holds what it printed.',
+    meaning: 'bubblewrap or Docker failed while it built the sandbox; the message holds what it said.',
     retryable: true,
+  },
+  docker_client_missing: {
+    meaning: 'The engine docker needs the npm package dockerode, which is not installed.',
+    retryable: false,
+  },
+  docker_unreachable: {
+    meaning: 'No Docker daemon answers at the address in use; the message names it.',
+    retryable: true,
+  },
+  docker_tls: {
+    meaning: 'The connection to the Docker daemon is not secure as asked for: a certificate is missing or does not hold.',
+    retryable: false,
+  },
+  docker_permission: { meaning: "This user may not use Docker's socket.", retryable: false },
+  image_missing: { meaning: 'The Docker daemon does not have the image.', retryable: false },
+  runtime_unknown: { meaning: 'The Docker daemon knows no runtime of that name.', retryable: false },
+  root_required: { meaning: 'What was asked for can be done by root only; the message says why.', retryable: false },
+  debootstrap_missing: {
+    meaning: 'Building an image needs the program debootstrap, which is not installed.',
+    retryable: false,
+  },
+  mirror_unreachable: {
+    meaning: 'The packages of an image could not be fetched; the message names the mirror and what was said.',
+    retryable: true,
+  },
+  image_build_failed: {
+    meaning: 'An image could not be built; the message holds the last words of what built it.',
+    retryable: false,
+  },
+  mount_refused: {
+    meaning: 'A host path was asked for that is not on the list of allowed ones, or that no list can allow.',
+    retryable: false,
   },
   python_missing: { meaning: 'No Python of at least 3.10 was found.', retryable: false },
   python_unreachable: {
@@ -75,7 +118,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   architecture_unsupported: {
-    meaning: 'The system call filter exists for x86_64 and aarch64 only.',
+    meaning: 'The system call filter exists for x86_64 and aarch64 only, or an image is made for another processor.',
     retryable: false,
   },
   platform_unsupported: { meaning: 'The engine does not run on this operating system.', retryable: false },
@@ -83,7 +126,10 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     meaning: 'The state directory cannot be created, written or locked; the message names the path and the cause.',
     retryable: false,
   },
-  no_space: { meaning: 'The file system that holds the state directory is full.', retryable: true },
+  no_space: {
+    meaning: 'The file system that holds the state directory, the cache or the data of Docker is full.',
+    retryable: true,
+  },
   no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },
   harness_start_failed: {
     meaning: 'The harness did not report ready in time, or ended first; the message holds its last words.',

@@ -1,22 +1,18 @@
 import { createHash } from 'node:crypto'
-import type { HarnessFrame } from '../protocol/index.ts'
+import { CAPS, type HarnessFrame } from '../protocol/index.ts'
 import { ChannelViolation } from './parting.ts'
 import { pathProblem } from './paths.ts'
 import type { CollectedFile } from './result.ts'
 
 type FileFrame = Extract<HarnessFrame, { type: 'file' }>
 
-const MiB = 1024 * 1024
-const MAX_FILES = 100
-const MAX_FILE_BYTES = 4 * MiB
-/** More than the harness's depth of 64 can make. */
-const MAX_PATH_BYTES = 64 * 1024
-const MAX_TOTAL_BYTES = 64 * MiB
+/** Each directory and the file itself, a name of at most 255 bytes and a `/` each. */
+const MAX_PATH_BYTES = (CAPS.fileDepth + 1) * 256
 /** `file` frames are not counted as output; this bounds what they may cost, empty or tiny ones included. */
-const MAX_WIRE_BYTES = 2 * MAX_TOTAL_BYTES
+const MAX_WIRE_BYTES = 2 * CAPS.totalBytes
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** Puts the pieces of collected files together. The harness keeps the same caps; a peer that does not is none of ours. */
+/** Puts the pieces of collected files together. A peer that does not keep the caps is no harness of ours. */
 export class CollectedFiles {
   readonly #files = new Map<string, CollectedFile>()
   #current: { path: string; size: number; received: number; parts: Buffer[] } | undefined
@@ -56,10 +52,10 @@ export class CollectedFiles {
     const problem = pathProblem(path, MAX_PATH_BYTES)
     if (problem !== undefined) throw new ChannelViolation(`it sent a file whose path cannot be: ${problem}`)
     if (this.#files.has(path)) throw new ChannelViolation('it sent a file twice')
-    if (this.#files.size >= MAX_FILES) throw new ChannelViolation(`it sent more than ${MAX_FILES} files`)
-    if (size > MAX_FILE_BYTES) throw new ChannelViolation(`it sent a file of more than ${MAX_FILE_BYTES} bytes`)
+    if (this.#files.size >= CAPS.files) throw new ChannelViolation(`it sent more than ${CAPS.files} files`)
+    if (size > CAPS.fileBytes) throw new ChannelViolation(`it sent a file of more than ${CAPS.fileBytes} bytes`)
     this.#total += size
-    if (this.#total > MAX_TOTAL_BYTES) throw new ChannelViolation(`it sent files of more than ${MAX_TOTAL_BYTES} bytes`)
+    if (this.#total > CAPS.totalBytes) throw new ChannelViolation(`it sent files of more than ${CAPS.totalBytes} bytes`)
     this.#current = { path, size, received: 0, parts: [] }
     return this.#current
   }

@@ -1,6 +1,7 @@
 import { decodeLine, LineSplitter, LineTooLongError } from '../protocol/index.ts'
 import { constants } from 'node:buffer'
 import { type Gathered, outputLimitMessage } from './gathered.ts'
+import type { Hurry } from './hurry.ts'
 import { Interrupt } from './interrupt.ts'
 import { Departure, type Parting, type ScriptDone } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
@@ -9,6 +10,8 @@ import { Sender } from './sender.ts'
 
 /** How long after its timeout a run may stay unanswered (EX-08). */
 const BACKSTOP_MS = 5000
+/** How long after the timeout a harness kills a script that does not end by itself; it needs the processor for that. */
+const KILL_MS = 300
 /** How long a harness may take to confirm a cancellation, and a closed pipe to show in both directions. */
 const GRACE_MS = 2000
 /** How long frames may still be on their way to a harness that has ended the run. */
@@ -34,6 +37,7 @@ export class Conversation {
   readonly #gathered: Gathered
   readonly #deliver: (event: RunEvent) => Promise<void>
   readonly #sender: Sender
+  readonly #hurry: Hurry
   readonly #splitter: LineSplitter
   readonly #interrupt = new Interrupt()
   #receivedBytes = 0
@@ -42,11 +46,15 @@ export class Conversation {
   #cancelling = false
   #muted = false
 
-  /** @param deliver awaited for each event before the next line is read (EX-12); throws {@link CallbackError}. */
-  constructor(run: PreparedRun, gathered: Gathered, deliver: (event: RunEvent) => Promise<void>) {
+  /**
+   * @param deliver awaited for each event before the next line is read (EX-12); throws {@link CallbackError}.
+   * @param hurry told when the run should be over.
+   */
+  constructor(run: PreparedRun, gathered: Gathered, deliver: (event: RunEvent) => Promise<void>, hurry: Hurry) {
     this.#run = run
     this.#gathered = gathered
     this.#deliver = deliver
+    this.#hurry = hurry
     this.#sender = new Sender(run)
     this.#splitter = new LineSplitter(
       Math.min(Math.max(run.maxOutputBytes, MIN_LINE_BYTES) + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH),
@@ -70,14 +78,18 @@ export class Conversation {
     } finally {
       clearTimeout(backstop)
       clearTimeout(this.#grace)
+      this.#hurry.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
   }
 
   async #talk(): Promise<Parting> {
-    const { executionId, sandbox } = this.#run
+    const { executionId, sandbox, timeoutSec } = this.#run
     await this.#tell([{ type: 'started', executionId, sandboxId: sandbox.id }])
-    this.#sender.start().catch(() => this.#partAfter(GRACE_MS, { kind: 'closed' }))
+    this.#sender.start().then(
+      () => this.#hurry.after(Math.ceil(timeoutSec * 1000) + KILL_MS),
+      () => this.#partAfter(GRACE_MS, { kind: 'closed' }),
+    )
     for (;;) {
       const chunk = await this.#receive()
       if (chunk === null) return this.#close()
@@ -161,6 +173,7 @@ export class Conversation {
       this.#interrupt.fire({ kind: 'cancelled' })
       return
     }
+    this.#hurry.now()
     this.#partAfter(GRACE_MS, { kind: 'cancelled' })
     // A peer that is gone shows at the reading side.
     this.#sender.cancel().catch(() => undefined)

@@ -4,6 +4,7 @@ import { within } from './bounded.ts'
 import { claim } from './busy.ts'
 import { Conversation } from './conversation.ts'
 import { Gathered } from './gathered.ts'
+import { Hurry } from './hurry.ts'
 import type { Parting } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { ExecutionResult, RunEvent, ServedBy } from './result.ts'
@@ -27,8 +28,9 @@ export async function execute(
   const release = claim(run.sandbox)
   try {
     const gathered = new Gathered(run)
-    const { verdict, reusable } = await converse(run, gathered, deliver)
-    if (!reusable) await destroy(run.sandbox, gathered)
+    const hurry = new Hurry(run.sandbox)
+    const { verdict, reusable } = await converse(run, gathered, deliver, hurry)
+    if (!reusable || !(await hasItsLimit(hurry, gathered))) await destroy(run.sandbox, gathered)
     return resultOf(run, gathered, verdict, started)
   } catch (error) {
     // A defect of ours: the state of the sandbox is not known.
@@ -56,9 +58,10 @@ async function converse(
   run: PreparedRun,
   gathered: Gathered,
   deliver: (event: RunEvent) => Promise<void>,
+  hurry: Hurry,
 ): Promise<{ verdict: Verdict; reusable: boolean }> {
   const { sandbox } = run
-  const parting = await new Conversation(run, gathered, deliver).hold()
+  const parting = await new Conversation(run, gathered, deliver, hurry).hold()
   const aborted = run.signal?.aborted === true
   const sandboxEnding = parting.kind === 'closed' ? await within(sandbox.closed, CLOSING_MS) : undefined
   const { kills } = gathered.memory
@@ -87,6 +90,13 @@ function isReusable(parting: Parting, gathered: Gathered, kills: number): boolea
     gathered.callbackError === undefined &&
     kills <= 1
   )
+}
+
+/** A sandbox that is about to be destroyed keeps what it was given: it is gone the sooner. */
+async function hasItsLimit(hurry: Hurry, gathered: Gathered): Promise<boolean> {
+  const problem = await hurry.putBack()
+  if (problem !== undefined) gathered.warn('cpu_limit_lost', gathered.redactor.text(problem))
+  return problem === undefined
 }
 
 async function destroy(sandbox: Sandbox, gathered: Gathered): Promise<void> {

@@ -1,8 +1,9 @@
 import { messageOf } from '../errors/index.ts'
-import { type DecodedLine, type HarnessFrame, UNCOUNTED_FRAMES } from '../protocol/index.ts'
+import { CAPS, type DecodedLine, type HarnessFrame, UNCOUNTED_FRAMES } from '../protocol/index.ts'
 import { CollectedFiles } from './collected-files.ts'
 import { reportSkipped } from './diagnostics.ts'
 import { MemoryWatch } from './memory-watch.ts'
+import { notLoaded } from './not-loaded.ts'
 import { OutputStream } from './output-stream.ts'
 import { ChannelViolation, Departure, type ScriptDone } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
@@ -24,12 +25,7 @@ type RunFrame = Exclude<HarnessFrame, { type: 'ready' | 'pong' | 'reset_done' }>
 /** The harness holds itself to the limit and then still has an error to send; the host counts this much further. */
 const ALLOWANCE_BYTES = 64 * 1024
 
-/** What the harness cuts labels, levels and the messages of warnings to, in characters. */
-const MAX_LABEL = 1024
-const MAX_LEVEL = 64
-const MAX_WARNING = 500
-
-/** Warning codes of errors that come after a result, by kind; any other is `error_after_result`. */
+/** Warning codes of errors that come after a result, by kind; any other is {@link LATE_ERROR}. */
 const LATE_ERRORS: ReadonlyMap<string, string> = new Map([
   ['timeout', 'timeout'],
   ['output_limit', 'output_limit'],
@@ -37,6 +33,9 @@ const LATE_ERRORS: ReadonlyMap<string, string> = new Map([
   ['crash', 'crash'],
   ['cancelled', 'cancelled'],
 ])
+const LATE_ERROR = 'error_after_result'
+/** Codes of the warnings that errors after a result become. */
+export const LATE_ERROR_CODES: ReadonlySet<string> = new Set([LATE_ERROR, ...LATE_ERRORS.values()])
 
 /** Everything that arrived in one run, in the order it arrived and without secrets. Says nothing of the outcome. */
 export class Gathered {
@@ -65,6 +64,7 @@ export class Gathered {
     for (const name of this.redactor.tooShort) {
       this.warn('secret_too_short', `the value of ${name} has fewer than 4 characters and is not redacted`)
     }
+    for (const { code, message } of notLoaded(run.sandbox)) this.warn(code, this.redactor.text(message))
   }
 
   /**
@@ -75,7 +75,7 @@ export class Gathered {
   take(decoded: DecodedLine, line: Uint8Array): readonly RunEvent[] {
     const wireBytes = line.length + 1
     if (decoded.kind === 'frame' && isOfRun(decoded.frame, this.#run.executionId)) {
-      if (!UNCOUNTED_FRAMES.has(decoded.frame.type)) this.#count(wireBytes)
+      if (!UNCOUNTED_FRAMES.has(decoded.frame.type)) this.#count(countOf(decoded.frame, wireBytes))
       return this.#takeFrame(decoded.frame, wireBytes)
     }
     // All else counts, whatever it claims to be, so that a flood of it ends too.
@@ -156,14 +156,14 @@ export class Gathered {
     switch (frame.type) {
       case 'intermediate': {
         const intermediate = {
-          label: this.redactor.head(frame.label, MAX_LABEL),
+          label: this.redactor.head(frame.label, CAPS.label),
           data: this.redactor.value(frame.data),
         }
         this.intermediates.push(intermediate)
         return [{ type: 'intermediate', executionId, ...intermediate }]
       }
       case 'log': {
-        const log = { level: this.redactor.head(frame.level, MAX_LEVEL), message: this.redactor.text(frame.message) }
+        const log = { level: this.redactor.head(frame.level, CAPS.level), message: this.redactor.text(frame.message) }
         this.logs.push(log)
         return [{ type: 'log', executionId, ...log }]
       }
@@ -185,8 +185,9 @@ export class Gathered {
         return []
       case 'script_done':
         this.done = frame
+        this.memory.told(frame.memory_kills)
         for (const { code, message } of frame.warnings) {
-          this.warn(this.redactor.text(code), this.redactor.head(message, MAX_WARNING))
+          this.warn(this.redactor.text(code), this.redactor.text(message))
         }
         return []
     }
@@ -211,7 +212,7 @@ export class Gathered {
       return [{ type: 'error', executionId: this.#run.executionId, message, traceback }]
     }
     if (this.decision.kind === 'result') {
-      this.warn(LATE_ERRORS.get(errorKind) ?? 'error_after_result', message, traceback)
+      this.warn(LATE_ERRORS.get(errorKind) ?? LATE_ERROR, message, traceback)
     } else if (errorKind !== 'cancelled') {
       // A run that failed is cancelled when a callback threw: that is no news.
       this.warn('second_error', message, traceback)
@@ -222,6 +223,16 @@ export class Gathered {
   #outputEvent(type: 'stdout' | 'stderr', text: string): readonly RunEvent[] {
     return text === '' ? [] : [{ type, executionId: this.#run.executionId, text }]
   }
+}
+
+/**
+ * What a frame counts towards the limit. The harness counts the same: stdout and stderr by their text, because how its
+ * reads cut them into frames depends on timing. A frame without text, which no harness sends, counts whole, so that each
+ * frame has its part of the limit.
+ */
+function countOf(frame: RunFrame, wireBytes: number): number {
+  if (frame.type !== 'stdout' && frame.type !== 'stderr') return wireBytes
+  return frame.text === '' ? wireBytes : Buffer.byteLength(frame.text)
 }
 
 /** Names the limit (EX-10). */

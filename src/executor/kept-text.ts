@@ -1,9 +1,12 @@
 const MAX_KEPT_BYTES = 1024 * 1024
+/** Joined so many at a time: a string that was added to a million times holds a node for each. */
+const MAX_PIECES = 1024
 
 /** The head of a stream of text: the first MiB, cut between characters and not inside a marker. */
 export class KeptText {
   readonly #whole: readonly string[]
   #text = ''
+  #pieces: string[] = []
   #room = MAX_KEPT_BYTES
   #cut = false
 
@@ -16,21 +19,32 @@ export class KeptText {
     if (this.#cut || piece === '') return
     const bytes = Buffer.byteLength(piece)
     if (bytes <= this.#room) {
-      this.#text += piece
+      this.#add(piece)
       this.#room -= bytes
       return
     }
-    this.#text += this.#headOf(piece)
+    this.#add(this.#headOf(piece))
     this.#cut = true
   }
 
   get text(): string {
+    this.#join()
     return this.#text
   }
 
   /** Whether something was dropped. */
   get cut(): boolean {
     return this.#cut
+  }
+
+  #add(piece: string): void {
+    this.#pieces.push(piece)
+    if (this.#pieces.length >= MAX_PIECES) this.#join()
+  }
+
+  #join(): void {
+    this.#text += this.#pieces.join('')
+    this.#pieces = []
   }
 
   #headOf(piece: string): string {

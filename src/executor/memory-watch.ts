@@ -6,17 +6,22 @@ export class MemoryWatch {
   readonly #sandbox: Sandbox
   readonly #killsBefore: number | null
   readonly #boundsAddressSpace: boolean
+  #told = 0
 
   constructor({ sandbox, asksLessMemory }: PreparedRun) {
     this.#sandbox = sandbox
     this.#killsBefore = sandbox.memoryKills()
-    this.#boundsAddressSpace =
-      asksLessMemory || this.#killsBefore === null || !sandbox.info.limitsEnforced.includes('memory')
+    this.#boundsAddressSpace = asksLessMemory || !sandbox.info.limitsEnforced.includes('memory')
+  }
+
+  /** Takes what the harness counted, where it can see what the host cannot. */
+  told(kills = 0): void {
+    this.#told = kills
   }
 
   /** How many processes of the sandbox the kernel has killed for memory since. */
   get kills(): number {
-    return (this.#sandbox.memoryKills() ?? 0) - (this.#killsBefore ?? 0)
+    return Math.max((this.#sandbox.memoryKills() ?? 0) - (this.#killsBefore ?? 0), this.#told)
   }
 
   /**

@@ -1,7 +1,8 @@
+import { CAPS } from '../protocol/index.ts'
 import { overlap } from './overlap.ts'
 
 /** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
-export const MIN_LENGTH = 4
+export const MIN_LENGTH: number = CAPS.secret
 
 /** One way in which the value of a secret may be written. */
 export interface Pattern {

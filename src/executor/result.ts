@@ -35,7 +35,8 @@ export type ErrorKind =
  * Something worth knowing that does not change the outcome. Codes of the host: `second_result`, `result_after_error`,
  * `error_after_result`, `second_error`; `timeout`, `crash`, `output_limit`, `memory_limit`, `cancelled`,
  * `not_started`, `channel_closed`, `channel_violation` for what came after the outcome was decided; `callback_failed`,
- * `secret_too_short`, `secret_in_file`, `file_incomplete`, `destroy_failed`. The harness adds its own.
+ * `secret_too_short`, `secret_in_file`, `file_incomplete`, `cpu_limit_lost`, `destroy_failed`; `tool_not_loaded` and
+ * `preload_failed` for what the sandbox could not load when it started. The harness adds its own.
  */
 export interface RunWarning {
   readonly code: string
@@ -83,7 +84,10 @@ export interface ExecutionResult<T = unknown> {
   readonly stderr: string
   readonly stdoutBytes: number
   readonly stderrBytes: number
-  /** Bytes of all counted frames that were read for this run. */
+  /**
+   * What counted towards `maxOutputBytes`: of stdout and stderr the text in UTF-8, of every other frame but those of
+   * files its whole line. The same for the same output, whatever the timing.
+   */
   readonly outputBytes: number
   /** Whether `stdout` or `stderr` above is shorter than what the script wrote. */
   readonly truncated: boolean

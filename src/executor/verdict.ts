@@ -2,7 +2,7 @@ import type { Ending } from '../sandbox/index.ts'
 import { endingOf } from './ending.ts'
 import type { Evidence } from './evidence.ts'
 import { type Fate, fateOf } from './fate.ts'
-import { type Decision, outputLimitMessage } from './gathered.ts'
+import { type Decision, LATE_ERROR_CODES, outputLimitMessage } from './gathered.ts'
 import { type ErrorKind, ExecutionMode, type ExecutionStatus } from './result.ts'
 
 /** The outcome of a run. */
@@ -39,7 +39,7 @@ export function judge(evidence: Evidence): Verdict {
   const { decision } = evidence
   switch (decision?.kind) {
     case 'result':
-      return { ...ended('completed'), ending, late: lateAfterResult(fate, evidence) }
+      return { ...ended('completed'), ending, late: lateAfterResult(fate, ending, evidence) }
     case 'error':
       return { ...failed(decision, evidence.maxOutputBytes), ending, late: lateAfterError(fate, evidence) }
     case 'callback':
@@ -62,10 +62,11 @@ function failed(error: Extract<Decision, { kind: 'error' }>, maxOutputBytes: num
 }
 
 /** An exit code that a late error explains, or a limit that it already told, is not told twice. */
-function lateAfterResult(fate: Fate | undefined, { warnings }: Evidence): Fate | undefined {
-  const told = (code: string): boolean => warnings.some((warning) => warning.code === code)
-  if (fate === undefined || told(fate.code)) return undefined
-  return fate.code === 'crash' && told('error_after_result') ? undefined : fate
+function lateAfterResult(fate: Fate | undefined, ending: Ending, { warnings }: Evidence): Fate | undefined {
+  const codes = warnings.map(({ code }) => code)
+  if (fate === undefined || codes.includes(fate.code)) return undefined
+  const explained = ending.cause === 'exit' && codes.some((code) => LATE_ERROR_CODES.has(code))
+  return explained ? undefined : fate
 }
 
 /** After a failure the way the script ended is no news; how the host lost the sandbox is. */

@@ -8,12 +8,35 @@ export interface PooledSandbox {
   /** Whom it was leased to; null while it is fresh, then it fits anybody. */
   key: string | null
   uses: number
-  /** It ended by itself. */
+  /** It ended by itself, or its borrower ends it. */
   dead: boolean
   /** When it came to rest, by `performance.now()`; null while it is being handed on. */
   idleSince: number | null
   /** Resolves when it is gone; null until its end begins. Never rejects. */
   gone: Promise<void> | null
+}
+
+/**
+ * The same sandbox, that says so when its end begins: that of a container may take seconds, in which it serves no more and
+ * `closed` is not settled yet.
+ */
+export function noticed(sandbox: Sandbox, onDestroy: () => void): Sandbox {
+  const destroy = (): Promise<void> => {
+    onDestroy()
+    return sandbox.destroy()
+  }
+  const { id, info, channel, ready, closed } = sandbox
+  return {
+    id,
+    info,
+    channel,
+    ready,
+    closed,
+    memoryKills: () => sandbox.memoryKills(),
+    ...(sandbox.liftCpuLimit === undefined ? {} : { liftCpuLimit: sandbox.liftCpuLimit.bind(sandbox) }),
+    destroy,
+    [Symbol.asyncDispose]: destroy,
+  }
 }
 
 /** What a checkout may be given. */

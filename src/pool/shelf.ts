@@ -4,7 +4,7 @@ import { makeBackOff } from './back-off.ts'
 import { answers } from './health.ts'
 import type { Holding, Lease } from './lease.ts'
 import type { ResolvedPoolOptions } from './options.ts'
-import { chooseIdle, chooseVictim, comesBack, type PooledSandbox } from './pooled-sandbox.ts'
+import { chooseIdle, chooseVictim, comesBack, noticed, type PooledSandbox } from './pooled-sandbox.ts'
 import { noStats, type PoolStats } from './stats.ts'
 import { makeWaiter, type Waiter } from './waiter.ts'
 
@@ -283,7 +283,9 @@ export function makeShelf(
     counters.created += 1
     lastError = undefined
     const pooled: PooledSandbox = {
-      sandbox,
+      sandbox: noticed(sandbox, () => {
+        pooled.dead = true
+      }),
       state: 'idle',
       key: null,
       uses: 0,

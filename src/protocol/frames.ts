@@ -149,6 +149,8 @@ export interface ScriptDoneFrame {
   reusable: boolean
   /** Scripts that this sandbox has run, this one included. */
   use: number
+  /** Processes that the kernel killed for memory during the run; absent where the harness cannot see it. */
+  memory_kills?: number | undefined
 }
 
 /** Answer to `ping`. */
@@ -290,6 +292,7 @@ export const harnessFrames: {
     warnings: z.array(z.object({ code: z.string(), message: z.string() })).default([]),
     reusable: z.boolean().default(false),
     use: z.int().nonnegative().default(0),
+    memory_kills: z.int().nonnegative().optional(),
   }),
   pong: z.object({ type: z.literal('pong'), nonce: z.string() }),
   reset_done: z.object({ type: z.literal('reset_done'), nonce: z.string(), reusable: z.boolean() }),

@@ -1,3 +1,4 @@
+export { CAPS } from './caps.ts'
 export { decodeLine, type DecodedLine, deeperThan, encodeFrame } from './decode.ts'
 export {
   FILE_CHUNK_BYTES,

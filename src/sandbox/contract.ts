@@ -52,6 +52,13 @@ export interface Sandbox extends AsyncDisposable {
   readonly closed: Promise<Ending>
   /** Processes of this sandbox that the kernel killed for memory so far; null when nothing counts them. */
   memoryKills(): number | null
+  /**
+   * Lets everything in it have as much of the processor as there is, until what this returns is disposed of: a run that
+   * must end now, by its deadline or by a cancellation, then does not wait for the script's share. Where that cannot be
+   * done, the limit stays in force. Disposing rejects when the limit could not be put back: such a sandbox must not serve
+   * again. Absent where the harness does not share the script's limit.
+   */
+  liftCpuLimit?(): AsyncDisposable
   /** Ends everything in it at once and frees what it held; idempotent; resolves when that is done. */
   destroy(): Promise<void>
 }
@@ -64,6 +71,8 @@ export interface SandboxInfo {
   readonly python: string
   readonly network: 'none' | 'open'
   readonly limitsEnforced: readonly EnforcedLimit[]
+  /** For limits that are not enforced: why, what to do, and what holds in their place. For messages. */
+  readonly limitsMissing?: Readonly<Partial<Record<EnforcedLimit, string>>>
   readonly limits: SandboxLimits
 }
 

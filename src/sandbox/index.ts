@@ -21,6 +21,9 @@ export {
   sandboxLimits,
   scratchSizes,
 } from './limits.ts'
+export { assertEnforced } from './asked-limits.ts'
+export { failedChecks } from './checks.ts'
+export { HARNESS_DIR, harnessConfig, type HarnessOptions, harnessSources, INSIDE, PYTHON_FLAGS } from './harness.ts'
 export { ping } from './ping.ts'
 export { awaitReady } from './ready.ts'
 export { assertRequirements, REQUIREMENTS, type Requirement } from './requirements.ts'

@@ -18,7 +18,10 @@ export interface SandboxLimits {
 export interface ResourceLimits extends Partial<SandboxLimits> {
   /** Wall clock for one script, in seconds. Default 30, at most 86,400. */
   readonly executionTimeoutSec?: number
-  /** Bytes of all counted frames of one run. Default 1 MiB, at most 4 GiB. */
+  /**
+   * Bytes of all that one run tells, collected files aside: the text of stdout and stderr, results, intermediates, logs
+   * and errors as the frames that carry them. Default 1 MiB, at most 4 GiB.
+   */
   readonly maxOutputBytes?: number
 }
 

@@ -1,1 +1,1 @@
-export { didYouMean } from './nearest.ts'
+export { didYouMean, nearest } from './nearest.ts'

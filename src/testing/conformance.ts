@@ -1,4 +1,4 @@
-import { bed, type ConformanceOptions } from './conformance/bed.ts'
+import { bed, type Bed, type ConformanceOptions } from './conformance/bed.ts'
 import { fileTests } from './conformance/files.ts'
 import { importTests } from './conformance/imports.ts'
 import { isolationTests } from './conformance/isolation.ts'
@@ -24,19 +24,19 @@ export type { ConformanceOptions, TestBody } from './conformance/bed.ts'
 export function engineConformance(options: ConformanceOptions): void {
   options.describe(`engine ${options.name}`, () => {
     const at = bed(options)
-    for (const part of PARTS) part(at)
+    for (const [name, declare] of PARTS) options.describe(name, () => declare(at))
     at.test('gives back everything that it took', async () => at.close())
   })
 }
 
-const PARTS = [
-  lifeTests,
-  runTests,
-  reuseTests,
-  valueTests,
-  outputTests,
-  fileTests,
-  importTests,
-  isolationTests,
-  limitTests,
+const PARTS: readonly (readonly [string, (at: Bed) => void])[] = [
+  ['life', lifeTests],
+  ['runs', runTests],
+  ['reuse', reuseTests],
+  ['values', valueTests],
+  ['output', outputTests],
+  ['files', fileTests],
+  ['imports', importTests],
+  ['isolation', isolationTests],
+  ['limits', limitTests],
 ]

@@ -16,6 +16,8 @@ export interface ReplayOptions {
   /** `'reject'`: the peer is gone; `'block'`: it reads nothing, so that no send ever resolves. */
   readonly send?: 'reject' | 'block'
   readonly info?: Partial<SandboxInfo>
+  /** What differs in what the harness said when it was ready. */
+  readonly ready?: Partial<Sandbox['ready']>
 }
 
 /** A sandbox that plays back recorded bytes; made by {@link replayChannel}. */
@@ -47,14 +49,7 @@ export function wireLines(...values: readonly unknown[]): Uint8Array {
 class Replay implements ReplaySandbox, Channel {
   readonly id = 'replay'
   readonly info: SandboxInfo
-  readonly ready: Sandbox['ready'] = {
-    type: 'ready',
-    protocol: PROTOCOL_VERSION,
-    python: '3.11.2',
-    tools: { loaded: [], failed: [] },
-    preload: { loaded: [], failed: [], deferred: [] },
-    checks: {},
-  }
+  readonly ready: Sandbox['ready']
   readonly sent: HostFrame[] = []
   readonly closed: Promise<Ending>
   readonly #options: ReplayOptions
@@ -71,6 +66,15 @@ class Replay implements ReplaySandbox, Channel {
 
   constructor(bytes: Iterable<Uint8Array>, options: ReplayOptions) {
     this.#options = options
+    this.ready = {
+      type: 'ready',
+      protocol: PROTOCOL_VERSION,
+      python: '3.11.2',
+      tools: { loaded: [], failed: [] },
+      preload: { loaded: [], failed: [], deferred: [] },
+      checks: {},
+      ...options.ready,
+    }
     this.#bytes = bytes[Symbol.iterator]()
     const { memoryBytes, cpus, pids, diskBytes } = DEFAULT_LIMITS
     this.info = {

@@ -36,11 +36,13 @@ describe.skipIf(skip)('sandglass batch', () => {
         },
         { id: 'named', script: '', execution_id: '__proto__' },
         { id: 'unnamed', script: '', execution_id: null },
+        { id: 'marked', script: '\uFEFFemit_result("a\\u2028b\\x85c")' },
       ]),
     })
     const lines = linesOf(ended)
     expect(ended.code).toBe(0)
-    expect(lines).toHaveLength(8)
+    expect(lines).toHaveLength(9)
+    expect(ended.stdout).not.toMatch(/[\u0085\u2028]/)
     expect(lines.findIndex(({ id }) => id === 'slow')).toBeGreaterThan(lines.findIndex(({ id }) => id === 'quick'))
     expect(byId(lines)).toMatchObject({
       slow: { status: 'completed', final_data: 'slow' },
@@ -54,6 +56,7 @@ describe.skipIf(skip)('sandglass batch', () => {
       secret: { status: 'completed', final_data: 4 },
       named: { status: 'step-done', execution_id: '__proto__' },
       unnamed: { status: 'step-done' },
+      marked: { status: 'completed', final_data: 'a\u2028b\u0085c' },
     })
   })
 
@@ -183,6 +186,70 @@ describe.skipIf(skip)('sandglass batch', () => {
     expect(readFileSync(out, 'utf8')).toBe(complete)
   })
 
+  test('with --out, requests that could not be run as they were are run again, and the same refusal is not told twice', async () => {
+    const out = join(cli.directory, 'mended.jsonl')
+    const batch = async (...requests: unknown[]): Promise<Line[]> => {
+      const before = existsSync(out) ? readFileSync(out, 'utf8') : ''
+      const ended = await cli.run(['batch', '--out', out], { input: ndjson(requests) })
+      expect(ended).toEqual({ code: 0, stdout: '', stderr: '' })
+      const after = readFileSync(out, 'utf8')
+      expect(after.startsWith(before)).toBe(true)
+      return linesOf({ stdout: after.slice(before.length) })
+    }
+    const large = [{ path: 'a', content_base64: Buffer.alloc(3_000_000).toString('base64') }]
+    const requests = [
+      { id: 'bad', script: 1 },
+      'no json',
+      { id: 'full', script: '', limits: { disk_bytes: 1_048_576 }, files: large },
+      { id: 'ok', script: 'emit_result(1)' },
+    ]
+    expect(byId(await batch(...requests))).toMatchObject({
+      bad: { status: 'invalid-request', line: 1 },
+      'line 2': { status: 'invalid-request' },
+      full: { status: 'failed', error_kind: 'invalid_request' },
+      ok: { status: 'completed' },
+    })
+    const mended = [
+      requests[0],
+      { id: 'unheard', script: 'emit_result(2)' },
+      { id: 'full', script: 'emit_result(3)' },
+      requests[3],
+    ]
+    const again = await batch(...mended)
+    expect(again).toHaveLength(2)
+    expect(byId(again)).toMatchObject({ unheard: { final_data: 2 }, full: { final_data: 3 } })
+  })
+
+  test('with --out, a request may come after one that an earlier batch answered', async () => {
+    const out = join(cli.directory, 'continued.jsonl')
+    const first = ndjson([
+      { id: 'first', script: 'emit_result(1)' },
+      { id: 'refused', script: 1 },
+      { id: 'mended', script: 1 },
+    ])
+    await cli.run(['batch', '--out', out], { input: first })
+    const second = ndjson([
+      { id: 'after first', script: 'emit_result(2)', after: 'first' },
+      { id: 'same as first', script: 'emit_result(3)', same_sandbox_as: 'first' },
+      { id: 'after refused', script: 'emit_result(4)', after: 'refused' },
+      { id: 'after mended', script: 'emit_result(5)', after: 'mended' },
+      { id: 'after nowhere', script: 'emit_result(6)', after: 'nowhere' },
+      { id: 'mended', script: 'emit_result(7)' },
+    ])
+    expect(await cli.run(['batch', '--out', out], { input: second })).toEqual({ code: 0, stdout: '', stderr: '' })
+    const lines = linesOf({ stdout: readFileSync(out, 'utf8') }).slice(3)
+    expect(byId(lines)).toMatchObject({
+      'after first': { final_data: 2 },
+      'same as first': { final_data: 3 },
+      'after refused': { final_data: 4 },
+      'after mended': { final_data: 5 },
+      'after nowhere': { error: 'it waits for the id "nowhere", which no line has' },
+      mended: { final_data: 7 },
+    })
+    const order = lines.map(({ id }) => id)
+    expect(order.indexOf('after mended')).toBeGreaterThan(order.indexOf('mended'))
+  })
+
   test('--out does not touch a file that holds something else', async () => {
     const out = cli.file('notes.txt', 'my notes')
     const { code, stderr } = await cli.run(['batch', '--out', out])
@@ -200,6 +267,7 @@ describe.skipIf(skip)('sandglass batch', () => {
         { id: 'ready', script: 'emit_result(1)' },
         { id: 'endless', script: 'while True: pass', after: 'ready' },
         { id: 'waiting', script: '', after: 'endless' },
+        { id: 'early', script: '', after: 'not read yet' },
       ]),
     )
     await running.said('"id":"ready"')

@@ -56,6 +56,34 @@ describe.skipIf(skip)('sandglass run --json', () => {
     expect(lastLine(found)).toMatchObject({ status: 'completed', final_data: 'hello you' })
   })
 
+  test('a broken file of the tools directory is told with the result, and the others are there', async () => {
+    const tools = join(cli.directory, 'broken-tools')
+    mkdirSync(tools)
+    cli.file('broken-tools/fine.py', 'def fine():\n    return 1\n')
+    cli.file('broken-tools/open.py', 'def open_bracket(:\n    pass\n')
+    cli.file('broken-tools/raises.py', 'settings = load_settings()\n')
+    const script = 'emit_result(fine())'
+    const requests = ['a', 'b'].map((id) => `${JSON.stringify({ id, script })}\n`).join('')
+    const [asJson, forPeople, batch] = await Promise.all([
+      cli.run(['run', '-', '--json', '--tools-dir', tools], { input: script }),
+      cli.run(['run', '-', '--tools-dir', tools], { input: script }),
+      cli.run(['batch', '--max-uses', '1', '--tools-dir', tools], { input: requests }),
+    ])
+    const { status, final_data: data, warnings = [] } = lastLine(asJson)
+    expect([asJson.code, asJson.stderr, status, data]).toEqual([0, '', 'completed', 1])
+    expect(warnings.map(({ code, message }) => [code, message])).toEqual([
+      ['tool_not_loaded', expect.stringMatching(/open\.py .*: SyntaxError: invalid syntax/)],
+      ['tool_not_loaded', expect.stringMatching(/raises\.py .*: NameError: name 'load_settings' is not defined/)],
+    ])
+    const told = (mark: string): string => warnings.map(({ message }) => `${mark}${message}\n`).join('')
+    expect(forPeople).toEqual({ code: 0, stdout: '1\n', stderr: told('[warning] tool_not_loaded: ') })
+    expect(linesOf(batch).map((line) => [line.status, line.warnings])).toEqual([
+      ['completed', warnings],
+      ['completed', warnings],
+    ])
+    expect(batch.stderr).toBe(told('sandglass: --tools-dir: '))
+  })
+
   test('--events prints each event as it comes, then the result line', async () => {
     const ended = await cli.run(['run', '-', '--events'], {
       input:
@@ -125,6 +153,12 @@ describe.skipIf(skip)('sandglass run with files', () => {
     expect(lastLine(ended)).toMatchObject({ status: 'completed', final_data: '1 2 3|1 2 3' })
     expect(readFileSync(join(save, 'out/deep/all.txt'), 'utf8')).toBe('1 2 3|1 2 3')
     expect(ended.code).toBe(0)
+  })
+
+  test('a file may be stdin, and a script may begin with a byte order mark', async () => {
+    const script = cli.file('marked.py', '\uFEFFemit_result(open("in.txt").read())')
+    const ended = await cli.run(['run', script, '--file=-:in.txt'], { input: 'from stdin' })
+    expect(ended).toEqual({ code: 0, stdout: 'from stdin\n', stderr: '' })
   })
 
   test('saving follows no link and writes nothing outside of the directory', async () => {

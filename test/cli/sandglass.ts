@@ -68,7 +68,12 @@ export function makeCli(): Cli {
   chmodSync(directory, 0o755)
   const start: Cli['start'] = (args, env = {}) => {
     const child = spawn(process.execPath, [MAIN, ...args], {
-      env: { PATH: process.env['PATH'] ?? '', SANDGLASS_STATE_DIR: join(directory, 'state'), ...env },
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        SANDGLASS_STATE_DIR: join(directory, 'state'),
+        ...(process.env['DOCKER_HOST'] === undefined ? {} : { DOCKER_HOST: process.env['DOCKER_HOST'] }),
+        ...env,
+      },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     child.stdin.on('error', () => {}) // it may end without having read

@@ -54,6 +54,17 @@ test('at the end of the input, who waits for an id that never came is given back
   expect(schedule.take()?.id).toBe('b')
 })
 
+test('at the end of the input, what an earlier batch answered is not waited for', () => {
+  const { schedule } = scheduleOf([
+    { id: 'a', after: ['earlier'] },
+    { id: 'b', after: ['earlier', 'never'] },
+    { id: 'c', after: ['a'] },
+  ])
+  const stuck = schedule.end((id) => id === 'earlier' || id === 'a')
+  expect(stuck.map(({ request }) => request.id)).toEqual(['b'])
+  expect([schedule.take()?.id, schedule.take()]).toEqual(['a', undefined])
+})
+
 test('lines are cut wherever the chunks end; too long ones and such that are no UTF-8 are told and skipped', async () => {
   const bytes = Buffer.concat([
     Buffer.from('{"a":"ä"}\r\n\n  \n0123456789012345\nok\n'),

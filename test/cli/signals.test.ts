@@ -86,7 +86,7 @@ describe.skipIf(skip)('a signal', () => {
 
 test('doctor tells what is in force, ps and prune what is there', async () => {
   const [doctor, ps, prune, text] = await Promise.all([
-    cli.run(['doctor', '--json']),
+    cli.run(['doctor', '--json'], { env: { DOCKER_HOST: 'unix:///nonexistent/docker.sock' } }),
     cli.run(['ps', '--json']),
     cli.run(['prune', '--json']),
     cli.run(['doctor']),
@@ -101,7 +101,7 @@ test('doctor tells what is in force, ps and prune what is there', async () => {
     auto: skip ? null : 'local',
     engines: [
       { name: 'local', usable: !skip },
-      { name: 'docker', usable: false, level: 'none', reasons: [{ code: 'feature_unavailable' }] },
+      { name: 'docker', usable: false, level: 'none', reasons: [{ code: 'docker_unreachable' }] },
       { name: 'pyodide', usable: false, level: 'none', reasons: [{ code: 'feature_unavailable' }] },
     ],
   })

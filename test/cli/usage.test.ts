@@ -1,11 +1,12 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { ERROR_CODES, SandglassError } from '../../src/errors/index.ts'
-import { failureOf } from '../../src/cli/failure.ts'
+import { failureOf, UsageError } from '../../src/cli/failure.ts'
 import { parseArgs } from '../../src/cli/args.ts'
 import { exitCodeOf } from '../../src/cli/exit-codes.ts'
-import { FLAGS } from '../../src/cli/flags.ts'
+import { type CommandName, FLAGS, unknownFlag } from '../../src/cli/flags.ts'
 import { sandboxFlags } from '../../src/cli/options.ts'
 import { parseSize } from '../../src/cli/sizes.ts'
+import packageJson from '../../package.json' with { type: 'json' }
 import { lastLine, makeCli } from './sandglass.ts'
 
 const cli = makeCli()
@@ -18,12 +19,23 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['rnu'], 'no command "rnu". Did you mean "run"? See sandglass --help'],
     [['run'], 'run needs a FILE, or - for stdin; see sandglass run --help'],
     [['run', SCRIPT, '--tiemout', '1'], 'no flag --tiemout. Did you mean "--timeout"?'],
+    [['run', SCRIPT, '--concurrency', '4'], 'run has no flag --concurrency; batch has it. See sandglass run --help'],
+    [['--cpus', '1', 'run'], 'no flag "--cpus" before the command; write it behind: sandglass COMMAND --cpus'],
     [
       ['run', SCRIPT, '--secret', 'SANDGLASS_NOT_SET'],
       '--secret SANDGLASS_NOT_SET: no such environment variable is set',
     ],
     [['run', SCRIPT, '--input', 'x=abc'], `--input x: "abc" is no JSON; a text is written --input 'x="…"'`],
+    [
+      ['run', SCRIPT, '--input', 'x=[1234567890123456789012]'],
+      '--input x: 1234567890123456789012 is an integer beyond 2^53',
+    ],
     [['run', SCRIPT, '--file', '/nonexistent/a:b'], 'cannot read --file /nonexistent/a: ENOENT'],
+    [['run', '-', '--file=-:a'], 'stdin is asked for twice: only one of the script and --file can be -'],
+    [
+      ['run', SCRIPT, '--file=-:a', '--file=-:b'],
+      'stdin is asked for twice: only one of the script and --file can be -',
+    ],
     [['run', SCRIPT, '--save', '.'], '--save needs --collect GLOB'],
     [['run', cli.directory], `cannot read ${cli.directory}: it is a directory`],
     [['batch', '--out', '/nonexistent/out'], '--out /nonexistent/out: ENOENT'],
@@ -42,7 +54,10 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['--timeout', '1e999'], '--timeout: "1e999" is no number'],
     [['--json=yes'], '--json takes no value'],
     [['--memory', 'lots'], '--memory: "lots" is no size; write bytes, 512m, 1g or 256MiB'],
-    [['--memory', '1m'], '--memory: 1048576 is not a whole number of bytes from 83886080 to 1099511627776'],
+    [['--memory', '79m'], '--memory: 79m is too little; the least is 80m: write --memory 80m or more'],
+    [['--memory', '1000001'], '--memory: 1000001 is too little; the least is 80m: write --memory 80m or more'],
+    [['--memory', '1.5t'], '--memory: 1536g is too much; the most is 1t: write --memory 1t or less'],
+    [['--max-output', '0'], '--max-output: 0 is too little; the least is 1: write --max-output 1 or more'],
     [['--mode', 'plann'], '--mode: no mode "plann". Did you mean "plan"? Known are plan, interactive'],
     [['--require', 'disk,memroy'], '--require: no item "memroy". Did you mean "memory"? Known are memory, pids'],
     [['--tools', 'tools.ts'], '--tools: tools that run on the host are not in this version'],
@@ -51,6 +66,20 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['--engine', 'lokal'], '--engine: no engine "lokal". Did you mean "local"?'],
   ])('the flags %s', (args, message) => {
     expect(() => sandboxFlags(parseArgs(args, FLAGS.run))).toThrow(message)
+  })
+
+  test.each<[CommandName, string, string]>([
+    ['run', '--out', 'run has no flag --out; batch has it. See sandglass run --help'],
+    ['batch', '--save', 'batch has no flag --save; run has it. See sandglass batch --help'],
+    ['doctor', '--timeout', 'doctor has no flag --timeout; run and batch have it. See sandglass doctor --help'],
+    ['run', '--tiemout', 'no flag --tiemout. Did you mean "--timeout"?'],
+    ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
+    ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
+    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run and batch?'],
+    ['run', '-x', 'no flag -x. See sandglass run --help'],
+  ])('%s %s: the message says where the flag is', (command, flag, message) => {
+    const hint = (name: string): string => unknownFlag(name, command)
+    expect(() => parseArgs([`${flag}=1`], FLAGS[command], hint)).toThrow(new UsageError('invalid_request', message))
   })
 
   test('sizes have units of 1024', () => {
@@ -74,12 +103,23 @@ test('with --json an error is a line on stdout, too', async () => {
   expect(ended.stderr).toBe('sandglass: --pids: 1 is not a whole number of processes from 8 to 32768\n')
 })
 
-test.concurrent.each([
-  ['--engine', 'docker'],
-  ['--engine', 'pyodide'],
-  ['--image', 'python:3'],
-])('an engine that is not in this version exits with 8: %s %s', async (...flag) => {
-  const ended = await cli.run(['run', SCRIPT, '--json', ...flag])
+test('batch tells an error of its own on stderr alone, and with --json as a line, too', async () => {
+  const [plain, asJson] = await Promise.all([
+    cli.run(['batch', '--pids', '1']),
+    cli.run(['batch', '--json', '--pids', '1']),
+  ])
+  const stderr = 'sandglass: --pids: 1 is not a whole number of processes from 8 to 32768\n'
+  expect(plain).toEqual({ code: 2, stdout: '', stderr })
+  expect([asJson.code, asJson.stderr, lastLine(asJson).status]).toEqual([2, stderr, 'invalid-request'])
+})
+
+test.concurrent('an image without the engine docker is a mistake', async () => {
+  const { code, stderr } = await cli.run(['run', SCRIPT, '--image', 'python:3'])
+  expect([code, stderr]).toEqual([2, 'sandglass: --image belongs to the engine docker: add --engine docker\n'])
+})
+
+test.concurrent('an engine that is not in this version exits with 8', async () => {
+  const ended = await cli.run(['run', SCRIPT, '--json', '--engine', 'pyodide'])
   expect({ code: ended.code, ...lastLine(ended) }).toMatchObject({
     code: 'feature_unavailable',
     error_kind: 'infrastructure',
@@ -103,11 +143,24 @@ test('help and version go to stdout; no command at all is wrong usage', async ()
     cli.run([]),
   ])
   expect([general.code, command.code, same.code, version.code, nothing.code]).toEqual([0, 0, 0, 0, 2])
-  expect(general.stdout).toContain('Usage: sandglass COMMAND')
+  expect(general.stdout.startsWith(`${packageJson.description}\n\nUsage: sandglass COMMAND`)).toBe(true)
   expect(command.stdout).toContain('Usage: sandglass batch')
   expect(same.stdout).toBe(command.stdout)
   expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   expect(nothing).toEqual({ code: 2, stdout: '', stderr: general.stdout })
+})
+
+test('with --json stdout carries JSON only: help goes to stderr, the version is an object', async () => {
+  const [plain, help, general, events, version] = await Promise.all([
+    cli.run(['run', '--help']),
+    cli.run(['run', '--json', '-h']),
+    cli.run(['--help', '--json']),
+    cli.run(['help', 'run', '--events']),
+    cli.run(['--version', '--json']),
+  ])
+  expect(help).toEqual({ code: 0, stdout: '', stderr: plain.stdout })
+  expect([general.stdout, events]).toEqual(['', help])
+  expect(JSON.parse(version.stdout)).toEqual({ v: 1, version: expect.stringMatching(/^\d+\.\d+\.\d+$/) as string })
 })
 
 test('each kind of outcome has its exit code', () => {

@@ -114,12 +114,41 @@ describe('the host counts too (EX-10)', () => {
       { type: 'script_done', execution_id: 'other', warnings: [{ code: 'x'.repeat(900), message: '' }] },
     ],
     ['pongs', { type: 'pong', nonce: 'x'.repeat(900) }],
+    ['stdout without text', Buffer.from(`${JSON.stringify(frame('stdout', { text: '' })).padEnd(900)}\n`)],
   ])('a flood of %s ends too', async (_name, line) => {
     const { result: got } = await play(
       Array.from({ length: 200 }, () => line),
       { limits, replay: { after: 'open' } },
     )
     expect(got.status).toBe('output-limit')
+  })
+
+  test('stdout and stderr count by the bytes of their text, however it is cut', async () => {
+    const text = 'a\0"\\ü€😀\n'
+    for (const pieces of [[text], Array.from(text)]) {
+      const frames = pieces.flatMap((piece) => [frame('stdout', { text: piece }), frame('stderr', { text: piece })])
+      const { result: got } = await play([...frames, done()])
+      expect(got.outputBytes).toBe(2 * Buffer.byteLength(text))
+    }
+  })
+
+  test('text beyond the limit and its allowance ends the run', async () => {
+    const text = 'x'.repeat(30_000)
+    const { result: got } = await play(
+      Array.from({ length: 3 }, () => frame('stdout', { text })),
+      { limits },
+    )
+    expect([got.status, got.stdout.length, got.outputBytes]).toEqual(['output-limit', 60_000, 90_000])
+  })
+
+  test('a flood of single characters costs little more memory than what is kept of it', async () => {
+    const piece = Buffer.from(`${JSON.stringify(frame('stdout', { text: 'x' }))}\n`)
+    const chunk = Buffer.concat(Array.from({ length: 1024 }, () => piece))
+    const before = process.memoryUsage().rss
+    const { result: got } = await play(Array.from({ length: 1200 }, () => chunk))
+    const grown = process.memoryUsage().rss - before
+    expect([got.status, got.stdout.length]).toEqual(['output-limit', MiB])
+    expect(grown / MiB).toBeLessThan(64)
   })
 
   test('an empty file and script_done are not counted', async () => {

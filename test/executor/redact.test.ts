@@ -144,7 +144,7 @@ describe('a text that was cut', () => {
     expect(got.logs[0]?.message).toBe(`${MARK}${gap}${MARK}`)
   })
 
-  test('labels, levels and warnings at their greatest length are heads of something longer', async () => {
+  test('labels and levels at their greatest length are heads of something longer; warnings have gaps', async () => {
     const piece = KEY.slice(0, 20)
     const cut = (length: number): string => 'x'.repeat(length - piece.length) + piece
     const { result: got } = await play(
@@ -152,7 +152,7 @@ describe('a text that was cut', () => {
         intermediate(cut(1024), 0),
         intermediate(cut(1023), 0),
         frame('log', { message: '', level: cut(64) }),
-        done({}, { warnings: [{ code: 'c', message: cut(500) }] }),
+        done({}, { warnings: [{ code: 'c', message: `${cut(500)}${gap}${KEY.slice(20)}` }] }),
       ],
       { request },
     )
@@ -161,7 +161,7 @@ describe('a text that was cut', () => {
       cut(1023).slice(1000),
     ])
     expect(got.logs[0]?.level).toBe(`${'x'.repeat(44)}[redacted:KEY]`)
-    expect(got.warnings[0]?.message).toBe(`${'x'.repeat(480)}[redacted:KEY]`)
+    expect(got.warnings[0]?.message).toBe(`${'x'.repeat(480)}[redacted:KEY]${gap}[redacted:KEY]`)
   })
 
   test('the last words of a sandbox may be cut at either end', async () => {

@@ -75,6 +75,19 @@ describe('PO-02: giving back', () => {
     expect(pool.stats()).toMatchObject({ idle: 1, leased: 0, created: 2, destroyed: 1, retired: 0 })
   })
 
+  it('a sandbox that was destroyed during its lease is not handed on while its end takes time', async () => {
+    const engine = fakeEngine()
+    const gone = Promise.withResolvers<void>()
+    engine.destroying = (sandbox) => (sandbox.id === 's1' ? gone.promise : Promise.resolve())
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
+    const lease = await pool.checkout('default')
+    void lease.sandbox.destroy()
+    void lease.release()
+    await using next = await pool.checkout('default')
+    gone.resolve()
+    expect([next.sandbox.id, pool.stats().retired]).toEqual(['s2', 0])
+  })
+
   it('release never rejects, even when the end of the sandbox fails', async () => {
     const engine = fakeEngine()
     engine.destroying = () => Promise.reject(new Error('busy'))

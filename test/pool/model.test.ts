@@ -158,7 +158,7 @@ function makeWorld(engine: FakeEngine, pool: SandboxPool, capacity: number, maxU
         expect(lease.use).toBe((uses.get(id) ?? 0) + 1)
         uses.set(id, lease.use)
         expect(lease.use).toBeLessThanOrEqual(maxUses)
-        expect(lease.sandbox).toMatchObject({ destroyCalls: 0, ended: false })
+        expect(engine.made.find((made) => made.id === id)).toMatchObject({ destroyCalls: 0, ended: false })
         if (!strict || call.pinned) continue
         const overtaken = ordinary.filter((one) => one.number < call.number)
         // A fresh sandbox goes to the first of all; a used one to the first who may have it.

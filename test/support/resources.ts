@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { existingGroups, findCgroups } from '../../src/engines/local/cgroups.ts'
+import { DAEMON_PREFIX } from './daemon-remains.ts'
 import { allProcesses } from './processes.ts'
 
 /** What a host process and the sandboxes of one state directory hold on this machine, at one moment: lists by name. */
@@ -13,14 +14,20 @@ const DESCRIPTORS = 'descriptors'
 /** Processes, control groups of the named sandboxes, mounts, records, files, locks and descriptors of a host process. */
 export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, host: number = process.pid): Resources {
   return {
-    processes: descendants(host).map(String),
+    ...ofHost(host),
     'control groups': existingGroups(findCgroups()).filter((path) => sandboxIds.has(basename(path))),
-    mounts: lines(`/proc/${host}/mountinfo`).map((line) => line.replace(/^\d+ \d+ /, '')),
+    mounts: lines(`/proc/${host}/mountinfo`)
+      .filter((line) => !isOfADaemon(line))
+      .map((line) => line.replace(/^\d+ \d+ /, '')),
     records: listed(join(stateDir, 'sandboxes')),
     'entries of the state directory': listed(stateDir),
     'locks of slots': heldLocks(join(stateDir, 'slots')),
-    [DESCRIPTORS]: descriptors(host),
   }
+}
+
+/** What a host process holds whatever its engine is: the processes below it, and its descriptors. */
+export function ofHost(host: number): Resources {
+  return { processes: descendants(host).map(String), [DESCRIPTORS]: descriptors(host) }
 }
 
 /** What is there now and was not before, in words; undefined when nothing is. */
@@ -32,6 +39,12 @@ export function addedResources(before: Resources, now: Resources): string | unde
     return added.length === 0 ? [] : [`${added.length} ${name}: ${added.slice(0, 5).join(', ')}`]
   })
   return problems.length === 0 ? undefined : problems.join('; ')
+}
+
+/** Other tests have containers meanwhile, or daemons of their own, and a daemon mounts where everybody sees it. */
+function isOfADaemon(mount: string): boolean {
+  const point = mount.split(' ')[4] ?? ''
+  return point.startsWith(DAEMON_PREFIX) || /\/(?:overlay2|netns|containers)\//.test(point)
 }
 
 /** Living processes below a process. */

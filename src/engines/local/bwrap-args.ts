@@ -1,5 +1,5 @@
 import { lstatSync, readlinkSync } from 'node:fs'
-import { scratchSizes, type SandboxLimits } from '../../sandbox/index.ts'
+import { INSIDE, scratchSizes, type SandboxLimits } from '../../sandbox/index.ts'
 
 /** Everything that decides what the inside of a sandbox looks like. */
 export interface Layout {
@@ -12,15 +12,6 @@ export interface Layout {
 
 /** Descriptors of the launch, counted as bubblewrap sees them. */
 export const FD = { args: 3, info: 4, block: 5 } as const
-
-/** Where things are inside. */
-export const INSIDE = {
-  harness: '/sandglass',
-  workspace: '/workspace',
-  packages: '/packages',
-  tools: '/tools',
-  scratch: ['/workspace', '/tmp', '/var/tmp', '/dev/shm'],
-} as const
 
 /** The arguments of bubblewrap but for the command, one measure a line (docs/sandbox-local.md explains each). */
 export function bwrapArgs(layout: Layout): string[] {

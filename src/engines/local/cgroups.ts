@@ -41,6 +41,11 @@ export interface Cgroup {
   holds(pid: number, text?: string): EnforcedLimit[]
   /** Whether its processes get little of a busy processor, or their share. */
   setBackground(on: boolean): void
+  /**
+   * Lifts the CPU limit until every one of these was disposed of. Never throws itself; disposing throws when the limit
+   * cannot be put back on a group that is still there.
+   */
+  liftCpu(): Disposable
   /** How many processes the kernel killed in it for memory; null when that is not counted. Keeps its last value. */
   memoryKills(): number | null
   /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
@@ -134,6 +139,7 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
   const counter = openCounter(existing('memory.events') ?? existing('memory.oom_control'))
   const weight = existing('cpu.weight')
   const shares = existing('cpu.shares')
+  const quota = existing('cpu.max') ?? existing('cpu.cfs_quota_us')
   return {
     paths,
     add: (pid) => {
@@ -153,6 +159,7 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       if (weight !== undefined) writeFileSync(weight, on ? '6' : '100')
       else if (shares !== undefined) writeFileSync(shares, on ? '64' : '1024')
     },
+    liftCpu: lifterOf(quota, quotaText(host.version, null), quotaText(host.version, limits.cpus)),
     memoryKills: () => counter.read(),
     close: () => counter.close(),
   }
@@ -162,11 +169,9 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   const set = (file: string, value: string): void => writeFileSync(join(path, file), value)
   if (controller === 'pids') return set('pids.max', String(limits.pids))
   if (controller === 'cpu') {
-    const period = 100_000
-    const quota = Math.max(1000, Math.round(limits.cpus * period))
-    if (version === 2) return set('cpu.max', `${quota} ${period}`)
-    set('cpu.cfs_period_us', String(period))
-    return set('cpu.cfs_quota_us', String(quota))
+    if (version === 2) return set('cpu.max', quotaText(version, limits.cpus))
+    set('cpu.cfs_period_us', String(PERIOD_US))
+    return set('cpu.cfs_quota_us', quotaText(version, limits.cpus))
   }
   if (version === 2) {
     set('memory.max', String(limits.memoryBytes))
@@ -177,6 +182,46 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   const withSwap = join(path, 'memory.memsw.limit_in_bytes')
   if (existsSync(withSwap)) writeFileSync(withSwap, String(limits.memoryBytes))
   return undefined
+}
+
+const PERIOD_US = 100_000
+/** What the kernel says of the files of a group that was removed. */
+const GONE: readonly (string | undefined)[] = ['ENOENT', 'ENODEV']
+
+/** CPU time in each period, as the version writes it; null for all there is. */
+function quotaText(version: 1 | 2 | null, cpus: number | null): string {
+  const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * PERIOD_US))
+  return version === 2 ? `${quota ?? 'max'} ${PERIOD_US}` : String(quota ?? -1)
+}
+
+/** Writes `lifted` for the first who wants it and `limited` after the last. */
+function lifterOf(path: string | undefined, lifted: string, limited: string): () => Disposable {
+  let lifts = 0
+  const write = (text: string): void => {
+    if (path !== undefined) writeFileSync(path, text)
+  }
+  return () => {
+    try {
+      write(lifted)
+    } catch {
+      // it stays in force, or the group is gone
+    }
+    lifts += 1
+    let isOver = false
+    return {
+      [Symbol.dispose]() {
+        if (isOver) return
+        isOver = true
+        lifts -= 1
+        if (lifts > 0) return
+        try {
+          write(limited)
+        } catch (error) {
+          if (!GONE.includes(errnoOf(error))) throw error
+        }
+      },
+    }
+  }
 }
 
 /** The counter is read before and after every run, so its file stays open. */

@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { messageOf, SandglassError } from '../../errors/index.ts'
-import type { CreateOptions, SandboxEngine, SandboxReport, SandboxSpec } from '../../sandbox/index.ts'
+import {
+  type CreateOptions,
+  failedChecks,
+  type SandboxEngine,
+  type SandboxReport,
+  type SandboxSpec,
+} from '../../sandbox/index.ts'
 import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
-import { failedChecks } from './checks.ts'
-import { enforced, type Ground, prepare } from './ground.ts'
+import { enforced, type Ground, missing, prepare } from './ground.ts'
 import { type Launched, launch } from './launch.ts'
 import { removeCgroups } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
@@ -59,7 +65,6 @@ async function createSandbox(
       spec.toolsDir === undefined ? undefined : at.directories.path(spec.toolsDir, 'toolsDir', uid),
     ])
     await touch(at.harness)
-    cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
     const { number: slot, owner } = taken?.slot ?? at.slot
     at.state.writeRecord({
       id,
@@ -67,11 +72,15 @@ async function createSandbox(
       owner,
       uid: taken?.uid ?? null,
       host_pid: process.pid,
-      cgroups: cgroup?.paths ?? [],
+      cgroups: at.cgroups.parents.map(({ path }) => join(path, id)),
       created_at: new Date().toISOString(),
     })
+    // Not earlier: what has no record belongs to nobody when this process is killed.
+    cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
     if (given.background === true) cgroup?.setBackground(true)
     launched = await launch({
+      id,
+      openInfo: () => at.state.openInfo(id),
       limits: spec.limits,
       harness: at.harness,
       pythonPaths: at.python.needed,
@@ -128,7 +137,7 @@ function sandboxOf(
   cgroup: Cgroup | undefined,
   release: () => Promise<void>,
 ): LocalSandbox {
-  const held = cgroup?.holds(launched.pid) ?? []
+  const { held } = launched
   const memoryKills = (): number | null => cgroup?.memoryKills() ?? null
   const closed = launched.closed.then(async (ending) => {
     memoryKills() // once more, before the group that counts is removed
@@ -136,7 +145,12 @@ function sandboxOf(
     await release()
     return ending
   })
+  const liftCpuLimit = (): AsyncDisposable => {
+    const lifted = cgroup?.liftCpu()
+    return { [Symbol.asyncDispose]: async () => lifted?.[Symbol.dispose]() }
+  }
   const destroy = async (): Promise<void> => {
+    liftCpuLimit() // what is killed needs the processor once more before it is gone
     await launched.kill()
     await closed
   }
@@ -147,7 +161,8 @@ function sandboxOf(
       level: 'os-sandbox',
       python: launched.ready.python,
       network: 'none',
-      limitsEnforced: enforced(held),
+      limitsEnforced: enforced(at, held),
+      limitsMissing: missing(at, held),
       limits: spec.limits,
     },
     held,
@@ -156,6 +171,7 @@ function sandboxOf(
     ready: launched.ready,
     closed,
     memoryKills,
+    liftCpuLimit,
     destroy,
     [Symbol.asyncDispose]: destroy,
   }

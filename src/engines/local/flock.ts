@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
+import { errnoOf } from '../../errors/index.ts'
 
 /** A file lock that the kernel releases when this process ends, however it ends. */
 export interface FileLock {
@@ -11,37 +12,55 @@ const TAKEN = 75
 /**
  * Takes an exclusive lock on a file, or gives undefined when another process holds it. Node has no flock(2), but the
  * lock belongs to the open file description: a short-lived `flock` on an inherited descriptor takes it for this process.
- * @throws the error of opening the file, or an Error when neither `flock` nor `python3` can be run.
+ * @throws the error of opening the file, or an Error when neither `flock` nor `python3` can do it: why of each.
  */
 export async function tryLock(path: string): Promise<FileLock | undefined> {
   const fd = openSync(path, 'a', 0o600)
-  try {
-    const code =
-      (await lockWith('flock', ['-x', '-n', '-E', String(TAKEN), '3'], fd)) ?? (await lockWith('python3', PYTHON, fd))
-    if (code === 0) return { release: () => closeSync(fd) }
-    if (code === TAKEN) {
-      closeSync(fd)
-      return undefined
-    }
-    throw new Error(
-      `cannot lock ${path}: neither flock (package util-linux) nor python3 could do it (${code ?? 'not found'})`,
-    )
-  } catch (error) {
+  const isLocked = await lock(path, fd, 'exclusive').catch((error: unknown) => {
     closeSync(fd)
     throw error
+  })
+  if (isLocked) return { release: () => closeSync(fd) }
+  closeSync(fd)
+  return undefined
+}
+
+/** Whether a process holds such a lock. Others who ask at the same time do not count. Throws as {@link tryLock} does. */
+export async function isLocked(path: string): Promise<boolean> {
+  const fd = openSync(path, 'r')
+  try {
+    return !(await lock(path, fd, 'shared'))
+  } finally {
+    closeSync(fd)
   }
 }
 
-const PYTHON = [
-  '-c',
-  `import fcntl,sys\ntry: fcntl.flock(3, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept BlockingIOError: sys.exit(${TAKEN})`,
-]
+/** False when somebody holds a lock that keeps this one out. */
+async function lock(path: string, fd: number, kind: 'exclusive' | 'shared'): Promise<boolean> {
+  const programs: readonly [string, readonly string[]][] = [
+    ['flock', [`--${kind}`, '-n', '-E', String(TAKEN), '3']],
+    ['python3', ['-c', PYTHON, kind]],
+  ]
+  const problems: string[] = []
+  for (const [program, args] of programs) {
+    const end = await endOf(program, args, fd)
+    if (end === 0) return true
+    if (end === TAKEN) return false
+    problems.push(`${program} ${typeof end === 'number' ? `ended with exit code ${end}` : end}`)
+  }
+  throw new Error(`cannot lock ${path}: ${problems.join(', ')}; install util-linux or python3`)
+}
 
-/** The exit code, or undefined when there is no such program. */
-function lockWith(program: string, args: readonly string[], fd: number): Promise<number | undefined> {
+const PYTHON = `import fcntl,sys
+kind = fcntl.LOCK_EX if sys.argv[1] == "exclusive" else fcntl.LOCK_SH
+try: fcntl.flock(3, kind | fcntl.LOCK_NB)
+except BlockingIOError: sys.exit(${TAKEN})`
+
+/** The exit code, or why there is none. */
+function endOf(program: string, args: readonly string[], fd: number): Promise<number | string> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'ignore', fd] })
-    child.once('error', () => resolve(undefined))
-    child.once('exit', (code) => resolve(code ?? 1))
+    child.once('error', (error) => resolve(`cannot be run (${errnoOf(error) ?? error.message})`))
+    child.once('exit', (code, signal) => resolve(code ?? `was killed by ${signal ?? 'a signal'}`))
   })
 }

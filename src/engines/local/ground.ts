@@ -3,6 +3,7 @@ import type { EnforcedLimit } from '../../sandbox/index.ts'
 import { type CgroupHost, findCgroups } from './cgroups.ts'
 import { collectLeftovers } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
+import { isHeldToProcessLimit } from './process-limit.ts'
 import { findBwrap, findPython, type FoundPython } from './programs.ts'
 import { DirectoryStage, stageHarness, touch } from './staging.ts'
 import { defaultStateDir, type Slot, StateDirectory } from './state.ts'
@@ -19,10 +20,19 @@ export interface Ground {
   readonly harness: string
   readonly directories: DirectoryStage
   readonly cgroups: CgroupHost
+  /** Whether RLIMIT_NPROC holds sandboxes, with and without a control group. */
+  readonly countsProcesses: boolean
 }
 
-/** Limits that hold with and without control groups: sized file systems, counted frames, clocks, and RLIMIT_NPROC. */
-const ALWAYS: readonly EnforcedLimit[] = ['disk', 'output', 'wall', 'pids']
+/** Limits that hold without control groups: sized file systems, counted frames, clocks. */
+const ALWAYS: readonly EnforcedLimit[] = ['disk', 'output', 'wall']
+const REMEDY = 'give the host a control group to write (docs/running-in-a-container.md), or leave the limit out: '
+/** What to do about limits that are missing, and what holds in their place. */
+const MISSING: Readonly<Partial<Record<EnforcedLimit, string>>> = {
+  memory: `${REMEDY}each process alone is then held to the default by RLIMIT_AS`,
+  pids: `${REMEDY}the number of processes is then not limited, because the kernel counts none of root`,
+  cpu: `${REMEDY}CPU time is then not limited`,
+}
 
 /**
  * Finds and takes what every sandbox of this process needs.
@@ -50,10 +60,14 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
     const uids = firstUid === undefined ? undefined : new UidPool(state, slot, firstUid)
     const cgroups = findCgroups()
     const python = await findPython(options.python, uid)
-    const harness = await stageHarness(state, slot, python)
+    const [harness, countsProcesses] = await Promise.all([
+      stageHarness(state, slot, python),
+      uids !== undefined || isHeldToProcessLimit(python.path),
+    ])
     await touch(harness)
     await collectLeftovers(state, cgroups)
-    return { state, slot, uids, bwrap, python, harness, directories: new DirectoryStage(state, slot), cgroups }
+    const directories = new DirectoryStage(state, slot)
+    return { state, slot, uids, bwrap, python, harness, directories, cgroups, countsProcesses }
   } catch (error) {
     slot.release()
     throw error
@@ -61,7 +75,14 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
 }
 
 /** What a sandbox is really held to, when its control groups hold it to `held`. */
-export function enforced(held: readonly EnforcedLimit[]): EnforcedLimit[] {
+export function enforced({ countsProcesses }: Ground, held: readonly EnforcedLimit[]): EnforcedLimit[] {
   const order: EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
-  return order.filter((limit) => ALWAYS.includes(limit) || held.includes(limit))
+  const always = countsProcesses ? [...ALWAYS, 'pids'] : ALWAYS
+  return order.filter((limit) => always.includes(limit) || held.includes(limit))
+}
+
+/** The other limits, with what to do about each. */
+export function missing(at: Ground, held: readonly EnforcedLimit[]): Partial<Record<EnforcedLimit, string>> {
+  const inForce = enforced(at, held)
+  return Object.fromEntries(Object.entries(MISSING).filter(([limit]) => !inForce.includes(limit as EnforcedLimit)))
 }

@@ -1,3 +1,4 @@
 export { localEngine } from './engine.ts'
-export { listRemnants, pruneRemnants, type Remnant } from './leftovers.ts'
+export { pruneRemnants } from './leftovers.ts'
+export { listRemnants, type Remnant } from './remnants.ts'
 export type { LocalEngineOptions } from './options.ts'

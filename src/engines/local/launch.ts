@@ -1,16 +1,32 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf, SandglassError } from '../../errors/index.ts'
-import { awaitReady, type Channel, type Ending, type SandboxSpec } from '../../sandbox/index.ts'
+import {
+  awaitReady,
+  type Channel,
+  type EnforcedLimit,
+  type Ending,
+  harnessConfig,
+  PYTHON_FLAGS,
+  type SandboxSpec,
+} from '../../sandbox/index.ts'
 import type { ReadyFrame } from '../../protocol/index.ts'
-import { bwrapArgs, FD, INSIDE, type Layout } from './bwrap-args.ts'
+import { bwrapArgs, FD, type Layout } from './bwrap-args.ts'
 import type { Cgroup } from './cgroups.ts'
+import type { InfoFile } from './info-file.ts'
+import { startCode } from './mark.ts'
 import { lookAt, type Outside } from './outside.ts'
-import { killSame, startOf } from './process-id.ts'
+import { isLiving, killSame, startOf } from './process-id.ts'
+import { endOf, killSandbox } from './sandbox-processes.ts'
 import { streamChannel } from './socket-channel.ts'
 
 /** What to start. */
 export interface Launch extends Layout {
+  /** Of the sandbox: its processes bear it. */
+  readonly id: string
+  /** Makes the file where bubblewrap tells what it made. */
+  openInfo(): InfoFile
   readonly bwrap: string
   readonly python: string
   /** The uid to drop to before bubblewrap starts; undefined keeps the caller's. */
@@ -28,13 +44,13 @@ export interface Launched {
   readonly pid: number
   /** What the host's kernel says of it. */
   readonly outside: Outside
+  /** The limits for which the kernel names the sandbox's control groups as its own. */
+  readonly held: readonly EnforcedLimit[]
   readonly closed: Promise<Ending>
   /** Kills everything in the sandbox; resolves when the kernel confirmed it. */
   kill(): Promise<void>
 }
 
-const PYTHON_FLAGS = ['-I', '-S', '-B', '-X', 'utf8']
-const START = `import sys; sys.path.insert(0, ${JSON.stringify(INSIDE.harness)}); from sandglass_harness import start; start.main()`
 
 /**
  * Starts bubblewrap with the harness as PID 1 inside, joins the control groups before anything of it runs, and waits
@@ -42,27 +58,37 @@ const START = `import sys; sys.path.insert(0, ${JSON.stringify(INSIDE.harness)})
  * @throws SandglassError `userns_forbidden`, `sandbox_setup_failed`, `harness_start_failed`, `aborted`.
  */
 export async function launch(options: Launch): Promise<Launched> {
-  const child = spawn(options.bwrap, command(options), {
+  const boundsAddressSpace = (options.cgroup?.memoryKills() ?? null) === null
+  const launched = await start(options, boundsAddressSpace)
+  if (boundsAddressSpace || launched.held.includes('memory')) return launched
+  // It is not in the group that was made for it. Only another start can hold each process instead.
+  await launched.kill()
+  return start(options, true)
+}
+
+async function start(options: Launch, boundsAddressSpace: boolean): Promise<Launched> {
+  using told = options.openInfo()
+  const child = spawn(options.bwrap, command(options, boundsAddressSpace), {
     // Nothing of the host's environment: /proc/1/environ would show it.
     env: {},
     cwd: '/',
     // A session of its own: Ctrl-C in the terminal is the host's to handle.
     detached: true,
-    stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe', told.writing, 'pipe'],
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
-  })
+  }) as ChildProcessWithoutNullStreams
   const pipes = child.stdio as unknown as readonly unknown[]
-  const words = lastWords(child.stdio[2])
+  const words = lastWords(child.stderr)
   const inner: Inner = { pid: 0, start: undefined, killed: false }
-  const closed = ended(child, words, inner)
+  const closed = ended(child, words, inner, options.id)
   letTheProcessExit(child)
   const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
     await started(child, options.bwrap)
-    const channel = streamChannel(child.stdio[1], child.stdio[0])
+    const channel = streamChannel(child.stdout, child.stdin)
     // Not the command line, which every process inside could read.
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
-    const { pid, info } = await innerPid(pipes[FD.info] as Readable, closed, options)
+    const { pid, info } = await innerPid(told, closed, options)
     inner.pid = pid
     inner.start = startOf(pid)
     options.cgroup?.add(inner.pid)
@@ -74,35 +100,31 @@ export async function launch(options: Launch): Promise<Launched> {
     })
     // Not earlier: bubblewrap makes its last namespace just before it starts the harness.
     const outside = lookAt({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
-    return { channel, ready, pid, outside, closed, kill }
+    return { channel, ready, pid, outside, held: options.cgroup?.holds(pid) ?? [], closed, kill }
   } catch (error) {
     await kill()
     throw explained(error, words())
   }
 }
 
-function command(options: Launch): string[] {
-  const { limits } = options
-  const config = {
-    scratch: INSIDE.scratch,
-    workspace: INSIDE.workspace,
-    import_paths: options.packages === undefined ? [] : [INSIDE.packages],
-    tools: options.toolsDir === undefined ? null : INSIDE.tools,
+function command(options: Launch, boundsAddressSpace: boolean): string[] {
+  const config = harnessConfig({
+    limits: options.limits,
+    packages: options.packages !== undefined,
+    toolsDir: options.toolsDir !== undefined,
     preload: options.spec.preload ?? [],
-    rlimits: {
-      RLIMIT_CORE: [0, 0],
-      RLIMIT_NOFILE: [1024, 4096],
-      RLIMIT_NPROC: [limits.pids, limits.pids],
-      // Counted per uid of the host: one script could take the slots of all.
-      RLIMIT_SIGPENDING: [512, 512],
-      RLIMIT_MSGQUEUE: [0, 0],
-      RLIMIT_MEMLOCK: [65_536, 65_536],
-      ...(options.cgroup?.memoryKills() === null || options.cgroup === undefined
-        ? { RLIMIT_AS: [limits.memoryBytes, limits.memoryBytes] }
-        : {}),
-    },
-  }
-  return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', START, JSON.stringify(config)]
+    boundsAddressSpace,
+  })
+  return [
+    '--args',
+    String(FD.args),
+    '--',
+    options.python,
+    ...PYTHON_FLAGS,
+    '-c',
+    startCode(options.id),
+    config,
+  ]
 }
 
 function started(child: ChildProcess, bwrap: string): Promise<void> {
@@ -114,33 +136,26 @@ function started(child: ChildProcess, bwrap: string): Promise<void> {
   })
 }
 
-/** The pid of the harness as the host sees it, and all that bubblewrap tells once the namespaces exist. */
+/**
+ * The pid of the harness as the host sees it, and all that bubblewrap tells once the namespaces exist, a few milliseconds
+ * after its start. A file tells nobody that it was written, so it is looked at.
+ */
 async function innerPid(
-  info: Readable,
+  told: InfoFile,
   closed: Promise<Ending>,
   options: Launch,
 ): Promise<{ pid: number; info: string }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ pid: number; info: string }>()
-  let text = ''
-  const timer = setTimeout(
-    () => reject(new Error(`bubblewrap was silent for ${options.startTimeoutMs} ms`)),
-    options.startTimeoutMs,
-  )
-  const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while a sandbox was starting'))
-  options.signal?.addEventListener('abort', onAbort)
-  if (options.signal?.aborted === true) onAbort()
-  info.on('data', (chunk: Buffer) => {
-    text = (text + chunk.toString('latin1')).slice(0, 4096)
-    const pid = /"child-pid":\s*(\d+)/.exec(text)?.[1]
-    if (pid !== undefined && text.includes('}')) resolve({ pid: Number(pid), info: text })
-  })
-  info.on('error', () => {})
-  void closed.then((ending) => reject(new Error(`bubblewrap ended with exit code ${ending.exitCode ?? ending.signal}`)))
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    options.signal?.removeEventListener('abort', onAbort)
+  let ending: Ending | undefined
+  void closed.then((how) => (ending = how))
+  const deadline = performance.now() + options.startTimeoutMs
+  for (let pause = 1; ; pause = Math.min(pause * 1.1, 10)) {
+    const info = told.read()
+    const pid = /"child-pid":\s*(\d+)/.exec(info)?.[1]
+    if (pid !== undefined && info.includes('}')) return { pid: Number(pid), info }
+    if (options.signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a sandbox was starting')
+    if (ending !== undefined) throw new Error(`bubblewrap ended with exit code ${ending.exitCode ?? ending.signal}`)
+    if (performance.now() > deadline) throw new Error(`bubblewrap was silent for ${options.startTimeoutMs} ms`)
+    await sleep(pause)
   }
 }
 
@@ -169,21 +184,35 @@ interface Inner {
   killed: boolean
 }
 
-function ended(child: ChildProcess, words: () => string, inner: Inner): Promise<Ending> {
+function ended(child: ChildProcess, words: () => string, inner: Inner, id: string): Promise<Ending> {
   return new Promise((resolve) => {
     const done = (exitCode: number | null, signal: string | null): void => {
       const message = words().trim()
-      resolve({
+      const ending: Ending = {
         cause: inner.killed ? 'destroyed' : signal === null ? 'exit' : 'signal',
         exitCode,
         signal,
         by: inner.killed ? 'host' : 'unknown',
         ...(message === '' ? {} : { message }),
-      })
+      }
+      void endOfRest(id, inner)
+        .catch(() => {}) // no descriptor left to look with: the next start looks again
+        .finally(() => resolve(ending))
     }
     child.once('exit', done)
     child.once('error', () => done(null, null))
   })
+}
+
+/**
+ * Bubblewrap ends after PID 1 inside, unless it was killed. PID 1 dies with it from its last step before the harness on;
+ * earlier it waits for bubblewrap, for ever.
+ */
+async function endOfRest(id: string, { pid, start }: Inner): Promise<void> {
+  if (start === undefined) return killSandbox(id)
+  if (!isLiving(pid, start)) return undefined
+  killSame(pid, start)
+  return endOf([{ pid, start }])
 }
 
 /** PID 1 of the namespace dies last, and bubblewrap after it: when it is gone, nothing is left. */
@@ -208,7 +237,7 @@ function letTheProcessExit(child: ChildProcess): void {
 function explained(error: unknown, words: string): unknown {
   const text = words.trim()
   if (
-    /(No permissions to create a new namespace|Creating new namespace failed|setting up uid map|user namespace|Operation not permitted.*clone)/i.test(
+    /(No permissions to creat\w+ (a )?new namespace|Creating new namespace failed|setting up uid map|unshare user ns|user namespace|Failed RTM_NEW|Operation not permitted.*clone)/i.test(
       text,
     )
   ) {

@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../../errors/index.ts'
-import { INSIDE } from './bwrap-args.ts'
+import { INSIDE } from '../../sandbox/index.ts'
 import { canReach } from './reach.ts'
 
 const run = promisify(execFile)

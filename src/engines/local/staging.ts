@@ -16,27 +16,26 @@ import {
   utimes,
 } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../../errors/index.ts'
+import { HARNESS_DIR } from '../../sandbox/index.ts'
 import type { FoundPython } from './programs.ts'
 import { canReach, grants } from './reach.ts'
 import { type Slot, stateError, type StateDirectory } from './state.ts'
 
 const run = promisify(execFile)
-const HARNESS = fileURLToPath(new URL('../../../harness', import.meta.url))
 
 /**
  * A copy of the harness that every sandbox can read, compiled once for this Python, named by its content. Concurrent
  * first use is safe: the last step is a rename.
  */
 export async function stageHarness(state: StateDirectory, slot: Slot, python: FoundPython): Promise<string> {
-  const digest = contentDigest([join(HARNESS, 'sandglass_harness'), join(HARNESS, 'etc')])
+  const digest = contentDigest([join(HARNESS_DIR, 'sandglass_harness'), join(HARNESS_DIR, 'etc')])
   const target = join(state.stagedPath, `harness-${python.version}-${digest}`)
   return staged(state, slot, target, async (temporary) => {
     await mkdir(temporary, { recursive: true, mode: 0o755 })
     for (const name of ['sandglass_harness', 'etc']) {
-      await cp(join(HARNESS, name), join(temporary, name), {
+      await cp(join(HARNESS_DIR, name), join(temporary, name), {
         recursive: true,
         filter: (path) => !path.includes('__pycache__'),
       })
@@ -169,7 +168,7 @@ function contentDigest(roots: readonly string[]): string {
   const hash = createHash('sha256')
   for (const path of roots.flatMap(files))
     hash
-      .update(`${path.slice(HARNESS.length)}\0`)
+      .update(`${path.slice(HARNESS_DIR.length)}\0`)
       .update(readFileSync(path))
       .update('\0')
   return hash.digest('hex').slice(0, 16)

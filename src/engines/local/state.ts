@@ -10,12 +10,14 @@ import {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
-import { type FileLock, tryLock } from './flock.ts'
+import { type FileLock, isLocked, tryLock } from './flock.ts'
+import { type InfoFile, openInfoFile } from './info-file.ts'
 import { obstacle } from './reach.ts'
 
 /** What is written down about a living sandbox, so that another process can find and remove what is left of it. */
@@ -38,6 +40,14 @@ export interface Slot {
   release(): void
 }
 
+/** A slot that has the name of a holder in it. */
+export interface NamedSlot {
+  readonly number: number
+  readonly path: string
+  /** Whether that holder lives: else it ended without giving the slot back. */
+  readonly isHeld: boolean
+}
+
 const SLOTS = 512
 const UNUSED_MS = 30 * 86_400_000
 const OWNER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
@@ -45,6 +55,8 @@ const OWNER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 /** Locks, records and staged files of all processes that share a directory. */
 export class StateDirectory {
   readonly path: string
+  /** Slots of this process, which need not be asked for. */
+  readonly #held = new Set<number>()
 
   constructor(path: string) {
     this.path = resolve(path)
@@ -129,7 +141,13 @@ export class StateDirectory {
         lock.release()
         throw stateError(this.path, error)
       }
-      return { number, owner, release: () => lock.release() }
+      this.#held.add(number)
+      let isGivenBack = false
+      const release = (): void => {
+        if (!isGivenBack) this.#giveBack(number, lock) // a second time, it may be another one's
+        isGivenBack = true
+      }
+      return { number, owner, release }
     }
     throw new SandglassError(
       'no_uid_left',
@@ -137,18 +155,59 @@ export class StateDirectory {
     )
   }
 
+  /** Every slot that somebody holds, or held until death. */
+  async namedSlots(): Promise<NamedSlot[]> {
+    const directory = join(this.path, 'slots')
+    const named = listed(directory).flatMap((name) => {
+      const number = /^\d{1,3}$/.test(name) ? Number(name) : SLOTS
+      return number < SLOTS && (readText(this.#slotPath(number)) ?? '') !== '' ? [number] : []
+    })
+    return Promise.all(
+      named.map(async (number) => ({ number, path: this.#slotPath(number), isHeld: await this.#isHeld(number) })),
+    )
+  }
+
+  /** Takes the name of a dead holder out of its slot; false when somebody has the slot by now. */
+  async clearSlot(number: number): Promise<boolean> {
+    const lock = await this.#lock(number)
+    if (lock !== undefined) this.#giveBack(number, lock)
+    return lock !== undefined
+  }
+
   /** Whether the owner of a record is gone: nobody holds its slot, or somebody else does. */
   async isOrphan(record: Pick<SandboxRecord, 'slot' | 'owner'>): Promise<boolean> {
-    const lock = await this.#lock(record.slot)
-    lock?.release()
-    if (lock !== undefined) return true
+    if (!(await this.#isHeld(record.slot))) return true
     const holder = readText(this.#slotPath(record.slot)) ?? ''
     // A held slot whose text is damaged tells nothing: whoever holds it may be the owner.
     return OWNER.test(holder) && holder !== record.owner
   }
 
+  /** The name goes first, so that a slot with a name and without a lock is one whose holder died. */
+  #giveBack(number: number, lock: FileLock): void {
+    this.#held.delete(number)
+    try {
+      truncateSync(this.#slotPath(number))
+    } catch {
+      // It reads as one whose holder died, and is cleared as such.
+    }
+    lock.release()
+  }
+
   #slotPath(slot: number): string {
     return join(this.path, 'slots', String(slot))
+  }
+
+  async #isHeld(slot: number): Promise<boolean> {
+    if (this.#held.has(slot)) return true
+    const path = this.#slotPath(slot)
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    // What is no file cannot be locked, and tells nothing.
+    if (found?.isFile() !== true) return found !== undefined
+    try {
+      return await isLocked(path)
+    } catch (error) {
+      throw stateError(this.path, error)
+    }
   }
 
   async #lock(slot: number): Promise<FileLock | undefined> {
@@ -175,8 +234,19 @@ export class StateDirectory {
     }
   }
 
+  /** With all that a killed owner may have left of the sandbox in this directory. */
   removeRecord(id: string): void {
+    rmSync(this.#infoPath(id), { force: true })
     rmSync(this.#recordPath(id), { force: true })
+  }
+
+  /** @throws SandglassError `no_space` or `state_dir_unusable`. */
+  openInfo(id: string): InfoFile {
+    try {
+      return openInfoFile(this.#infoPath(id))
+    } catch (error) {
+      throw stateError(this.path, error)
+    }
   }
 
   /** All records; one that cannot be read is set aside as `*.corrupt` and named, as is a slot that is no file. */
@@ -205,6 +275,10 @@ export class StateDirectory {
     return listed(directory)
       .map((name) => join(directory, name))
       .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
+  }
+
+  #infoPath(id: string): string {
+    return join(this.path, 'sandboxes', `${id}.info`)
   }
 
   #recordPath(id: string): string {

@@ -23,6 +23,12 @@ export function firstSandboxUid(
   )
 }
 
+/** The first of the uids that go with a slot, null where all sandboxes have the uid of their host. */
+export function firstUidOf(slot: number): number | null {
+  const base = process.getuid?.() === 0 ? firstSandboxUid() : undefined
+  return base === undefined ? null : base + slot * UIDS_PER_SLOT
+}
+
 /** Gives each sandbox of this process a uid that no other living sandbox of this machine has. */
 export class UidPool {
   readonly #state: StateDirectory

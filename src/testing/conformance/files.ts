@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { ExecutionMode, ScriptExecutor } from '../../executor/index.ts'
 import { FILE_CHUNK_BYTES, type HostFrame } from '../../protocol/index.ts'
 import type { Bed } from './bed.ts'
 import { python, type RunFrames } from './peer.ts'
@@ -99,6 +100,35 @@ export function fileTests(at: Bed): void {
       assert.deepEqual([...filesOf(killed)], [['log', Buffer.from('so far')]])
     }),
   )
+
+  at.test('no half of a secret is left where the path of a file is cut in a message', async () => {
+    const MiB = 1024 * 1024
+    const KEY = 'k3y-0123456789-abcdefghijklmnopqrstuvwxyz-y3k'
+    const sandbox = await at.create({ limits: { diskBytes: 8 * MiB } })
+    const run = (script: string, more: object): Promise<unknown> =>
+      new ScriptExecutor({ mode: ExecutionMode.INTERACTIVE }).run({ sandbox, script, secrets: { KEY }, ...more })
+    try {
+      // The head of such a path is cut after 200 characters when it comes in, after 250 when it goes out.
+      for (const before of [160, 180, 195, 210, 230, 245]) {
+        const path = `${'d'.repeat(before)}/${KEY}/${'e'.repeat(250)}/${'f'.repeat(150)}`
+        const refused = await run('', { files: { [path]: new Uint8Array(9 * MiB) } })
+        const left = await run(
+          python`
+            import os
+            os.makedirs(os.path.dirname(path))
+            open(path, 'wb').truncate(5_000_000)
+          `,
+          { inputs: { path }, collect: ['**'] },
+        )
+        for (const told of [JSON.stringify(refused), JSON.stringify(left)]) {
+          assert.match(told, /could not be put|of a collected file/)
+          assert.ok(!told.includes('k3y-') && !told.includes('-y3k'), told)
+        }
+      }
+    } finally {
+      await sandbox.destroy()
+    }
+  })
 
   at.test('the caps of collecting are told', () =>
     at.with({}, async (peer) => {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { ScriptExecutor } from '../../executor/index.ts'
 import type { Bed } from './bed.ts'
-import { python } from './peer.ts'
+import { exited, python } from './peer.ts'
 
 /** What scripts find besides the standard library: tools, preloaded modules, packages. */
 export function importTests(at: Bed): void {
@@ -42,9 +43,94 @@ export function importTests(at: Bed): void {
             ])
             await peer.run('double = None')
             assert.equal((await peer.run('emit_result(double(2))')).result, 4)
+            const { warnings } = await new ScriptExecutor({ mode: 'interactive' }).run({ sandbox, script: '' })
+            assert.deepEqual(
+              warnings.map(({ code, message }) => [code, /[cd]_\w+\.py/.exec(message)?.[0]]),
+              [
+                ['tool_not_loaded', 'c_broken.py'],
+                ['tool_not_loaded', 'd_kills.py'],
+              ],
+            )
           }),
       ),
     ({ capabilities }) => (capabilities.toolsDir ? undefined : 'it takes no tools directory'),
+  )
+
+  at.test(
+    'a tool file that has to be loaded in each run, and fails in one, is an error that names it (HA-03)',
+    () =>
+      withFiles(
+        {
+          'late.py': python`
+            import os, threading
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+            if os.path.exists('fail'): raise RuntimeError('no ' + os.environ['WHAT'])
+            def answer(): return 42
+          `,
+        },
+        (toolsDir) =>
+          at.with({ toolsDir }, async (peer, sandbox) => {
+            assert.deepEqual(
+              [sandbox.ready.tools, sandbox.ready.preload.deferred],
+              [{ loaded: ['late.py'], failed: [] }, ['late.py']],
+            )
+            const request = peer.request('emit_result(answer())', { secrets: { WHAT: 'luck' } })
+            const put = { path: 'fail', mode: 0o644, offset: 0, content_base64: '' }
+            await peer.send({ type: 'file_put', execution_id: request.execution_id, ...put }, request)
+            const { events, done } = await peer.finish(request.execution_id)
+            const traceback = String(events[0]?.['traceback'])
+            const message = 'the tool file late.py could not be loaded: RuntimeError: no luck'
+            assert.deepEqual(events, [{ type: 'error', message, traceback, kind: 'exception' }])
+            assert.match(traceback, /late\.py", line 4, in <module>\n/)
+            assert.deepEqual([done.ending, done.reusable], [exited(1), true])
+            assert.equal((await peer.run('emit_result(answer())')).result, 42)
+          }),
+      ),
+    ({ capabilities: { toolsDir, threads } }) => (toolsDir && threads ? undefined : 'it takes no tools, or no threads'),
+  )
+
+  at.test(
+    'what leaves a process behind holds no start up, and is loaded in each run',
+    () =>
+      withFiles(
+        {
+          'sg_daemon.py': python`
+            import os, signal
+            STARTED_BY = os.getpid()
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    signal.pause()
+                os._exit(0)
+            os.wait()
+          `,
+          'sg_kills.py': python`
+            import os, signal
+            if os.fork() == 0: signal.pause()
+            os._exit(0)
+          `,
+        },
+        (packages) =>
+          at.with({ packages, preload: ['sg_daemon', 'sg_kills', 'json'] }, async (peer, sandbox) => {
+            assert.deepEqual(sandbox.ready.preload, {
+              loaded: ['json'],
+              failed: [{ name: 'sg_kills', message: 'its process died while it was loaded' }],
+              deferred: ['sg_daemon'],
+            })
+            const look = python`
+              import os, sg_daemon
+              others = [n for n in os.listdir('/proc') if n.isdigit() and n not in ('1', str(os.getpid()))]
+              emit_result([sg_daemon.STARTED_BY == os.getpid(), len(others)])
+            `
+            for (const _ of [1, 2]) {
+              const { result, done } = await peer.run(look)
+              // The zygote and the run's own daemon.
+              assert.deepEqual([result, done.ending, done.reusable], [[true, 2], exited(), true])
+            }
+          }),
+      ),
+    ({ capabilities: { packages, preload, processes } }) =>
+      packages && preload && processes ? undefined : 'it takes no preloads, or scripts cannot start processes',
   )
 
   at.test(

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { ExecutionMode, type ExecutionResult, ScriptExecutor } from '../../executor/index.ts'
 import type { EnforcedLimit, ResourceLimits, Sandbox, SandboxReport } from '../../sandbox/index.ts'
 import type { Bed } from './bed.ts'
-import { exited, python } from './peer.ts'
+import { exited, memoryKillsIn, python } from './peer.ts'
 
 const MiB = 1024 * 1024
+/** The host itself ends a run at the latest by then (EX-08). */
+const BACKSTOP_MS = 5000
 const SMALL: ResourceLimits = { memoryBytes: 160 * MiB, diskBytes: 8 * MiB }
 
 const needs =
@@ -41,7 +43,7 @@ export function limitTests(at: Bed): void {
   at.test(
     'memory: child processes count together',
     () =>
-      runIn(SMALL, async (sandbox) => {
+      at.with({ limits: SMALL }, async (peer, sandbox) => {
         const script = python`
           import os, time
           for _ in range(8):
@@ -50,8 +52,19 @@ export function limitTests(at: Bed): void {
                   time.sleep(60)
           time.sleep(60)
         `
+        const request = peer.request(script, { timeout_sec: 2 })
+        await peer.send(request)
+        let frame = await peer.next()
+        while (frame !== null && frame.type !== 'script_done') frame = await peer.next()
+        if (frame === null) {
+          // A kernel of the sandbox's own, as that of gVisor, ends as a whole.
+          assert.equal((await sandbox.closed).cause, 'memory-limit')
+          return
+        }
+        const done = frame
+        assert.ok(memoryKillsIn(done, sandbox) > 0)
+        if (!done.reusable) return
         const result = await run(sandbox, script, { executionTimeoutSec: 2 })
-        assert.ok((sandbox.memoryKills() ?? 0) > 0)
         assert.ok(['memory-limit', 'timed-out'].includes(result.status), result.status)
       }),
     (report) =>
@@ -173,6 +186,34 @@ export function limitTests(at: Bed): void {
   )
 
   at.test(
+    'output: harness and host count the same, whatever the timing, and end a run at the same byte',
+    () =>
+      runIn({}, async (sandbox) => {
+        const rest = python`
+          os.write(2, 'ü€😀\0\n"\\'.encode() + b'\xff')
+          emit_log('hi')
+          emit_intermediate('p', [1])
+        `
+        const whole = "import os, time\nos.write(1, b'x' * 300)\n"
+        const cut = "import os, time\nfor _ in range(300): os.write(1, b'x'); time.sleep(0.0001)\n"
+        for (const [end, told] of [
+          ['emit_result({"a": 1})', 'step'],
+          ['1/0', 'error'],
+        ] as const) {
+          const counts: number[] = []
+          for (const start of [whole, cut]) counts.push((await run(sandbox, start + rest + end)).outputBytes)
+          const [bytes = 0] = counts
+          assert.deepEqual(counts, [bytes, bytes], told)
+          const exact = await run(sandbox, cut + rest + end, { maxOutputBytes: bytes })
+          assert.deepEqual([exact.outputBytes, exact.ending.cause], [bytes, 'exit'], told)
+          const short = await run(sandbox, cut + rest + end, { maxOutputBytes: bytes - 1 })
+          assert.equal(short.ending.cause, 'output-limit', told)
+        }
+      }),
+    needs('output'),
+  )
+
+  at.test(
     'cpu: a script gets no more than its share',
     () =>
       at.with({ limits: { cpus: 0.2 } }, async (peer) => {
@@ -185,6 +226,35 @@ export function limitTests(at: Bed): void {
         assert.ok(Number(result) < 0.6, `${String(result)} s of CPU time within a second`)
       }),
     needs('cpu'),
+  )
+
+  at.test(
+    'cpu: a script that uses its share up with many processes is over 1 s after its deadline all the same',
+    () =>
+      runIn({ cpus: 0.1 }, async (sandbox) => {
+        const script = python`
+          import os
+          reading, writing = os.pipe()
+          for _ in range(40):
+              if os.fork() == 0:
+                  os.close(writing)
+                  os.read(reading, 1)
+                  while True: pass
+          os.close(writing)
+          while True: pass
+        `
+        for (let round = 0; round < 2; round += 1) {
+          const started = performance.now()
+          const { status } = await run(sandbox, script, { executionTimeoutSec: 2 })
+          const tookMs = performance.now() - started
+          assert.equal(status, 'timed-out')
+          // Where nothing can lift the limit, what ends the run has no more of it than each process of the script.
+          const lateMs = sandbox.liftCpuLimit === undefined ? BACKSTOP_MS : 1000
+          assert.ok(tookMs <= 2000 + lateMs, `it took ${tookMs} ms`)
+          assert.equal((await run(sandbox, 'emit_result(1)')).finalData, 1)
+        }
+      }),
+    (report) => needs('cpu')(report) ?? (report.capabilities.processes ? undefined : 'scripts cannot start processes'),
   )
 
   at.test(

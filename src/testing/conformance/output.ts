@@ -172,6 +172,21 @@ export function outputTests(at: Bed): void {
     needsProcesses,
   )
 
+  at.test('many tiny writes come in far fewer pieces, and whole', () =>
+    at.with({}, async (peer) => {
+      const { events, stdout, done } = await peer.run(python`
+        import os, time
+        for _ in range(10_000):
+            os.write(1, b'x')
+            until = time.perf_counter_ns() + 50_000
+            while time.perf_counter_ns() < until: pass
+      `)
+      assert.equal(stdout, 'x'.repeat(10_000))
+      const most = 1500 + done.duration_ms
+      assert.ok(events.length < most, `${events.length} pieces in ${done.duration_ms} ms`)
+    }),
+  )
+
   at.test('twenty thousand events arrive in order', () =>
     at.with({}, async (peer) => {
       const { events } = await peer.run('for n in range(20_000): emit_intermediate("n", n)')

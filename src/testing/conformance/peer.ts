@@ -144,10 +144,17 @@ export function exited(code = 0): NonNullable<Done['ending']> {
   return { cause: 'exit', exit_code: code, signal: null, by: 'script' }
 }
 
-/** A `script_done` without its times. */
-export function timeless(done: Done): Omit<Done, 'duration_ms' | 'execution_id' | 'type'> {
-  const { duration_ms: _, execution_id: __, type: ___, ...rest } = done
+/** A `script_done` without its times, and without what a harness may leave out. */
+export function timeless(done: Done): Omit<Done, 'duration_ms' | 'execution_id' | 'memory_kills' | 'type'> {
+  const { duration_ms: _, execution_id: __, type: ___, memory_kills: ____, ...rest } = done
   return rest
+}
+
+/** How many processes the kernel has killed for memory in a run: told by the harness, or seen by the engine. */
+export function memoryKillsIn(done: Done, sandbox: Sandbox): number {
+  return (
+    done.memory_kills ?? sandbox.memoryKills() ?? assert.fail('it enforces a memory limit, and nothing counts kills')
+  )
 }
 
 /** The lines of a Python script, whose common indent is taken away. */

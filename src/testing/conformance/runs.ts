@@ -17,6 +17,7 @@ export function runTests(at: Bed): void {
         reusable: true,
         use: 1,
       })
+      assert.equal(done.memory_kills ?? 0, 0)
     }),
   )
 
@@ -120,6 +121,34 @@ export function runTests(at: Bed): void {
       assert.deepEqual([done.ending, done.reusable], [exited(3), true])
       assert.equal((await peer.run('emit_result(1)')).result, 1)
     }),
+  )
+
+  at.test(
+    'exit handlers run however a script ends by itself, after its error was told; their time is limited, too',
+    () =>
+      at.with({}, async (peer) => {
+        for (const [end, code] of [
+          ['', 0],
+          ['1/0', 1],
+          ['sys.exit(3)', 3],
+        ] as const) {
+          const { events, stdout, done } = await peer.run(python`
+          import atexit, sys, time
+          atexit.register(print, 'handler')
+          atexit.register(emit_log, 'told')
+          ${end}
+        `)
+          const types = events.map((event) => event['type']).filter((type) => type !== 'stdout')
+          assert.deepEqual(types, code === 0 ? ['log'] : ['error', 'log'])
+          assert.deepEqual([stdout, done.ending], ['handler\n', exited(code)])
+          const late = await peer.run(`import atexit, sys, time\natexit.register(time.sleep, 60)\n${end}`, {
+            timeout_sec: 0.3,
+          })
+          const kinds = late.events.filter((event) => event['type'] === 'error').map((event) => event['kind'])
+          assert.equal(kinds.at(-1), 'timeout')
+          assert.deepEqual([late.done.ending?.cause, late.done.reusable], ['timeout', true])
+        }
+      }),
   )
 
   at.test('a process that ends without a word is told, and the harness lives on', () =>

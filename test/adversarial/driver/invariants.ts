@@ -7,7 +7,7 @@ import { allProcesses, processOf } from '../../support/processes.ts'
 import { type Answer, shown } from './answer.ts'
 import { everythingOf } from './answer-checks.ts'
 import type { EngineUnderTest } from './engine.ts'
-import { firstOf, type Stage, type Verify, type Watch } from './stage.ts'
+import { firstOf, type Problem, type Stage, type Verify, type Watch } from './stage.ts'
 
 /** The host invariants, each prepared before the case and judged after it. */
 export const INVARIANTS: ReadonlyMap<string, Watch> = new Map<string, Watch>([
@@ -50,11 +50,19 @@ function noLeakedProcesses(stage: Stage): Verify {
     }, 2000)
 }
 
-function noLeakedContainers({ ground: { engine } }: Stage): Verify {
-  const before = new Set(engine.containers())
-  return () => {
-    const added = (engine.containers() ?? []).filter((id) => !before.has(id))
-    return added.length === 0 ? undefined : `containers are left: ${added.join(', ')}`
+/** Looked at when the pool of the case is closed, so that what is there then was forgotten. */
+function noLeakedContainers({ ground: { engine }, warm, runner }: Stage): Verify {
+  if (warm === undefined) return () => 'the case has no sandbox of its own'
+  const look = engine.watchContainers(warm.sandboxId)
+  if (look === null) return () => undefined
+  const before = look()
+  return async () => {
+    if (!before.includes(warm.sandboxId)) return `the look at containers misses ${warm.sandboxId}`
+    await runner.close()
+    return eventually(() => {
+      const left = look()
+      return left.length === 0 ? undefined : `containers are left: ${left.join(', ')}`
+    }, 2000)
   }
 }
 
@@ -181,30 +189,61 @@ function secretNotInOutputs({ options }: Stage): Verify {
   }
 }
 
-/** The case's own run may be over before anybody can look: a longer one with the same secret is watched. */
-function secretNotInProcessArgs({ runner, options }: Stage): Verify {
-  return async () => {
-    const secrets = Object.values(options.secrets ?? {})
-    let over = false
-    const run = runner.run('import time\ntime.sleep(1)\nemit_result("ok")', options).finally(() => (over = true))
-    let samples = 0
-    let seen: string | undefined
-    while (!over) {
-      const texts = allProcesses().flatMap(({ pid }) =>
-        ['cmdline', 'environ'].map((file) => readAll(`/proc/${pid}/${file}`)),
-      )
-      if (texts.some((text) => secrets.some((secret) => text.includes(secret)))) seen = 'a secret stands in /proc'
-      samples += 1
-      await sleep(20)
-    }
-    const answer = await run
-    if (answer.result?.finalData !== 'ok') return `the watched run failed: ${shown(answer)}`
-    return samples < 5 || secrets.length === 0 ? `only ${samples} samples of ${secrets.length} secrets` : seen
-  }
+function secretNotInProcessArgs(stage: Stage): Verify {
+  return async () =>
+    whileASecretIsUsed(stage, () => {
+      const files = allProcesses().flatMap(({ pid }) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
+      return files.map((path) => ({ where: path, text: readAll(path) }))
+    })
 }
 
-function secretNotInContainers({ ground: { engine } }: Stage): Verify {
-  return () => (engine.containers() === null ? undefined : 'nobody inspects the containers of this engine')
+/** What a daemon tells of a container: inspection, processes, log, changed files, layers of its image. */
+function secretNotInContainers(stage: Stage): Verify {
+  const { engine } = stage.ground
+  return async () =>
+    whileASecretIsUsed(stage, (sandboxId) => {
+      const told = engine.toldAbout(sandboxId)
+      return told === null ? null : [{ where: 'what the daemon tells of the container', text: told }]
+    })
+}
+
+const WATCHED_SAMPLES = 5
+const WATCHED_MS = 1000
+
+/**
+ * The case's own run may be over before anybody can look: a longer one with the same secret is watched, for a second and
+ * some samples at least. `look` gives null where there is nothing to look at.
+ */
+async function whileASecretIsUsed(
+  { runner, options }: Stage,
+  look: (sandboxId: string) => readonly { readonly where: string; readonly text: string }[] | null,
+): Promise<Problem> {
+  const secrets = Object.values(options.secrets ?? {})
+  if (secrets.length === 0) return 'the case has no secret'
+  const enough = new AbortController()
+  const begun = Promise.withResolvers<string>()
+  const run = runner
+    .run('import os, time\nemit_log(str(len(os.environ)))\ntime.sleep(60)', {
+      ...options,
+      signal: enough.signal,
+      onEvent: (event) => {
+        if (event.type === 'started') begun.resolve(event.sandboxId)
+      },
+    })
+    .finally(() => begun.resolve(''))
+  const sandboxId = await begun.promise
+  let seen: string | undefined
+  const until = performance.now() + WATCHED_MS
+  for (let sample = 0; seen === undefined && (sample < WATCHED_SAMPLES || performance.now() < until); sample += 1) {
+    const texts = look(sandboxId)
+    if (texts === null) break
+    seen = texts.find(({ text }) => secrets.some((secret) => text.includes(secret)))?.where
+    await sleep(20)
+  }
+  enough.abort()
+  const answer = await run
+  if (answer.result?.status !== 'cancelled') return `the watched run was not running: ${shown(answer)}`
+  return seen === undefined ? undefined : `a secret stands in ${seen}`
 }
 
 function readAll(path: string): string {

@@ -36,14 +36,17 @@ export async function judge(
   for (const verify of watched.extra) note('expected', await verify(answers))
   if (followup !== undefined) problems.push(...(await follow(stage, ledger, answers, followup)))
   if (check['next_run_ok'] === true) note('next_run_ok', await nextRun(stage))
-  for (const [name, verify] of watched.before) if (LAST.has(name)) note(`host.${name}`, await verify(answers))
+  for (const name of LAST) {
+    const verify = watched.before.get(name)
+    if (verify !== undefined) note(`host.${name}`, await verify(answers))
+  }
   for (const name of (check['host'] ?? []) as string[])
     if (!INVARIANTS.has(name)) problems.push(`unknown invariant ${name}`)
   return problems
 }
 
-/** Looked at when nothing of the case runs any more. */
-const LAST: ReadonlySet<string> = new Set(['host_load_recovers', 'workspace_removed'])
+/** Looked at when nothing of the case runs any more, in this order: the last one closes what the case runs on. */
+const LAST: ReadonlySet<string> = new Set(['host_load_recovers', 'workspace_removed', 'no_leaked_containers'])
 const OTHERS: ReadonlySet<string> = new Set(['host', 'next_run_ok'])
 
 function grewBy({ growth }: Stage, most: number): Problem {

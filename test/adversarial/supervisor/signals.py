@@ -5,6 +5,9 @@ import signal
 import time
 
 for name in targets:
-    os.kill(1 if name == "broker" else os.getppid(), getattr(signal, which))
+    try:
+        os.kill(1 if name == "broker" else os.getppid(), getattr(signal, which))
+    except PermissionError:
+        pass  # the filter: to the broker nothing is sent
 time.sleep(0.1)
 emit_result("alive")

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import {
@@ -167,6 +167,44 @@ test('groups of version 1 get their limits in the files of that version', () => 
   ]).toEqual([String(100 << 20), '32', '100000', '250000'])
   group.add(4711)
   expect(group.paths.map(groupMembers)).toEqual([[4711], [4711], [4711]])
+})
+
+test.each([
+  { version: 2, file: 'cpu.max', limited: '50000 100000', lifted: 'max 100000' },
+  { version: 1, file: 'cpu.cfs_quota_us', limited: '50000', lifted: '-1' },
+] as const)(
+  'the CPU limit of version $version is back when the last who lifted it is done',
+  ({ version, file, limited, lifted }) => {
+    const path = place.directory(`lifted-v${version}`)
+    const host: CgroupHost = { version, enforces: ['cpu'], parents: [{ path, controllers: ['cpu'] }], problems: [] }
+    const group = makeCgroup(host, 'sg-4', LIMITS)
+    const now = (): string => text(path, 'sg-4', file)
+    expect(now()).toBe(limited)
+    const first = group.liftCpu()
+    const second = group.liftCpu()
+    expect(now()).toBe(lifted)
+    first[Symbol.dispose]()
+    first[Symbol.dispose]()
+    expect(now()).toBe(lifted)
+    second[Symbol.dispose]()
+    expect(now()).toBe(limited)
+    const third = group.liftCpu()
+    rmSync(join(path, 'sg-4', file))
+    mkdirSync(join(path, 'sg-4', file)) // in place of a file that cannot be written
+    expect(() => third[Symbol.dispose]()).toThrow('EISDIR')
+    group.liftCpu()
+    rmSync(join(path, 'sg-4'), { recursive: true })
+    group.liftCpu()[Symbol.dispose]()
+    expect(existsSync(join(path, 'sg-4'))).toBe(false)
+  },
+)
+
+test('a group without a CPU limit has none to lift', () => {
+  const path = place.directory('no-cpu')
+  const host: CgroupHost = { version: 2, enforces: ['pids'], parents: [{ path, controllers: ['pids'] }], problems: [] }
+  const group = makeCgroup(host, 'sg-5', LIMITS)
+  group.liftCpu()[Symbol.dispose]()
+  expect(readdirSync(join(path, 'sg-5'))).toEqual(['pids.max'])
 })
 
 test('a group that cannot be made leaves nothing behind', () => {

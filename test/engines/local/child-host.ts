@@ -4,19 +4,21 @@
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { findCgroups } from '../../../src/engines/local/cgroups.ts'
-import { localEngine, type LocalEngineOptions } from '../../../src/engines/local/index.ts'
+import { listRemnants, localEngine, type LocalEngineOptions, pruneRemnants } from '../../../src/engines/local/index.ts'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
-import { resolveLimits, type ResourceLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
+import { resolveLimits, type ResourceLimits, sandboxLimits, type SandboxSpec } from '../../../src/sandbox/index.ts'
 
 /** What a child host is to do. */
 export interface Order {
   /**
    * `report`: what the engine says, and what a script gives where there is one. `hold`: keeps a sandbox until stdin
    * ends. `full-disk`: fills the state directory's file system before the report, and frees it for a second one.
-   * `cgroups`: what is found in a tree of control groups.
+   * `cgroups`: what is found in a tree of control groups. `ps`, `prune`: what the commands of that name find.
    */
-  readonly act: 'report' | 'hold' | 'full-disk' | 'cgroups'
+  readonly act: 'report' | 'hold' | 'full-disk' | 'cgroups' | 'ps' | 'prune'
   readonly engine?: LocalEngineOptions
+  /** Of the sandbox that is held, beside the usual limits. */
+  readonly spec?: Omit<SandboxSpec, 'limits'>
   readonly script?: string
   readonly limits?: ResourceLimits
   readonly cgroups?: readonly [root: string, self: string]
@@ -30,8 +32,14 @@ switch (order.act) {
   case 'cgroups':
     say(findCgroups(...(order.cgroups ?? [])))
     break
+  case 'ps':
+    say(await listRemnants(order.engine?.stateDir))
+    break
+  case 'prune':
+    say(await pruneRemnants(order.engine?.stateDir))
+    break
   case 'hold': {
-    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
+    const sandbox = await engine.create({ ...order.spec, limits: sandboxLimits(resolveLimits()) })
     say({ id: sandbox.id })
     for await (const _ of process.stdin);
     await sandbox.destroy()

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, copyFileSync, cpSync, linkSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
 import type { SandboxReport } from '../../../src/sandbox/index.ts'
 import type { Order } from './child-host.ts'
 import { openDirectory } from './state-dir.ts'
@@ -78,13 +79,19 @@ export class HostPlace implements Disposable {
 
   /** Starts a host that keeps a sandbox; resolves when it has one. */
   async hold(order: Omit<Order, 'act'>, given: Circumstances = {}): Promise<{ id: string; process: ChildProcess }> {
-    const [program = '', ...args] = this.#command({ act: 'hold', ...order }, given)
-    const child = spawn(program, args, { ...this.#options(given), stdio: ['pipe', 'pipe', 'inherit'] })
-    this.#children.push(child)
+    const child = this.start(order, given)
     for await (const line of createInterface({ input: child.stdout })) {
       return { ...(JSON.parse(line) as { id: string }), process: child }
     }
     throw new Error('the child host ended before it had a sandbox')
+  }
+
+  /** The same host, whose sandbox may never come up. */
+  start(order: Omit<Order, 'act'>, given: Circumstances = {}): ChildProcessByStdio<Writable, Readable, null> {
+    const [program = '', ...args] = this.#command({ act: 'hold', ...order }, given)
+    const child = spawn(program, args, { ...this.#options(given), stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#children.push(child)
+    return child
   }
 
   [Symbol.dispose](): void {

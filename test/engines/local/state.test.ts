@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listRemnants, localEngine, pruneRemnants } from '../../../src/engines/local/index.ts'
-import type { SandboxRecord } from '../../../src/engines/local/state.ts'
+import { type SandboxRecord, StateDirectory } from '../../../src/engines/local/state.ts'
 import { ExecutionMode, ScriptExecutor } from '../../../src/executor/index.ts'
 import { resolveLimits, type Sandbox, sandboxLimits, type SandboxSpec } from '../../../src/sandbox/index.ts'
 import { requireLocalEngine } from '../../local-engine.ts'
@@ -103,6 +103,57 @@ describe.skipIf(skip)('records', () => {
     expect(told.map(({ id }) => id).toSorted()).toEqual(
       aside.map((name) => join(state.path, 'sandboxes', name)).toSorted(),
     )
+  })
+})
+
+describe.skipIf(skip)('slots', () => {
+  const prepared = (path: string): StateDirectory => {
+    const state = new StateDirectory(path)
+    state.prepare(process.getuid?.() ?? 0)
+    return state
+  }
+  const heldOf = async (state: StateDirectory): Promise<[number, boolean][]> =>
+    (await state.namedSlots()).map(({ number, isHeld }) => [number, isHeld])
+
+  test('are named while they are held, seen from every process alike', async () => {
+    using directory = scopedDirectory()
+    const [mine, theirs] = [prepared(directory.path), prepared(directory.path)]
+    const first = await mine.takeSlot()
+    const second = await mine.takeSlot()
+    for (const state of [mine, theirs]) {
+      expect(await Promise.all([heldOf(state), heldOf(state)])).toEqual(
+        Array.from({ length: 2 }, () => [
+          [0, true],
+          [1, true],
+        ]),
+      )
+    }
+    second.release()
+    expect([await heldOf(theirs), await theirs.isOrphan({ slot: 1, owner: second.owner })]).toEqual([[[0, true]], true])
+    first.release()
+    expect(await heldOf(mine)).toEqual([])
+  })
+
+  test('that a holder left behind keep its name until they are cleared, which a living one is safe from', async () => {
+    using directory = scopedDirectory()
+    const state = prepared(directory.path)
+    writeFileSync(join(directory.path, 'slots/0'), '3f0f3c55-0000-4000-8000-000000000000')
+    expect(await heldOf(state)).toEqual([[0, false]])
+    expect([await state.clearSlot(0), await heldOf(state)]).toEqual([true, []])
+    const slot = await state.takeSlot()
+    expect([await prepared(directory.path).clearSlot(0), await heldOf(state)]).toEqual([false, [[0, true]]])
+    slot.release()
+  })
+
+  test('that were given back twice are not taken from their next holder', async () => {
+    using directory = scopedDirectory()
+    const state = prepared(directory.path)
+    const first = await state.takeSlot()
+    first.release()
+    const second = await state.takeSlot()
+    first.release()
+    expect([second.number, await heldOf(prepared(directory.path))]).toEqual([0, [[0, true]]])
+    second.release()
   })
 })
 

@@ -53,6 +53,7 @@ async function waitersAreServedInOrder({ engine }: Ground): Promise<void> {
 async function closingEndsWhatRuns({ engine }: Ground): Promise<void> {
   const sandglass = await engine.open({ poolSize: 1, maxOverflow: 0 })
   const run = await started(sandglass, 'import time\ntime.sleep(30)\nemit_result("too late")')
+  assert.notEqual(engine.processesOf(run.sandboxId).length, 0)
   const begun = performance.now()
   await sandglass.close({ graceMs: 2000 })
   const closedMs = performance.now() - begun

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDirectory } from '../../../support/state-directory.ts'
 import { answerOf, shown } from '../answer.ts'
@@ -50,7 +50,7 @@ async function hostileExecutionIdsAreRejectedOrOpaque({ engine, shared }: Ground
     else assert.equal(answer.result.executionId, value)
     assert.ok(answer.events.every(({ executionId }) => executionId === answer.result?.executionId))
   }
-  const names = readdirSync(engine.hostPath, { recursive: true, encoding: 'utf8' })
+  const names = engine.namesOnHost()
   const texts = values.filter((value) => typeof value === 'string' && value.trim().length > 2).map(String)
   const made = names.filter((name) => texts.some((text) => name.includes(text.slice(0, 50))))
   assert.deepEqual(made, [], 'an id became a path')

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { SandglassError } from '../../../../src/errors/index.ts'
 import { shown } from '../../driver/answer.ts'
 import type { HostProcess } from '../../driver/host-process.ts'
@@ -24,9 +22,4 @@ export async function refusalOf(
   }
   const answer = await host.run('emit_result(1)', {})
   throw new Error(`it opened, and a run came to: ${shown(answer)}`)
-}
-
-/** Ids of the sandboxes that a state directory has records of. */
-export function recordsOf(state: string): string[] {
-  return readdirSync(join(state, 'sandboxes')).flatMap((name) => /^(.*)\.json$/.exec(name)?.[1] ?? [])
 }

@@ -3,8 +3,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { listRemnants } from '../../../../src/engines/local/index.ts'
 import { startHost } from '../../driver/host-process.ts'
-import { openEngine } from '../local.ts'
-import { trivial, recordsOf } from './hosts.ts'
+import { openEngine, recordsOf } from '../local.ts'
+import { trivial } from './hosts.ts'
 
 /** FLT-025. */
 export async function corruptRecordsAreSetAside(): Promise<void> {

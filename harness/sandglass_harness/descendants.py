@@ -1,0 +1,92 @@
+"""What a process started, and what that started: seen and ended, in whatever session it is."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import time
+
+from .syscalls import prctl
+
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
+SHORT_SEC = 0.02
+
+
+@contextlib.contextmanager
+def adopted():
+    """Orphans below this process become its children, not those of PID 1; whatever is left at the end is ended."""
+    adopts = _adopt(True)
+    try:
+        yield
+    finally:
+        end()
+        if adopts:
+            _adopt(False)
+
+
+def children():
+    """The pids of the children that have not ended."""
+    found = _children(adopts := _is_adopting())
+    if found and not adopts:
+        time.sleep(SHORT_SEC)  # PID 1 has short-lived children of its own while it looks around at start
+        found &= _children(adopts)
+    return found
+
+
+def end():
+    """Kills the children, and those that they leave behind, until there are none."""
+    while True:
+        living = children()
+        for pid in living:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # its pid stays its own until it is waited for
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            if not living:
+                return
+
+
+def _adopt(wanted):
+    """False where the kernel has no such thing, as that of gVisor: orphans are PID 1's there."""
+    try:
+        prctl(PR_SET_CHILD_SUBREAPER, 1 if wanted else 0)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def _is_adopting():
+    try:
+        prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()))
+    except OSError:
+        return False
+    return True
+
+
+def _children(adopts):
+    """Without adoption, orphans of the whole sandbox: while modules are loaded nobody else makes any."""
+    parents = {os.getpid()} if adopts else {os.getpid(), 1}
+    spared = {os.getpid(), os.getppid()}  # the zygote is a child of PID 1, too
+    found = set()
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in spared:
+            state, parent = _state_and_parent(name)
+            if parent in parents and state != b"Z":
+                found.add(int(name))
+    return found
+
+
+def _state_and_parent(pid):
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fields = os.read(fd, 4096).rpartition(b")")[2].split()
+        finally:
+            os.close(fd)
+        return fields[0], int(fields[1])
+    except (OSError, IndexError, ValueError):
+        return None, None  # it is gone

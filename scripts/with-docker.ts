@@ -1,0 +1,34 @@
+/**
+ * Runs a command with a Docker daemon of its own at DOCKER_HOST, which knows gVisor and has the image that
+ * `sandglass image build` makes: `node scripts/with-docker.ts npm test`. Needs root, dockerd, runsc and debootstrap.
+ * The machine's own daemon is not touched, and nothing of this one is left at the end.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { buildImage } from '../src/engines/docker/index.ts'
+import { GVISOR, startDaemon } from '../test/docker-daemon.ts'
+
+const [program = 'true', ...args] = process.argv.slice(2)
+const interruption = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => interruption.abort(name))
+
+const daemon = await startDaemon({ runtimes: GVISOR })
+try {
+  const { tag, cached } = await buildImage({
+    host: daemon.host,
+    onProgress: (line) => console.error(`image: ${line}`),
+    signal: interruption.signal,
+  })
+  console.error(`with-docker: ${daemon.host} has ${tag}${cached ? '' : ', newly made'}`)
+  process.exitCode = await run()
+} finally {
+  await daemon.close()
+}
+
+async function run(): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, DOCKER_HOST: daemon.host } })
+  // From the terminal, the command has the signal itself; a second one does no harm.
+  interruption.signal.addEventListener('abort', () => child.kill('SIGTERM'))
+  const [code] = (await once(child, 'exit')) as [number | null]
+  return code ?? 1
+}

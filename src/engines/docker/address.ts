@@ -1,0 +1,115 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import type { DockerEngineOptions, DockerTls } from './options.ts'
+
+/** Where a daemon is, and how to speak to it. */
+export interface Address {
+  /** For messages. */
+  readonly name: string
+  /** Whether it may run on another machine, which has none of our files. */
+  readonly remote: boolean
+  /** What the client is given. */
+  readonly target: Target
+}
+
+/** The part of an address that a connection needs. */
+export interface Target {
+  /** The socket of a daemon on this machine. */
+  readonly socketPath?: string
+  readonly host?: string
+  readonly port?: number
+  readonly protocol: 'http' | 'https'
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+}
+
+const SOCKET = '/var/run/docker.sock'
+const PIPE = '//./pipe/docker_engine'
+
+/**
+ * The address that options and environment name, as Docker's own client reads them.
+ * @throws SandglassError `invalid_request` for what is no address, `docker_tls` for certificates that cannot be read.
+ */
+export function resolveAddress(
+  { host, tls }: DockerEngineOptions,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Address {
+  const given = host ?? named(env, 'DOCKER_HOST')
+  const wrong = (why: string): SandglassError => {
+    const source = host === undefined ? 'DOCKER_HOST' : 'docker.host'
+    return new SandglassError('invalid_request', `${source}: ${JSON.stringify(given)} ${why}`)
+  }
+  if (given === undefined) return socket(defaultSocket())
+  if (given.startsWith('unix://')) {
+    const path = given.slice('unix://'.length)
+    if (path !== '' && !path.startsWith('/')) throw wrong('names no absolute path: it must be unix:///path')
+    return socket(path === '' ? defaultSocket() : path)
+  }
+  if (given.startsWith('npipe://')) return socket(given.slice('npipe://'.length) || PIPE)
+  if (given.startsWith('ssh://')) {
+    throw wrong(
+      'is not supported: forward the socket (ssh -NL /tmp/docker.sock:/var/run/docker.sock HOST) and name that',
+    )
+  }
+  const url = URL.parse(given.includes('://') ? given : `tcp://${given}`)
+  if (url === null || url.hostname === '' || !['tcp:', 'http:', 'https:'].includes(url.protocol)) {
+    throw wrong('must be unix:///path or tcp://host:port')
+  }
+  const verifies = named(env, 'DOCKER_TLS_VERIFY') !== undefined
+  const secure = tls !== undefined || url.protocol === 'https:' || verifies || url.port === '2376'
+  return {
+    name: given,
+    remote: true,
+    target: {
+      host: url.hostname,
+      port: Number(url.port === '' ? (secure ? 2376 : 2375) : url.port),
+      protocol: secure ? 'https' : 'http',
+      ...(tls !== undefined ? texts(tls) : secure ? certificatesOf(env, verifies) : {}),
+    },
+  }
+}
+
+function socket(path: string): Address {
+  return { name: `unix://${path}`, remote: false, target: { socketPath: path, protocol: 'http' } }
+}
+
+/** Docker Desktop has its socket in the home directory. */
+function defaultSocket(): string {
+  if (process.platform === 'win32') return PIPE
+  const desktop = join(homedir(), '.docker/run/docker.sock')
+  return existsSync(desktop) ? desktop : SOCKET
+}
+
+/** Where nobody asked to verify and there is no directory named, the machine's own authorities must do. */
+function certificatesOf(
+  env: Readonly<Record<string, string | undefined>>,
+  verifies: boolean,
+): { ca?: string; cert?: string; key?: string } {
+  const directory = named(env, 'DOCKER_CERT_PATH') ?? (verifies ? join(homedir(), '.docker') : undefined)
+  if (directory === undefined) return {}
+  try {
+    const [ca, cert, key] = ['ca.pem', 'cert.pem', 'key.pem'].map((name) => readFileSync(join(directory, name), 'utf8'))
+    return { ca: ca ?? '', cert: cert ?? '', key: key ?? '' }
+  } catch (error) {
+    throw new SandglassError(
+      'docker_tls',
+      `the certificates for Docker cannot be read: ${messageOf(error)}; set DOCKER_CERT_PATH to the directory of ca.pem, ` +
+        'cert.pem and key.pem, or use the option docker.tls',
+      { cause: error },
+    )
+  }
+}
+
+function texts({ ca, cert, key }: DockerTls): { ca: string; cert: string; key: string } {
+  const text = (pem: string | Uint8Array): string => (typeof pem === 'string' ? pem : Buffer.from(pem).toString('utf8'))
+  return { ca: text(ca), cert: text(cert), key: text(key) }
+}
+
+/** A variable that is set to something. */
+function named(env: Readonly<Record<string, string | undefined>>, name: string): string | undefined {
+  const value = env[name]
+  return value === '' ? undefined : value
+}

@@ -1,0 +1,75 @@
+import { isAbsolute } from 'node:path'
+import { didYouMean } from '../../support/index.ts'
+import type { DockerEngineOptions } from './options.ts'
+
+/** The longest time that a timer of the platform can wait. */
+const MAX_TIMER_MS = 2_147_483_647
+/** A name that reaches the daemon's API as one path: without empty parts, `..` and signs with a meaning in addresses. */
+const IMAGE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/
+
+type Check = (value: unknown) => string | undefined
+
+/** What each option must be; a check gives what is wrong, in words. */
+const CHECKS: Readonly<Record<keyof DockerEngineOptions, Check>> = {
+  image: (value) =>
+    isText(value) && IMAGE.test(value) ? undefined : 'must be the name of an image, like python:3.12-slim',
+  python: (value) =>
+    isText(value) && (!value.includes('/') || isAbsolute(value)) ? undefined : 'must be a name or an absolute path',
+  runtime: (value) => (isText(value) ? undefined : 'must be the name of a runtime, like runsc'),
+  host: (value) => (isText(value) ? undefined : 'must be unix:///path or tcp://host:port'),
+  tls: (value) => (isTls(value) ? undefined : 'must be { ca, cert, key }, PEM texts'),
+  resources: (value) => (isList(value, isResource) ? undefined : 'must be a list of { source, target }'),
+  allowHostPaths: (value) => (isList(value, isAbsolutePath) ? undefined : 'must be a list of absolute paths'),
+  hostPathMap: (value) =>
+    isObject(value) && Object.entries(value).flat().every(isAbsolutePath)
+      ? undefined
+      : 'must be an object of absolute paths by absolute path',
+  startTimeoutMs: milliseconds,
+  apiTimeoutMs: milliseconds,
+}
+
+/** @throws TypeError naming the option that is wrong or does not exist. */
+export function checkOptions(options: DockerEngineOptions): void {
+  for (const [name, value] of Object.entries(options) as [keyof DockerEngineOptions, unknown][]) {
+    if (!Object.hasOwn(CHECKS, name)) {
+      throw new TypeError(`docker.${name}: no such option.${didYouMean(name, Object.keys(CHECKS))}`)
+    }
+    const problem = value === undefined ? undefined : CHECKS[name](value)
+    if (problem !== undefined) throw new TypeError(`docker.${name}: ${problem}, not ${shown(value)}`)
+  }
+}
+
+function milliseconds(value: unknown): string | undefined {
+  const fits = typeof value === 'number' && value >= 1 && value <= MAX_TIMER_MS
+  return fits ? undefined : `must be a number of milliseconds from 1 to ${MAX_TIMER_MS}`
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && !value.includes('\0')
+}
+
+function isAbsolutePath(value: unknown): boolean {
+  return isText(value) && isAbsolute(value)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isList(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem)
+}
+
+function isResource(value: unknown): boolean {
+  return isObject(value) && isText(value['source']) && isText(value['target'])
+}
+
+function isTls(value: unknown): boolean {
+  const isPem = (part: unknown): boolean => isText(part) || part instanceof Uint8Array
+  return isObject(value) && ['ca', 'cert', 'key'].every((name) => isPem(value[name]))
+}
+
+/** Keys and certificates are not for messages. */
+function shown(value: unknown): string {
+  return typeof value === 'object' ? 'what was given' : (JSON.stringify(value)?.slice(0, 80) ?? typeof value)
+}

@@ -1,0 +1,131 @@
+import type Docker from 'dockerode'
+import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxLimits, scratchSizes } from '../../sandbox/index.ts'
+
+/** Everything that decides what a container looks like. */
+export interface ContainerPlan {
+  readonly id: string
+  readonly image: string
+  /** Directories that the image declares as volumes. */
+  readonly imageVolumes: readonly string[]
+  readonly python: string
+  readonly runtime: string | undefined
+  readonly uid: number
+  readonly limits: SandboxLimits
+  /** The limit of CPU time, or all that the daemon has: it takes no higher one. */
+  readonly cpus: number
+  readonly preload: readonly string[]
+  readonly packages: string | undefined
+  readonly toolsDir: string | undefined
+  /** Read-only mounts: path as the daemon sees it, path inside. */
+  readonly resources: readonly { readonly source: string; readonly target: string }[]
+  readonly labels: Readonly<Record<string, string>>
+  /** The program that takes the harness from its standard input. */
+  readonly program: string
+  /** Whether the harness marks what it sends, because a script may get at its descriptors. */
+  readonly sealed: boolean
+  /** What the runtime itself needs of the limits, beside the script. */
+  readonly overhead: Overhead
+}
+
+/** Threads and memory of a runtime that run inside the container's control group. */
+export interface Overhead {
+  readonly pids: number
+  readonly memoryBytes: number
+}
+
+/** The request that creates a container, one measure a line (docs/docker.md explains each). */
+export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOptions {
+  const { limits, uid, overhead } = plan
+  const memory = limits.memoryBytes + overhead.memoryBytes
+  return {
+    Image: plan.image,
+    Entrypoint: [plan.python, ...PYTHON_FLAGS, '-c', plan.program],
+    Cmd: [
+      harnessConfig({
+        limits,
+        packages: plan.packages !== undefined,
+        toolsDir: plan.toolsDir !== undefined,
+        preload: plan.preload,
+        boundsAddressSpace: false,
+        sealed: plan.sealed,
+      }),
+    ],
+    Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+    WorkingDir: '/',
+    Hostname: 'sandbox',
+    User: `${uid}:${uid}`,
+    Labels: { ...plan.labels },
+    Tty: false,
+    OpenStdin: true,
+    // The end of our connection is the end of its standard input, and with it of the harness.
+    StdinOnce: true,
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    StopSignal: 'SIGKILL',
+    // A check of the image's would start processes in the sandbox.
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: {
+      AutoRemove: true,
+      Init: false,
+      NetworkMode: 'none',
+      // The host's name servers and domains are none of a script's business.
+      Dns: ['127.0.0.1'],
+      DnsSearch: ['.'],
+      IpcMode: 'private',
+      ReadonlyRootfs: true,
+      Privileged: false,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges:true'],
+      LogConfig: { Type: 'none', Config: {} },
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: Math.round(plan.cpus * 1e9),
+      PidsLimit: limits.pids + HARNESS_PIDS + overhead.pids,
+      Ulimits: [
+        { Name: 'core', Soft: 0, Hard: 0 },
+        { Name: 'nofile', Soft: 1024, Hard: 4096 },
+      ],
+      ShmSize: scratchSizes(limits.diskBytes).shm,
+      Tmpfs: tmpfs(plan),
+      Mounts: mounts(plan),
+      ...(plan.runtime === undefined ? {} : { Runtime: plan.runtime }),
+    },
+  }
+}
+
+/** Broker and zygote are in the group, too; as on the local engine they count. */
+const HARNESS_PIDS = 0
+
+const COVER = 'ro,noexec,nosuid,nodev,size=4096,mode=0555'
+
+function tmpfs({ limits, uid, imageVolumes }: ContainerPlan): Record<string, string> {
+  const sizes = scratchSizes(limits.diskBytes)
+  const own = (size: number, mode: string): string =>
+    `rw,exec,nosuid,nodev,size=${size},mode=${mode},uid=${uid},gid=${uid}`
+  return {
+    // A volume would be a directory of the daemon's disk, writable and without an end.
+    ...Object.fromEntries(imageVolumes.map((path) => [path, COVER])),
+    [INSIDE.workspace]: own(sizes.workspace, '0755'),
+    '/tmp': own(sizes.tmp, '1777'),
+    '/var/tmp': own(sizes.varTmp, '1777'),
+    '/dev/shm': own(sizes.shm, '1777'),
+    // Message queues outlive the processes that made them: nobody gets to the file system where they are kept.
+    '/dev/mqueue': COVER,
+  }
+}
+
+function mounts(plan: ContainerPlan): Docker.MountSettings[] {
+  const all = [
+    ...(plan.packages === undefined ? [] : [{ source: plan.packages, target: INSIDE.packages }]),
+    ...(plan.toolsDir === undefined ? [] : [{ source: plan.toolsDir, target: INSIDE.tools }]),
+    ...plan.resources,
+  ]
+  return all.map(({ source, target }) => ({
+    Type: 'bind' as const,
+    Source: source,
+    Target: target,
+    ReadOnly: true,
+    BindOptions: { Propagation: 'rprivate' as const },
+  }))
+}

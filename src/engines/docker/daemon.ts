@@ -1,0 +1,93 @@
+import type Docker from 'dockerode'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import { resolveAddress, type Target } from './address.ts'
+import { explained, silent } from './explain.ts'
+import type { DockerEngineOptions } from './options.ts'
+import { quietAgent } from './quiet-agent.ts'
+
+export { statusOf } from './explain.ts'
+
+/** A connection to a Docker daemon; nothing is sent before the first call. */
+export interface Daemon {
+  readonly docker: Docker
+  /** Where it is, for messages. */
+  readonly address: string
+  /** Whether it may run on another machine, which has none of our files. */
+  readonly remote: boolean
+  /** How long it may take to answer, in milliseconds. */
+  readonly timeoutMs: number
+  /**
+   * Waits for a call, at most as long as a daemon may take. A function is handed a signal that gives its request up when
+   * nobody waits for the answer any more; leave it out where the daemon would do the work all the same.
+   * @throws SandglassError with a code that says what is wrong with the daemon, the image or the request.
+   */
+  call<T>(what: string, work: Promise<T> | ((over: AbortSignal) => Promise<T>), signal?: AbortSignal): Promise<T>
+}
+
+/**
+ * Loads the client and resolves the address.
+ * @throws SandglassError `docker_client_missing` when the package dockerode is not installed, `invalid_request` for an
+ * address that is none, `docker_tls` for certificates that cannot be read.
+ */
+export async function connect(options: DockerEngineOptions): Promise<Daemon> {
+  const address = resolveAddress(options)
+  const docker = clientAt(await loadClient(), address.target)
+  const timeoutMs = options.apiTimeoutMs ?? 10_000
+  return {
+    docker,
+    address: address.name,
+    remote: address.remote,
+    timeoutMs,
+    async call(what, work, signal) {
+      const over = new AbortController()
+      const { promise: interrupted, reject } = Promise.withResolvers<never>()
+      const timer = setTimeout(() => reject(silent(address.name, what, timeoutMs)), timeoutMs)
+      const onAbort = (): void => reject(new SandglassError('aborted', `aborted while Docker was to ${what}`))
+      signal?.addEventListener('abort', onAbort)
+      if (signal?.aborted === true) onAbort()
+      try {
+        return await Promise.race([typeof work === 'function' ? work(over.signal) : work, interrupted])
+      } catch (error) {
+        over.abort()
+        throw error instanceof SandglassError ? error : explained(error, what, address.name)
+      } finally {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+      }
+    },
+  }
+}
+
+async function loadClient(): Promise<typeof Docker> {
+  try {
+    return (await import('dockerode')).default
+  } catch (error) {
+    throw new SandglassError(
+      'docker_client_missing',
+      'the engine docker needs the package dockerode: npm install dockerode',
+      { cause: error },
+    )
+  }
+}
+
+/** Everything is given, because the client fills what is left out from the environment, whatever the rest says. */
+function clientAt(Client: typeof Docker, target: Target): Docker {
+  const nothing = {
+    socketPath: undefined,
+    host: undefined,
+    port: undefined,
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
+  }
+  const given = { ...nothing, ...target, timeout: undefined, agent: quietAgent(target.protocol) }
+  try {
+    return new Client(given)
+  } catch (error) {
+    throw new SandglassError(
+      'invalid_request',
+      `DOCKER_HOST, DOCKER_CERT_PATH: the environment cannot be used: ${messageOf(error)}; set them right, or unset them`,
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,37 @@
+import { messageOf } from '../../errors/index.ts'
+import { type Daemon, statusOf } from './daemon.ts'
+
+/** Removes a container in whatever state; false when it may still be there. Never rejects. */
+export async function discard(daemon: Daemon, idOrName: string): Promise<boolean> {
+  const container = daemon.docker.getContainer(idOrName)
+  const remove = (): Promise<unknown> =>
+    daemon.call('remove a container', (abortSignal) => container.remove({ force: true, v: true, abortSignal }))
+  try {
+    await remove()
+    return true
+  } catch (error) {
+    if (isGone(error)) return true
+    if (!isPaused(error)) return false
+  }
+  try {
+    await daemon.call('unpause a container', (abortSignal) => container.unpause({ abortSignal }))
+    await remove()
+    return true
+  } catch (error) {
+    return isGone(error)
+  }
+}
+
+/** Whether a daemon refused because there is no such container any more, or soon will not be. */
+export function isGone(error: unknown): boolean {
+  return answers(error, 404) || /already in progress|is not running|no such container/i.test(messageOf(error))
+}
+
+/** Whether a daemon refused because the container is paused. */
+export function isPaused(error: unknown): boolean {
+  return /paused/i.test(messageOf(error))
+}
+
+function answers(error: unknown, status: number): boolean {
+  return statusOf(error) === status || (error instanceof Error && statusOf(error.cause) === status)
+}

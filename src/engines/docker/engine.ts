@@ -1,0 +1,243 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { type ErrorCode, messageOf, SandglassError } from '../../errors/index.ts'
+import type { ReadyFrame } from '../../protocol/index.ts'
+import {
+  awaitReady,
+  type CreateOptions,
+  failedChecks,
+  type Sandbox,
+  type SandboxEngine,
+  type SandboxReport,
+  type SandboxSpec,
+} from '../../sandbox/index.ts'
+import { checkOptions } from './check-options.ts'
+import { containerConfig, type ContainerPlan } from './container-config.ts'
+import { explainedWords } from './explain.ts'
+import { enforcedLimits, levelOf } from './findings.ts'
+import { hasCpuQuota } from './cpu-quota.ts'
+import { type Ground, planFor, prepare } from './ground.ts'
+import type { ManagedContainer } from './managed-container.ts'
+import type { DockerEngineOptions } from './options.ts'
+import { type OutOfMemoryWatch, watchOutOfMemory } from './out-of-memory.ts'
+import { LABEL, ownerLabels } from './owner.ts'
+import { probe } from './probe.ts'
+import { type CpuLimit, kindOf, type RuntimeKind } from './runtime-needs.ts'
+import { SEAL_KEY_BYTES } from './seal.ts'
+import { startContainer } from './start-container.ts'
+import { Strays } from './strays.ts'
+
+/** A sandbox that is a container. */
+export interface DockerSandbox extends Sandbox {
+  readonly container: ManagedContainer
+}
+
+/** The engine whose sandboxes are containers. */
+export interface DockerEngine extends SandboxEngine {
+  create(spec: SandboxSpec, options?: CreateOptions): Promise<DockerSandbox>
+}
+
+/**
+ * Sandboxes that are containers of a Docker daemon, here or elsewhere. Nothing is asked before the first use.
+ * @throws TypeError naming the option that is wrong.
+ */
+export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
+  checkOptions(options)
+  const strays = new Strays()
+  let labels: Readonly<Record<string, string>> | undefined
+  let found: Promise<Ground> | undefined
+  let watch: OutOfMemoryWatch | undefined
+  const prepared = async (): Promise<Ground> => {
+    labels ??= ownerLabels()
+    const preparing = (found ??= prepare(options, labels))
+    try {
+      return await preparing
+    } catch (error) {
+      if (found === preparing) found = undefined // what is missing may be there next time
+      throw error
+    }
+  }
+  const createOn = async (at: Ground, spec: SandboxSpec, given: CreateOptions): Promise<DockerSandbox> => {
+    void strays.sweep(at.daemon)
+    // A daemon that was started anew knows nothing of who listened to the old one.
+    if (watch?.isOver !== false) watch = watchOutOfMemory(at)
+    const listening = watch
+    try {
+      return await at.gate.pass(
+        () => createSandbox({ at, options, spec, given, strays, watch: listening }),
+        given.signal,
+      )
+    } catch (error) {
+      if (codeOf(error) !== 'aborted') found = undefined // the daemon may have been restarted, the image removed
+      throw error
+    }
+  }
+  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<DockerSandbox> => {
+    const at = await unlessAborted(prepared(), given.signal)
+    try {
+      return await createOn(at, spec, given)
+    } catch (error) {
+      if (codeOf(error) !== 'image_missing') throw error
+      // It was removed, or its name stands for another one since.
+      const anew = await unlessAborted(prepared(), given.signal)
+      if (anew.imageId === at.imageId) throw error
+      return createOn(anew, spec, given)
+    }
+  }
+  return {
+    name: 'docker',
+    create,
+    report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given) }),
+    async close() {
+      const at = await found?.catch(() => undefined)
+      watch?.close()
+      watch = undefined
+      found = undefined
+      if (at !== undefined) await strays.sweep(at.daemon)
+    },
+  }
+}
+
+interface Creation {
+  readonly at: Ground
+  readonly options: DockerEngineOptions
+  readonly spec: SandboxSpec
+  readonly given: CreateOptions
+  readonly strays: Strays
+  readonly watch: OutOfMemoryWatch
+}
+
+async function createSandbox(creation: Creation): Promise<DockerSandbox> {
+  const { needs } = creation.at
+  const first = await createFor(needs.kind, creation)
+  if (typeof first === 'object') return first
+  needs.kind = first
+  const second = await createFor(first, creation)
+  if (typeof second === 'object') return second
+  throw new SandglassError('sandbox_setup_failed', 'the runtime of the Docker daemon is another in each container')
+}
+
+/** Gives back what the runtime is, when the container was made for another. */
+async function createFor(
+  kind: RuntimeKind,
+  { at, options, spec, given, strays, watch }: Creation,
+): Promise<DockerSandbox | RuntimeKind> {
+  const id = `sandglass-${randomUUID()}`
+  const plan = await planFor(at, options, spec, id, kind)
+  const labels = { ...plan.labels, [LABEL.sandbox]: id, [LABEL.created]: new Date().toISOString() }
+  const container = await startContainer(at.daemon, {
+    name: id,
+    config: containerConfig({ ...plan, labels }),
+    input: at.bundle.bytes,
+    sealKey: plan.sealed ? randomBytes(SEAL_KEY_BYTES) : undefined,
+    strays,
+    signal: given.signal,
+  })
+  watch.add(container)
+  try {
+    const ready = await awaitReady(container.channel, {
+      timeoutMs: options.startTimeoutMs ?? 30_000,
+      ...(given.signal === undefined ? {} : { signal: given.signal }),
+      lastWords: () => container.lastWords(),
+    })
+    const actual = kindOf(ready.checks)
+    if (actual !== kind) {
+      await container.kill()
+      return actual
+    }
+    const failed = [...failedChecks(ready.checks), ...wrongUid(ready, plan), ...openDescriptors(ready, plan)]
+    if (failed.length > 0) {
+      throw new SandglassError('sandbox_setup_failed', `the container is not as it must be: ${failed.join('; ')}`)
+    }
+    const cpu = await lookAtCpu(at, container, ready.checks, plan.cpus)
+    return sandboxOf(at, plan, container, ready, cpu)
+  } catch (error) {
+    await container.kill()
+    throw explained(error, container.lastWords(), at.image.name)
+  }
+}
+
+function sandboxOf(
+  at: Ground,
+  plan: ContainerPlan,
+  container: ManagedContainer,
+  ready: ReadyFrame,
+  { hasQuota, canChange }: CpuLimit,
+): DockerSandbox {
+  const { id, limits, cpus, overhead } = plan
+  const limitsEnforced = enforcedLimits({ ...limits, cpus }, { overhead, checks: ready.checks, hasQuota })
+  const destroy = (): Promise<void> => container.kill()
+  return {
+    id,
+    info: {
+      engine: 'docker',
+      level: levelOf(ready.checks, at.kernel),
+      python: ready.python,
+      network: ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
+      limitsEnforced,
+      limits,
+    },
+    container,
+    channel: container.channel,
+    ready,
+    closed: container.closed,
+    // The harness counts for itself: a daemon may be far away.
+    memoryKills: () => null,
+    ...(limitsEnforced.includes('cpu') && canChange
+      ? { liftCpuLimit: () => container.liftCpuLimit(at.info.cpus, cpus) }
+      : {}),
+    destroy,
+    [Symbol.asyncDispose]: destroy,
+  }
+}
+
+/** What the harness sees itself is as every runtime does it. Else the daemon is asked once: its runtime is the same for all. */
+async function lookAtCpu(
+  { daemon, needs }: Ground,
+  container: ManagedContainer,
+  checks: ReadyFrame['checks'],
+  cpus: number,
+): Promise<CpuLimit> {
+  if (checks['cpu_limit'] !== null) return { hasQuota: false, canChange: true }
+  needs.cpu ??= {
+    hasQuota: await hasCpuQuota(daemon, container.id),
+    canChange: await container.canChangeCpus(cpus),
+  }
+  return needs.cpu
+}
+
+/** A daemon can be told to run containers as somebody else than it was asked for. */
+function wrongUid({ checks }: ReadyFrame, { uid }: ContainerPlan): string[] {
+  return checks['uid'] === uid ? [] : [`it runs as uid ${String(checks['uid'])} and must run as uid ${uid}`]
+}
+
+/** With the broker's descriptors a script could speak to the host in its name. */
+function openDescriptors({ checks }: ReadyFrame, { sealed }: ContainerPlan): string[] {
+  return sealed || checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
+}
+
+function explained(error: unknown, words: string, image: string): unknown {
+  if (codeOf(error) === 'aborted') return error
+  const known = explainedWords(words, image, error)
+  if (known !== undefined) return known
+  return error instanceof SandglassError
+    ? error
+    : new SandglassError('sandbox_setup_failed', messageOf(error), { cause: error })
+}
+
+function codeOf(error: unknown): ErrorCode | undefined {
+  return error instanceof SandglassError ? error.code : undefined
+}
+
+/** Others may wait for the same work: only this wait for it ends. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work
+  const { promise: interrupted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while Docker was looked for'))
+  signal.addEventListener('abort', onAbort)
+  if (signal.aborted) onAbort()
+  try {
+    return await Promise.race([work, interrupted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

@@ -1,0 +1,44 @@
+import type { ReadyFrame } from '../../protocol/index.ts'
+import type { EnforcedLimit, IsolationLevel, SandboxLimits } from '../../sandbox/index.ts'
+import type { Overhead } from './container-config.ts'
+
+/**
+ * How strong the wall is, from what the harness saw of the kernel that it runs on. One that has the daemon's kernel is no
+ * more than a container, also where that kernel is gVisor's.
+ */
+export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): IsolationLevel {
+  if (checks['kernel'] === daemonKernel) return 'container'
+  return checks['gvisor'] === true ? 'gvisor' : 'vm'
+}
+
+/** What was found of the limits of one container. */
+export interface Findings {
+  readonly checks: ReadyFrame['checks']
+  readonly overhead: Overhead
+  /** Whether the daemon sees a limit of CPU time that the container does not see. */
+  readonly hasQuota: boolean
+}
+
+const ORDER: readonly EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
+
+/** The limits that are in force, as far as kernel and daemon show them. */
+export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuota }: Findings): EnforcedLimit[] {
+  const held: Record<EnforcedLimit, boolean> = {
+    memory: isAbout(checks['memory_limit'], limits.memoryBytes + overhead.memoryBytes, PAGE_BYTES),
+    pids: checks['pids_limit'] === limits.pids,
+    cpu: isAbout(checks['cpu_limit'], limits.cpus, CPU_STEP) || (checks['cpu_limit'] === null && hasQuota),
+    disk: true,
+    output: true,
+    wall: true,
+  }
+  return ORDER.filter((limit) => held[limit])
+}
+
+/** Kernels round to whole pages, of up to this size, */
+const PAGE_BYTES = 65_536
+/** and a quota to microseconds in a period of a tenth of a second. */
+const CPU_STEP = 0.000_02
+
+function isAbout(seen: unknown, wanted: number, step: number): boolean {
+  return typeof seen === 'number' && Math.abs(seen - wanted) < step
+}

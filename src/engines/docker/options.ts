@@ -1,0 +1,48 @@
+/** Options of the Docker engine. */
+export interface DockerEngineOptions {
+  /** An image with `python3` of at least 3.10. Default `python:3.12-slim`, else what `sandglass image build` made. */
+  readonly image?: string
+  /** The Python in the image: a name on its PATH or an absolute path. Default `python3`. */
+  readonly python?: string
+  /** A runtime that the daemon knows, for example `runsc` (gVisor) or `kata`. Default: the daemon's own. */
+  readonly runtime?: string
+  /** `unix:///path` or `tcp://host:port`. Default: the environment's DOCKER_HOST, else the local socket. */
+  readonly host?: string
+  /**
+   * Certificates for a `tcp:` host. Default: with DOCKER_TLS_VERIFY in the environment, `ca.pem`, `cert.pem` and `key.pem`
+   * below its DOCKER_CERT_PATH (`~/.docker`).
+   */
+  readonly tls?: DockerTls
+  /**
+   * Directories and files of the host that scripts may read. Each must lie below one of `allowHostPaths`. A script can
+   * talk to a server whose socket lies in such a directory.
+   */
+  readonly resources?: readonly HostResource[]
+  /** Absolute paths of the host below which `resources` may lie. Default: none. */
+  readonly allowHostPaths?: readonly string[]
+  /**
+   * Path prefix here → the same directory as the daemon sees it, for a host that runs in a container itself. The longest
+   * prefix that fits wins. For a daemon by `tcp:` every directory that is mounted must be in it; `{ '/': '/' }` says
+   * that both see the same files.
+   */
+  readonly hostPathMap?: Readonly<Record<string, string>>
+  /** How long a container may take to become ready, in milliseconds. Default 30,000. */
+  readonly startTimeoutMs?: number
+  /** How long the daemon may take to answer a call, in milliseconds. Default 10,000. */
+  readonly apiTimeoutMs?: number
+}
+
+/** What proves both sides of a connection by TLS: PEM texts. */
+export interface DockerTls {
+  readonly ca: string | Uint8Array
+  readonly cert: string | Uint8Array
+  readonly key: string | Uint8Array
+}
+
+/** Something of the host that is mounted read-only. */
+export interface HostResource {
+  /** Absolute path on the host. */
+  readonly source: string
+  /** Absolute path in the sandbox. */
+  readonly target: string
+}

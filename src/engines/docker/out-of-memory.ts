@@ -1,0 +1,58 @@
+import type { Ground } from './ground.ts'
+import type { ManagedContainer } from './managed-container.ts'
+
+/** Tells containers that the kernel killed something in them for memory: a dead one cannot say it itself. */
+export interface OutOfMemoryWatch {
+  /** It hears nothing any more, because the daemon ended. */
+  readonly isOver: boolean
+  add(container: ManagedContainer): void
+  close(): void
+}
+
+/** Listens to the daemon's events of this engine's containers; without them, such an end has no cause. */
+export function watchOutOfMemory({ daemon, labels }: Ground): OutOfMemoryWatch {
+  const containers = new Map<string, ManagedContainer>()
+  let stop: (() => void) | undefined
+  let closed = false
+  let isOver = false
+  const end = (): void => {
+    isOver = true
+  }
+  const filters = {
+    type: ['container' as const],
+    event: ['oom'],
+    label: Object.entries(labels).map(([name, value]) => `${name}=${value}`),
+  }
+  daemon.docker.getEvents({ filters }).then((stream) => {
+    stop = () => (stream as unknown as { destroy(): void }).destroy()
+    if (closed) stop()
+    let text = ''
+    stream.on('data', (chunk: Buffer) => {
+      const lines = (text + chunk.toString('utf8')).slice(-65_536).split('\n')
+      text = lines.pop() ?? ''
+      for (const line of lines) containers.get(idOf(line))?.noteOutOfMemory()
+    })
+    for (const event of ['error', 'end', 'close']) stream.on(event, end)
+  }, end)
+  return {
+    get isOver() {
+      return isOver
+    },
+    add(container) {
+      containers.set(container.id, container)
+      void container.closed.then(() => containers.delete(container.id))
+    },
+    close() {
+      closed = true
+      stop?.()
+    },
+  }
+}
+
+function idOf(line: string): string {
+  try {
+    return String((JSON.parse(line) as { id?: unknown }).id)
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,122 @@
+import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import {
+  type ReportReason,
+  resolveLimits,
+  type Sandbox,
+  sandboxLimits,
+  type SandboxReport,
+  type SandboxSpec,
+} from '../../sandbox/index.ts'
+import type { Ground } from './ground.ts'
+
+/** Starts a container with the production flags and tells what was found in force. Never throws for a missing part. */
+export async function probe(engine: {
+  prepared: () => Promise<Ground>
+  create: (spec: SandboxSpec) => Promise<Sandbox>
+}): Promise<SandboxReport> {
+  try {
+    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
+    try {
+      return found(await engine.prepared(), sandbox)
+    } finally {
+      await sandbox.destroy()
+    }
+  } catch (error) {
+    return unusable(error)
+  }
+}
+
+function found(at: Ground, sandbox: Sandbox): SandboxReport {
+  const { checks } = sandbox.ready
+  return {
+    engine: 'docker',
+    usable: true,
+    level: sandbox.info.level,
+    reasons: warnings(at, sandbox),
+    limitsEnforced: sandbox.info.limitsEnforced,
+    network: sandbox.info.network,
+    capabilities: {
+      processes: true,
+      threads: true,
+      preload: true,
+      packages: true,
+      toolsDir: true,
+      systemCallFilter: checks['seccomp'] === true,
+      uidPerSandbox: true,
+    },
+    probes: {
+      daemon: at.daemon.address,
+      daemon_version: at.info.version,
+      runtime_default: at.info.defaultRuntime,
+      image: at.image.name,
+      python_version: sandbox.info.python,
+      cgroup_version: at.info.cgroupVersion,
+      daemon_security: at.info.securityOptions,
+      ...checks,
+    },
+  }
+}
+
+function warnings(at: Ground, sandbox: Sandbox): ReportReason[] {
+  const result: ReportReason[] = []
+  if (at.image.reason !== undefined) {
+    result.push({
+      severity: 'warning',
+      code: 'image_replaced',
+      message: `${at.image.name} is used: ${at.image.reason}`,
+      remedy: 'docker pull the default image, or name one with the option image',
+    })
+  }
+  const missing = (['memory', 'pids', 'cpu'] as const).filter((one) => !sandbox.info.limitsEnforced.includes(one))
+  if (missing.length > 0) {
+    result.push({
+      severity: 'warning',
+      code: 'limits_not_seen',
+      message: `no control group seen in the container holds it to ${missing.join(', ')}`,
+      remedy: 'enable these controllers on the machine of the daemon (docker info warns of each), see docs/docker.md',
+    })
+  }
+  if (!at.info.securityOptions.some((option) => option.includes('seccomp'))) {
+    result.push({
+      severity: 'warning',
+      code: 'no_daemon_seccomp',
+      message: "the daemon applies no seccomp profile of its own; the harness's filter is in force alone",
+      remedy: 'use a daemon built with seccomp, and its default profile',
+    })
+  }
+  return result
+}
+
+function unusable(error: unknown): SandboxReport {
+  const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')
+  return {
+    engine: 'docker',
+    usable: false,
+    level: 'none',
+    reasons: [{ severity: 'error', code, message: messageOf(error), remedy: REMEDIES[code] ?? 'see the message' }],
+    limitsEnforced: [],
+    network: 'none',
+    capabilities: {
+      processes: false,
+      threads: false,
+      preload: false,
+      packages: false,
+      toolsDir: false,
+      systemCallFilter: false,
+      uidPerSandbox: false,
+    },
+    probes: {},
+  }
+}
+
+const REMEDIES: Record<string, string> = {
+  docker_client_missing: 'npm install dockerode',
+  docker_unreachable: 'start Docker (systemctl start docker), or set DOCKER_HOST to where it runs',
+  docker_tls: 'check ca.pem, cert.pem and key.pem below DOCKER_CERT_PATH, and that the daemon serves TLS on its port',
+  docker_permission: 'add the user to the group docker and log in again, or use a rootless daemon and set DOCKER_HOST',
+  image_missing: 'docker pull python:3.12-slim, or sandglass image build',
+  runtime_unknown: "register the runtime in the daemon's configuration: docs/docker.md",
+  python_missing: 'choose an image with Python 3.10 or later',
+  architecture_unsupported: "pull the image for the daemon's kind of processor",
+  no_space: 'docker system prune, or a larger disk',
+}

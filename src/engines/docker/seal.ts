@@ -1,0 +1,85 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Attached } from './managed-container.ts'
+
+/** Bytes of a key; the harness reads it from its channel before anything else. */
+export const SEAL_KEY_BYTES = 32
+
+const LENGTH_BYTES = 4
+const HEADER_BYTES = LENGTH_BYTES + 16
+const MAX_PIECE_BYTES = 65_536
+
+/**
+ * A connection whose channel gives only what the harness marked with a key: where a script can open the broker's
+ * descriptors (gVisor), it could write frames of its own there. Anything else ends the connection. At most one
+ * unfinished piece is held.
+ */
+export function unseal(attached: Attached, key: Uint8Array): Attached {
+  const { channel } = attached
+  const opener = new Opener(key)
+  const pieces: Uint8Array[] = []
+  let forged = false
+  return {
+    ...attached,
+    lastWords: () =>
+      forged ? 'something in the sandbox wrote to the channel beside the harness' : attached.lastWords(),
+    channel: {
+      ...channel,
+      async receive() {
+        while (pieces.length === 0 && !forged) {
+          const chunk = await channel.receive()
+          if (chunk === null) return null
+          try {
+            pieces.push(...opener.push(chunk))
+          } catch {
+            forged = true
+            channel.close()
+          }
+        }
+        return pieces.shift() ?? null
+      },
+    },
+  }
+}
+
+/** Takes apart what `harness/sandglass_harness/seal.py` puts together. */
+export class Opener {
+  readonly #key: Uint8Array
+  #held: Buffer = Buffer.alloc(0)
+  #count = 0n
+
+  constructor(key: Uint8Array) {
+    this.#key = key
+  }
+
+  /**
+   * The pieces that `chunk` completes.
+   * @throws Error when one has not the mark that it must have.
+   */
+  push(chunk: Uint8Array): Uint8Array[] {
+    const data = this.#held.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#held, chunk])
+    const pieces: Uint8Array[] = []
+    let at = 0
+    while (data.length - at >= HEADER_BYTES) {
+      const length = data.readUInt32BE(at)
+      if (length > MAX_PIECE_BYTES) throw new Error('a piece is longer than any of the harness')
+      const end = at + HEADER_BYTES + length
+      if (end > data.length) break
+      const piece = data.subarray(at + HEADER_BYTES, end)
+      if (!timingSafeEqual(data.subarray(at + LENGTH_BYTES, at + HEADER_BYTES), this.#markOf(piece))) {
+        throw new Error('a piece has not the mark of the harness')
+      }
+      pieces.push(piece)
+      at = end
+    }
+    this.#held = data.subarray(at)
+    return pieces
+  }
+
+  #markOf(piece: Uint8Array): Uint8Array {
+    const number = Buffer.alloc(8)
+    number.writeBigUInt64BE(this.#count)
+    this.#count += 1n
+    const mark = createHmac('sha256', this.#key).update(number).update(piece).digest()
+    return mark.subarray(0, HEADER_BYTES - LENGTH_BYTES)
+  }
+}

@@ -1,0 +1,167 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type Docker from 'dockerode'
+import { SandglassError } from '../../errors/index.ts'
+import { attach } from './attached-channel.ts'
+import type { Daemon } from './daemon.ts'
+import { discard, isGone, isPaused } from './discard.ts'
+import { statusOf } from './explain.ts'
+import { type Attached, type ContainerHandle, ManagedContainer } from './managed-container.ts'
+import { unseal } from './seal.ts'
+import type { Strays } from './strays.ts'
+
+/** What to start. */
+export interface ContainerStart {
+  readonly name: string
+  readonly config: Docker.ContainerCreateOptions
+  /** The first bytes on its standard input. */
+  readonly input: Uint8Array
+  /** With what the harness marks what it sends, when it does. */
+  readonly sealKey?: Uint8Array | undefined
+  /** Takes the name when a container may be left that cannot be removed now. */
+  readonly strays: Strays
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Creates a container, attaches to it, hands it `input` and starts it, in this order: nothing it says is missed.
+ * @throws SandglassError that says what is wrong with daemon, image or runtime; then nothing is left.
+ */
+export async function startContainer(daemon: Daemon, start: ContainerStart): Promise<ManagedContainer> {
+  const { name, sealKey, strays, signal } = start
+  const input = sealKey === undefined ? start.input : Buffer.concat([start.input, sealKey])
+  const container = await create(daemon, start)
+  let attached: Attached | undefined
+  try {
+    attached = attach(await connectTo(daemon, container, signal))
+    if (sealKey !== undefined) attached = unseal(attached, sealKey)
+    const { exitCode } = await watchRemoval(daemon, container, signal)
+    void attached.channel.send(input).catch(() => undefined) // the end of the connection tells more
+    await daemon.call('start a container', container.start(), signal)
+    return new ManagedContainer(
+      handleOf(daemon, container, exitCode, () => strays.add(name)),
+      attached,
+    )
+  } catch (error) {
+    attached?.channel.close()
+    if (!(await discard(daemon, name))) strays.add(name)
+    throw error
+  }
+}
+
+/** A daemon goes on with a creation that nobody waits for any more: what it makes must not stay. */
+async function create(daemon: Daemon, { name, config, strays, signal }: ContainerStart): Promise<Docker.Container> {
+  // The client would write the whole configuration into the address of the request, too, and proxies refuse long ones.
+  const options = { _query: { name }, _body: config } as unknown as Docker.ContainerCreateOptions
+  const creation = daemon.docker.createContainer(options)
+  try {
+    return await daemon.call('create a container', creation, signal)
+  } catch (error) {
+    if (!(error instanceof SandglassError) || statusOf(error.cause) !== undefined) throw error // it refused
+    const late = creation.then(
+      () => discard(daemon, name),
+      () => false,
+    )
+    const waits = error.code === 'aborted'
+    if (!waits || !(await daemon.call('create a container', late).catch(() => false))) strays.add(name)
+    throw error
+  }
+}
+
+async function connectTo(daemon: Daemon, container: Docker.Container, signal?: AbortSignal): Promise<Duplex> {
+  const options = { stream: true, hijack: true, stdin: true, stdout: true, stderr: true }
+  const attaching = container.attach(options) as unknown as Promise<Duplex>
+  try {
+    return await daemon.call('attach to a container', attaching, signal)
+  } catch (error) {
+    attaching.then(
+      (late) => late.on('error', () => {}).destroy(), // an error that nobody listens to ends the host's process
+      () => undefined,
+    )
+    throw error
+  }
+}
+
+/** Resolves when the daemon watches; what it resolves with settles when the container is removed, or the daemon is gone. */
+async function watchRemoval(
+  daemon: Daemon,
+  { id }: Docker.Container,
+  signal?: AbortSignal,
+): Promise<{ readonly exitCode: Promise<number | null> }> {
+  // Not `container.wait()`: that neither tells when the daemon began to watch, nor settles when the daemon dies then.
+  const asked = new Promise<IncomingMessage>((resolve, reject) => {
+    const statusCodes = { 200: true, 400: 'bad parameter', 404: 'no such container', 500: 'server error' }
+    const options = { condition: 'removed' }
+    const request = { path: `/containers/${id}/wait?`, options, method: 'POST', isStream: true, statusCodes }
+    ;(daemon.docker.modem as Dialling).dial(request, (error, answer) => {
+      if (error === null) resolve(answer)
+      else reject(error)
+    })
+  })
+  try {
+    return { exitCode: exitCodeIn(await daemon.call('watch a container', asked, signal)) }
+  } catch (error) {
+    asked.then(
+      (late) => late.on('error', () => {}).destroy(),
+      () => undefined,
+    )
+    throw error
+  }
+}
+
+interface Dialling {
+  dial(request: object, done: (error: Error | null, answer: IncomingMessage) => void): void
+}
+
+const MAX_ANSWER = 65_536
+
+function exitCodeIn(answer: IncomingMessage): Promise<number | null> {
+  return new Promise((resolve) => {
+    let text = ''
+    answer.setEncoding('utf8')
+    answer.on('data', (piece: string) => {
+      text = (text + piece).slice(0, MAX_ANSWER)
+    })
+    answer.on('error', () => resolve(null))
+    answer.on('close', () => resolve(null))
+    answer.on('end', () => resolve(exitCodeOf(text)))
+  })
+}
+
+function exitCodeOf(text: string): number | null {
+  try {
+    const code = (JSON.parse(text) as { StatusCode?: unknown } | null)?.StatusCode
+    return typeof code === 'number' ? code : null
+  } catch {
+    return null
+  }
+}
+
+function handleOf(
+  daemon: Daemon,
+  container: Docker.Container,
+  removed: Promise<number | null>,
+  abandon: () => void,
+): ContainerHandle {
+  const kill = (): Promise<unknown> => daemon.call('kill a container', (abortSignal) => container.kill({ abortSignal }))
+  return {
+    id: container.id,
+    timeoutMs: daemon.timeoutMs,
+    removed,
+    async kill() {
+      try {
+        await kill()
+      } catch (error) {
+        if (isGone(error)) return
+        if (!isPaused(error)) throw error
+        await daemon.call('unpause a container', (abortSignal) => container.unpause({ abortSignal }))
+        await kill()
+      }
+    },
+    async setCpus(cpus) {
+      const NanoCpus = Math.round(cpus * 1e9)
+      await daemon.call('change a container', (abortSignal) => container.update({ NanoCpus, abortSignal }))
+    },
+    abandon,
+  }
+}

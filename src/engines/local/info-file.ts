@@ -1,0 +1,34 @@
+import { closeSync, openSync, readSync, rmSync } from 'node:fs'
+
+/**
+ * Where bubblewrap writes what it made. A file, not a pipe: a pipe breaks when its reader dies, the broken pipe ends
+ * bubblewrap, and the process that it has just made waits for its word for ever.
+ */
+export interface InfoFile extends Disposable {
+  /** What bubblewrap inherits. */
+  readonly writing: number
+  /** All that is there so far. */
+  read(): string
+}
+
+/** Opens one that has a name for an instant only. Throws the error of the failed system call. */
+export function openInfoFile(path: string): InfoFile {
+  const open: number[] = []
+  const close = (): void => {
+    for (const fd of open.splice(0)) closeSync(fd)
+  }
+  try {
+    const writing = openSync(path, 'wx', 0o600)
+    open.push(writing)
+    const reading = openSync(path, 'r')
+    open.push(reading)
+    const buffer = Buffer.alloc(4096)
+    const read = (): string => buffer.toString('latin1', 0, readSync(reading, buffer, 0, buffer.length, 0))
+    return { writing, read, [Symbol.dispose]: close }
+  } catch (error) {
+    close()
+    throw error
+  } finally {
+    rmSync(path, { force: true })
+  }
+}

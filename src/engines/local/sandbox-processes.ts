@@ -1,0 +1,92 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { markIn } from './mark.ts'
+import { isLiving, killMember, killSame, statusOf } from './process-id.ts'
+
+/** A process of a sandbox, as this machine sees it. */
+export interface SandboxProcess {
+  readonly pid: number
+  /** With the number, it names the process. */
+  readonly start: string
+  readonly sandbox: string
+  /** Whether its own command line says so: a launcher, or PID 1 and what it forked. */
+  readonly isMarked: boolean
+}
+
+/** What is looked at to tell whose a process is. */
+export interface ProcessLine {
+  readonly pid: number
+  readonly start: string
+  readonly parent: number
+  /** The sandbox that its command line names. */
+  readonly mark: string | undefined
+}
+
+/** Every living process of every sandbox on this machine, whoever made it. */
+export function sandboxProcesses(): SandboxProcess[] {
+  return ofSandboxes(processLines())
+}
+
+/** The outermost mark decides: what a script writes into its own command line changes nothing. */
+export function ofSandboxes(lines: readonly ProcessLine[]): SandboxProcess[] {
+  const byPid = new Map(lines.map((line) => [line.pid, line]))
+  return lines.flatMap((line) => {
+    const { pid, start, mark } = line
+    let sandbox = mark
+    const passed = new Set<number>()
+    for (let at = byPid.get(line.parent); at !== undefined && !passed.has(at.pid); at = byPid.get(at.parent)) {
+      passed.add(at.pid)
+      sandbox = at.mark ?? sandbox
+    }
+    return sandbox === undefined ? [] : [{ pid, start, sandbox, isMarked: mark === sandbox }]
+  })
+}
+
+/** Kills everything of one sandbox, as {@link killProcesses} does. */
+export function killSandbox(id: string): Promise<void> {
+  return killProcesses(sandboxProcesses().filter(({ sandbox }) => sandbox === id))
+}
+
+/**
+ * Kills processes of sandboxes, and waits until the kernel is done with them: at most 3 s. Those that neither bear the
+ * mark nor are in the group go with their PID 1.
+ */
+export async function killProcesses(processes: readonly SandboxProcess[]): Promise<void> {
+  for (const { pid, start, sandbox, isMarked } of processes) {
+    if (isMarked) killSame(pid, start)
+    else killMember(pid, sandbox)
+  }
+  await endOf(processes)
+}
+
+const END_MS = 3000
+
+/** Waits until none of these lives: at most 3 s. */
+export async function endOf(processes: readonly Pick<SandboxProcess, 'pid' | 'start'>[]): Promise<void> {
+  const deadline = performance.now() + END_MS
+  for (let pause = 1; processes.some(({ pid, start }) => isLiving(pid, start)); pause = Math.min(2 * pause, 50)) {
+    if (performance.now() > deadline) return
+    await sleep(pause)
+  }
+}
+
+function processLines(): ProcessLine[] {
+  // Another system than Linux has no such directory, and no sandboxes.
+  const names = existsSync('/proc') ? readdirSync('/proc') : []
+  return names.flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    const pid = Number(name)
+    // Before its command line: should the number change hands in between, a kill by this start hits nobody.
+    const status = statusOf(pid)
+    if (status?.lives !== true) return []
+    return [{ pid, start: status.start, parent: status.parent, mark: markOf(pid) }]
+  })
+}
+
+function markOf(pid: number): string | undefined {
+  try {
+    return markIn(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
+  } catch {
+    return undefined // it ended meanwhile
+  }
+}

@@ -1,0 +1,27 @@
+import { SandglassError } from '../errors/index.ts'
+import type { EnforcedLimit, SandboxInfo } from './contract.ts'
+import type { ResourceLimits, SandboxLimits } from './limits.ts'
+
+const LIMIT_OF: Readonly<Record<keyof SandboxLimits, EnforcedLimit>> = {
+  memoryBytes: 'memory',
+  cpus: 'cpu',
+  pids: 'pids',
+  diskBytes: 'disk',
+}
+
+/**
+ * Refuses a limit that somebody asked for and that is not in force in a sandbox. Defaults are not refused: what is
+ * missing of them is told with each result.
+ * @throws SandglassError `limit_not_enforceable`, naming the limit and what to do.
+ */
+export function assertEnforced({ engine, limitsEnforced, limitsMissing }: SandboxInfo, asked: ResourceLimits): void {
+  for (const name of Object.keys(LIMIT_OF) as (keyof SandboxLimits)[]) {
+    const limit = LIMIT_OF[name]
+    if (asked[name] === undefined || limitsEnforced.includes(limit)) continue
+    throw new SandglassError(
+      'limit_not_enforceable',
+      `limits.${name}: the engine ${engine} cannot hold a sandbox to it on this machine: ` +
+        (limitsMissing?.[limit] ?? 'leave the limit out, or take another engine'),
+    )
+  }
+}

@@ -1,0 +1,4 @@
+import { LOCAL } from '../engines/tested-local.ts'
+import { shortTimeouts } from '../suites/short-timeouts.ts'
+
+await shortTimeouts(LOCAL)

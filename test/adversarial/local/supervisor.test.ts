@@ -1,0 +1,4 @@
+import { LOCAL } from '../engines/tested-local.ts'
+import { supervisor } from '../suites/supervisor.ts'
+
+await supervisor(LOCAL)

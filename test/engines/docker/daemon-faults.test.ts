@@ -1,0 +1,166 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { dockerEngine } from '../../../src/engines/docker/index.ts'
+import type { ExecutionResult } from '../../../src/executor/index.ts'
+import { createSandglass, type Sandglass, type SandglassOptions } from '../../../src/sandglass.ts'
+import { type PrivateDaemon, requirePrivateDaemon, startDaemon } from '../../docker-daemon.ts'
+import { requireDockerEngine } from '../../docker-engine.ts'
+import { docker } from '../../support/containers.ts'
+import { eventually } from '../../support/eventually.ts'
+import { noneLeft } from './own-containers.ts'
+
+const { skip: noDocker, image } = await requireDockerEngine()
+const { skip: noDaemon } = requirePrivateDaemon()
+const STARTING_MS = 240_000
+const MiB = 1024 * 1024
+
+const ENDLESS = `print('started', flush=True)
+while True:
+    pass`
+
+/** Starts a script that does not end; resolves when it runs. The promise of its result is in an object, not to be awaited. */
+async function endless(sandglass: Sandglass): Promise<{ readonly result: Promise<ExecutionResult> }> {
+  const started = Promise.withResolvers<void>()
+  const result = sandglass.run(ENDLESS, { limits: { executionTimeoutSec: 120 }, onEvent: () => started.resolve() })
+  await Promise.race([started.promise, result])
+  return { result }
+}
+
+describe.skipIf(noDocker || noDaemon)('a daemon', () => {
+  let daemon: PrivateDaemon
+  const open = (): Promise<Sandglass> =>
+    createSandglass({ engine: dockerEngine({ image, host: daemon.host }), poolSize: 2, maxOverflow: 0 })
+  beforeAll(async () => {
+    daemon = await startDaemon({ runtimes: { broken: { path: '/no/such/runsc' } } })
+    await daemon.load(image)
+  }, STARTING_MS)
+  afterEach(async () => expect(await noneLeft(daemon.host)).toBeUndefined())
+  afterAll(() => daemon?.close(), STARTING_MS)
+
+  test.each([
+    ['is stopped', () => daemon.stop()],
+    ['is killed', () => daemon.kill()],
+  ])(
+    'FLT-004: that %s in the middle of a run: sandbox-lost within 10 s, and the pool recovers when it is back',
+    async (_how, end) => {
+      await using sandglass = await open()
+      const { result } = await endless(sandglass)
+      const from = performance.now()
+      const ended = end()
+      const lost = await result
+      const tookMs = performance.now() - from
+      expect([lost.status, lost.errorKind, lost.success]).toEqual(['sandbox-lost', 'infrastructure', false])
+      expect(tookMs).toBeLessThan(10_000)
+      console.log(`the daemon ${_how}: the run was lost after ${Math.round(tookMs)} ms`)
+      await ended
+      // A run that finds no daemon says so, and does not wait for it.
+      await expect(sandglass.run('emit_result(0)', { checkoutTimeoutMs: 5000 })).rejects.toMatchObject({
+        message: expect.stringContaining('no Docker daemon at') as string,
+      })
+      await daemon.restart()
+      const back = await eventually(() => {
+        const { idle } = sandglass.stats()
+        return idle === 2 ? undefined : `${idle} idle sandboxes`
+      }, 30_000)
+      expect(back).toBeUndefined()
+      expect((await sandglass.run('emit_result(1)')).finalData).toBe(1)
+      // What memory did is told again, too: that needs a new connection for the daemon's events.
+      const bomb = await sandglass.run('x = bytearray(1 << 30)\nemit_result(len(x))', { limits: { memoryBytes: 128 * MiB } })
+      expect(bomb.status).toBe('memory-limit')
+    },
+    120_000,
+  )
+
+  describe('that loses the image', () => {
+    const NAME = 'sandglass-test-image:1'
+    /** Another image, with the same content. */
+    const rebuild = (): void => {
+      const container = docker(daemon.host, 'create', image, '/nothing').trim()
+      docker(daemon.host, 'commit', container, NAME)
+      docker(daemon.host, 'rm', container)
+    }
+
+    const openOn = (options: SandglassOptions): Promise<Sandglass> => {
+      rebuild()
+      return createSandglass({ engine: dockerEngine({ image: NAME, host: daemon.host }), ...options })
+    }
+
+    test('while the pool refills goes on refilling as long as a container keeps it', async () => {
+      await using sandglass = await openOn({ poolSize: 2, maxOverflow: 0, maxUses: 1 })
+      docker(daemon.host, 'rmi', '--force', NAME)
+      for (let number = 0; number < 4; number += 1) {
+        expect((await sandglass.run(`emit_result(${number})`)).finalData).toBe(number)
+      }
+    }, 60_000)
+
+    test('for good is told with its name, and taken again when it is back', async () => {
+      await using sandglass = await openOn({ poolSize: 0, maxOverflow: 1 })
+      expect((await sandglass.run('emit_result(1)')).finalData).toBe(1)
+      expect(await noneLeft(daemon.host)).toBeUndefined()
+      docker(daemon.host, 'rmi', '--force', NAME)
+      await expect(sandglass.run('emit_result(2)')).rejects.toMatchObject({
+        code: 'image_missing',
+        message: expect.stringMatching(/^the image sandglass-test-image:1 is not on the Docker daemon/) as string,
+      })
+      rebuild()
+      expect((await sandglass.run('emit_result(3)')).finalData).toBe(3)
+    }, 60_000)
+
+    test('because its name stands for another one takes that one', async () => {
+      await using sandglass = await openOn({ poolSize: 0, maxOverflow: 1 })
+      const old = docker(daemon.host, 'inspect', '--format', '{{.Id}}', NAME).trim()
+      rebuild()
+      expect(await noneLeft(daemon.host)).toBeUndefined()
+      docker(daemon.host, 'rmi', '--force', old)
+      expect((await sandglass.run('emit_result(1)')).finalData).toBe(1)
+    }, 60_000)
+  })
+
+  test('that cannot start the program of a runtime names the runtime', async () => {
+    const engine = dockerEngine({ image, host: daemon.host, runtime: 'broken' })
+    const report = await engine.report()
+    expect(report.reasons).toMatchObject([{ code: 'runtime_unknown', message: expect.stringContaining('runsc') as string }])
+    await engine.close()
+  })
+})
+
+describe.skipIf(noDocker || noDaemon)('a daemon whose disk is full', () => {
+  test(
+    'refuses new containers with no_space, keeps those that run, and makes new ones when there is room',
+    async () => {
+      await using daemon = await startDaemon({ diskBytes: 1024 * MiB })
+      await daemon.load(image)
+      await using sandglass = await createSandglass({
+        engine: dockerEngine({ image, host: daemon.host }),
+        poolSize: 1,
+        maxOverflow: 0,
+      })
+      await sandglass.run('emit_result(0)')
+      const filler = join(daemon.directory, 'data/filler')
+      fill(filler)
+      // In memory alone: what runs needs no room on the disk.
+      expect((await sandglass.run('open("x", "w").write("y" * 100_000)\nemit_result(1)')).finalData).toBe(1)
+      const engine = dockerEngine({ image, host: daemon.host })
+      const report = await engine.report()
+      expect(report.reasons.map(({ severity, code }) => [severity, code])).toEqual([['error', 'no_space']])
+      rmSync(filler)
+      expect((await engine.report()).usable).toBe(true)
+      await engine.close()
+      expect((await sandglass.run('emit_result(2)')).finalData).toBe(2)
+      await sandglass.close()
+      expect(await noneLeft(daemon.host)).toBeUndefined()
+    },
+    STARTING_MS,
+  )
+})
+
+function fill(path: string): void {
+  for (let size = 1 << 24; size >= 1; size >>= 1) {
+    try {
+      for (;;) writeFileSync(path, Buffer.alloc(size), { flag: 'a' })
+    } catch {
+      // full, as far as pieces of this size go
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { dockerEngine } from '../../../src/engines/docker/index.ts'
+import { resolveLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
+import { createSandglass } from '../../../src/sandglass.ts'
+import { requireDockerEngine } from '../../docker-engine.ts'
+import { containers } from '../../support/containers.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type DaemonProxy, proxyDaemon } from './daemon-proxy.ts'
+import { noneLeft } from './own-containers.ts'
+
+const { skip, image } = await requireDockerEngine()
+const SPEC = { limits: sandboxLimits(resolveLimits()) }
+const API_TIMEOUT_MS = 1500
+
+const unconnected = async (proxy: DaemonProxy): Promise<string | undefined> =>
+  eventually(() => (proxy.open === 0 ? undefined : `${proxy.open} connections are open`), 5000)
+
+test('FLT-005: a socket that accepts and never answers: a typed error within the API timeout, and no connection stays', async () => {
+  const place = mkdtempSync(join(tmpdir(), 'sandglass-silent-'))
+  let open = 0
+  const server = createServer((socket) => {
+    open += 1
+    socket.on('close', () => (open -= 1))
+    socket.on('error', () => {})
+    socket.resume()
+  })
+  server.listen(join(place, 'socket'))
+  await once(server, 'listening')
+  try {
+    const engine = dockerEngine({ host: `unix://${join(place, 'socket')}`, apiTimeoutMs: API_TIMEOUT_MS })
+    const from = performance.now()
+    await expect(engine.create(SPEC)).rejects.toMatchObject({
+      code: 'docker_unreachable',
+      retryable: true,
+      message: expect.stringMatching(/^Docker at unix:.* did not answer within 1500 ms/) as string,
+    })
+    expect(performance.now() - from).toBeLessThan(API_TIMEOUT_MS + 1000)
+    const report = await engine.report()
+    expect([report.usable, report.reasons.map(({ code }) => code)]).toEqual([false, ['docker_unreachable']])
+    await engine.close()
+    expect(await eventually(() => (open === 0 ? undefined : `${open} connections are open`), 2000)).toBeUndefined()
+  } finally {
+    server.close()
+    rmSync(place, { recursive: true, force: true })
+  }
+})
+
+describe.skipIf(skip)('a daemon that hangs', () => {
+  afterEach(async () => expect(await noneLeft()).toBeUndefined())
+
+  test.each(['POST /containers/create', 'POST /containers/ID/attach', 'POST /containers/ID/wait', 'POST /containers/ID/start'])(
+    'at %s: a typed error, and what it does later is undone',
+    async (step) => {
+      await using proxy = await proxyDaemon()
+      const held = Promise.withResolvers<void>()
+      let wakes = false
+      proxy.treat = (request) => (request === step && !wakes ? { after: held.promise } : undefined)
+      const engine = dockerEngine({ image, host: proxy.host, apiTimeoutMs: API_TIMEOUT_MS })
+      await expect(engine.create(SPEC)).rejects.toMatchObject({ code: 'docker_unreachable' })
+      wakes = true
+      held.resolve()
+      expect(await noneLeft()).toBeUndefined()
+      // The same engine works on.
+      await (await engine.create(SPEC)).destroy()
+      await engine.close()
+      expect(await unconnected(proxy)).toBeUndefined()
+    },
+  )
+
+  test('in the middle of a run: the run times out by the host, nothing is left when the daemon comes back', async () => {
+    await using proxy = await proxyDaemon()
+    await using sandglass = await createSandglass({
+      engine: dockerEngine({ image, host: proxy.host, apiTimeoutMs: API_TIMEOUT_MS }),
+      poolSize: 1,
+      maxOverflow: 0,
+    })
+    const { sandbox } = await sandglass.run('emit_result(1)')
+    const from = performance.now()
+    const run = sandglass.run('while True:\n    pass', { limits: { executionTimeoutSec: 1 } })
+    proxy.freeze()
+    const result = await run
+    const tookMs = performance.now() - from
+    expect(result.status).toBe('timed-out')
+    // Deadline, the host's backstop and the bound of the destruction.
+    expect(tookMs).toBeLessThan(1000 + 5000 + 2000 + 1000)
+    console.log(`a daemon that hangs: a run with a deadline of 1 s ended after ${Math.round(tookMs)} ms`)
+    await proxy.restore()
+    const gone = await eventually(() => {
+      const left = containers(undefined, sandbox.id).length
+      return left === 0 ? undefined : `${left} left`
+    }, 5000)
+    expect(gone).toBeUndefined()
+    expect((await sandglass.run('emit_result(2)')).finalData).toBe(2)
+  })
+
+  test('while sandboxes are idle: destroy settles within the API timeout', async () => {
+    await using proxy = await proxyDaemon()
+    const engine = dockerEngine({ image, host: proxy.host, apiTimeoutMs: API_TIMEOUT_MS })
+    const sandboxes = await Promise.all([engine.create(SPEC), engine.create(SPEC)])
+    proxy.freeze()
+    const from = performance.now()
+    await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()))
+    expect(performance.now() - from).toBeLessThan(API_TIMEOUT_MS + 1000)
+    expect((await Promise.all(sandboxes.map(({ closed }) => closed))).map(({ cause }) => cause)).toEqual([
+      'destroyed',
+      'destroyed',
+    ])
+    await proxy.restore()
+    expect(await noneLeft()).toBeUndefined()
+    await engine.close()
+  })
+})

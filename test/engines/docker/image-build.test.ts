@@ -1,0 +1,268 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { arch, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Docker from 'dockerode'
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { buildImage, type ImageBuildOptions } from '../../../src/engines/docker/index.ts'
+import { cacheKey, makeRootfs } from '../../../src/engines/docker/rootfs-cache.ts'
+import { makeCli } from '../../cli/sandglass.ts'
+import { requireDockerEngine } from '../../docker-engine.ts'
+import { skipFor } from '../../required.ts'
+
+const { skip } = await requireDockerEngine()
+const MIRROR = 'http://user:hunter2@mirror.invalid/debian'
+const TAG = `sandglass-test-${process.pid}:one`
+const OTHER_TAG = `sandglass-test-${process.pid}:two`
+const DEBIAN = arch() === 'x64' ? 'amd64' : 'arm64'
+const LINUX = arch() === 'x64' ? 'x86_64' : 'aarch64'
+const NO_DEBOOTSTRAP = noDebootstrap()
+const BUILD_MS = 10 * 60_000
+
+let directory: string
+let cacheDir: string
+const servers: (() => void)[] = []
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sandglass-image-'))
+  cacheDir = join(directory, 'cache')
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  for (const close of servers.splice(0)) close()
+  rmSync(directory, { recursive: true })
+})
+
+/** Puts an archive with one file into the cache, as if debootstrap had made it. */
+async function cached(text: string): Promise<void> {
+  const plan = { suite: 'bookworm', architecture: DEBIAN, mirror: MIRROR, packages: ['python3'] }
+  await makeRootfs(cacheDir, cacheKey(plan), (work) => {
+    mkdirSync(join(work, 'root'))
+    writeFileSync(join(work, 'root', 'file'), text)
+    execFileSync('tar', ['-C', join(work, 'root'), '-czf', join(work, 'rootfs.tar.gz'), '.'])
+    return Promise.resolve({ path: join(work, 'rootfs.tar.gz'), python: '3.11.2' })
+  })
+}
+
+/** Serves HTTP at an address of this machine. */
+async function serving(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  servers.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** A daemon that has no image, and answers an import with these words. */
+async function fakeDaemon({ architecture = LINUX, importing = '{}' } = {}): Promise<string> {
+  const address = await serving((request, response) => {
+    request.resume()
+    if (request.method === 'POST') {
+      request.on('end', () => response.end(importing))
+      return
+    }
+    response.setHeader('content-type', 'application/json')
+    const path = request.url ?? ''
+    if (path.includes('/info')) response.end(JSON.stringify({ Architecture: architecture }))
+    else if (path.includes('/images/json')) response.end('[]')
+    else response.writeHead(404).end('{"message":"No such image"}')
+  })
+  return `tcp://${address}`
+}
+
+function build(options: ImageBuildOptions = {}): ReturnType<typeof buildImage> {
+  return buildImage({ cacheDir, mirror: MIRROR, tag: TAG, ...options })
+}
+
+describe('what cannot work is told before anything is done', () => {
+  test.each<[string, ImageBuildOptions, string]>([
+    ['a name that is none', { tag: 'Capital' }, '"Capital" is no name of an image'],
+    ['a suite that is a flag', { suite: '--help' }, '"--help" is no suite of Debian'],
+    ['a suite that is a path', { suite: '../../tmp/x' }, '"../../tmp/x" is no suite of Debian'],
+    ['a mirror that is no address', { mirror: 'mirror' }, 'the mirror "mirror" must be'],
+    ['a mirror of another kind', { mirror: 'ftp://m.example' }, 'the mirror "ftp://m.example" must be'],
+  ])('%s', async (_, options, message) => {
+    await expect(build(options)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining(message) as string,
+    })
+    expect(existsSync(cacheDir)).toBe(false)
+  })
+
+  test('no daemon', async () => {
+    const host = `unix://${directory}/docker.sock`
+    await expect(build({ host })).rejects.toMatchObject({ code: 'docker_unreachable' })
+  })
+
+  test('a daemon on another kind of processor', async () => {
+    const host = await fakeDaemon({ architecture: 's390x' })
+    await expect(build({ host })).rejects.toMatchObject({
+      code: 'architecture_unsupported',
+      message: expect.stringContaining('runs on s390x') as string,
+    })
+  })
+
+  test('a user who is not root, unless the packages are in the cache', async () => {
+    vi.spyOn(process, 'getuid').mockReturnValue(12_345)
+    await expect(build({ host: await fakeDaemon() })).rejects.toMatchObject({
+      code: 'root_required',
+      message: expect.stringContaining('sudo') as string,
+    })
+    await cached('x')
+    const refusing = await fakeDaemon({
+      importing: '{"errorDetail":{"message":"full"},"error":"no space left on device"}',
+    })
+    await expect(build({ host: refusing })).rejects.toMatchObject({ code: 'no_space' })
+  })
+})
+
+describe.skipIf(skip)('a daemon', () => {
+  const docker = new Docker()
+  afterAll(async () => {
+    for (const tag of [TAG, OTHER_TAG])
+      await docker
+        .getImage(tag)
+        .remove()
+        .catch(() => undefined)
+  })
+
+  test('is given the archive once, under any number of names, with labels and nothing else', async () => {
+    await cached('first')
+    const lines: string[] = []
+    const built = await build({ onProgress: (line) => lines.push(line) })
+    expect(built).toMatchObject({ tag: TAG, mirror: 'http://mirror.invalid/debian', python: '3.11.2', cached: true })
+    const { Config, Id } = await docker.getImage(TAG).inspect()
+    expect([Id, Config.Cmd, Config.Env, Config.Entrypoint, Config.Volumes]).toEqual([
+      built.id,
+      ['python3'],
+      null,
+      null,
+      null,
+    ])
+    expect(Config.Labels).toEqual({
+      'sandglass.rootfs': expect.stringMatching(/^[\da-f]{64}$/) as string,
+      'sandglass.suite': 'bookworm',
+      'sandglass.python': '3.11.2',
+    })
+    expect(await build({ tag: OTHER_TAG })).toEqual({ ...built, tag: OTHER_TAG })
+    expect(lines.map((line) => line.replace(/[\d-]{10}/, 'DATE').replace(directory, ''))).toEqual([
+      `packages of DATE from /cache/${readdirSync(cacheDir)[0]}; --fresh fetches them anew`,
+      expect.stringMatching(/^importing 0 MB into the daemon at /),
+    ])
+  })
+
+  test('loses the image that had the name, unless something else names it', async () => {
+    await cached('first')
+    const first = await build()
+    await build({ tag: OTHER_TAG })
+    rmSync(cacheDir, { recursive: true })
+    await cached('second')
+    const second = await build()
+    expect(second.id).not.toBe(first.id)
+    expect((await docker.getImage(OTHER_TAG).inspect()).Id).toBe(first.id)
+    await build({ tag: OTHER_TAG })
+    await expect(docker.getImage(first.id).inspect()).rejects.toMatchObject({ statusCode: 404 })
+  })
+})
+
+describe.skipIf(NO_DEBOOTSTRAP)('debootstrap', () => {
+  test('that is interrupted leaves nothing', async () => {
+    const asked = Promise.withResolvers<void>()
+    const mirror = `http://${await serving(() => asked.resolve())}/debian` // it never answers
+    const controller = new AbortController()
+    const building = build({ host: await fakeDaemon(), mirror, signal: controller.signal })
+    await Promise.race([asked.promise, building])
+    controller.abort()
+    await expect(building).rejects.toMatchObject({ code: 'aborted' })
+    expect(readdirSync(cacheDir)).toEqual([])
+    expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(mirror)
+  })
+
+  test('that cannot reach its mirror says so, and never the password in its address', async () => {
+    const port = new URL(await fakeDaemon()).port
+    for (const close of servers.splice(0)) close()
+    const mirror = `http://user:hunter2@127.0.0.1:${port}/debian`
+    const said = build({ host: await fakeDaemon(), mirror })
+    await expect(said).rejects.toMatchObject({
+      code: 'mirror_unreachable',
+      message: expect.stringContaining(`http://127.0.0.1:${port}/debian/dists/bookworm`) as string,
+    })
+    await expect(said).rejects.not.toMatchObject({ message: expect.stringContaining('hunter2') as string })
+    expect(readdirSync(cacheDir)).toEqual([])
+  })
+
+  test('that does not know the suite says so', async () => {
+    await expect(build({ host: await fakeDaemon(), suite: 'bogus' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('debootstrap knows no suite "bogus"') as string,
+    })
+  })
+
+  test.skipIf(skip)(
+    'makes an image that runs Python, holds nothing of this machine and is not big',
+    async () => {
+      using cli = makeCli()
+      const { code, stdout, stderr } = await cli.run(['image', 'build', '--json', '--tag', TAG])
+      expect([code, stderr.split('\n').at(-1)]).toEqual([0, ''])
+      const line = JSON.parse(stdout) as Record<string, unknown>
+      expect(line).toMatchObject({ v: 1, type: 'image', tag: TAG, suite: 'bookworm', python: '3.11.2' })
+      expect(line['size_bytes']).toBeLessThan(130e6)
+      const docker = new Docker()
+      const script = [
+        'import ctypes, glob, os, sqlite3, ssl, subprocess, zoneinfo',
+        'find = ["find", "/", "-xdev", "-perm", "/6000", "-type", "f"]',
+        'print("privileged:", subprocess.run(find, capture_output=True, text=True).stdout)',
+        'print("left:", *glob.glob("/etc/machine-id"), *glob.glob("/debootstrap*"), *glob.glob("/var/log/*.log"))',
+        'print("packages:", *glob.glob("/var/cache/apt/**/*.deb", recursive=True))',
+        'print("Berlin:", zoneinfo.ZoneInfo("Europe/Berlin"))',
+      ].join('\n')
+      const HostConfig = { NetworkMode: 'none' }
+      const container = await docker.createContainer({
+        Image: TAG,
+        Cmd: ['python3', '-c', script],
+        Tty: true,
+        HostConfig,
+      })
+      try {
+        const names = await namesIn(await container.getArchive({ path: '/etc' }))
+        expect(names).toContainEqual(expect.stringMatching(/ 0 .* etc\/resolv.conf$/))
+        expect(names).toContainEqual(expect.stringMatching(/ 0 .* etc\/hostname$/))
+        await container.start()
+        await container.wait()
+        const log = (await container.logs({ stdout: true, stderr: true })).toString('utf8')
+        expect(log.split('\r\n').map((said) => said.trim())).toEqual([
+          'privileged:',
+          'left:',
+          'packages:',
+          'Berlin: Europe/Berlin',
+          '',
+        ])
+      } finally {
+        await container.remove({ force: true })
+        await docker
+          .getImage(TAG)
+          .remove()
+          .catch(() => undefined)
+      }
+    },
+    BUILD_MS,
+  )
+})
+
+/** What `tar -tv` tells of an archive: mode, owner, size, date, name. */
+async function namesIn(archive: NodeJS.ReadableStream): Promise<string[]> {
+  const pieces: Buffer[] = []
+  for await (const piece of archive) pieces.push(piece as Buffer)
+  return execFileSync('tar', ['-tvf', '-'], { input: Buffer.concat(pieces), encoding: 'utf8' }).split('\n')
+}
+
+function noDebootstrap(): boolean {
+  if (process.getuid?.() === 0 && existsSync('/usr/sbin/debootstrap')) return false
+  skipFor('docker', 'an image is built by root, with debootstrap')
+  return true
+}

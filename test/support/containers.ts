@@ -1,0 +1,98 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { LABEL, ownerPid } from '../../src/engines/docker/owner.ts'
+import { allProcesses, type HostProcess } from './processes.ts'
+
+/** A container of this product, as Docker's own client tells of it. */
+export interface Container {
+  /** Docker's id of it. */
+  readonly id: string
+  /** The sandbox's id. */
+  readonly name: string
+  /** The process that made it; null when its label names none. */
+  readonly owner: number | null
+  /** Equal for all that one engine of a process made. */
+  readonly lease: string
+}
+
+const FIELDS = ['{{.ID}}', '{{.Names}}', `{{.Label "${LABEL.owner}"}}`, `{{.Label "${LABEL.lease}"}}`]
+
+/** The containers of this product that exist, in whatever state; or the one of a sandbox. */
+export function containers(daemon: string | undefined, sandboxId?: string): Container[] {
+  const filter = sandboxId === undefined ? [] : ['--filter', `name=^/?${sandboxId}$`]
+  const all = ['ps', '--all', '--no-trunc', '--filter', `label=${LABEL.sandbox}`, ...filter]
+  return docker(daemon, ...all, '--format', FIELDS.join('\t'))
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => {
+      const [id = '', name = '', owner = '', lease = ''] = line.split('\t')
+      return { id, name, owner: ownerPid({ [LABEL.owner]: owner }), lease }
+    })
+}
+
+/** The living processes of containers: each has the id of its container in the paths of its control groups. */
+export function processesIn(containerId: string): HostProcess[] {
+  return allProcesses().filter(({ pid }) => read(`/proc/${pid}/cgroup`).includes(containerId))
+}
+
+/** Where the daemon mounts the roots of containers: id and path of those that still exist. */
+export function rootsOf(daemon: string | undefined, which: readonly Container[]): [string, string][] {
+  if (which.length === 0) return []
+  const format = ['--format', '{{.Id}}\t{{.GraphDriver.Data.MergedDir}}']
+  const { stdout } = ask(daemon, ['inspect', ...format, ...which.map(({ id }) => id)])
+  return stdout.split('\n').flatMap((line) => {
+    const [id, path] = line.split('\t')
+    return id === undefined || path === undefined ? [] : [[id, path]]
+  })
+}
+
+/** Control groups and mounts of this machine whose paths hold one of these ids and paths. */
+export function leftOf(marks: readonly string[]): { 'control groups': string[]; mounts: string[] } {
+  const hierarchies = ['', 'memory', 'pids', 'cpu', 'cpu,cpuacct', 'freezer', 'systemd', 'unified']
+  const groups = marks.flatMap((id) =>
+    hierarchies
+      .flatMap((name) => [`${name}/docker/${id}`, `${name}/system.slice/docker-${id}.scope`])
+      .map((path) => `/sys/fs/cgroup/${path}`)
+      .filter((path) => existsSync(path)),
+  )
+  const mounts = read('/proc/self/mountinfo')
+    .split('\n')
+    .filter((line) => marks.some((mark) => line.includes(mark)))
+  return { 'control groups': groups, mounts }
+}
+
+/**
+ * What Docker's own client prints.
+ * @throws Error with what it said instead.
+ */
+export function docker(daemon: string | undefined, ...args: readonly string[]): string {
+  const { status, stdout, said } = ask(daemon, args)
+  if (status !== 0) throw new Error(`docker ${args.join(' ')}: ${said}`)
+  return stdout
+}
+
+/** All that Docker's own client says, a refusal included. */
+export function wordsOf(daemon: string | undefined, ...args: readonly string[]): string {
+  const { stdout, said } = ask(daemon, args)
+  return stdout + said
+}
+
+function ask(
+  daemon: string | undefined,
+  args: readonly string[],
+): { status: number | null; stdout: string; said: string } {
+  const where = daemon === undefined ? [] : ['--host', daemon]
+  const { status, stdout, stderr, error } = spawnSync('docker', [...where, ...args], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  })
+  return { status, stdout, said: error?.message ?? stderr }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,31 @@
+import { type PrivateDaemon, GVISOR, requirePrivateDaemon, startDaemon } from '../docker-daemon.ts'
+import { requireDockerEngine, requireGvisor } from '../docker-engine.ts'
+
+/** A daemon of a test's own that has gVisor under several names. */
+export interface GvisorDaemon extends AsyncDisposable {
+  /** `describe.skipIf(skip)`. */
+  readonly skip: boolean
+  /** Of the daemon; empty when skipped. */
+  readonly host: string
+  readonly image: string
+}
+
+/** gVisor, gVisor under a name that says nothing, and a runtime that has but the name of it. */
+const RUNTIMES = { ...GVISOR, nameless: GVISOR.runsc, 'runsc-by-name': { path: 'runc' } } as const
+
+/** Starts it with the image that the default daemon has. The reason is printed when that cannot be done. */
+export async function startGvisor(): Promise<GvisorDaemon> {
+  const nothing: GvisorDaemon = { skip: true, host: '', image: '', [Symbol.asyncDispose]: async () => {} }
+  if (requirePrivateDaemon({ gvisor: true }).skip) return nothing
+  const { skip, image } = await requireDockerEngine()
+  if (skip) return nothing
+  const daemon: PrivateDaemon = await startDaemon({ runtimes: RUNTIMES })
+  try {
+    await daemon.load(image)
+    const found = await requireGvisor({ host: daemon.host, image })
+    return { ...found, host: daemon.host, [Symbol.asyncDispose]: () => daemon.close() }
+  } catch (error) {
+    await daemon.close()
+    throw error
+  }
+}
