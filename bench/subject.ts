@@ -1,4 +1,11 @@
-import { dockerEngine, localEngine, ScriptExecutor, type ExecutionResult, type Sandbox, type SandboxSpec } from '../src/index.ts'
+import {
+  dockerEngine,
+  localEngine,
+  ScriptExecutor,
+  type ExecutionResult,
+  type Sandbox,
+  type SandboxSpec,
+} from '../src/index.ts'
 import { resolveLimits, sandboxLimits } from '../src/sandbox/index.ts'
 
 export { createSandglass } from '../src/index.ts'

@@ -1,8 +1,10 @@
 export {
   type BuiltImage,
   buildImage,
+  type DockerEngine,
   dockerEngine,
   type DockerEngineOptions,
+  type DockerSandbox,
   type DockerTls,
   type HostResource,
   type ImageBuildOptions,

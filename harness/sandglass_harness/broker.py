@@ -60,7 +60,8 @@ class Broker:
         leaked_fds = _open_fds_above(2) - {self._in, self._outbox.fd, self._zygote.socket.fileno()}
         self._roots = Roots(self._config["scratch"])
         self._intake = Intake(self._config["workspace"], self._roots)
-        self._tells_exit_status = integrity.tells_exit_status()
+        # Not in gVisor: a child of PID 1's own would pass for something that a preloaded module left.
+        self._tells_exit_status = not self._config.get("sealed") and integrity.tells_exit_status()
         self._memory_kills = MemoryKills()
         self._watch_signals()
         loaded = self._zygote.first_words()
@@ -317,8 +318,7 @@ class Broker:
         self._state = KILLING
         if cause is not None:
             self._reaper.kill_group(run.spare.pid)
-        # The zombie keeps its pid, so the last pid can only be its own when nothing else was started.
-        alone = cause is None and self._last_pid_moves and integrity.last_pid() == run.spare.pid
+        alone = cause is None and self._was_alone(run.spare.pid)
         if not self._zygote.answers():
             self._zygote_is_lost()
             return
@@ -336,6 +336,12 @@ class Broker:
             self._zygote_is_lost()
             return
         self._answer_due = time.monotonic() + ANSWER_SEC
+
+    def _was_alone(self, pid):
+        """Whether nothing is left that this process started; it is a zombie itself."""
+        if self._last_pid_moves:  # it keeps its pid, so the last one can only be its own when nothing else was started
+            return integrity.last_pid() == pid
+        return integrity.nobody_but([os.getpid(), self._zygote.pid, pid])
 
     def _unwatch_run(self, run):
         for fd in (run.spare.socket.fileno(), run.spare.pid_fd, *(s.fd for s in run.streams)):

@@ -5,12 +5,10 @@ import ctypes
 import errno
 import os
 import signal
-import time
 
 from .syscalls import prctl
 
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
-SHORT_SEC = 0.02
 
 
 @contextlib.contextmanager
@@ -27,10 +25,15 @@ def adopted():
 
 def children():
     """The pids of the children that have not ended."""
-    found = _children(adopts := _is_adopting())
-    if found and not adopts:
-        time.sleep(SHORT_SEC)  # PID 1 has short-lived children of its own while it looks around at start
-        found &= _children(adopts)
+    # Without adoption, orphans of the whole sandbox: while modules are loaded nobody else makes any.
+    parents = {os.getpid()} if _is_adopting() else {os.getpid(), 1}
+    spared = {os.getpid(), os.getppid()}  # the zygote is a child of PID 1, too
+    found = set()
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in spared:
+            state, parent = _state_and_parent(name)
+            if parent in parents and state != b"Z":
+                found.add(int(name))
     return found
 
 
@@ -65,19 +68,6 @@ def _is_adopting():
     except OSError:
         return False
     return True
-
-
-def _children(adopts):
-    """Without adoption, orphans of the whole sandbox: while modules are loaded nobody else makes any."""
-    parents = {os.getpid()} if adopts else {os.getpid(), 1}
-    spared = {os.getpid(), os.getppid()}  # the zygote is a child of PID 1, too
-    found = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) not in spared:
-            state, parent = _state_and_parent(name)
-            if parent in parents and state != b"Z":
-                found.add(int(name))
-    return found
 
 
 def _state_and_parent(pid):

@@ -76,6 +76,12 @@ def last_pid():
         return None
 
 
+def nobody_but(pids):
+    """Whether these are all the processes that there are, zombies included."""
+    known = {str(pid) for pid in pids}
+    return all(name in known for name in os.listdir("/proc") if name.isdigit())
+
+
 def tells_exit_status():
     """Whether the kernel tells how a process of another parent ended; found out with a process of the broker's own."""
     pid = os.fork()

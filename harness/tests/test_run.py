@@ -31,10 +31,10 @@ def exited(code):
 class RunTestCase(unittest.TestCase):
     maxDiff = None
 
-    def make(self, max_output=1 << 20, timeout=10, **request):
+    def make(self, max_output=1 << 20, timeout=10, pid_fd=-1, **request):
         self.outbox = Outbox()
         request = {"execution_id": "e1", "timeout_sec": timeout, "max_output_bytes": max_output, **request}
-        spare = types.SimpleNamespace(out_fd=-1, err_fd=-1, pid_fd=-1)
+        spare = types.SimpleNamespace(out_fd=-1, err_fd=-1, pid_fd=pid_fd)
         self.run_ = Run(request, spare, 100.0, self.outbox)
         return self.run_
 
@@ -103,6 +103,26 @@ class FramesTest(RunTestCase):
         for byte in line(type="log", message="ü", level="info"):
             run.take_frames(bytes([byte]), 101.0)
         self.assertEqual([f["message"] for f in self.outbox.frames], ["ü"])
+
+
+class LookTest(RunTestCase):
+    """Where no descriptor tells of the end of a process (gVisor), the broker looks at it."""
+
+    def test_where_a_descriptor_tells_nobody_looks(self):
+        run = self.make()
+        run.look_soon()
+        self.assertIsNone(run.look_at)
+
+    def test_every_20_ms_and_at_once_when_the_process_seems_to_end_then_less_and_less_often(self):
+        run = self.make(pid_fd=None)
+        self.assertEqual(run.look_at, 100.02)
+        run.look_soon()
+        self.assertEqual(run.look_at, 0)
+        pauses = []
+        for _ in range(9):
+            run.look_later(200.0)
+            pauses.append(round(run.look_at - 200.0, 6))
+        self.assertEqual(pauses, [0.000313, 0.000625, 0.00125, 0.0025, 0.005, 0.01, 0.02, 0.02, 0.02])
 
 
 class OutputTest(RunTestCase):

@@ -12,10 +12,7 @@ export function doctorText(auto: string | null, engines: readonly EngineFindings
       '\n',
     )
   })
-  const verdict =
-    auto === null
-      ? noneText(engines)
-      : `--engine auto takes ${auto}.`
+  const verdict = auto === null ? noneText(engines) : `--engine auto takes ${auto}.`
   return `${[...blocks, verdict].join('\n\n')}\n`
 }
 

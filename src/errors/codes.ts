@@ -85,7 +85,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   docker_tls: {
-    meaning: 'The connection to the Docker daemon is not secure as asked for: a certificate is missing or does not hold.',
+    meaning:
+      'The connection to the Docker daemon is not secure as asked for: a certificate is missing or does not hold.',
     retryable: false,
   },
   docker_permission: { meaning: "This user may not use Docker's socket.", retryable: false },

@@ -120,7 +120,7 @@ function rulesOf(
 async function introduced(daemon: Daemon): Promise<Record<string, unknown>> {
   // The types of the client leave the signal out here.
   type Info = (options: { abortSignal: AbortSignal }) => Promise<unknown>
-  const ask = daemon.docker.info as Info
+  const ask: Info = (options) => (daemon.docker as unknown as { info: Info }).info(options)
   const stranger = (cause?: unknown): SandglassError =>
     new SandglassError(
       'docker_unreachable',

@@ -1,6 +1,6 @@
+export type { ContainerRemnant } from './container-remnant.ts'
 export { type DockerEngine, dockerEngine, type DockerSandbox } from './engine.ts'
 export { type BuiltImage, buildImage, type ImageBuildOptions } from './image-build.ts'
 export { ManagedContainer } from './managed-container.ts'
 export type { DockerEngineOptions, DockerTls, HostResource } from './options.ts'
-export type { ContainerRemnant } from './leftovers.ts'
 export { listDockerRemnants, pruneDockerRemnants } from './remnants.ts'

@@ -1,19 +1,8 @@
 import type Docker from 'dockerode'
+import type { ContainerRemnant } from './container-remnant.ts'
 import type { Daemon } from './daemon.ts'
 import { discard } from './discard.ts'
-import { LABEL, ownerPid, type OwnerState, ownerState } from './owner.ts'
-
-/** A container of this product, alive or left over. */
-export interface ContainerRemnant {
-  readonly id: string
-  readonly name: string
-  readonly state: string
-  readonly owner: OwnerState
-  readonly pid: number | null
-  readonly created: string | null
-  /** Whether nobody can need it any more. */
-  readonly isLeftOver: boolean
-}
+import { LABEL, ownerPid, ownerState } from './owner.ts'
 
 /**
  * Every container of this product on the daemon, whoever made it.

@@ -21,6 +21,8 @@ export interface ContainerHandle {
   kill(): Promise<void>
   /** How much CPU time it gets per wall time. */
   setCpus(cpus: number): Promise<void>
+  /** Whether the kernel says that it killed something in it for memory, where it can be asked. Never rejects. */
+  diedOfMemory(): Promise<boolean>
   /** Takes note that nobody knows whether it still is there. */
   abandon(): void
 }
@@ -132,6 +134,8 @@ export class ManagedContainer {
   async #watch(): Promise<Ending> {
     const exitCode = await Promise.race([this.#handle.removed, this.#giveUp.promise])
     this.#isGone = exitCode !== null
+    // Under load the daemon may miss what the kernel did.
+    if (exitCode === 137 && !this.#killed && !this.#outOfMemory) this.#outOfMemory = await this.#handle.diedOfMemory()
     const signal = exitCode !== null && exitCode > 128 ? SIGNALS.get(exitCode - 128) : undefined
     const message = this.lastWords().trim()
     this.#attached.channel.close()

@@ -76,16 +76,21 @@ function warnings(at: Ground, sandbox: Sandbox): ReportReason[] {
       remedy: 'enable these controllers on the machine of the daemon (docker info warns of each), see docs/docker.md',
     })
   }
-  if (!at.info.securityOptions.some((option) => option.includes('seccomp'))) {
+  const profile = at.info.securityOptions.flatMap((option) => SECCOMP.exec(option)?.[1] ?? [])[0]
+  if (profile !== 'default' && profile !== 'builtin') {
     result.push({
       severity: 'warning',
       code: 'no_daemon_seccomp',
-      message: "the daemon applies no seccomp profile of its own; the harness's filter is in force alone",
+      message:
+        `the daemon applies ${profile === undefined ? 'no seccomp profile' : `the seccomp profile ${profile}`} in place of ` +
+        "Docker's default one; beside it, the harness's filter is in force alone",
       remedy: 'use a daemon built with seccomp, and its default profile',
     })
   }
   return result
 }
+
+const SECCOMP = /^name=seccomp,profile=(.*)$/
 
 function unusable(error: unknown): SandboxReport {
   const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')

@@ -1,5 +1,6 @@
+import type { ContainerRemnant } from './container-remnant.ts'
 import { connect } from './daemon.ts'
-import { type ContainerRemnant, listContainers, removeLeftovers } from './leftovers.ts'
+import { listContainers, removeLeftovers } from './leftovers.ts'
 import type { DockerEngineOptions } from './options.ts'
 
 /**

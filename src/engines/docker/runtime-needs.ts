@@ -42,5 +42,5 @@ const MiB = 1024 * 1024
  */
 export function overheadOf(kind: RuntimeKind, { pids }: SandboxLimits): Overhead {
   if (kind === 'plain') return { pids: 0, memoryBytes: 0 }
-  return { pids: 256 + pids * 15, memoryBytes: 64 * MiB + (pids * MiB) / 2 }
+  return { pids: 256 + pids * 10, memoryBytes: 32 * MiB + (pids * MiB) / 4 }
 }

@@ -6,6 +6,7 @@ import { attach } from './attached-channel.ts'
 import type { Daemon } from './daemon.ts'
 import { discard, isGone, isPaused } from './discard.ts'
 import { statusOf } from './explain.ts'
+import { kernelKilledForMemory } from './kernel-log.ts'
 import { type Attached, type ContainerHandle, ManagedContainer } from './managed-container.ts'
 import { unseal } from './seal.ts'
 import type { Strays } from './strays.ts'
@@ -161,6 +162,9 @@ function handleOf(
     async setCpus(cpus) {
       const NanoCpus = Math.round(cpus * 1e9)
       await daemon.call('change a container', (abortSignal) => container.update({ NanoCpus, abortSignal }))
+    },
+    async diedOfMemory() {
+      return !daemon.remote && kernelKilledForMemory(container.id)
     },
     abandon,
   }

@@ -51,7 +51,6 @@ export interface Launched {
   kill(): Promise<void>
 }
 
-
 /**
  * Starts bubblewrap with the harness as PID 1 inside, joins the control groups before anything of it runs, and waits
  * until it is ready.
@@ -115,16 +114,7 @@ function command(options: Launch, boundsAddressSpace: boolean): string[] {
     preload: options.spec.preload ?? [],
     boundsAddressSpace,
   })
-  return [
-    '--args',
-    String(FD.args),
-    '--',
-    options.python,
-    ...PYTHON_FLAGS,
-    '-c',
-    startCode(options.id),
-    config,
-  ]
+  return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', startCode(options.id), config]
 }
 
 function started(child: ChildProcess, bwrap: string): Promise<void> {

@@ -19,8 +19,21 @@ export class Authority {
     this.#directory = directory
     mkdirSync(directory, { recursive: true })
     openssl(directory, [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-      ...['-subj', '/CN=sandglass test authority', '-keyout', 'ca-key.pem', '-out', 'ca.pem'],
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=sandglass test authority',
+      '-keyout',
+      'ca-key.pem',
+      '-out',
+      'ca.pem',
     ])
   }
 
@@ -33,12 +46,35 @@ export class Authority {
       `extendedKeyUsage=${use}\n${use === 'serverAuth' ? 'subjectAltName=IP:127.0.0.1\n' : ''}`,
     )
     openssl(directory, [
-      ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-subj', `/CN=${name}`, '-keyout', 'key.pem', '-out', 'request.pem'],
+      'req',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-subj',
+      `/CN=${name}`,
+      '-keyout',
+      'key.pem',
+      '-out',
+      'request.pem',
     ])
     openssl(directory, [
-      ...['x509', '-req', '-in', 'request.pem', '-CA', '../ca.pem', '-CAkey', '../ca-key.pem', '-CAcreateserial'],
-      ...['-days', '2', '-extfile', 'extensions', '-out', 'cert.pem'],
+      'x509',
+      '-req',
+      '-in',
+      'request.pem',
+      '-CA',
+      '../ca.pem',
+      '-CAkey',
+      '../ca-key.pem',
+      '-CAcreateserial',
+      '-days',
+      '2',
+      '-extfile',
+      'extensions',
+      '-out',
+      'cert.pem',
     ])
     writeFileSync(join(directory, 'ca.pem'), readFileSync(join(this.#directory, 'ca.pem')))
     const at = (file: string): string => join(directory, file)

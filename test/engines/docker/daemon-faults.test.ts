@@ -66,7 +66,9 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       expect(back).toBeUndefined()
       expect((await sandglass.run('emit_result(1)')).finalData).toBe(1)
       // What memory did is told again, too: that needs a new connection for the daemon's events.
-      const bomb = await sandglass.run('x = bytearray(1 << 30)\nemit_result(len(x))', { limits: { memoryBytes: 128 * MiB } })
+      const bomb = await sandglass.run('x = bytearray(1 << 30)\nemit_result(len(x))', {
+        limits: { memoryBytes: 128 * MiB },
+      })
       expect(bomb.status).toBe('memory-limit')
     },
     120_000,
@@ -120,7 +122,9 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
   test('that cannot start the program of a runtime names the runtime', async () => {
     const engine = dockerEngine({ image, host: daemon.host, runtime: 'broken' })
     const report = await engine.report()
-    expect(report.reasons).toMatchObject([{ code: 'runtime_unknown', message: expect.stringContaining('runsc') as string }])
+    expect(report.reasons).toMatchObject([
+      { code: 'runtime_unknown', message: expect.stringContaining('runsc') as string },
+    ])
     await engine.close()
   })
 })

@@ -60,7 +60,7 @@ describe('what a runtime needs for itself', () => {
   test('nothing where it shares the daemon’s kernel, and room that grows with the processes in gVisor', () => {
     const limits = { memoryBytes: 512 * MiB, cpus: 1, pids: 128, diskBytes: MiB }
     expect(overheadOf('plain', limits)).toEqual({ pids: 0, memoryBytes: 0 })
-    expect(overheadOf('gvisor', limits)).toEqual({ pids: 2176, memoryBytes: 128 * MiB })
+    expect(overheadOf('gvisor', limits)).toEqual({ pids: 1536, memoryBytes: 64 * MiB })
   })
 
   test('is guessed by name only until a container was seen from inside', () => {

@@ -10,6 +10,8 @@ export function ownContainers(daemon?: string): Container[] {
 export function noneLeft(daemon?: string, withinMs = 5000): Promise<string | undefined> {
   return eventually(() => {
     const left = ownContainers(daemon)
-    return left.length === 0 ? undefined : `${left.length} containers are left: ${left.map(({ name }) => name).join(', ')}`
+    return left.length === 0
+      ? undefined
+      : `${left.length} containers are left: ${left.map(({ name }) => name).join(', ')}`
   }, withinMs)
 }

@@ -1,9 +1,11 @@
+import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { dockerEngine } from '../../../src/engines/docker/index.ts'
+import { resolveLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import { requireDockerEngine } from '../../docker-engine.ts'
-import { containers, processesIn } from '../../support/containers.ts'
+import { containers, docker, processesIn } from '../../support/containers.ts'
 import { eventually } from '../../support/eventually.ts'
 import { watchGrowth } from '../../support/memory.ts'
 import { cpuMs } from '../../support/processes.ts'
@@ -73,7 +75,9 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
       await using sandglass = await open(proxy)
       const before = await sandglass.run('emit_result(1)')
       spoil = true
-      const spoilt = await sandglass.run('print(1)\nimport time\ntime.sleep(60)', { limits: { executionTimeoutSec: 1 } })
+      const spoilt = await sandglass.run('print(1)\nimport time\ntime.sleep(60)', {
+        limits: { executionTimeoutSec: 1 },
+      })
       expect([spoilt.status, spoilt.sandbox.id]).toEqual([status, before.sandbox.id])
       const after = await sandglass.run('emit_result(2)')
       expect([after.status, after.finalData]).toEqual(['completed', 2])
@@ -86,7 +90,9 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
     await using sandglass = await open(proxy)
     const first = await sandglass.run('emit_result(1)')
     const started = Promise.withResolvers<void>()
-    const run = sandglass.run('print("started", flush=True)\nimport time\ntime.sleep(60)', { onEvent: () => started.resolve() })
+    const run = sandglass.run('print("started", flush=True)\nimport time\ntime.sleep(60)', {
+      onEvent: () => started.resolve(),
+    })
     await started.promise
     const from = performance.now()
     proxy.cut()
@@ -101,6 +107,29 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
     expect(left).toBeUndefined()
     await proxy.restore()
     expect((await sandglass.run('emit_result(3)')).finalData).toBe(3)
+  })
+
+  test('that breaks while the container is paused: it is ended all the same', async () => {
+    await using proxy = await proxyDaemon()
+    let connection: Socket | undefined
+    proxy.treat = (request) =>
+      request !== ATTACH
+        ? undefined
+        : {
+            answer: (chunk, client) => {
+              connection = client
+              client.write(chunk)
+            },
+          }
+    const engine = dockerEngine({ image, host: proxy.host })
+    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
+    docker(undefined, 'pause', sandbox.id)
+    connection?.destroy()
+    expect(await sandbox.channel.receive()).toBeNull()
+    // Nobody asks for its end: that it is lost is enough.
+    expect(await sandbox.closed).toMatchObject({ cause: 'signal', signal: 'SIGKILL' })
+    expect(containers(undefined, sandbox.id)).toEqual([])
+    await engine.close()
   })
 
   test('that nobody reads holds the script back: a flood of 1 GiB grows the host by less than 32 MiB', async () => {

@@ -83,7 +83,10 @@ emit_result([len(data), data[:4].decode()])`,
   })
 
   test('a client with certificates of another authority trusts it not', () =>
-    refused({ host: daemon.tcpHost ?? '', tls: pems(stranger) }, /no secure connection to Docker at tcp:.*check ca, cert and key/))
+    refused(
+      { host: daemon.tcpHost ?? '', tls: pems(stranger) },
+      /no secure connection to Docker at tcp:.*check ca, cert and key/,
+    ))
 
   test('a client whose certificate another authority signed is refused', () =>
     refused(
@@ -99,7 +102,10 @@ emit_result([len(data), data[:4].decode()])`,
     mkdirSync(empty)
     vi.stubEnv('DOCKER_TLS_VERIFY', '1')
     vi.stubEnv('DOCKER_CERT_PATH', empty)
-    await refused({ host: daemon.tcpHost ?? '' }, /certificates for Docker cannot be read: .*empty\/ca\.pem.*DOCKER_CERT_PATH/)
+    await refused(
+      { host: daemon.tcpHost ?? '' },
+      /certificates for Docker cannot be read: .*empty\/ca\.pem.*DOCKER_CERT_PATH/,
+    )
   })
 
   test('texts that are no certificates are refused', () =>
@@ -108,9 +114,14 @@ emit_result([len(data), data[:4].decode()])`,
   test('TLS for a port that does not speak it is refused', async () => {
     const { createServer } = await import('node:http')
     const plain = createServer((_request, response) => response.end())
-    await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => {
+      plain.listen(0, '127.0.0.1', resolve)
+    })
     const { port } = plain.address() as { port: number }
-    await refused({ host: `tcp://127.0.0.1:${port}`, tls: pems(client) }, /no secure connection.*serves TLS on this port/)
+    await refused(
+      { host: `tcp://127.0.0.1:${port}`, tls: pems(client) },
+      /no secure connection.*serves TLS on this port/,
+    )
     plain.close()
   })
 
@@ -123,7 +134,9 @@ emit_result([len(data), data[:4].decode()])`,
       const engine = dockerEngine(given)
       await expect(engine.create({ ...SPEC, packages })).rejects.toMatchObject({
         code: 'mount_refused',
-        message: expect.stringMatching(/^packages: .* is a path of this machine, and the daemon at tcp:.*hostPathMap/) as string,
+        message: expect.stringMatching(
+          /^packages: .* is a path of this machine, and the daemon at tcp:.*hostPathMap/,
+        ) as string,
       })
       await engine.close()
       const mapped = dockerEngine({ ...given, hostPathMap: { '/': '/' } })

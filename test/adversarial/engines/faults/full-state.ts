@@ -18,7 +18,7 @@ export async function fullDiskIsTold({ engine }: Ground): Promise<void> {
     prefix: inOwnMounts(`mount -t tmpfs -o size=16m,mode=755 none ${state}`),
     state,
   })
-  await host.open({ poolSize: 1, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 3000 })
+  await host.open({ poolSize: 1, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 15_000 })
   await trivial(host)
   const inside = join(`/proc/${host.pid}/root`, state)
   // A sandbox that was made before the disk was full may serve once more, and each record that is removed makes room for
@@ -57,7 +57,7 @@ export async function readOnlyStateIsTold({ engine }: Ground): Promise<void> {
     prefix: inOwnMounts(`mount -t tmpfs -o size=16m,mode=755 none ${state}`),
     state,
   })
-  await host.open({ poolSize: 1, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 3000 })
+  await host.open({ poolSize: 1, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 15_000 })
   const inMounts = (...command: readonly string[]): void =>
     void execFileSync('sh', ['-c', `exec nsenter -t ${host.pid} -m "$@"`, 'sh', ...command])
   // A mount that holds files open for writing cannot become read-only: a second one on top can.
