@@ -23,7 +23,7 @@ export {
 } from './limits.ts'
 export { assertEnforced } from './asked-limits.ts'
 export { failedChecks } from './checks.ts'
-export { HARNESS_DIR, harnessConfig, type HarnessOptions, harnessSources, INSIDE, PYTHON_FLAGS } from './harness.ts'
+export { HARNESS_DIR, harnessConfig, harnessSources, INSIDE, PYTHON_FLAGS } from './harness.ts'
 export { ping } from './ping.ts'
 export { awaitReady } from './ready.ts'
 export { assertRequirements, REQUIREMENTS, type Requirement } from './requirements.ts'
