@@ -11,7 +11,8 @@ export class MemoryWatch {
   constructor({ sandbox, asksLessMemory }: PreparedRun) {
     this.#sandbox = sandbox
     this.#killsBefore = sandbox.memoryKills()
-    this.#boundsAddressSpace = asksLessMemory || !sandbox.info.limitsEnforced.includes('memory')
+    this.#boundsAddressSpace =
+      asksLessMemory || this.#killsBefore === null || !sandbox.info.limitsEnforced.includes('memory')
   }
 
   /** Takes what the harness counted, where it can see what the host cannot. */

@@ -50,7 +50,10 @@ export interface Sandbox extends AsyncDisposable {
   readonly ready: ReadyFrame
   /** Settles once, when nothing of the sandbox runs any more. Never rejects. */
   readonly closed: Promise<Ending>
-  /** Processes of this sandbox that the kernel killed for memory so far; null when nothing counts them. */
+  /**
+   * Processes of this sandbox that the kernel killed for memory so far, as the host sees it; null when nothing counts them.
+   * An engine whose harness counts them (`memory_kills` of `script_done`) may say 0.
+   */
   memoryKills(): number | null
   /**
    * Lets everything in it have as much of the processor as there is, until what this returns is disposed of: a run that

@@ -180,8 +180,8 @@ function sandboxOf(
     channel: container.channel,
     ready,
     closed: container.closed,
-    // The harness counts for itself: a daemon may be far away.
-    memoryKills: () => null,
+    // The harness counts, and tells with each run's end: the daemon may be far away.
+    memoryKills: () => (limitsEnforced.includes('memory') ? 0 : null),
     ...(limitsEnforced.includes('cpu') && canChange
       ? { liftCpuLimit: () => container.liftCpuLimit(at.info.cpus, cpus) }
       : {}),

@@ -42,20 +42,23 @@ export async function proxyDaemon(target: string = TESTED): Promise<DaemonProxy>
   let thaw = Promise.withResolvers<void>()
   const requests: string[] = []
 
+  const thawed = async (): Promise<void> => {
+    while (frozen) await thaw.promise
+  }
   const serve = async (client: Socket): Promise<void> => {
     clients.add(client)
     client.on('close', () => clients.delete(client))
     client.on('error', () => {})
-    client.pause()
     const head = await firstBytes(client)
     if (head === undefined) return
     const request = requestIn(head)
     requests.push(request)
     const { after, answerAfter, answer } = proxy.treat(request) ?? {}
     await after
+    await thawed()
     const daemon = createConnection({ path: target, allowHalfOpen: true })
     daemon.on('error', () => client.destroy())
-    daemon.on('close', () => client.end())
+    daemon.on('close', () => void thawed().then(() => client.end()))
     client.on('close', () => daemon.destroy())
     // The engine never closes one direction alone.
     client.on('end', () => client.destroy())
@@ -66,12 +69,12 @@ export async function proxyDaemon(target: string = TESTED): Promise<DaemonProxy>
     daemon.on('data', (chunk: Buffer) =>
       pass(daemon, () => (answer === undefined ? void client.write(chunk) : answer(chunk, client))),
     )
-    daemon.on('end', () => client.end())
+    daemon.on('end', () => void thawed().then(() => client.end()))
   }
   const pass = (from: Socket, work: () => void | Promise<void>): void => {
     from.pause()
     const run = async (): Promise<void> => {
-      while (frozen) await thaw.promise
+      await thawed()
       await work()
       from.resume()
     }
@@ -118,13 +121,15 @@ export async function proxyDaemon(target: string = TESTED): Promise<DaemonProxy>
   return proxy
 }
 
-async function firstBytes(client: Socket): Promise<Buffer | undefined> {
-  for (;;) {
-    const bytes = client.read() as Buffer | null
-    if (bytes !== null) return bytes
-    if (client.destroyed || client.readableEnded) return undefined
-    await Promise.race([once(client, 'readable'), once(client, 'close')]).catch(() => undefined)
-  }
+/** What comes first, and nothing beyond it; undefined when nothing comes. */
+function firstBytes(client: Socket): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    client.once('data', (bytes: Buffer) => {
+      client.pause()
+      resolve(bytes)
+    })
+    client.once('close', () => resolve(undefined))
+  })
 }
 
 function requestIn(head: Buffer): string {

@@ -55,11 +55,9 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
 
   describe('that carries something else in the middle of a run', () => {
     test.each([
-      ['text of a broken proxy', Buffer.from('HTTP/1.1 502 Bad Gateway\r\n\r\n'), 'sandbox-lost'],
-      ['a header of no stream', Uint8Array.of(9, 0, 0, 0, 0, 0, 0, 1), 'sandbox-lost'],
-      // All that follows belongs to that frame then, which makes no sense as lines: nothing more is heard of the run.
-      ['a header that claims 4 GiB', Uint8Array.of(1, 0, 0, 0, 255, 255, 255, 255), 'timed-out'],
-    ])('%s: the sandbox is given up, and the next run has another', async (_what, bytes, status) => {
+      ['text of a broken proxy', Buffer.from('HTTP/1.1 502 Bad Gateway\r\n\r\n')],
+      ['a header of no stream', Uint8Array.of(9, 0, 0, 0, 0, 0, 0, 1)],
+    ])('%s: the sandbox is given up, and the next run has another', async (_what, bytes) => {
       await using proxy = await proxyDaemon()
       let spoil = false
       proxy.treat = (request) =>
@@ -78,7 +76,7 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
       const spoilt = await sandglass.run('print(1)\nimport time\ntime.sleep(60)', {
         limits: { executionTimeoutSec: 1 },
       })
-      expect([spoilt.status, spoilt.sandbox.id]).toEqual([status, before.sandbox.id])
+      expect([spoilt.status, spoilt.sandbox.id]).toEqual(['sandbox-lost', before.sandbox.id])
       const after = await sandglass.run('emit_result(2)')
       expect([after.status, after.finalData]).toEqual(['completed', 2])
       expect(after.sandbox.id).not.toBe(before.sandbox.id)
