@@ -187,7 +187,7 @@ emit_result([timers, children])`
  * already: how long one takes to start is not the question.
  */
 async function secondRunMakesTimers({ runner, options }: Stage): Promise<Verify> {
-  const hold = (): Promise<Answer> => runner.run('import time\ntime.sleep(0.3)', {})
+  const hold = (): Promise<Answer> => runner.run('import time\ntime.sleep(3)', {})
   const both = new Set((await Promise.all([hold(), hold()])).map(({ result }) => result?.sandbox.id))
   if (both.size !== 2) return () => 'there are no two sandboxes'
   const { promise, resolve } = Promise.withResolvers<Answer>()

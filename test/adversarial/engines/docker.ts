@@ -110,7 +110,7 @@ export function imageOf(engine: EngineUnderTest): string {
   return (JSON.parse(engine.state) as State).image
 }
 
-/** The state of an engine like this one, with another daemon or image. */
+/** The state of an engine like this one, with some options changed. */
 export function changed(engine: EngineUnderTest, changes: Partial<State>): string {
   return JSON.stringify({ ...(JSON.parse(engine.state) as State), ...changes })
 }
