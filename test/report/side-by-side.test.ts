@@ -6,7 +6,7 @@ function file(name: string, tests: readonly (readonly [string, string])[], statu
     ancestorTitles: row === '' ? ['outermost'] : ['outermost', row],
     status: state,
   }))
-  return { name: `/work/test/${name}`, status, assertionResults }
+  return { name: `/repo/test/${name}`, status, assertionResults }
 }
 
 test('engines stand side by side, with what passed, failed and was left out', () => {
