@@ -8,7 +8,14 @@ export {
   hostFrames,
   MAX_DEPTH,
   PROTOCOL_VERSION,
+  type CheckedTool,
+  type CheckFrame,
   type ReadyFrame,
+  type ToolCallFrame,
+  type ToolFailure,
+  type ToolParameter,
+  type ToolResultFrame,
+  type ToolSignature,
   UNCOUNTED_FRAMES,
 } from './frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'
