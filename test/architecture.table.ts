@@ -14,7 +14,7 @@ export interface Room {
 const GROUND = ['errors', 'support']
 const ENGINES = ['engines/local', 'engines/docker']
 /** What the rooms export to the user: everything below the doors. */
-const LIBRARY = [...GROUND, 'protocol', 'sandbox', ...ENGINES, 'pool', 'executor']
+const LIBRARY = [...GROUND, 'protocol', 'sandbox', ...ENGINES, 'pool', 'tools', 'executor']
 
 export const ROOMS: readonly Room[] = [
   { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
@@ -34,6 +34,12 @@ export const ROOMS: readonly Room[] = [
     packages: ['dockerode'],
   },
   { name: 'pool', path: 'src/pool/', mayImport: [...GROUND, 'sandbox'], packages: [] },
+  {
+    name: 'tools',
+    path: 'src/tools/',
+    mayImport: [...GROUND, 'protocol'],
+    packages: ['@modelcontextprotocol/client', 'ajv', 'ajv-formats', 'zod'],
+  },
   { name: 'executor', path: 'src/executor/', mayImport: [...GROUND, 'protocol', 'sandbox'], packages: [] },
   // The only file that wires rooms together.
   { name: 'sandglass', path: 'src/sandglass.ts', mayImport: LIBRARY, packages: [] },
@@ -49,6 +55,10 @@ export const HEAVY_PACKAGES: readonly string[] = [
   'dockerode',
   'pyodide',
   '@kubernetes/client-node',
+  '@langchain/core',
   '@langchain/langgraph',
+  '@modelcontextprotocol/client',
   'ai',
+  'ajv',
+  'ajv-formats',
 ]
