@@ -174,7 +174,9 @@ class Broker:
         if not data:
             os._exit(0)  # the host is gone: PID 1 takes everything with it
         for line in self._inbox.push(data):
-            if line.strip():
+            if line.startswith(ANSWER_HEAD) and self._run is not None and line.startswith(self._run.answer_head):
+                self._answer_child(line)
+            elif line.strip():
                 self._on_request(json.loads(line))
         if self._inbox.held > MAX_REQUEST_LINE:
             sys.exit("a request line is too long")
@@ -189,6 +191,9 @@ class Broker:
             elif self._run is not None and self._run.id == frame["execution_id"] and self._state is COLLECTING:
                 self._collection.stop()
             self._cancel_waiting(frame["execution_id"])
+        elif kind == "tool_result":
+            if self._run is not None and self._run.id == frame["execution_id"]:
+                self._answer_child(encode(frame))
         elif self._state is FORKING:
             self._waiting.append(frame)
         elif kind == "file_put":
@@ -198,6 +203,14 @@ class Broker:
             self._execute(frame)
         elif kind == "reset":
             self._reset(frame)
+
+    def _answer_child(self, line):
+        """The answer to a tool call goes to the script's process as it came: it may be large, and is the host's own."""
+        run = self._run
+        if self._state is not RUNNING or run.finished:
+            return
+        run.to_child.put(struct.pack("=I", len(line)) + line)
+        self._write_to_child(run)
 
     def _cancel_waiting(self, run_id):
         """A run that waits for the spare: its files are dropped, too."""
@@ -230,10 +243,11 @@ class Broker:
                 "limits": frame["limits"],
                 "deadline": run.deadline,
                 "timeout_text": run.timeout_text,
+                "tools": frame.get("tools"),
             }
         ).encode()
-        run.to_child = memoryview(struct.pack("=I", len(body)) + body)
         self._watch_run(True)
+        run.to_child.put(struct.pack("=I", len(body)) + body)
         self._write_to_child(run)
         return None
 
@@ -250,16 +264,13 @@ class Broker:
 
     def _write_to_child(self, run):
         fd = run.spare.socket.fileno()
-        try:
-            while run.to_child:
-                run.to_child = run.to_child[os.write(fd, run.to_child) :]
-        except BlockingIOError:
+        if run.to_child.flush():
+            if not self._paused:
+                self._watcher.reading(fd, self._on_frames)
+        elif self._paused:
+            self._watcher.writing(fd, self._on_frames)
+        else:
             self._watcher.both(fd, self._on_frames)
-            return
-        except OSError:
-            run.to_child = memoryview(b"")
-        if not self._paused:
-            self._watcher.reading(fd, self._on_frames)
 
     # ── during a run ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-from . import emit, explain, runtime
+from . import emit, explain, host_tools, runtime
 from .syscalls import set_dumpable
 
 FRAME_FD = 3
@@ -104,6 +104,10 @@ def _exactly(count):
     return bytes(data)
 
 
+def _host_tools(signatures, emitter):
+    return host_tools.functions(signatures, host_tools.Bridge(FRAME_FD, emitter)) if signatures else None
+
+
 def _run(request, emitter, base_globals, loaders):
     os.environ.update(request["secrets"])
     explain.hide(request["secrets"])
@@ -120,6 +124,7 @@ def _run(request, emitter, base_globals, loaders):
             emitter,
             base_globals=base_globals,
             loaders=loaders,
+            tools=_host_tools(request.get("tools"), emitter),
             inputs=request["inputs"],
             timeout_text=request["timeout_text"],
         )

@@ -1,6 +1,11 @@
 export type { AiSdkTool, KeyedTool, LangChainTool, NamedTool } from './accept.ts'
+export { type McpClient, type McpToolListing, mcpTools, type McpToolsOptions } from './mcp.ts'
+export { connectMcp, type McpAddress, type McpConnection, type McpProgram, type McpServer } from './mcp-connection.ts'
+export { type ParameterSpec, parametersSchema } from './parameter-list.ts'
 export type { PreparedTool } from './prepared-tool.ts'
 export type { PythonClass } from './python-classes.ts'
+export { definePythonTool, type PythonTool, type PythonToolOptions } from './python-tool.ts'
+export { type RegisterOptions, type SandboxTools, ToolRegistry } from './registry.ts'
 export type {
   JsonSchemaObject,
   SchemaIssue,
