@@ -1,20 +1,40 @@
-import type { SandboxEngine, Sandglass, SandglassOptions } from '../src/index.ts'
-import { createSandglass, dockerEngine, localEngine } from './subject.ts'
+import Docker from 'dockerode'
+import type { Sandbox, SandboxEngine, Sandglass, SandglassOptions } from '../src/index.ts'
+import type { DockerSandbox } from '../src/engines/docker/index.ts'
+import { ONE_LINE, watchedFlood } from './endurance.ts'
+import { coldStart, freshBesideWarm } from './latency.ts'
 import { interleaved, pause, summarize, timed } from './measure.ts'
-import { ms } from './row.ts'
+import { ms, type Row } from './row.ts'
+import { createSandglass, dockerEngine, localEngine, resolveForBench } from './subject.ts'
 
 const MiB = 1024 * 1024
 const SCRIPT = 'emit_result(1)'
-const FLOOD = 'import os\nb = b"x" * 1048576\nfor _ in range(1024): os.write(1, b)'
 
 /** An engine with a column of its own in the table. */
-export interface Column {
+interface Column {
   readonly title: string
   readonly make: () => SandboxEngine
 }
 
-/** The engines that this machine has; the reason of each that it has not goes to stderr. */
-export async function columns(): Promise<Column[]> {
+/**
+ * The same figures of each engine that this machine has (docker by DOCKER_HOST and BENCH_DOCKER_IMAGE, gVisor where the
+ * daemon has it as the runtime `runsc`), to be read side by side: every series is interleaved with the other engines'.
+ */
+export async function engines(rounds: number): Promise<{ titles: string[]; rows: Row[] }> {
+  const columns = await usableColumns()
+  const few = Math.max(5, Math.ceil(rounds / 20))
+  const rows = [
+    ...(await warm(columns, rounds)),
+    await fresh(columns, few),
+    await cold(columns, few),
+    ...(await flood(columns)),
+    await idle(columns),
+  ]
+  return { titles: columns.map(({ title }) => title), rows }
+}
+
+/** The reason of each engine that this machine has not goes to stderr. */
+async function usableColumns(): Promise<Column[]> {
   const image = process.env['BENCH_DOCKER_IMAGE']
   const docker = image === undefined ? {} : { image }
   const wanted: Column[] = [
@@ -33,50 +53,44 @@ export async function columns(): Promise<Column[]> {
   return usable
 }
 
-/** One table: a row for each figure, a column for each engine. Every series of a row is interleaved with the others. */
-export async function engines(rounds: number): Promise<string> {
-  const found = await columns()
-  const rows = [
-    ...(await warm(found, rounds)),
-    await fresh(found, Math.max(5, Math.ceil(rounds / 20))),
-    ...(await flood(found)),
-  ]
-  const head = ['what', ...found.map(({ title }) => title), 'bound']
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
-}
-
 /** A Sandglass on an engine of its own, both ended together. */
 async function open(column: Column, options: SandglassOptions): Promise<Sandglass> {
   const engine = column.make()
   const sg = await createSandglass({ ...options, engine })
-  return {
-    ...sg,
-    async close() {
-      await sg.close()
-      await engine.close()
-    },
+  const close = async (): Promise<void> => {
+    await sg.close()
+    await engine.close()
   }
+  return { ...sg, close, [Symbol.asyncDispose]: close }
 }
 
-async function warm(found: readonly Column[], rounds: number): Promise<string[][]> {
+async function warm(columns: readonly Column[], rounds: number): Promise<Row[]> {
   const running = await Promise.all(
-    found.map(async (column) => ({ title: column.title, sg: await open(column, { maxUses: 1_000_000 }) })),
+    columns.map(async (column) => ({ title: column.title, sg: await open(column, { maxUses: 1_000_000 }) })),
   )
   const series = (each: number): Record<string, () => Promise<number>> =>
     Object.fromEntries(running.map(({ title, sg }) => [title, () => typical(sg, each)]))
   await interleaved(20, 1, series(1))
-  const paced = Object.values(await interleaved(rounds, 5, series(1)))
+  const paced = await interleaved(rounds, 5, series(1))
   const backToBack = Object.values(await interleaved(10, 5, series(Math.ceil(rounds / 10))))
   await Promise.all(running.map(({ sg }) => sg.close()))
-  const cells = (key: 'p50' | 'p95'): string[] => {
-    const [base = Number.NaN, ...others] = paced.map((summary) => summary[key])
-    return [ms(base), ...others.map((value) => `${ms(value)} = ${(value / base).toFixed(2)}x`)]
-  }
+  const local = paced['local']
+  const docker = paced['docker']
+  const times = (key: 'p50' | 'p95'): string[] =>
+    Object.entries(paced).map(([title, summary]) =>
+      local === undefined || title === 'local'
+        ? ms(summary[key])
+        : `${ms(summary[key])} = ${(summary[key] / local[key]).toFixed(2)}x`,
+    )
   return [
-    [`warm \`sg.run\`, 5 ms between runs, p50 (n=${rounds})`, ...cells('p50'), 'docker <= 1.5x'],
-    ['the same, p95', ...cells('p95'), 'reported'],
-    ['back to back, p50', ...backToBack.map(({ p50 }) => ms(p50)), 'reported'],
+    {
+      what: `warm \`sg.run\`, 5 ms between runs, p50 (n=${rounds})`,
+      figure: times('p50'),
+      bound: 'docker <= 1.5x local',
+      ...(local !== undefined && docker !== undefined && { met: docker.p50 <= 1.5 * local.p50 }),
+    },
+    { what: 'the same, p95', figure: times('p95') },
+    { what: 'back to back, p50', figure: backToBack.map(({ p50 }) => ms(p50)) },
   ]
 }
 
@@ -86,50 +100,76 @@ async function typical(sg: Sandglass, count: number): Promise<number> {
   return summarize(taken).p50
 }
 
-async function fresh(found: readonly Column[], rounds: number): Promise<string[]> {
-  const cells: string[] = []
-  for (const column of found) {
-    const warmed = await open(column, { poolSize: 1, maxOverflow: 0, maxUses: 1_000_000 })
-    const single = await open(column, { poolSize: 1, maxOverflow: 0, maxUses: 1 })
-    const settled = async (): Promise<void> => {
-      while (single.stats().idle === 0) await pause(5)
-      await pause(100)
-    }
-    await warmed.run(SCRIPT)
-    const measured = await interleaved(rounds, 5, {
-      warm: async () => {
-        await settled() // or the start of the other's next sandbox would be measured
-        return timed(() => warmed.run(SCRIPT))
-      },
-      fresh: async () => {
-        await settled()
-        return timed(() => single.run(SCRIPT))
-      },
-    })
-    const [base = Number.NaN, first = Number.NaN] = Object.values(measured).map(({ p50 }) => p50)
-    cells.push(`${ms(first)} = ${(first / base).toFixed(2)}x warm`)
-    await Promise.all([warmed.close(), single.close()])
+async function fresh(columns: readonly Column[], rounds: number): Promise<Row> {
+  const found: { first: number; ratio: number }[] = []
+  for (const column of columns) {
+    const measured = await freshBesideWarm((options) => open(column, options), rounds)
+    found.push({ first: measured.fresh.p50, ratio: measured.fresh.p50 / measured.warm.p50 })
   }
-  return [`first run in a fresh sandbox from the pool, p50 (n=${rounds})`, ...cells, '<= 2x warm']
+  return {
+    what: `first run in a fresh sandbox from the pool, p50 (n=${rounds})`,
+    figure: found.map(({ first, ratio }) => `${ms(first)} = ${ratio.toFixed(2)}x warm`),
+    bound: '<= 2x warm',
+    met: found.every(({ ratio }) => ratio <= 2),
+  }
 }
 
-async function flood(found: readonly Column[]): Promise<string[][]> {
-  const ends: string[] = []
-  const growths: string[] = []
-  for (const column of found) {
-    const sg = await open(column, {})
-    await sg.run(FLOOD) // once, so that the code is compiled and the pools of memory are filled
-    const before = process.memoryUsage.rss()
-    let highest = before
-    const watch = setInterval(() => (highest = Math.max(highest, process.memoryUsage.rss())), 1)
-    const result = await sg.run(FLOOD)
-    clearInterval(watch)
-    ends.push(`${ms(result.durationMs)} (${result.status})`)
-    growths.push(`${((highest - before) / MiB).toFixed(1)} MiB`)
-    await sg.close()
+async function cold(columns: readonly Column[], rounds: number): Promise<Row> {
+  const made = columns.map(({ title, make }) => ({ title, engine: make() }))
+  const series = Object.fromEntries(made.map(({ title, engine }) => [title, () => coldStart(engine)]))
+  await interleaved(1, 0, series)
+  const found = Object.values(await interleaved(rounds, 50, series))
+  await Promise.all(made.map(({ engine }) => engine.close()))
+  return { what: `cold sandbox to first result, p50 (n=${rounds})`, figure: found.map(({ p50 }) => ms(p50)) }
+}
+
+async function flood(columns: readonly Column[]): Promise<Row[]> {
+  const found: Awaited<ReturnType<typeof watchedFlood>>[] = []
+  for (const column of columns) {
+    await using sg = await open(column, {})
+    await sg.run(ONE_LINE) // once, so that the code is compiled and the pools of memory are filled
+    found.push(await watchedFlood(sg, ONE_LINE, 1))
   }
   return [
-    ['1 GiB to stdout in one line: end of the run', ...ends, '<= 2 s'],
-    ["the same: growth of the host's memory", ...growths, '<= 32 MiB'],
+    {
+      what: '1 GiB to stdout in one line: end of the run',
+      figure: found.map(({ longestMs, statuses }) => `${ms(longestMs)} (${statuses})`),
+      bound: '<= 2 s',
+      met: found.every(({ longestMs }) => longestMs <= 2000),
+    },
+    {
+      what: "the same: growth of the host's memory",
+      figure: found.map(({ growthMiB }) => `${growthMiB.toFixed(1)} MiB`),
+      bound: '<= 32 MiB',
+      met: found.every(({ growthMiB }) => growthMiB <= 32),
+    },
   ]
+}
+
+async function idle(columns: readonly Column[]): Promise<Row> {
+  const { spec, execute } = resolveForBench()
+  const figure: string[] = []
+  for (const column of columns) {
+    const engine = column.make()
+    const sandbox = await engine.create(spec)
+    await execute(sandbox, SCRIPT)
+    await pause(500)
+    figure.push(isContainer(sandbox) ? await controlGroup(sandbox.container.id) : 'PSS above')
+    await sandbox.destroy()
+    await engine.close()
+  }
+  return { what: "idle warm sandbox: its container's control group", figure }
+}
+
+function isContainer(sandbox: Sandbox): sandbox is DockerSandbox {
+  return 'container' in sandbox
+}
+
+/** What the kernel charges a container with, page cache left out. */
+async function controlGroup(id: string): Promise<string> {
+  const stats = await new Docker().getContainer(id).stats({ stream: false, 'one-shot': true })
+  const { usage, stats: parts } = stats.memory_stats
+  const cache = (parts as { inactive_file?: number; total_inactive_file?: number } | undefined) ?? {}
+  const bytes = usage - (cache.total_inactive_file ?? cache.inactive_file ?? 0)
+  return `${(bytes / MiB).toFixed(1)} MiB, ${stats.pids_stats?.current ?? '?'} threads`
 }

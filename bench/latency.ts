@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import type { SandboxEngine, Sandglass, SandglassOptions } from '../src/index.ts'
 import { createSandglass, localEngine, resolveForBench } from './subject.ts'
 import { startFloor } from './floor.ts'
-import { interleaved, pause, summarize, timed } from './measure.ts'
+import { interleaved, pause, summarize, type Summary, timed } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 
 const run = promisify(execFile)
@@ -31,7 +32,7 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
     for (let n = 0; n < rounds / 10; n += 1) floors.push(await floor.measure())
   }
   floor.close()
-  const { run: of, floor: base } = paced as { run: Stats; floor: Stats }
+  const { run: of, floor: base } = paced as { run: Summary; floor: Summary }
   const b2b = summarize(backToBack)
   const b2bFloor = summarize(floors)
   return [
@@ -45,14 +46,29 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
   ]
 }
 
-type Stats = ReturnType<typeof summarize>
-
 async function fresh(rounds: number): Promise<Row[]> {
-  await using warmed = await createSandglass({ poolSize: 1, maxOverflow: 0, maxUses: 1_000_000 })
-  await using single = await createSandglass({ poolSize: 1, maxOverflow: 0, maxUses: 1 })
+  const { warm: base, fresh: first } = await freshBesideWarm(createSandglass, rounds)
+  return [
+    ratioRow(
+      `first run in a fresh sandbox from the pool, p50 (n=${first.n})`,
+      ms(first.p50),
+      first.p50 / base.p50,
+      2,
+      'warm',
+    ),
+  ]
+}
+
+/** The first run in a sandbox that waited in the pool, beside runs in one that has served before. */
+export async function freshBesideWarm(
+  open: (options: SandglassOptions) => Promise<Sandglass>,
+  rounds: number,
+): Promise<{ warm: Summary; fresh: Summary }> {
+  await using warmed = await open({ poolSize: 1, maxOverflow: 0, maxUses: 1_000_000 })
+  await using single = await open({ poolSize: 1, maxOverflow: 0, maxUses: 1 })
   const settled = async (): Promise<void> => {
     while (single.stats().idle === 0) await pause(5)
-    await pause(20)
+    await pause(100)
   }
   await warmed.run(SCRIPT)
   const found = await interleaved(rounds, 5, {
@@ -65,31 +81,14 @@ async function fresh(rounds: number): Promise<Row[]> {
       return timed(() => single.run(SCRIPT))
     },
   })
-  const { warm: base, fresh: first } = found as { warm: Stats; fresh: Stats }
-  return [
-    ratioRow(
-      `first run in a fresh sandbox from the pool, p50 (n=${first.n})`,
-      ms(first.p50),
-      first.p50 / base.p50,
-      2,
-      'warm',
-    ),
-  ]
+  return found as { warm: Summary; fresh: Summary }
 }
 
 async function cold(python: string, bwrap: string, rounds: number): Promise<Row[]> {
   const engine = localEngine()
-  const { spec, execute } = resolveForBench()
-  await (await engine.create(spec)).destroy()
+  await (await engine.create(resolveForBench().spec)).destroy()
   const found = await interleaved(rounds, 20, {
-    cold: async () => {
-      const start = performance.now()
-      const sandbox = await engine.create(spec)
-      await execute(sandbox, SCRIPT)
-      const taken = performance.now() - start
-      await sandbox.destroy()
-      return taken
-    },
+    cold: () => coldStart(engine),
     bwrap: () =>
       timed(() =>
         run(bwrap, [
@@ -117,7 +116,7 @@ async function cold(python: string, bwrap: string, rounds: number): Promise<Row[
       ),
   })
   await engine.close()
-  const { cold: ours, bwrap: plain } = found as { cold: Stats; bwrap: Stats }
+  const { cold: ours, bwrap: plain } = found as { cold: Summary; bwrap: Summary }
   return [
     { what: `\`bwrap python3 -c pass\`, p50 (n=${plain.n})`, figure: ms(plain.p50) },
     ratioRow(
@@ -128,6 +127,17 @@ async function cold(python: string, bwrap: string, rounds: number): Promise<Row[
       'bwrap python3',
     ),
   ]
+}
+
+/** From nothing to the result of the first script; the end of the sandbox is not counted. */
+export async function coldStart(engine: SandboxEngine): Promise<number> {
+  const { spec, execute } = resolveForBench()
+  const start = performance.now()
+  const sandbox = await engine.create(spec)
+  await execute(sandbox, SCRIPT)
+  const taken = performance.now() - start
+  await sandbox.destroy()
+  return taken
 }
 
 /** `docker run` beside warm runs, where a daemon and an image with Python are at hand (`BENCH_DOCKER_IMAGE`). */
@@ -141,7 +151,7 @@ async function docker(rounds: number): Promise<Row[]> {
     docker: () => timed(() => run('docker', ['run', '--rm', '--network', 'none', image, 'python3', '-c', 'pass'])),
     warm: () => timed(() => sg.run(SCRIPT)),
   })
-  const { docker: container, warm: ours } = found as { docker: Stats; warm: Stats }
+  const { docker: container, warm: ours } = found as { docker: Summary; warm: Summary }
   const times = container.p50 / ours.p50
   return [
     {

@@ -1,7 +1,8 @@
 /** One line of the table: what was measured, the figure, and the bound that it is held against. */
 export interface Row {
   readonly what: string
-  readonly figure: string
+  /** One figure, or one for each column of the table. */
+  readonly figure: string | readonly string[]
   /** The bound in words, or nothing where the figure is only reported. */
   readonly bound?: string
   readonly met?: boolean
@@ -17,11 +18,16 @@ export function ms(value: number): string {
   return value >= 100 ? `${value.toFixed(0)} ms` : `${value.toFixed(2)} ms`
 }
 
-/** The rows as a Markdown table. */
-export function table(rows: readonly Row[]): string {
-  const lines = rows.map(
-    ({ what, figure, bound, met }) =>
-      `| ${what} | ${figure} | ${bound ?? 'reported'} | ${met === undefined ? '' : met ? 'met' : '**not met**'} |`,
-  )
-  return ['| what | figure | bound | |', '|---|---|---|---|', ...lines].join('\n')
+/** The rows as a Markdown table, whose columns of figures have these titles. */
+export function table(rows: readonly Row[], titles: readonly string[] = ['figure']): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  const head = ['what', ...titles, 'bound', '']
+  const verdict = (met: boolean | undefined): string => (met === undefined ? '' : met ? 'met' : '**not met**')
+  return [
+    line(head),
+    `|${'---|'.repeat(head.length)}`,
+    ...rows.map(({ what, figure, bound, met }) =>
+      line([what, ...(typeof figure === 'string' ? [figure] : figure), bound ?? 'reported', verdict(met)]),
+    ),
+  ].join('\n')
 }

@@ -53,7 +53,11 @@ def main():
     length = b""
     while not length.endswith(b"\n"):
         length += read_exactly(1)
-    sys.meta_path.insert(0, Delivered(json.loads(zlib.decompress(read_exactly(int(length))))))
+    try:
+        sources = json.loads(zlib.decompress(read_exactly(int(length))))
+    except (ValueError, zlib.error):
+        sys.exit("what came first on the channel is no harness")
+    sys.meta_path.insert(0, Delivered(sources))
     from sandglass_harness import start
 
     start.main()

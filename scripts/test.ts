@@ -1,27 +1,34 @@
 /**
- * All tests: vitest and the Python tests of the harness. The last line printed is the sum: `N passed, N failed`.
- * Arguments are handed to vitest: `npm test -- test/protocol`.
+ * All tests: vitest and the Python tests of the harness, then what the suites that run on every engine came to, engines
+ * side by side. The last line printed is the sum: `N passed, N failed`. Arguments are handed to vitest:
+ * `npm test -- test/protocol`.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type ReportedFile, sideBySide } from '../test/report/side-by-side.ts'
 import { runPythonTests } from './python-tests.ts'
 import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
 
-/** The parts of vitest's JSON report that are counted. */
+/** What vitest's tests came to. */
+export interface VitestRun {
+  readonly counts: TestCounts
+  /** The engines side by side; empty when no suite of engines ran. */
+  readonly tables: string
+}
+
+/** The parts of vitest's JSON report that are read. */
 interface VitestReport {
   readonly numPassedTests: number
   readonly numFailedTests: number
   readonly numPendingTests: number
   readonly numTodoTests: number
-  readonly testResults: readonly {
-    readonly status: string
-    readonly assertionResults: readonly { readonly status: string }[]
-  }[]
+  readonly testResults: readonly ReportedFile[]
 }
 
-function runVitest(args: readonly string[]): TestCounts {
+/** Runs vitest, which prints as it goes. */
+export function runVitest(args: readonly string[]): VitestRun {
   const folder = mkdtempSync(join(tmpdir(), 'sandglass-tests-'))
   try {
     const report = join(folder, 'report.json')
@@ -34,13 +41,13 @@ function runVitest(args: readonly string[]): TestCounts {
   }
 }
 
-function readReport(path: string, exitCode: number | null): TestCounts {
+function readReport(path: string, exitCode: number | null): VitestRun {
   let report: VitestReport
   try {
     report = JSON.parse(readFileSync(path, 'utf8')) as VitestReport
   } catch {
     console.error('vitest: ended without a report')
-    return ONE_FAILURE
+    return { counts: ONE_FAILURE, tables: '' }
   }
   // A file that failed to load, or a failed hook, fails its file without failing one of its tests.
   const brokenFiles = report.testResults.filter(
@@ -53,13 +60,22 @@ function readReport(path: string, exitCode: number | null): TestCounts {
   }
   // Unhandled rejections and the like end vitest with 1 although every test passed.
   const unexplained = counts.failed === 0 && exitCode !== 0
-  return sum([counts, unexplained ? ONE_FAILURE : NO_TESTS])
+  return { counts: sum([counts, unexplained ? ONE_FAILURE : NO_TESTS]), tables: sideBySide(report.testResults) }
 }
 
-const vitest = runVitest(process.argv.slice(2))
-const python = runPythonTests()
-const total = sum([vitest, python])
-console.log(`from vitest: ${formatCounts(vitest)}`)
-console.log(`from unittest: ${formatCounts(python)}`)
-console.log(formatCounts(total))
-process.exitCode = total.failed > 0 ? 1 : 0
+/** What is printed when all is over: the tables, what each program counted, and the sum as the last line. */
+export function closing({ counts, tables }: VitestRun, python: TestCounts): string {
+  return [
+    ...(tables === '' ? [] : [`\n${tables}\n`]),
+    `from vitest: ${formatCounts(counts)}`,
+    `from unittest: ${formatCounts(python)}`,
+    formatCounts(sum([counts, python])),
+  ].join('\n')
+}
+
+if (import.meta.main) {
+  const vitest = runVitest(process.argv.slice(2))
+  const python = runPythonTests()
+  console.log(closing(vitest, python))
+  process.exitCode = vitest.counts.failed + python.failed > 0 ? 1 : 0
+}

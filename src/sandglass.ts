@@ -144,9 +144,12 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     throw error
   }
 
+  const known = new Set([nameOf(defaults)])
   const checkout = async (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
-    pool.addSpec(nameOf(spec), spec, { occasional: true })
-    const lease = await pool.checkout(nameOf(spec), { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
+    const name = nameOf(spec)
+    if (!known.has(name)) pool.addSpec(name, spec, { occasional: true })
+    known.add(name)
+    const lease = await pool.checkout(name, { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
     try {
       assertEnforced(lease.sandbox.info, { ...options.limits, ...run.limits })
       return lease

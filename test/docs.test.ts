@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { requireDockerEngine } from './docker-engine.ts'
 import { errorsDoc } from './errors-doc.ts'
 import { requireLocalEngine } from './local-engine.ts'
 import { computedWarningCodes, listedWarningCodes, warningCodes } from './warning-codes.ts'
@@ -52,6 +53,7 @@ describe.each(PAGES)('%s', (page) => {
 })
 
 const { skip } = await requireLocalEngine()
+const { skip: noDocker } = await requireDockerEngine()
 
 describe('README', () => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
@@ -66,5 +68,12 @@ describe('README', () => {
     } finally {
       rmSync(directory, { recursive: true })
     }
+  })
+
+  test.skipIf(noDocker)('runs a script in a container with the line that it gives', () => {
+    const [line = ''] = /^echo .* --engine docker$/m.exec(readme) ?? []
+    const program = [process.execPath, join(ROOT, 'src/cli/main.ts')].map((word) => `'${word}'`).join(' ')
+    const command = line.replace('| sandglass ', `| ${program} `)
+    expect(execFileSync('sh', ['-c', command], { encoding: 'utf8' })).toBe('45\n')
   })
 })

@@ -1,8 +1,22 @@
 import type { SandboxEngine, SandboxReport } from '../src/sandbox/index.ts'
 
-/** Whether SANDGLASS_TEST_REQUIRE (a comma-separated list) turns a skip for want of this into a failure. */
+/** What SANDGLASS_TEST_REQUIRE may name. */
+const REQUIRABLE: readonly string[] = ['local', 'docker', 'gvisor']
+
+/**
+ * Whether SANDGLASS_TEST_REQUIRE (a comma-separated list) turns a skip for want of this into a failure.
+ * @throws Error for a name in the list that nothing has: misspelt, it would require nothing.
+ */
 export function isRequired(name: string): boolean {
-  return (process.env['SANDGLASS_TEST_REQUIRE'] ?? '').split(',').includes(name)
+  const names = (process.env['SANDGLASS_TEST_REQUIRE'] ?? '').split(',').filter((one) => one !== '')
+  const unknown = names.filter((one) => !REQUIRABLE.includes(one))
+  if (unknown.length > 0) {
+    const known = REQUIRABLE.join(', ')
+    throw new Error(
+      `SANDGLASS_TEST_REQUIRE names ${unknown.map((one) => JSON.stringify(one)).join(', ')}; it knows ${known}`,
+    )
+  }
+  return names.includes(name)
 }
 
 /**

@@ -71,7 +71,8 @@ class Broker:
         while self._state is FORKING:
             self._turn()
         self._normal = integrity.snapshot([os.getpid(), self._zygote.pid])
-        self._last_pid_moves = integrity.last_pid() == self._spare.pid
+        self._loadavg = integrity.open_proc("loadavg")
+        self._last_pid_moves = integrity.last_pid(self._loadavg) == self._spare.pid
         checks = integrity.self_check(self._zygote.pid, self._config["scratch"], len(leaked_fds))
         checks["last_pid_moves"] = self._last_pid_moves
         self._zygote.kills_at_once = self._reaper.kills_at_once = not checks["gvisor"]
@@ -334,7 +335,7 @@ class Broker:
             self._zygote_is_lost()
             return
         if alone and self._tells_exit_status:
-            run.status = integrity.zombie_status(run.spare.pid)
+            run.status = integrity.zombie_status(run.spare.stat_fd)
             if run.status is not None:  # nothing runs any more; the zygote reaps it before it forks the next
                 self._settle(True)
                 return
@@ -351,7 +352,7 @@ class Broker:
     def _was_alone(self, pid):
         """Whether nothing is left that this process started; it is a zombie itself."""
         if self._last_pid_moves:  # it keeps its pid, so the last one can only be its own when nothing else was started
-            return integrity.last_pid() == pid
+            return integrity.last_pid(self._loadavg) == pid
         return integrity.nobody_but([os.getpid(), self._zygote.pid, pid])
 
     def _unwatch_run(self, run):

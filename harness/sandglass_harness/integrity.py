@@ -51,7 +51,6 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "interfaces": ",".join(_interfaces()),
         "scratch_sized": all(_size(root) < 1 << 50 for root in writable_roots),
         "descriptors_hidden": not _can_list(f"/proc/{zygote_pid}/fd"),
-        "last_pid_moves": last_pid() is not None,
         "kernel": os.uname().release,
         "gvisor": gvisor,
         **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
@@ -64,15 +63,20 @@ def _has_no_new_privs(zygote_pid):
     return prctl(PR_GET_NO_NEW_PRIVS) == 1 if told is None else told == "1"
 
 
-def last_pid():
-    """The pid that was given out last in this pid namespace, or None where the kernel does not tell."""
+def open_proc(name):
+    """A file below /proc to be read again and again with pread: finding it costs more than reading it. None without it."""
     try:
-        fd = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return int(os.read(fd, 128).rsplit(None, 1)[1])
-        finally:
-            os.close(fd)
-    except (OSError, ValueError, IndexError):
+        return os.open(f"/proc/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def last_pid(loadavg):
+    """The pid that was given out last in this pid namespace, or None where the kernel does not tell. `loadavg` is
+    open_proc("loadavg")."""
+    try:
+        return int(os.pread(loadavg, 128, 0).rsplit(None, 1)[1])
+    except (OSError, ValueError, IndexError, TypeError):
         return None
 
 
@@ -87,22 +91,22 @@ def tells_exit_status():
     pid = os.fork()
     if pid == 0:
         os._exit(7)
+    stat = open_proc(f"{pid}/stat")
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    told = zombie_status(pid)
+    told = zombie_status(stat)
     os.waitpid(pid, 0)
+    if stat is not None:
+        os.close(stat)
     return told == 7 << 8
 
 
-def zombie_status(pid):
-    """How a process ended that nobody has reaped yet, as wait(2) gives it; None when it is no zombie."""
+def zombie_status(stat):
+    """How a process ended that nobody has reaped yet, as wait(2) gives it; None when it is no zombie. `stat` is
+    open_proc("PID/stat"), opened while it lived or since."""
     try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fields = os.read(fd, 4096).rpartition(b")")[2].split()
-        finally:
-            os.close(fd)
+        fields = os.pread(stat, 4096, 0).rpartition(b")")[2].split()
         return int(fields[49]) if fields[0] == b"Z" else None
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError, TypeError):
         return None
 
 

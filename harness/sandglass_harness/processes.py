@@ -5,6 +5,8 @@ import json
 import os
 import socket
 
+from . import integrity
+
 
 class Zygote:
     """The process that forks. Its answers come one at a time, each a number of four bytes."""
@@ -63,13 +65,14 @@ class Spare:
         self.socket, self._child_socket = socket.socketpair()
         self.out_fd, self._child_out = os.pipe()
         self.err_fd, self._child_err = os.pipe()
-        self.pid = self.pid_fd = None
+        self.pid = self.pid_fd = self.stat_fd = None
         for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
             os.set_blocking(fd, False)
 
     def forked_as(self, pid):
         """The zygote made the child. It stays a zombie until it is asked for, so its pid is nobody else's."""
         self.pid = pid
+        self.stat_fd = integrity.open_proc(f"{pid}/stat")
         try:
             self.pid_fd = os.pidfd_open(pid)
         except OSError as error:
@@ -89,6 +92,6 @@ class Spare:
     def close(self):
         """Gives back the broker's ends."""
         self.socket.close()
-        for fd in (self.out_fd, self.err_fd, self.pid_fd):
+        for fd in (self.out_fd, self.err_fd, self.pid_fd, self.stat_fd):
             if fd is not None:
                 os.close(fd)

@@ -70,35 +70,36 @@ class Roots:
     """The writable roots, with the state in which they were found, so that it can be brought back."""
 
     def __init__(self, paths):
-        self._paths = paths
-        self._modes = {path: stat.S_IMODE(os.stat(path).st_mode) for path in paths}
-        for path in paths:
-            os.utime(path, (0, 0))
+        # Kept open: they are mount points, which a script can neither remove nor replace, and finding them by name after
+        # each run costs more than looking into them.
+        self._roots = [os.open(path, _DIRECTORY) for path in paths]
+        self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
+        for root in self._roots:
+            os.utime(root, (0, 0))
 
     def wipe(self, budget_sec):
         """Empties every root. True when it is confirmed within the budget."""
         deadline = time.monotonic() + budget_sec
-        return all([self._wipe_root(path, deadline) for path in self._paths])
+        return all([self._wipe_root(root, deadline) for root in self._roots])
 
-    def _wipe_root(self, path, deadline):
+    def close(self):
+        """Gives back its descriptors; a broker needs them to its end."""
+        for root in self._roots:
+            os.close(root)
+
+    def _wipe_root(self, root, deadline):
         try:
-            root = self._open(path)
-        except OSError:
-            return False
-        try:
+            found = os.fstat(root)
+            if found.st_nlink == 0:
+                return False
+            if stat.S_IMODE(found.st_mode) != self._modes[root]:
+                os.fchmod(root, self._modes[root])  # a script may have shut its owner out
             if not _is_empty(root) and not _empty(root, deadline):
                 return False
             self._restore(root)
             return True
         except OSError:
             return False
-        finally:
-            os.close(root)
-
-    def _open(self, path):
-        if stat.S_IMODE(os.stat(path).st_mode) != self._modes[path]:
-            os.chmod(path, self._modes[path])  # a script may have shut its owner out
-        return os.open(path, _DIRECTORY)
 
     def _restore(self, root):
         """A root directory outlives its run: its times and extended attributes would carry data, as its mode would."""

@@ -15,9 +15,17 @@ class ZombieStatusTest(unittest.TestCase):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         return pid
 
+    def status_of(self, pid):
+        stat = integrity.open_proc(f"{pid}/stat")
+        try:
+            return integrity.zombie_status(stat)
+        finally:
+            if stat is not None:
+                os.close(stat)
+
     def status_then_reaped(self, pid):
         try:
-            return integrity.zombie_status(pid)
+            return self.status_of(pid)
         finally:
             os.waitpid(pid, 0)
 
@@ -30,9 +38,12 @@ class ZombieStatusTest(unittest.TestCase):
 
     def test_a_process_that_lives_or_is_gone_has_no_status(self):
         pid = self.ended(lambda: os._exit(0))
+        opened_before = integrity.open_proc(f"{pid}/stat")
+        self.addCleanup(os.close, opened_before)
         os.waitpid(pid, 0)
-        self.assertIsNone(integrity.zombie_status(pid))
-        self.assertIsNone(integrity.zombie_status(os.getpid()))
+        self.assertIsNone(integrity.zombie_status(opened_before))
+        self.assertIsNone(self.status_of(pid))
+        self.assertIsNone(self.status_of(os.getpid()))
 
     def test_the_probe_leaves_no_process_behind(self):
         self.assertIn(integrity.tells_exit_status(), (True, False))

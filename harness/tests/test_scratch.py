@@ -14,7 +14,9 @@ from . import forked
 
 def remove(path):
     """shutil.rmtree gives up on thousands of nested directories."""
-    Roots([path]).wipe(60)
+    roots = Roots([path])
+    roots.wipe(60)
+    roots.close()
     os.rmdir(path)
 
 
@@ -99,6 +101,7 @@ class WipeTest(ScratchTestCase):
         roots = Roots([self.root])
         make()
         confirmed = roots.wipe(budget)
+        roots.close()
         return confirmed, sorted(os.listdir(self.root)) if confirmed else None
 
     def test_files_directories_links_fifos_and_sockets_go(self):
@@ -152,6 +155,7 @@ class WipeTest(ScratchTestCase):
     def test_a_root_that_is_gone_is_not_confirmed(self):
         gone = tempfile.mkdtemp()
         roots = Roots([gone])
+        self.addCleanup(roots.close)
         os.rmdir(gone)
         self.assertFalse(roots.wipe(5))
 
@@ -220,6 +224,7 @@ class WipeTest(ScratchTestCase):
                 self.write(f"f{n}", b"")
 
         roots = Roots([self.root])
+        self.addCleanup(roots.close)
         make()
         started = time.monotonic()
         self.assertEqual((roots.wipe(0), time.monotonic() - started < 5), (False, True))
@@ -230,6 +235,7 @@ class WipeTest(ScratchTestCase):
         self.addCleanup(remove, other)
         gone = tempfile.mkdtemp()
         roots = Roots([gone, other])
+        self.addCleanup(roots.close)
         os.rmdir(gone)
         with open(os.path.join(other, "x"), "w"):
             pass

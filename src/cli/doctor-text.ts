@@ -41,6 +41,7 @@ function facts({ probes, limits_enforced: limits, network, capabilities }: Engin
     row('limits', limits.length === 0 ? 'none is enforced' : limits.join(', ')),
     row('network', network === 'none' ? 'none' : 'open'),
     row('has', can.join(', ')),
+    ...runtimes(probes),
     ...PLACES.filter(([, name]) => probes[name] !== undefined).map(([label, name]) => row(label, String(probes[name]))),
   ]
 }
@@ -53,6 +54,21 @@ const PLACES = [
   ['version', 'daemon_version'],
   ['kernel', 'kernel'],
 ] as const
+
+/** Those that were tried with their level. */
+function runtimes({
+  runtimes: names,
+  runtime_default: byDefault,
+  runtime_levels: levels,
+}: EngineFindings['probes']): string[] {
+  if (listed(names).length === 0) return []
+  const known = new Map(listed(levels).map((text) => text.split(': ', 2) as [string, string]))
+  const texts = listed(names).map((name) => {
+    const more = [...(name === byDefault ? ['default'] : []), ...(known.has(name) ? [known.get(name)] : [])]
+    return more.length === 0 ? name : `${name} (${more.join(', ')})`
+  })
+  return [row('runtimes', texts.join(', '))]
+}
 
 function listed(value: EngineFindings['probes'][string] | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : []

@@ -1,4 +1,4 @@
-import { dockerEngine } from '../engines/docker/index.ts'
+import { dockerEngine, reportOtherRuntimes, type RuntimeReport } from '../engines/docker/index.ts'
 import { localEngine } from '../engines/local/index.ts'
 import type { SandboxEngine } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
@@ -9,11 +9,7 @@ import { EXIT } from './exit-codes.ts'
 
 /** `sandglass doctor`: what is in force here, from probes. Resolves to the exit code. */
 export async function doctor(given: Given, context: Context): Promise<number> {
-  const engines = [
-    await probed(localEngine(), context.signal),
-    await probed(dockerEngine(), context.signal),
-    absent('pyodide'),
-  ]
+  const engines = [await probed(localEngine(), context.signal), await docker(context.signal), absent('pyodide')]
   context.signal.throwIfAborted()
   const auto = engines.find(({ name, usable }) => usable && AUTO.includes(name))?.name ?? null
   if (given.has('--json')) await context.stdout.line({ v: 1, auto, engines })
@@ -40,6 +36,34 @@ async function probed(engine: SandboxEngine, signal: AbortSignal): Promise<Engin
   } finally {
     await engine.close()
   }
+}
+
+async function docker(signal: AbortSignal): Promise<EngineFindings> {
+  const findings = await probed(dockerEngine(), signal)
+  const others = findings.usable ? await reportOtherRuntimes(findings.probes, {}, signal) : []
+  return {
+    ...findings,
+    reasons: [...findings.reasons, ...others.flatMap(unusableRuntime)],
+    ...(others.length > 0 && {
+      probes: {
+        ...findings.probes,
+        runtime_levels: others
+          .filter(({ report }) => report.usable)
+          .map(({ name, report }) => `${name}: ${report.level}`),
+      },
+    }),
+  }
+}
+
+/** The engine works without it. */
+function unusableRuntime({ name, report }: RuntimeReport): EngineFindings['reasons'] {
+  if (report.usable) return []
+  return report.reasons.map(({ code, message, remedy }) => ({
+    severity: 'warning',
+    code,
+    message: `the runtime ${name}: ${message}`,
+    remedy,
+  }))
 }
 
 function absent(name: string): EngineFindings {

@@ -1,5 +1,8 @@
-import type { Sandbox } from '../sandbox/index.ts'
+import type { Channel, Sandbox } from '../sandbox/index.ts'
 import type { PreparedRun } from './prepare.ts'
+
+/** What was counted at the end of the last run of a sandbox: nothing runs in it between runs, and each look is a file read. */
+const counted = new WeakMap<Channel, number | null>()
 
 /** Tells whether a run that runs out of memory runs into its limit. */
 export class MemoryWatch {
@@ -10,7 +13,7 @@ export class MemoryWatch {
 
   constructor({ sandbox, asksLessMemory }: PreparedRun) {
     this.#sandbox = sandbox
-    this.#killsBefore = sandbox.memoryKills()
+    this.#killsBefore = counted.get(sandbox.channel) ?? sandbox.memoryKills()
     this.#boundsAddressSpace =
       asksLessMemory || this.#killsBefore === null || !sandbox.info.limitsEnforced.includes('memory')
   }
@@ -22,7 +25,9 @@ export class MemoryWatch {
 
   /** How many processes of the sandbox the kernel has killed for memory since. */
   get kills(): number {
-    return Math.max((this.#sandbox.memoryKills() ?? 0) - (this.#killsBefore ?? 0), this.#told)
+    const now = this.#sandbox.memoryKills()
+    counted.set(this.#sandbox.channel, now)
+    return Math.max((now ?? 0) - (this.#killsBefore ?? 0), this.#told)
   }
 
   /**

@@ -80,6 +80,7 @@ export function makeShelf(
     })
     queue.add(waiter)
     settle()
+    if (queue.has(waiter)) waiter.wait()
     return waiter.promise
   }
 

@@ -14,6 +14,8 @@ export interface Waiter extends Wish {
   demanded: boolean
   /** Its creation failed: it starts no other one and is refused when none is under way. */
   failed: { readonly error: unknown } | null
+  /** Starts its deadline and listens to its signal: for one that was not served at once. */
+  wait(): void
   grant(lease: Lease): void
   refuse(error: unknown): void
 }
@@ -30,10 +32,11 @@ export interface WaiterOptions {
   readonly onAbort: (waiter: Waiter, error: SandglassError) => void
 }
 
-/** Makes a waiter; its timer and its listener go when it is granted or refused. */
+/** Makes a waiter; its timer and its listener come with `wait` and go when it is granted or refused. */
 export function makeWaiter(options: WaiterOptions): Waiter {
   const { promise, resolve, reject } = Promise.withResolvers<Lease>()
   const { signal } = options
+  let timer: NodeJS.Timeout | undefined
   // The listener is removed with the wait: a signal that outlives it would keep the lease reachable through `resolve`.
   const onAbort = (): void => options.onAbort(waiter, abortedError(signal))
   const leave = (): void => {
@@ -48,6 +51,10 @@ export function makeWaiter(options: WaiterOptions): Waiter {
     outcome: null,
     demanded: false,
     failed: null,
+    wait() {
+      timer = setTimeout(() => options.onDeadline(waiter), options.timeoutMs)
+      signal?.addEventListener('abort', onAbort)
+    },
     grant(lease) {
       leave()
       resolve(lease)
@@ -57,8 +64,6 @@ export function makeWaiter(options: WaiterOptions): Waiter {
       reject(error)
     },
   }
-  const timer = setTimeout(() => options.onDeadline(waiter), options.timeoutMs)
-  signal?.addEventListener('abort', onAbort)
   return waiter
 }
 

@@ -54,19 +54,4 @@ describe.skipIf(skip)('the engine docker on the command line', () => {
     expect((await running.ended).code).toBe(130)
     expect(await listed()).toEqual([])
   })
-
-  test('doctor tells the truth with a daemon and without one', async () => {
-    const findings = async (env: Record<string, string>): Promise<unknown> =>
-      (
-        JSON.parse((await cli.run(['doctor', '--json'], { env })).stdout) as { engines: { name: string }[] }
-      ).engines.find(({ name }) => name === 'docker')
-    expect(await findings({ DOCKER_HOST: 'unix:///nonexistent/docker.sock' })).toMatchObject({
-      usable: false,
-      level: 'none',
-      reasons: [{ severity: 'error', code: 'docker_unreachable' }],
-    })
-    expect(await findings({ DOCKER_HOST: process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock' })).toMatchObject({
-      name: 'docker',
-    })
-  })
 })

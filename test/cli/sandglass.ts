@@ -47,9 +47,12 @@ export interface Cli extends Disposable {
   readonly directory: string
   /** Writes a file there; its path. */
   file(name: string, content: string): string
-  start(args: readonly string[], env?: Record<string, string>): Running
-  /** Runs a command to its end. */
-  run(args: readonly string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ended>
+  start(args: readonly string[], env?: Record<string, string>, wrapper?: readonly string[]): Running
+  /** Runs a command to its end; `wrapper` is a program with arguments that is handed the command. */
+  run(
+    args: readonly string[],
+    options?: { input?: string; env?: Record<string, string>; wrapper?: readonly string[] },
+  ): Promise<Ended>
 }
 
 /** A command that runs. */
@@ -66,8 +69,9 @@ export interface Running {
 export function makeCli(): Cli {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-cli-'))
   chmodSync(directory, 0o755)
-  const start: Cli['start'] = (args, env = {}) => {
-    const child = spawn(process.execPath, [MAIN, ...args], {
+  const start: Cli['start'] = (args, env = {}, wrapper = []) => {
+    const [program, ...rest] = [...wrapper, process.execPath, MAIN, ...args] as [string, ...string[]]
+    const child = spawn(program, rest, {
       env: {
         PATH: process.env['PATH'] ?? '',
         SANDGLASS_STATE_DIR: join(directory, 'state'),
@@ -87,8 +91,8 @@ export function makeCli(): Cli {
       return path
     },
     start,
-    run(args, { input = '', env } = {}) {
-      const { child, ended } = start(args, env)
+    run(args, { input = '', env, wrapper } = {}) {
+      const { child, ended } = start(args, env, wrapper)
       child.stdin.end(input)
       return ended
     },

@@ -35,6 +35,8 @@ export interface Ground {
 export interface DaemonInfo {
   readonly version: string
   readonly defaultRuntime: string
+  /** Names of the runtimes that it knows, in order. */
+  readonly runtimes: readonly string[]
   readonly cgroupVersion: string
   readonly architecture: string
   readonly securityOptions: readonly string[]
@@ -141,6 +143,7 @@ function infoOf(found: Readonly<Record<string, unknown>>): DaemonInfo {
   return {
     version: String(found['ServerVersion']),
     defaultRuntime: String(found['DefaultRuntime']),
+    runtimes: Object.keys(found['Runtimes'] ?? {}).toSorted(),
     cgroupVersion: typeof found['CgroupVersion'] === 'string' ? found['CgroupVersion'] : '1',
     architecture: String(found['Architecture']),
     securityOptions: Array.isArray(found['SecurityOptions']) ? found['SecurityOptions'].map(String) : [],

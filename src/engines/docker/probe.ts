@@ -48,6 +48,7 @@ function found(at: Ground, sandbox: Sandbox): SandboxReport {
       daemon: at.daemon.address,
       daemon_version: at.info.version,
       runtime_default: at.info.defaultRuntime,
+      runtimes: at.info.runtimes,
       image: at.image.name,
       python_version: sandbox.info.python,
       cgroup_version: at.info.cgroupVersion,

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { dockerEngine } from '../../../src/engines/docker/index.ts'
@@ -6,7 +6,7 @@ import type { ExecutionResult } from '../../../src/executor/index.ts'
 import { createSandglass, type Sandglass, type SandglassOptions } from '../../../src/sandglass.ts'
 import { type PrivateDaemon, requirePrivateDaemon, startDaemon } from '../../docker-daemon.ts'
 import { requireDockerEngine } from '../../docker-engine.ts'
-import { docker } from '../../support/containers.ts'
+import { containers, docker } from '../../support/containers.ts'
 import { eventually } from '../../support/eventually.ts'
 import { noneLeft } from './own-containers.ts'
 
@@ -20,19 +20,23 @@ while True:
     pass`
 
 /** Starts a script that does not end; resolves when it runs. The promise of its result is in an object, not to be awaited. */
-async function endless(sandglass: Sandglass): Promise<{ readonly result: Promise<ExecutionResult> }> {
+async function endless(
+  sandglass: Sandglass,
+  executionTimeoutSec = 120,
+): Promise<{ readonly result: Promise<ExecutionResult> }> {
   const started = Promise.withResolvers<void>()
-  const result = sandglass.run(ENDLESS, { limits: { executionTimeoutSec: 120 }, onEvent: () => started.resolve() })
+  const result = sandglass.run(ENDLESS, { limits: { executionTimeoutSec }, onEvent: () => started.resolve() })
   await Promise.race([started.promise, result])
   return { result }
 }
 
+/* PO-04, as far as the pool goes: where Docker is down it rejects with a code, waits for nothing, and recovers. */
 describe.skipIf(noDocker || noDaemon)('a daemon', () => {
   let daemon: PrivateDaemon
   const open = (): Promise<Sandglass> =>
     createSandglass({ engine: dockerEngine({ image, host: daemon.host }), poolSize: 2, maxOverflow: 0 })
   beforeAll(async () => {
-    daemon = await startDaemon({ runtimes: { broken: { path: '/no/such/runsc' } } })
+    daemon = await startDaemon({ runtimes: { broken: { path: '/no/such/runsc' }, kata: { path: 'runc' } } })
     await daemon.load(image)
   }, STARTING_MS)
   afterEach(async () => expect(await noneLeft(daemon.host)).toBeUndefined())
@@ -119,6 +123,16 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
     }, 60_000)
   })
 
+  test('is asked for the runtime kata where that is named; the level is what was found, not the name', async () => {
+    await using sandglass = await createSandglass({
+      engine: dockerEngine({ image, host: daemon.host, runtime: 'kata' }),
+      poolSize: 1,
+    })
+    const { sandbox } = await sandglass.run('emit_result(1)')
+    const asked = docker(daemon.host, 'inspect', '--format', '{{.HostConfig.Runtime}}', sandbox.id).trim()
+    expect([asked, sandbox.level]).toEqual(['kata', 'container'])
+  })
+
   test('that cannot start the program of a runtime names the runtime', async () => {
     const engine = dockerEngine({ image, host: daemon.host, runtime: 'broken' })
     const report = await engine.report()
@@ -154,6 +168,84 @@ describe.skipIf(noDocker || noDaemon)('a daemon whose disk is full', () => {
       expect((await sandglass.run('emit_result(2)')).finalData).toBe(2)
       await sandglass.close()
       expect(await noneLeft(daemon.host)).toBeUndefined()
+    },
+    STARTING_MS,
+  )
+})
+
+describe.skipIf(noDocker || noDaemon)('a daemon whose disk is full, with a sandbox for each run', () => {
+  test(
+    'fails runs with no_space in bounded time, and serves them when there is room',
+    async () => {
+      await using daemon = await startDaemon({ diskBytes: 1024 * MiB })
+      await daemon.load(image)
+      await using sandglass = await createSandglass({
+        engine: dockerEngine({ image, host: daemon.host }),
+        poolSize: 1,
+        maxOverflow: 0,
+        maxUses: 1,
+      })
+      expect((await sandglass.run('emit_result(0)')).finalData).toBe(0)
+      const filler = join(daemon.directory, 'data/filler')
+      fill(filler)
+      // One sandbox may have been made before the disk was full; the one after it cannot be.
+      const answers: unknown[] = []
+      const from = performance.now()
+      for (let number = 0; number < 4 && answers.length === 0; number += 1) {
+        await sandglass.run('emit_result(1)').catch((error: unknown) => answers.push(error))
+      }
+      expect(answers).toMatchObject([{ name: 'SandglassError', code: 'no_space' }])
+      expect(performance.now() - from).toBeLessThan(30_000)
+      await expect(sandglass.run('emit_result(2)')).rejects.toMatchObject({ code: 'no_space' })
+      rmSync(filler)
+      for (const number of [3, 4]) expect((await sandglass.run(`emit_result(${number})`)).finalData).toBe(number)
+      await sandglass.close()
+      expect(await noneLeft(daemon.host)).toBeUndefined()
+    },
+    STARTING_MS,
+  )
+})
+
+describe.skipIf(noDocker || noDaemon)('a socket at which another daemon answers from now on', () => {
+  test(
+    'ends or finishes what runs in bounded time; the next sandbox is on the new daemon, and nothing is left on either',
+    async () => {
+      await using old = await startDaemon()
+      await using anew = await startDaemon()
+      await Promise.all([old.load(image), anew.load(image)])
+      const path = (daemon: PrivateDaemon): string => daemon.host.slice('unix://'.length)
+      const kept = join(old.directory, 'kept.sock')
+      await using sandglass = await createSandglass({
+        engine: dockerEngine({ image, host: old.host }),
+        poolSize: 1,
+        maxOverflow: 1,
+      })
+      const { result } = await endless(sandglass, 5)
+      const idle = sandglass.run('emit_result(1)') // one more, that is idle when the daemons change
+      expect((await idle).finalData).toBe(1)
+      linkSync(path(old), kept)
+      const names = containers(`unix://${kept}`).map(({ name }) => name)
+      expect(names.length).toBeGreaterThanOrEqual(2)
+      linkSync(path(anew), `${path(old)}.next`)
+      renameSync(`${path(old)}.next`, path(old))
+      const from = performance.now()
+      const ended = await result
+      expect(['timed-out', 'sandbox-lost']).toContain(ended.status)
+      console.log(
+        `a socket replaced: the run ended as ${ended.status} after ${Math.round(performance.now() - from)} ms`,
+      )
+      expect(performance.now() - from).toBeLessThan(5000 + 5000 + 5000)
+
+      // The sandbox that idles on the old daemon serves on, or is replaced.
+      expect((await sandglass.run('emit_result(2)')).finalData).toBe(2)
+      await using second = await createSandglass({ engine: dockerEngine({ image, host: old.host }), poolSize: 1 })
+      const next = await second.run('emit_result(3)')
+      expect(containers(anew.host, next.sandbox.id)).toHaveLength(1)
+
+      await second.close()
+      await sandglass.close()
+      expect(await noneLeft(`unix://${kept}`, 15_000)).toBeUndefined()
+      expect(await noneLeft(anew.host)).toBeUndefined()
     },
     STARTING_MS,
   )

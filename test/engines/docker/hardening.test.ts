@@ -31,7 +31,7 @@ describe.skipIf(skip)('a container of the pool', () => {
   afterAll(() => images[Symbol.dispose]())
   afterEach(async () => expect(await noneLeft()).toBeUndefined())
 
-  test('FLT-031: docker inspect shows every measure', async () => {
+  test('HA-11, FLT-031: docker inspect shows every measure', async () => {
     await using sandglass = await createSandglass({
       engine: dockerEngine({ image }),
       poolSize: 1,

@@ -231,6 +231,29 @@ emit_result([open('/data/below/file.txt').read(), sg_mounted.VALUE, tried('/data
     ])
   })
 
+  test('reads what the daemon has at the other end of hostPathMap', async () => {
+    // This host knows the files as lying in one place, the daemon in another one, as from within a container.
+    const [here, there] = [at('host-sees'), at('daemon-sees')]
+    for (const [path, text] of [
+      [here, 'not this one\n'],
+      [there, 'the daemon has this one\n'],
+    ] as const) {
+      mkdirSync(join(path, 'data'), { recursive: true })
+      writeFileSync(join(path, 'data/file.txt'), text)
+    }
+    const engine = dockerEngine({
+      image,
+      resources: [{ source: join(here, 'data'), target: '/data' }],
+      allowHostPaths: [here],
+      hostPathMap: { [here]: there },
+    })
+    await using sandglass = await createSandglass({ engine, packages: join(here, 'data'), poolSize: 1 })
+    const script = 'emit_result([open(path).read() for path in ("/data/file.txt", "/packages/file.txt")])'
+    expect((await sandglass.run(script)).finalData).toEqual(['the daemon has this one\n', 'the daemon has this one\n'])
+    await sandglass.close()
+    await engine.close()
+  })
+
   test('is refused by a daemon that has not the directory, with what to do', async () => {
     const engine = dockerEngine({ image, hostPathMap: { [realpathSync(place.path)]: '/no/such/place' } })
     await expect(
