@@ -17,7 +17,7 @@ from .control_group import MemoryKills
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
 from .reaper import Reaper
-from .run import Run
+from .run import ANSWER_HEAD, Run
 from .scratch import Collection, Roots
 from .watcher import Watcher, wants_write
 from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode
@@ -26,6 +26,7 @@ ANSWER_SEC = 0.5  # how long the zygote may take to answer
 DRAIN_SEC = 0.1  # for what dead processes left in the pipes
 COLLECT_SEC = 5.0  # at most, for looking through the workspace
 AFTER_DEADLINE_SEC = 0.3  # of it, what may lie behind the deadline
+MAX_CHECK_BYTES = 4 << 20  # of a check's answer, errors included
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 
@@ -160,10 +161,11 @@ class Broker:
         self._watch_outbox()
         if self._run is None or self._state is not RUNNING or self._run.finished:
             return
-        if not self._paused and self._outbox.size > HIGH_WATER:
+        waiting = max(self._outbox.size, self._run.to_child.size)
+        if not self._paused and waiting > HIGH_WATER:
             self._paused = True
             self._watch_run(False)
-        elif self._paused and self._outbox.size < LOW_WATER:
+        elif self._paused and waiting < LOW_WATER:
             self._paused = False
             self._watch_run(True)
 
@@ -202,6 +204,8 @@ class Broker:
                 self._intake.put(frame)
         elif kind == "execute":
             self._execute(frame)
+        elif kind == "check":
+            self._execute(_as_run(frame))
         elif kind == "reset":
             self._reset(frame)
 
@@ -245,6 +249,7 @@ class Broker:
                 "deadline": run.deadline,
                 "timeout_text": run.timeout_text,
                 "tools": frame.get("tools"),
+                "check": frame.get("check"),
             }
         ).encode()
         self._watch_run(True)
@@ -266,7 +271,9 @@ class Broker:
     def _write_to_child(self, run):
         fd = run.spare.socket.fileno()
         if run.to_child.flush():
-            if not self._paused:
+            if self._paused:
+                self._watcher.forget(fd)
+            else:
                 self._watcher.reading(fd, self._on_frames)
         elif self._paused:
             self._watcher.writing(fd, self._on_frames)
@@ -284,13 +291,17 @@ class Broker:
                 self._watcher.reading(fd, handler)
             else:
                 self._watcher.forget(fd)
+        if run.to_child.size:
+            self._write_to_child(run)
         if run.spare.pid_fd is not None:
             self._watcher.reading(run.spare.pid_fd, lambda _event: self._end_run(None))
 
     def _on_frames(self, event):
         run = self._run
-        if wants_write(event):
+        if wants_write(event) or self._paused:
             self._write_to_child(run)
+        if self._paused:
+            return
         data = _read(run.spare.socket.fileno())
         if data is None:
             return
@@ -513,6 +524,14 @@ class Broker:
         if not clean:
             self._leave()
         self._make_spare()
+
+
+def _as_run(check):
+    """A check is a run of the checker in the script's place, with the same clocks and the same end."""
+    asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
+    own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
+    nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
+    return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
 
 
 def _read(fd):

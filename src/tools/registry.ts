@@ -121,7 +121,10 @@ function ofPython({ name, description, source, signature, secrets }: PythonTool)
 function ofHost(tool: Tool): object {
   const { name, description, effect, timeoutMs, maxCalls, concurrency } = tool
   return {
-    ...{ name, description, effect, timeoutMs, maxCalls, concurrency },
+    name,
+    description,
+    effect,
+    limits: { timeoutMs, maxCalls, concurrency },
     secrets: sorted(tool.secrets),
     input: jsonSchemaOf(tool.input, 'input'),
     output: tool.output === undefined ? undefined : jsonSchemaOf(tool.output, 'output'),

@@ -1,6 +1,6 @@
 /**
  * The codes of a `ToolError` that Sandglass itself gives, and what each means. A tool may give codes of its own
- * ({@link ToolCallError}). docs/tools.md is checked against this table.
+ * ({@link ToolCallError}).
  */
 export const TOOL_ERROR_CODES: Readonly<Record<ToolErrorCode, string>> = {
   unknown_tool: 'The run was given no tool of that name.',
