@@ -49,7 +49,7 @@ def _leave_out_bridge(told):
 def describe_place(error):
     """The traceback alone, made without calling anything of the script's."""
     stack = traceback.extract_tb(_own_frames(error.__traceback__))
-    while stack and stack[-1].filename.startswith(_HERE):  # the signal handler
+    while stack and (stack[-1].filename.startswith(_HERE) or stack[-1].filename == TOOL_FILENAME):  # the signal handler
         stack.pop()
     if not stack:
         return None

@@ -28,6 +28,9 @@ class ToolError(Exception):
         self.code = code
 
 
+ToolError.__module__ = "__main__"  # a name of the script's own: it is told and looked up as one
+
+
 class Record(dict):
     """An object that a tool answered with: `r["name"]`, or `r.name` where no method of a dict has that name."""
 

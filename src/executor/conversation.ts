@@ -1,4 +1,4 @@
-import { decodeLine, LineSplitter, LineTooLongError } from '../protocol/index.ts'
+import { CAPS, decodeLine, encodeToolResult, LineSplitter, LineTooLongError, type ToolCallFrame } from '../protocol/index.ts'
 import { constants } from 'node:buffer'
 import { type Gathered, outputLimitMessage } from './gathered.ts'
 import type { Hurry } from './hurry.ts'
@@ -7,6 +7,7 @@ import { Departure, type Parting, type ScriptDone } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { RunEvent } from './result.ts'
 import { Sender } from './sender.ts'
+import type { ToolPort } from './tool-port.ts'
 
 /** How long after its timeout a run may stay unanswered (EX-08). */
 const BACKSTOP_MS = 5000
@@ -40,6 +41,10 @@ export class Conversation {
   readonly #hurry: Hurry
   readonly #splitter: LineSplitter
   readonly #interrupt = new Interrupt()
+  readonly #tools: ToolPort | undefined
+  /** What is being read while news of tool calls are told. */
+  #receiving: Promise<Uint8Array | null> | undefined
+  #news = Promise.withResolvers<undefined>()
   #receivedBytes = 0
   #readBytes = 0
   #grace: NodeJS.Timeout | undefined
@@ -56,9 +61,9 @@ export class Conversation {
     this.#deliver = deliver
     this.#hurry = hurry
     this.#sender = new Sender(run)
-    this.#splitter = new LineSplitter(
-      Math.min(Math.max(run.maxOutputBytes, MIN_LINE_BYTES) + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH),
-    )
+    const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.toolBytes)
+    this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH))
+    this.#tools = this.#openTools()
   }
 
   /** Settles within the timeout and {@link BACKSTOP_MS}, whatever the peer or a callback does. */
@@ -78,6 +83,7 @@ export class Conversation {
     } finally {
       clearTimeout(backstop)
       clearTimeout(this.#grace)
+      this.#tools?.close()
       this.#hurry.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
@@ -92,15 +98,38 @@ export class Conversation {
     )
     for (;;) {
       const chunk = await this.#receive()
+      await this.#tell(this.#gathered.toolLog.takeNews())
+      if (chunk === undefined) continue
       if (chunk === null) return this.#close()
       await this.#read(chunk)
       if (this.#gathered.done !== undefined) return this.#conclude(this.#gathered.done)
     }
   }
 
-  async #receive(): Promise<Uint8Array | null> {
+  #openTools(): ToolPort | undefined {
+    const { executionId, tools } = this.#run
+    const { redactor, toolLog } = this.#gathered
+    return tools?.open({
+      executionId,
+      redact: (text) => redactor.text(text),
+      answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
+      began: (call) => toolLog.began(call),
+      ended: (id, outcome) => {
+        toolLog.ended(id, outcome)
+        this.#news.resolve(undefined)
+      },
+    })
+  }
+
+  /** The next chunk, null at the end, or undefined when there are news of tool calls first. */
+  async #receive(): Promise<Uint8Array | null | undefined> {
+    this.#receiving ??= this.#run.sandbox.channel.receive()
     try {
-      return await this.#interrupt.wait(this.#run.sandbox.channel.receive())
+      const work = this.#tools === undefined ? this.#receiving : Promise.race([this.#receiving, this.#news.promise])
+      const chunk = await this.#interrupt.wait(work)
+      if (chunk === undefined) this.#news = Promise.withResolvers()
+      else this.#receiving = undefined
+      return chunk
     } catch (error) {
       if (error instanceof Departure) throw error
       // A channel that cannot be read any more is at its end.
@@ -112,9 +141,23 @@ export class Conversation {
     this.#receivedBytes += chunk.length
     for (const line of this.#splitter.push(chunk)) {
       this.#readBytes += line.length + 1
-      await this.#tell(this.#gathered.take(decodeLine(line), line))
+      const decoded = decodeLine(line)
+      if (this.#tools !== undefined && decoded.kind === 'frame' && decoded.frame.type === 'tool_call') {
+        await this.#takeCall(this.#tools, decoded.frame)
+        continue
+      }
+      await this.#tell(this.#gathered.take(decoded, line))
       if (this.#gathered.done !== undefined) return
     }
+  }
+
+  async #takeCall(tools: ToolPort, call: ToolCallFrame): Promise<void> {
+    if (call.execution_id !== this.#run.executionId) {
+      this.#gathered.ignoredFrames += 1
+      return
+    }
+    await this.#interrupt.wait(tools.take(call))
+    await this.#tell(this.#gathered.toolLog.takeNews())
   }
 
   async #conclude(frame: ScriptDone): Promise<Parting> {
@@ -122,7 +165,8 @@ export class Conversation {
     // A harness that ended the run early would take an `execute` sent now for a new run.
     if (!this.#sender.executeBegun) this.#sender.stop()
     try {
-      await this.#tell(this.#gathered.flush())
+      this.#tools?.close()
+      await this.#tell([...this.#gathered.toolLog.takeNews(), ...this.#gathered.flush()])
       const clean = this.#readBytes === this.#receivedBytes && this.#sender.executeBegun
       clearTimeout(this.#grace)
       this.#partAfter(DRAIN_MS, { ...parting, clean: false })

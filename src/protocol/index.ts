@@ -1,5 +1,5 @@
 export { CAPS } from './caps.ts'
-export { decodeLine, type DecodedLine, deeperThan, encodeFrame } from './decode.ts'
+export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
 export {
   FILE_CHUNK_BYTES,
   type HarnessFrame,

@@ -18,7 +18,10 @@ export function constraintWords(schema: JsonSchema): string[] {
     ...lengths(schema, 'minProperties', 'maxProperties', 'fields'),
     ...(schema['uniqueItems'] === true ? ['no item twice'] : []),
     ...(typeof schema['multipleOf'] === 'number' ? [`a multiple of ${schema['multipleOf']}`] : []),
-    ...(typeof schema['pattern'] === 'string' ? [`matches ${cut(schema['pattern'], MAX_PATTERN)}`] : []),
+    // A format says the same in a word.
+    ...(typeof schema['pattern'] === 'string' && schema['format'] === undefined
+      ? [`matches ${cut(schema['pattern'], MAX_PATTERN)}`]
+      : []),
     ...(typeof schema['format'] === 'string' ? [`format: ${schema['format']}`] : []),
     ...ofItems(schema),
     ...examples(schema),

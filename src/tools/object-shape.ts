@@ -19,20 +19,26 @@ export interface ObjectShape {
   readonly listed: boolean
 }
 
-const MAX_DEPTH = 20
+/** Schemas looked at for one shape: definitions that name each other double at each level. */
+const MAX_STEPS = 500
 
 /** The shape of a schema that admits objects only, or undefined. */
-export function objectShape(root: JsonSchemaObject, schema: JsonSchema, depth = 0): ObjectShape | undefined {
-  if (typeof schema === 'boolean' || depth > MAX_DEPTH) return undefined
+export function objectShape(
+  root: JsonSchemaObject,
+  schema: JsonSchema,
+  steps: { left: number } = { left: MAX_STEPS },
+): ObjectShape | undefined {
+  steps.left -= 1
+  if (typeof schema === 'boolean' || steps.left < 0) return undefined
   const parts: ObjectShape[] = []
   if (typeof schema['$ref'] === 'string') {
     const target = referenced(root, schema['$ref'])
-    const shape = target === undefined ? undefined : objectShape(root, target, depth + 1)
+    const shape = target === undefined ? undefined : objectShape(root, target, steps)
     if (shape !== undefined) parts.push(shape)
   }
   if (isObjectType(schema)) parts.push(ownShape(schema))
   for (const part of schemaList(schema['allOf'])) {
-    const shape = objectShape(root, part, depth + 1)
+    const shape = objectShape(root, part, steps)
     if (shape !== undefined) parts.push(shape)
   }
   return parts.length === 0 ? undefined : parts.reduce(both)
@@ -42,15 +48,19 @@ export function objectShape(root: JsonSchemaObject, schema: JsonSchema, depth = 
  * The shape of a schema whose value is one of several objects: fields of all of them, required where all require them.
  * Undefined where one of them is no object.
  */
-export function commonShape(root: JsonSchemaObject, schema: JsonSchema, depth = 0): ObjectShape | undefined {
-  const own = objectShape(root, schema)
-  if (typeof schema === 'boolean' || depth > MAX_DEPTH) return own
+export function commonShape(
+  root: JsonSchemaObject,
+  schema: JsonSchema,
+  steps: { left: number } = { left: MAX_STEPS },
+): ObjectShape | undefined {
+  const own = objectShape(root, schema, steps)
+  if (typeof schema === 'boolean' || steps.left < 0) return own
   if (typeof schema['$ref'] === 'string' && own === undefined) {
     const target = referenced(root, schema['$ref'])
-    return target === undefined ? undefined : commonShape(root, target, depth + 1)
+    return target === undefined ? undefined : commonShape(root, target, steps)
   }
   const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
-  const shapes = branches.map((branch) => commonShape(root, branch, depth + 1))
+  const shapes = branches.map((branch) => commonShape(root, branch, steps))
   const known = shapes.filter((shape) => shape !== undefined)
   if (known.length === 0 || known.length < shapes.length) return own
   const merged = known.reduce(either)

@@ -5,9 +5,10 @@ import type { PythonClasses, PythonField } from './python-classes.ts'
 import { pythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
-/** Deeper, and with more classes in one tool, annotations say `Any` or `dict`. */
+/** Deeper, with more classes, or after more steps in one tool, annotations say `Any` or `dict`. */
 const MAX_DEPTH = 12
 const MAX_CLASSES = 100
+const MAX_STEPS = 5000
 /** A longer `Literal` becomes the type of its values. */
 const MAX_LITERAL_CHARS = 400
 const MAX_NOTE_CHARS = 100
@@ -16,10 +17,13 @@ const MAX_NOTE_CHARS = 100
 export class PythonTypes {
   readonly #root: JsonSchemaObject
   readonly #classes: PythonClasses
-  /** Class names of definitions that are written. */
-  readonly #written = new Map<string, string>()
-  /** Definitions that are being written, with their names once something below has asked for them. */
-  readonly #unfinished = new Map<string, { readonly wanted: string; name: string | undefined }>()
+  /** Names of the classes of object schemas, by the very object: a definition is met in many places. */
+  readonly #written = new Map<JsonSchemaObject, string>()
+  /** Object schemas whose class is being written, with its name once something below has asked for it. */
+  readonly #unfinished = new Map<JsonSchemaObject, { readonly wanted: string; name: string | undefined }>()
+  /** Other schemas that are being looked at. */
+  readonly #open = new Set<JsonSchemaObject>()
+  #steps = 0
 
   constructor(root: JsonSchemaObject, classes: PythonClasses) {
     this.#root = root
@@ -28,63 +32,72 @@ export class PythonTypes {
 
   /** The annotation of a schema. `path` names a class that has no title of its own: tool, parameter, field. */
   annotation(schema: JsonSchema, path: readonly string[]): string {
-    return union(this.#members(schema, path, 0, undefined))
+    return union(this.#members(schema, { path, depth: 0, reference: undefined }))
   }
 
   /** What the union of all that a schema admits consists of. */
-  #members(schema: JsonSchema, path: readonly string[], depth: number, reference: string | undefined): string[] {
-    if (typeof schema === 'boolean' || depth > MAX_DEPTH) return ['Any']
-    const { $ref } = schema
-    if (typeof $ref === 'string') return this.#referenced($ref, path, depth, reference)
-    if ('const' in schema) return literals([schema['const']])
-    if (Array.isArray(schema['enum'])) return literals(schema['enum'])
-    const members = this.#alternatives(schema, path, depth) ?? this.#plain(schema, path, depth, reference)
+  #members(schema: JsonSchema, place: Place): string[] {
+    this.#steps += 1
+    if (typeof schema === 'boolean' || place.depth > MAX_DEPTH || this.#steps > MAX_STEPS) return ['Any']
+    const name = this.#written.get(schema) ?? this.#nameOfUnfinished(schema)
+    if (name !== undefined) return [name]
+    // Inside itself, without a class between that could be named.
+    if (this.#open.has(schema)) return ['Any']
+    this.#open.add(schema)
+    const members = this.#found(schema, place)
+    this.#open.delete(schema)
     return schema['nullable'] === true ? [...members, 'None'] : members
   }
 
-  #referenced(reference: string, path: readonly string[], depth: number, from: string | undefined): string[] {
-    const target = referenced(this.#root, reference)
-    if (target === undefined || reference === from) return ['Any']
-    const written = this.#written.get(reference)
-    if (written !== undefined) return [written]
-    const unfinished = this.#unfinished.get(reference)
-    if (unfinished === undefined) return this.#members(target, path, depth + 1, reference)
+  #found(schema: JsonSchemaObject, place: Place): string[] {
+    const { $ref } = schema
+    if (typeof $ref === 'string') {
+      const target = referenced(this.#root, $ref)
+      return target === undefined ? ['Any'] : this.#members(target, { ...below(place), reference: $ref })
+    }
+    if ('const' in schema) return literals([schema['const']])
+    if (Array.isArray(schema['enum'])) return literals(schema['enum'])
+    return this.#alternatives(schema, place) ?? this.#plain(schema, place)
+  }
+
+  #nameOfUnfinished(schema: JsonSchemaObject): string | undefined {
+    const unfinished = this.#unfinished.get(schema)
+    if (unfinished === undefined) return undefined
     unfinished.name ??= this.#classes.reserve(unfinished.wanted)
-    return [unfinished.name]
+    return unfinished.name
   }
 
   /** Members of `anyOf` and `oneOf`, unless these only restrict what stands beside them. */
-  #alternatives(schema: JsonSchemaObject, path: readonly string[], depth: number): string[] | undefined {
+  #alternatives(schema: JsonSchemaObject, place: Place): string[] | undefined {
     const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
     if (branches.length === 0 || schema['properties'] !== undefined) return undefined
     if (hasType(schema) && !branches.every((branch) => isSchemaObject(branch) && hasType(branch))) return undefined
-    const many = branches.filter((branch) => isSchemaObject(branch) && objectShape(this.#root, branch)).length > 1
+    const many = branches.filter((branch) => objectShape(this.#root, branch) !== undefined).length > 1
     return branches.flatMap((branch, index) =>
-      this.#members(branch, many ? [...path, String(index + 1)] : path, depth + 1, undefined),
+      this.#members(branch, many ? below(place, String(index + 1)) : { ...place, depth: place.depth + 1 }),
     )
   }
 
-  #plain(schema: JsonSchemaObject, path: readonly string[], depth: number, reference: string | undefined): string[] {
+  #plain(schema: JsonSchemaObject, place: Place): string[] {
     const all = schemaList(schema['allOf'])
     if (all.length > 0 && schema['type'] === undefined) {
       const shape = objectShape(this.#root, schema)
-      if (shape !== undefined && shape.properties.size > 0) return [this.#object(schema, path, depth, reference)]
-      const members = all.map((part) => this.#members(part, path, depth + 1, undefined))
+      if (shape !== undefined && shape.properties.size > 0) return [this.#object(schema, place)]
+      const members = all.map((part) => this.#members(part, below(place)))
       return members.find((found) => !found.includes('Any')) ?? ['Any']
     }
     return typesOf(schema).map((type) => {
-      if (type === 'array') return this.#array(schema, path, depth)
-      if (type === 'object') return this.#object(schema, path, depth, reference)
+      if (type === 'array') return this.#array(schema, place)
+      if (type === 'object') return this.#object(schema, place)
       return SCALARS.get(type) ?? 'Any'
     })
   }
 
-  #array(schema: JsonSchemaObject, path: readonly string[], depth: number): string {
+  #array(schema: JsonSchemaObject, place: Place): string {
     const { items } = schema
     const first = schemaList(schema['prefixItems'] ?? items)
     const rest = Array.isArray(items) ? schema['additionalItems'] : items
-    const member = (item: JsonSchema, name: string): string[] =>
-      this.#members(item, [...path, name], depth + 1, undefined)
+    const member = (item: JsonSchema, name: string): string[] => this.#members(item, below(place, name))
     if (first.length === 0) return rest === undefined ? 'list[Any]' : `list[${union(member(asSchema(rest), 'Item'))}]`
     const parts = first.map((item, index) => member(item, String(index + 1)))
     const closed = rest === false || rest === undefined || schema['maxItems'] === first.length
@@ -92,31 +105,28 @@ export class PythonTypes {
     return `list[${union([...parts.flat(), ...member(asSchema(rest), 'Item')])}]`
   }
 
-  #object(schema: JsonSchemaObject, path: readonly string[], depth: number, reference: string | undefined): string {
+  #object(schema: JsonSchemaObject, place: Place): string {
     const shape = objectShape(this.#root, { ...schema, type: 'object' })
     if (shape === undefined || shape.properties.size === 0) {
       const named = schemaMap(schema['patternProperties']).map(([, value]) => value)
       const others = isSchemaObject(schema['additionalProperties']) ? [schema['additionalProperties']] : []
-      const values = [...named, ...others].flatMap((value) =>
-        this.#members(value, [...path, 'Value'], depth + 1, undefined),
-      )
+      const values = [...named, ...others].flatMap((value) => this.#members(value, below(place, 'Value')))
       return `dict[str, ${values.length === 0 ? 'Any' : union(values)}]`
     }
     if (this.#classes.list.length + this.#unfinished.size >= MAX_CLASSES) return 'dict[str, Any]'
-    const wanted = this.#classes.wantedName(schema['title'], reference, path)
-    const key = reference ?? `inline ${this.#unfinished.size}`
-    const entry: { wanted: string; name: string | undefined } = { wanted, name: undefined }
-    this.#unfinished.set(key, entry)
-    const fields = this.#fields(shape, path, depth)
-    this.#unfinished.delete(key)
+    const wanted = this.#classes.wantedName(schema['title'], place.reference, place.path)
+    const entry: { readonly wanted: string; name: string | undefined } = { wanted, name: undefined }
+    this.#unfinished.set(schema, entry)
+    const fields = this.#fields(shape, place)
+    this.#unfinished.delete(schema)
     const name = this.#classes.add(wanted, entry.name, fields)
-    if (reference !== undefined) this.#written.set(reference, name)
+    this.#written.set(schema, name)
     return name
   }
 
-  #fields({ properties, required }: ObjectShape, path: readonly string[], depth: number): PythonField[] {
+  #fields({ properties, required }: ObjectShape, place: Place): PythonField[] {
     return [...properties].map(([key, schema]) => {
-      const found = union(this.#members(schema, [...path, key], depth + 1, undefined))
+      const found = union(this.#members(schema, below(place, key)))
       // A class that is not yet defined can only be named in quotes.
       const type = this.#namesUnfinished(found) ? pythonLiteral(found, '"') : found
       return { key, type: required.has(key) ? type : `NotRequired[${type}]`, note: noteOf(schema) }
@@ -129,6 +139,19 @@ export class PythonTypes {
     }
     return false
   }
+}
+
+/** Where a schema stands: for the name of a class, and to end. */
+interface Place {
+  readonly path: readonly string[]
+  readonly depth: number
+  /** The `$ref` that led here, if nothing stands between. */
+  readonly reference: string | undefined
+}
+
+function below(place: Place, name?: string): Place {
+  const path = name === undefined ? place.path : [...place.path, name]
+  return { path, depth: place.depth + 1, reference: undefined }
 }
 
 const SCALARS: ReadonlyMap<string, string> = new Map([

@@ -26,6 +26,7 @@ export interface PythonSignature {
 }
 
 const MAX_DOC_CHARS = 16_000
+const MAX_PARAMETERS = 256
 
 /**
  * The Python signature of a tool. `classPrefix` stands before the names of classes that have a title.
@@ -78,6 +79,9 @@ export function checkedOf(
 
 function inputShape(input: JsonSchemaObject): ObjectShape {
   const shape = commonShape(input, input)
+  if (shape !== undefined && shape.properties.size > MAX_PARAMETERS) {
+    throw new TypeError(`has ${shape.properties.size} parameters; at most ${MAX_PARAMETERS} are allowed`)
+  }
   if (shape !== undefined) return shape
   // `{}` admits everything, objects too; that is how some say "any arguments".
   if (Object.keys(input).every((keyword) => keyword.startsWith('$') || keyword === 'description')) {
