@@ -16,7 +16,13 @@ export interface Checkers {
 export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
   let pool: SandboxPool | undefined
   const open = (): SandboxPool =>
-    new SandboxPool({ engine, specs: { [SPEC]: { ...spec, checker: true } }, poolSize: 1, maxOverflow: 1, maxUses: MAX_USES })
+    new SandboxPool({
+      engine,
+      specs: { [SPEC]: { ...spec, checker: true } },
+      poolSize: 1,
+      maxOverflow: 1,
+      maxUses: MAX_USES,
+    })
   return {
     async check(request, timeoutMs) {
       const { signal } = request

@@ -13,6 +13,9 @@ export {
 export { type LocalEngineOptions, localEngine } from './engines/local/index.ts'
 export { ERROR_CODES, type ErrorCode, SandglassError } from './errors/index.ts'
 export {
+  type CheckedScript,
+  type CheckRequest,
+  checkScript,
   type CollectedFile,
   type ErrorKind,
   ExecutionMode,
@@ -20,13 +23,22 @@ export {
   type ExecutionStatus,
   type ExecutorDiagnostic,
   type InputFile,
+  type Policy,
   type RunEvent,
   type RunRequest,
+  type RunTools,
   type RunWarning,
+  type SandboxCheckRequest,
   type SandboxRunRequest,
   ScriptExecutor,
   type ScriptExecutorOptions,
   type ServedBy,
+  type ToolAnswer,
+  type ToolCall,
+  type ToolOutcome,
+  type ToolPort,
+  type ToolRun,
+  type Violation,
 } from './executor/index.ts'
 export {
   type CheckoutOptions,
@@ -36,7 +48,15 @@ export {
   type PoolStats,
   SandboxPool,
 } from './pool/index.ts'
-export { PROTOCOL_VERSION, type ReadyFrame } from './protocol/index.ts'
+export {
+  type CheckedTool,
+  PROTOCOL_VERSION,
+  type ReadyFrame,
+  type ToolCallFrame,
+  type ToolFailure,
+  type ToolParameter,
+  type ToolSignature,
+} from './protocol/index.ts'
 export type {
   Channel,
   CreateOptions,
@@ -57,9 +77,13 @@ export type {
 } from './sandbox/index.ts'
 export { DEFAULT_LIMITS } from './sandbox/index.ts'
 export {
+  type AsToolOptions,
+  type CheckOptions,
+  type CheckResult,
   createSandglass,
   type RunOptions,
   type Sandglass,
   type SandglassOptions,
   type StandardSchema,
 } from './sandglass.ts'
+export * from './tools/index.ts'

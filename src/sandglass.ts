@@ -29,7 +29,15 @@ import {
   type SandboxSpec,
 } from './sandbox/index.ts'
 import { didYouMean } from './support/index.ts'
-import { bridgedTools, prepareTools, type ToolLimits, type ToolsInput } from './tools/index.ts'
+import {
+  bridgedTools,
+  prepareTools,
+  type RunPythonOptions,
+  type RunPythonTool,
+  runPythonTool,
+  type ToolLimits,
+  type ToolsInput,
+} from './tools/index.ts'
 
 /** How scripts are run. Everything has a default. */
 export interface SandglassOptions {
@@ -114,6 +122,9 @@ export interface CheckResult {
   readonly violations: readonly Violation[]
 }
 
+/** What {@link Sandglass.asTool} may be told: how the tool is described, and how its scripts are run. */
+export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
+
 /** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
 export interface StandardSchema<T> {
   readonly '~standard': {
@@ -142,6 +153,12 @@ export interface Sandglass extends AsyncDisposable {
    * @throws SandglassError when the machinery fails or the request is wrong.
    */
   check(script: string, options?: CheckOptions): Promise<CheckResult>
+  /**
+   * One tool that lets an agent run Python with these tools as functions, for the AI SDK or, under `mcp`, for an MCP
+   * server. Scripts are checked (policy `standard`) unless another policy is asked for.
+   * @throws TypeError for an option that does not exist, and for tools that no function can stand for.
+   */
+  asTool(options?: AsToolOptions): RunPythonTool
   /** What is in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
@@ -220,24 +237,42 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     }
   }
 
+  async function runOne<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {
+    const { executor, request, spec } = prepare(options, script, run)
+    const rejection = await rejectionOf(checkers, script, run)
+    if (rejection !== undefined) return rejection as ExecutionResult<T>
+    const lease = await checkout(spec, run)
+    try {
+      return await typed(await executor.run({ ...request, sandbox: lease.sandbox }), run.output)
+    } finally {
+      void lease.release() // the executor ended a sandbox that must not serve again
+    }
+  }
+
   return {
     engine: engine.name,
-    async run<T>(script: string, run: RunOptions<T> = {}) {
-      const { executor, request, spec } = prepare(options, script, run)
-      const rejection = await rejectionOf(checkers, script, run)
-      if (rejection !== undefined) return rejection as ExecutionResult<T>
-      const lease = await checkout(spec, run)
-      try {
-        return await typed(await executor.run({ ...request, sandbox: lease.sandbox }), run.output)
-      } finally {
-        void lease.release() // the executor ended a sandbox that must not serve again
-      }
-    },
+    run: runOne,
     stream,
     async check(script: string, given: CheckOptions = {}) {
       refuseUnknown('check', given, CHECK_OPTIONS)
       const { violations } = await checked(checkers, script, given.policy ?? 'standard', given)
       return { ok: violations.length === 0, violations }
+    },
+    asTool(given: AsToolOptions = {}) {
+      refuseUnknown('asTool', given, AS_TOOL_OPTIONS)
+      const { name, instructions, maxStubChars, maxAnswerChars, ...run } = given
+      const set = run.tools === undefined ? undefined : prepareTools(run.tools)
+      return runPythonTool(
+        set,
+        (script, signal) =>
+          runOne(script, {
+            policy: 'standard',
+            ...run,
+            ...(set === undefined ? {} : { tools: set }),
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        { name, instructions, maxStubChars, maxAnswerChars },
+      )
     },
     report: () => engine.report(),
     stats: () => pool.stats(),
@@ -292,6 +327,14 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'onLog',
   'onEvent',
 ]
+
+const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
+  ...RUN_OPTIONS.filter((name) => name !== 'executionId' && name !== 'signal' && name !== 'sandboxId'),
+  'name',
+  'instructions',
+  'maxStubChars',
+  'maxAnswerChars',
+] as (keyof AsToolOptions)[]
 
 function checkOptions(options: SandglassOptions): void {
   refuseUnknown('createSandglass', options, OPTIONS)

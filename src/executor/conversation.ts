@@ -1,4 +1,11 @@
-import { CAPS, decodeLine, encodeToolResult, LineSplitter, LineTooLongError, type ToolCallFrame } from '../protocol/index.ts'
+import {
+  CAPS,
+  decodeLine,
+  encodeToolResult,
+  LineSplitter,
+  LineTooLongError,
+  type ToolCallFrame,
+} from '../protocol/index.ts'
 import { constants } from 'node:buffer'
 import { type Gathered, outputLimitMessage } from './gathered.ts'
 import type { Hurry } from './hurry.ts'

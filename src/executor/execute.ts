@@ -144,7 +144,8 @@ function resultOf(run: PreparedRun, gathered: Gathered, verdict: Verdict, starte
 function warnOfCalls(gathered: Gathered): void {
   const { leftOut, unanswered } = gathered.toolLog
   if (leftOut > 0) gathered.warn('tool_calls_left_out', `${leftOut} tool calls more were made than are listed`)
-  if (unanswered > 0) gathered.warn('tool_calls_unanswered', `${unanswered} tool calls were under way when the run ended`)
+  if (unanswered > 0)
+    gathered.warn('tool_calls_unanswered', `${unanswered} tool calls were under way when the run ended`)
 }
 
 function servedBy({ id, info }: Sandbox, gathered: Gathered): ServedBy {

@@ -114,7 +114,8 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     allow_modules: [...(request.allowModules ?? [])],
     tools: [...tools],
   })
-  if (execute.length > MAX_EXECUTE_BYTES) throw invalid('script', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
+  if (execute.length > MAX_EXECUTE_BYTES)
+    throw invalid('script', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
   return {
     sandbox,
     executionId,

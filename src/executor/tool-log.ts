@@ -36,7 +36,9 @@ export class ToolLog {
     if (call === undefined) return
     this.#open.delete(id)
     const failure =
-      error === undefined ? null : { code: this.#redactor.text(error.code), message: this.#redactor.text(error.message) }
+      error === undefined
+        ? null
+        : { code: this.#redactor.text(error.code), message: this.#redactor.text(error.message) }
     const outcome = { ok: failure === null, ms: Math.round(ms * 1000) / 1000, error: failure }
     if (this.calls.length < MAX_LISTED) this.calls.push({ ...call, ...outcome })
     const callId = this.#redactor.text(id)

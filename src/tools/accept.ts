@@ -89,8 +89,9 @@ function aiSdkSchema(called: string, given: unknown): ToolSchema {
   if (!isSchemaObject(schema)) throw new TypeError(`${called} has no schema of its input`)
   const { jsonSchema, validate } = schema
   if (jsonSchema === undefined) return schema
-  if (!isSchemaObject(jsonSchema))
+  if (!isSchemaObject(jsonSchema) || typeof jsonSchema['then'] === 'function') {
     throw new TypeError(`${called} has a schema that is there only later: await it first`)
+  }
   return typeof validate === 'function' ? checkedBy(jsonSchema, validate as AiSdkValidate) : jsonSchema
 }
 
@@ -135,7 +136,7 @@ function fromLangChain(tool: LangChainTool, name: unknown): Tool {
   const called = `tool ${JSON.stringify(name)} of LangChain`
   if (!isStandardSchema(schema) && !isSchemaObject(schema)) throw new TypeError(`${called} has no schema`)
   if (!isStandardSchema(schema) && '_def' in schema) {
-    throw new TypeError(`${called} has a schema of zod 3, which gives no JSON Schema: take zod 4`)
+    throw new TypeError(`${called} has a schema of zod before 3.24, which is no Standard Schema: take a newer one`)
   }
   return defineTool({
     name: String(name),

@@ -8,6 +8,13 @@ export type { PreparedTool } from './prepared-tool.ts'
 export type { PythonClass } from './python-classes.ts'
 export { definePythonTool, type PythonTool, type PythonToolOptions } from './python-tool.ts'
 export { type RegisterOptions, type SandboxTools, ToolRegistry } from './registry.ts'
+export {
+  type RanScript,
+  type RunPythonAnswer,
+  type RunPythonOptions,
+  type RunPythonTool,
+  runPythonTool,
+} from './run-python.ts'
 export type {
   JsonSchemaObject,
   SchemaIssue,

@@ -3,6 +3,7 @@ import { messageOf } from '../errors/index.ts'
 import { deeperThan } from '../protocol/index.ts'
 import { isStandardSchema, type JsonSchemaObject, type ToolSchema } from './standard-schema.ts'
 import { holdsProtoKey } from './unsafe-key.ts'
+import { isZod3, zod3JsonSchema } from './zod3.ts'
 
 /** A place in JSON Schema where a schema stands: `true` admits anything, `false` nothing. */
 export type JsonSchema = JsonSchemaObject | boolean
@@ -47,6 +48,7 @@ function converted(schema: Extract<ToolSchema, { '~standard': unknown }>, side: 
     }
     // zod 4 before 4.2 has no converter of its own in `~standard`.
     if (isZod(schema)) return z.toJSONSchema(schema, { io: side, unrepresentable })
+    if (side === 'input' && isZod3(schema)) return zod3JsonSchema(schema)
   } catch (error) {
     if (side === 'output') return {}
     throw new TypeError(`cannot be written as JSON Schema: ${messageOf(error)}`, { cause: error })

@@ -1,6 +1,7 @@
 import { type } from 'arktype'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { z as z3 } from 'zod/v3'
 import { jsonSchemaOf, withoutReferences } from '../../src/tools/json-schema.ts'
 
 describe('the JSON Schema of a schema', () => {
@@ -31,6 +32,57 @@ describe('the JSON Schema of a schema', () => {
     const { jsonSchema: _converter, ...older } = schema['~standard'] as unknown as { jsonSchema: unknown }
     const old = Object.create(schema, { '~standard': { value: older } }) as typeof schema
     expect(jsonSchemaOf(old, 'input')).toEqual(jsonSchemaOf(schema, 'input'))
+  })
+
+  test('of zod 3 has its types, fields and defaults', () => {
+    enum Unit {
+      Celsius = 'C',
+    }
+    enum Level {
+      Low,
+    }
+    const schema = z3.object({
+      s: z3.string().min(2).describe('Text'),
+      n: z3.number().int().default(3),
+      f: z3.number().optional(),
+      b: z3.boolean().nullable(),
+      e: z3.enum(['a', 'b']),
+      u: z3.union([z3.nativeEnum(Unit), z3.nativeEnum(Level)]),
+      l: z3.array(z3.literal('x')).readonly(),
+      t: z3.tuple([z3.string(), z3.null()]),
+      r: z3.record(z3.string(), z3.unknown()),
+      d: z3.discriminatedUnion('k', [z3.object({ k: z3.literal(1) }).strict(), z3.object({ k: z3.literal(2) })]),
+      x: z3.lazy(() => z3.object({}).passthrough()).transform(String),
+      i: z3.string().and(z3.string().brand('i')),
+      p: z3.string().pipe(z3.coerce.number()),
+      c: z3.string().catch(''),
+    })
+    const kind = (value: number, more: object = {}): object => ({
+      type: 'object',
+      properties: { k: { const: value } },
+      required: ['k'],
+      ...more,
+    })
+    expect(jsonSchemaOf(schema, 'input')).toEqual({
+      type: 'object',
+      properties: {
+        s: { type: 'string', description: 'Text' },
+        n: { type: 'integer', default: 3 },
+        f: { type: 'number' },
+        b: { anyOf: [{ type: 'boolean' }, { type: 'null' }] },
+        e: { enum: ['a', 'b'] },
+        u: { anyOf: [{ enum: ['C'] }, { enum: [0] }] },
+        l: { type: 'array', items: { const: 'x' } },
+        t: { type: 'array', prefixItems: [{ type: 'string' }, { type: 'null' }], items: false },
+        r: { type: 'object', additionalProperties: {} },
+        d: { anyOf: [kind(1, { additionalProperties: false }), kind(2)] },
+        x: { type: 'object', properties: {}, required: [], additionalProperties: {} },
+        i: { allOf: [{ type: 'string' }, { type: 'string' }] },
+        p: { type: 'string' },
+        c: { type: 'string' },
+      },
+      required: ['s', 'b', 'e', 'u', 'l', 't', 'r', 'd', 'x', 'i', 'p'],
+    })
   })
 
   test('of ArkType comes from its Standard JSON Schema', () => {

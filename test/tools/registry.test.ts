@@ -156,7 +156,7 @@ describe('a tool of Python source', () => {
 
   test('may stand in a file, which names it', () => {
     const tool = definePythonTool({ file: join(directory, 'shout.py'), description: 'Shouts.' })
-    expect([tool.name, tool.source.length, tool.signature.more]).toEqual(['shout', 67, true])
+    expect([tool.name, tool.source.length, tool.signature.more]).toEqual(['shout', 64, true])
   })
 
   test.each<[Partial<PythonToolOptions>, RegExp]>([
