@@ -37,7 +37,7 @@ function jsonTool(index: number, name = `json_tool_${index}`): Tool {
   const properties = Object.fromEntries(
     Array.from({ length: PARAMETERS }, (_, n) => [
       `parameter_${n}`,
-      { ...(KINDS[n % KINDS.length] ?? {}), description: `The parameter ${n} of the tool ${index}.` },
+      { ...KINDS[n % KINDS.length], description: `The parameter ${n} of the tool ${index}.` },
     ]),
   )
   const input = { type: 'object', properties, required: ['parameter_0'], additionalProperties: false }

@@ -1,20 +1,20 @@
 import type { ErrorObject } from 'ajv'
 import { didYouMean } from '../support/index.ts'
 import { cut } from './constraints.ts'
-import { isSchemaObject } from './json-schema.ts'
-import type { SchemaIssue } from './standard-schema.ts'
+import { isSchemaObject, referenced } from './json-schema.ts'
+import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 
 const MAX_SHOWN = 60
 const MAX_LISTED = 400
 
 /** What ajv found, as one problem: `expected integer`, at its place. */
-export function issueOf(errors: readonly ErrorObject[]): SchemaIssue {
+export function issueOf(root: JsonSchemaObject, errors: readonly ErrorObject[]): SchemaIssue {
   const last = errors.at(-1)
   if (last === undefined) return { message: 'does not match the schema' }
   if ((last.keyword === 'anyOf' || last.keyword === 'oneOf') && !hasMatches(last)) {
-    return ofAlternatives(last, errors.slice(0, -1))
+    return ofAlternatives(root, last, errors.slice(0, -1))
   }
-  return described(last)
+  return described(root, last)
 }
 
 /** A value as an error text shows it: the beginning of its JSON, with Python's words for null, true and false. */
@@ -45,13 +45,13 @@ export function keyOf(step: unknown): unknown {
 }
 
 /** Of the branches of a union, the one whose problem lies deepest is most likely the one that was meant. */
-function ofAlternatives(union: ErrorObject, branches: readonly ErrorObject[]): SchemaIssue {
+function ofAlternatives(root: JsonSchemaObject, union: ErrorObject, branches: readonly ErrorObject[]): SchemaIssue {
   const depth = union.instancePath.length
   const deepest = branches
     .filter(({ instancePath, keyword }) => instancePath.length > depth || keyword === 'required')
     .toSorted((a, b) => b.instancePath.length - a.instancePath.length)[0]
-  if (deepest !== undefined) return described(deepest)
-  const words = branches.map((branch) => described(branch).message.replace(/^expected /, ''))
+  if (deepest !== undefined) return described(root, deepest)
+  const words = branches.map((branch) => described(root, branch).message.replace(/^expected /, ''))
   return { path: pathOf(union), message: `expected ${[...new Set(words)].join(' or ')}` }
 }
 
@@ -59,7 +59,7 @@ function hasMatches({ params }: ErrorObject): boolean {
   return Array.isArray((params as { passingSchemas?: unknown }).passingSchemas)
 }
 
-function described(error: ErrorObject): SchemaIssue {
+function described(root: JsonSchemaObject, error: ErrorObject): SchemaIssue {
   const path = pathOf(error)
   const params = error.params as Record<string, unknown>
   switch (error.keyword) {
@@ -70,7 +70,11 @@ function described(error: ErrorObject): SchemaIssue {
       return { path: [...path, params['missingProperty']], message: 'is missing' }
     case 'additionalProperties':
     case 'unevaluatedProperties':
-      return unknownField(error, path, String(params['additionalProperty'] ?? params['unevaluatedProperty']))
+      return unknownField(
+        parentOf(root, error),
+        path,
+        String(params['additionalProperty'] ?? params['unevaluatedProperty']),
+      )
     case 'enum':
       return { path, message: `expected one of ${listed(params['allowedValues'])}` }
     case 'const':
@@ -88,9 +92,16 @@ function described(error: ErrorObject): SchemaIssue {
   }
 }
 
-function unknownField(error: ErrorObject, path: readonly unknown[], name: string): SchemaIssue {
-  const known = isSchemaObject(error.parentSchema?.['properties']) ? Object.keys(error.parentSchema['properties']) : []
+function unknownField(parent: unknown, path: readonly unknown[], name: string): SchemaIssue {
+  const properties = isSchemaObject(parent) ? parent['properties'] : undefined
+  const known = isSchemaObject(properties) ? Object.keys(properties) : []
   return { path: [...path, name], message: `there is no such name.${didYouMean(name, known)}` }
+}
+
+/** The schema whose keyword found the problem. */
+function parentOf(root: JsonSchemaObject, { schemaPath }: ErrorObject): unknown {
+  const parent = schemaPath.slice(0, Math.max(1, schemaPath.lastIndexOf('/')))
+  return referenced(root, parent)
 }
 
 function listed(values: unknown): string {

@@ -35,12 +35,9 @@ describe('the JSON Schema of a schema', () => {
   })
 
   test('of zod 3 has its types, fields and defaults', () => {
-    enum Unit {
-      Celsius = 'C',
-    }
-    enum Level {
-      Low,
-    }
+    // What TypeScript makes of `enum Unit { Celsius = 'C' }` and `enum Level { Low }`.
+    const Unit = { Celsius: 'C' } as const
+    const Level = { Low: 0, 0: 'Low' } as const
     const schema = z3.object({
       s: z3.string().min(2).describe('Text'),
       n: z3.number().int().default(3),
@@ -155,7 +152,7 @@ describe('a schema without references', () => {
     ],
     [
       'holds nothing that a cut could turn around',
-      { type: 'string', not: { $ref: '#' }, if: {}, then: {}, oneOf: [true, { type: 'string' }] },
+      { type: 'string', not: { $ref: '#' }, if: {}, else: {}, oneOf: [true, { type: 'string' }] },
       { type: 'string', anyOf: [true, { type: 'string' }] },
     ],
   ])('%s', (_what, schema, expected) => {

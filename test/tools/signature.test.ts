@@ -65,7 +65,9 @@ describe('the signature of a tool', () => {
     const param = (name: string, key?: string): object => ({
       name,
       ...(key === undefined ? {} : { key }),
-      ...{ type: 'str', required: true, nullable: false },
+      type: 'str',
+      required: true,
+      nullable: false,
     })
     expect(signatureOf(input)).toEqual({
       ...bare,

@@ -28,7 +28,8 @@ const FETCH =
 const HEAD = '# 2 functions. describe_tool("name") returns the signature and description of any of them.'
 
 describe('the stubs of a tool set', () => {
-  const { stubs } = prepareTools([search, fetchOrder])
+  const set = prepareTools([search, fetchOrder])
+  const stubs = (maxChars?: number): string => set.stubs(maxChars)
 
   test('are all functions in full, with each class once', () => {
     expect(stubs()).toBe(`${ORDER}\n\n${SEARCH}\n\n${FETCH}`)
@@ -62,11 +63,11 @@ describe('the stubs of a tool set', () => {
 
 test('tools whose classes share a title and differ have classes of their own', () => {
   const other = z.object({ sku: z.string() }).meta({ title: 'Order' })
-  const { stubs } = prepareTools([
+  const set = prepareTools([
     search,
     defineTool({ name: 'ship', description: 'Ships.', input: z.object({ order: other }), execute: () => null }),
   ])
-  expect(stubs()).toBe(
+  expect(set.stubs()).toBe(
     `${ORDER}\n\n${SEARCH}\n\nclass ShipOrder(TypedDict):\n    sku: str\n\n` +
       `def ship(order: ShipOrder) -> Any:\n    """\n    Ships.\n\n${RAISES}`,
   )
