@@ -4,6 +4,7 @@ import type { Options, ValidateFunction } from 'ajv'
 import type * as Ajv2020 from 'ajv/dist/2020.js'
 import type formatsPlugin from 'ajv-formats'
 import { messageOf } from '../errors/index.ts'
+import { schemaPattern } from './pattern.ts'
 import { issueOf } from './schema-errors.ts'
 import { isStandardSchema, type JsonSchemaObject, type SchemaResult, type ToolSchema } from './standard-schema.ts'
 
@@ -30,10 +31,6 @@ export function jsonSchemaValidator(schema: JsonSchemaObject): (value: unknown) 
 }
 
 type Draft = '2020-12' | 'draft-07'
-interface Compiler {
-  compile(schema: object): ValidateFunction
-  removeSchema(schema: object): unknown
-}
 
 function compiled({ $schema, ...schema }: JsonSchemaObject): ValidateFunction {
   if (schema['$async'] !== undefined) throw new TypeError('has the keyword $async')
@@ -52,31 +49,40 @@ function compiled({ $schema, ...schema }: JsonSchemaObject): ValidateFunction {
 }
 
 function compile(draft: Draft, schema: JsonSchemaObject): ValidateFunction {
-  const compiler = compilerOf(draft)
   try {
-    return compiler.compile(schema)
+    metaCompiler(draft).validateSchema(schema, true)
+    // A compiler keeps parts of all that it has compiled, so each tool has one of its own, forgotten with the tool.
+    return compiler(draft, { ...OPTIONS, meta: false, validateSchema: false }).compile(schema)
   } catch (error) {
     throw new TypeError(`is no sound JSON Schema: ${messageOf(error)}`, { cause: error })
-  } finally {
-    // The compiler would keep it for ever.
-    compiler.removeSchema(schema)
   }
 }
 
-const compilers = new Map<Draft, Compiler>()
+/** Knows what a schema may look like; that costs more than all else to compile, so it is kept. */
+function metaCompiler(draft: Draft): Compiler {
+  const known = metaCompilers.get(draft)
+  if (known !== undefined) return known
+  const made = compiler(draft, OPTIONS)
+  metaCompilers.set(draft, made)
+  return made
+}
+
+const metaCompilers = new Map<Draft, Compiler>()
+
+interface Compiler {
+  compile(schema: object): ValidateFunction
+  validateSchema(schema: object, throwOrLogError: boolean): unknown
+}
 
 /** Loaded at first use: a process whose tools all have schemas of a library needs none of this. */
-function compilerOf(draft: Draft): Compiler {
-  const known = compilers.get(draft)
-  if (known !== undefined) return known
+function compiler(draft: Draft, options: Options): Compiler {
   const load = createRequire(import.meta.url)
   const formats = load('ajv-formats') as typeof formatsPlugin.default
   const made =
     draft === '2020-12'
-      ? new (load('ajv/dist/2020.js') as typeof Ajv2020).Ajv2020(OPTIONS)
-      : new (load('ajv') as typeof Ajv7).Ajv(OPTIONS)
+      ? new (load('ajv/dist/2020.js') as typeof Ajv2020).Ajv2020(options)
+      : new (load('ajv') as typeof Ajv7).Ajv(options)
   formats(made)
-  compilers.set(draft, made)
   return made
 }
 
@@ -84,20 +90,9 @@ const OPTIONS: Options = {
   // Keywords and formats that it does not know are passed over, as JSON Schema says.
   strict: false,
   logger: false,
-  // Schemas of different tools may have one `$id`.
-  addUsedSchema: false,
   // One problem at a time: a list of a million wrong items is not worth a million errors.
   allErrors: false,
   // Each doubles what compiling takes.
   verbose: false,
-  code: { optimize: false, regExp: Object.assign(regularExpression, { code: 'new RegExp' }) },
-}
-
-/** Most patterns hold with the flag `u`; some old ones (`\-`) do only without. */
-function regularExpression(pattern: string, flags: string): RegExp {
-  try {
-    return new RegExp(pattern, flags)
-  } catch {
-    return new RegExp(pattern)
-  }
+  code: { optimize: false, regExp: Object.assign(schemaPattern, { code: 'schemaPattern' }) },
 }

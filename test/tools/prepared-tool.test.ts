@@ -59,7 +59,7 @@ describe('arguments that JSON Schema does not admit are told by the names of the
       'the key "__proto__" is not allowed',
     ],
     [{ query: 'xy', filter: JSON.parse('{"sku": {"__proto__": 1}}') as unknown }, 'the key "__proto__" is not allowed'],
-  ])('%j', async (args, message) => {
+  ])('$1', async (args, message) => {
     expect(await told(prepared(json).validateInput(args))).toBe(`invalid_arguments: find: ${message}`)
   })
 
@@ -67,6 +67,19 @@ describe('arguments that JSON Schema does not admit are told by the names of the
     const args = { query: 'xy', limit: 3, filter: null, either: 'x' }
     expect(await prepared(json).validateInput(args)).toBe(args)
   })
+})
+
+test.each([
+  ['^(a+)+$', 'a'.repeat(40)],
+  ['^(a|a)*$', 'a'.repeat(40)],
+  ['a*a*a*a*b$', 'a'.repeat(20_000)],
+])('a pattern that takes hours for a text does not match it: %s', async (pattern, text) => {
+  const tool = prepared({ type: 'object', properties: { p: { type: 'string', pattern } } })
+  const start = performance.now()
+  expect(await told(tool.validateInput({ p: `${text}!` }))).toMatch(
+    /^invalid_arguments: find: p: expected text that matches /,
+  )
+  expect(performance.now() - start).toBeLessThan(5000)
 })
 
 describe('arguments that a validation library does not admit', () => {
@@ -153,7 +166,7 @@ describe('JSON Schema that is not sound is refused when the tool is prepared', (
       { type: 'object', properties: Object.fromEntries(Array.from({ length: 257 }, (_, n) => [`p${n}`, {}])) },
       /has 257 parameters/,
     ],
-  ])('%j', (input, problem) => {
+  ])('$1', (input, problem) => {
     expect(() => prepared(input)).toThrow(TypeError)
     expect(() => prepared(input)).toThrow(problem)
     expect(() => prepared(input)).toThrow(/^tool "find": its input schema /)
