@@ -29,6 +29,14 @@ _LEAVES = frozenset(
 )
 
 
+class _Anything:
+    def __contains__(self, _name):
+        return True
+
+
+ANYTHING = _Anything()
+
+
 class Scope:
     """A module, class, function, comprehension, list of type parameters, or text that is never evaluated."""
 
@@ -82,6 +90,7 @@ class Walk:
         self.imports = []  # (statement, alias, scope, foreseen)
         self.bound = []  # (name, node, scope): every binding, global and nonlocal statement
         self.others = []  # (node, scope) of kinds that only `strict` looks at
+        self.stars = ()  # what star imports bind, as far as it is known; ANYTHING where it is not
         self.asked = set()  # names of attributes that hasattr or getattr asks for
         self._lazy = _LAZY_ANNOTATIONS or _has_future_annotations(tree)
         self._stack = []
@@ -101,6 +110,8 @@ class Walk:
             if scope.kind not in ("unevaluated", "types"):
                 inside_class = False
             scope = scope.parent
+        if name in self.stars:
+            return self.module.bindings["*"]
         return None
 
     def only_binding(self, name, scope):
@@ -257,7 +268,7 @@ class Walk:
         inner = self._scope("function", node, outer)
         self._arguments(node, scope, outer, inner, foreseen)
         self._annotation(node.returns, node, outer, foreseen, self._lazy)
-        self._push_all(node.body, node, inner, 0)
+        self._push_all(node.body, node, inner, foreseen)
 
     def _arguments(self, node, scope, outer, inner, foreseen):
         args = node.args
@@ -273,7 +284,7 @@ class Walk:
     def _lambda(self, node, scope, foreseen):
         inner = self._scope("lambda", node, scope)
         self._arguments(node, scope, scope, inner, foreseen)
-        self._push(node.body, node, inner, 0)
+        self._push(node.body, node, inner, foreseen)
 
     def _class(self, node, scope, foreseen):
         self._bind(node.name, "class", node, scope)
