@@ -34,7 +34,8 @@ const LAST_WORDS_CHARS = 2000
 /**
  * Connects to an MCP server and lists its tools: `await using mcp = await connectMcp({ command: 'npx', args: […] })`.
  * Needs the package `@modelcontextprotocol/client`.
- * @throws SandglassError `mcp_client_missing`, `mcp_unreachable`; TypeError as {@link mcpTools}.
+ * @throws SandglassError `mcp_client_missing`, `mcp_unreachable`; TypeError as {@link mcpTools}; the reason of the signal
+ * when it fires.
  */
 export async function connectMcp(server: McpServer): Promise<McpConnection> {
   const { Client, StdioClientTransport, StreamableHTTPClientTransport, getDefaultEnvironment } = await load()
@@ -59,11 +60,12 @@ export async function connectMcp(server: McpServer): Promise<McpConnection> {
   }
   const close = (): Promise<void> => client.close()
   try {
-    await client.connect(transport())
+    await client.connect(transport(), server.signal === undefined ? {} : { signal: server.signal })
     const tools = await mcpTools(client, server)
     return { tools, close, [Symbol.asyncDispose]: close }
   } catch (error) {
     await close().catch(() => undefined)
+    server.signal?.throwIfAborted()
     if (error instanceof TypeError && error.message.startsWith('mcpTools')) throw error
     const where = 'url' in server ? String(server.url) : server.command
     const said = lastWords.trim() === '' ? '' : `; it said: ${lastWords.trim()}`

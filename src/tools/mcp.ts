@@ -7,7 +7,10 @@ import { ToolCallError } from './tool-error.ts'
  * before it.
  */
 export interface McpClient {
-  listTools(params?: { cursor?: string }): Promise<{ tools: readonly McpToolListing[]; nextCursor?: unknown }>
+  listTools(
+    params?: { cursor?: string },
+    options?: { signal?: AbortSignal },
+  ): Promise<{ tools: readonly McpToolListing[]; nextCursor?: unknown }>
   callTool(params: { name: string; arguments: Record<string, unknown> }, ...rest: never[]): Promise<unknown>
 }
 
@@ -28,6 +31,8 @@ export interface McpToolsOptions {
   readonly prefix?: string
   /** Names, as the server has them, of the tools to take. Default: all. */
   readonly only?: readonly string[]
+  /** Gives up while the tools are listed. */
+  readonly signal?: AbortSignal
 }
 
 /** A server that says there is always one more page has no end. */
@@ -43,7 +48,7 @@ const NO_TIMEOUT_MS = 2 ** 31 - 1
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<Tool[]> {
   const { prefix = '', only } = options
-  const listed = await allTools(client)
+  const listed = await allTools(client, options.signal)
   const names = new Set(listed.map(({ name }) => name))
   const missing = (only ?? []).filter((name) => !names.has(name))
   if (missing.length > 0) {
@@ -54,11 +59,12 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
     .map((listing) => fromListing(client, listing, prefix))
 }
 
-async function allTools(client: McpClient): Promise<McpToolListing[]> {
+async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<McpToolListing[]> {
   const found: McpToolListing[] = []
+  const options = signal === undefined ? {} : { signal }
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { tools, nextCursor } = await client.listTools(cursor === undefined ? undefined : { cursor })
+    const { tools, nextCursor } = await client.listTools(cursor === undefined ? undefined : { cursor }, options)
     found.push(...tools)
     if (typeof nextCursor !== 'string' || nextCursor === cursor) return found
     cursor = nextCursor

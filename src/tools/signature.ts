@@ -203,7 +203,7 @@ function indented(text: string): string {
 /** Text that can stand in a docstring as it is: no end of it, nothing that hides or turns around what is shown. */
 function printable(text: string): string {
   const clean = text
-    .replaceAll(/\r\n?/g, '\n')
+    .replaceAll(/\r\n?|[\u2028\u2029]/g, '\n')
     .replaceAll(/[^\P{C}\n\t\u200C\u200D]/gu, '')
     .replaceAll('"""', "'''")
   return clean.length <= MAX_DOC_CHARS ? clean : `${clean.slice(0, MAX_DOC_CHARS).toWellFormed()} … (cut)`

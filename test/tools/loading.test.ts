@@ -42,3 +42,25 @@ test.each<[string, string, string[]]>([
 ])('%s loads what it needs and no more', (_what, code, packages) => {
   expect(loadedBy(code)).toEqual(packages)
 })
+
+test('a connection without the package that it needs is told which one', () => {
+  const script = `
+    import { registerHooks } from 'node:module'
+    registerHooks({
+      resolve(specifier, context, next) {
+        return next(specifier.startsWith('@modelcontextprotocol') ? 'not-installed' : specifier, context)
+      },
+    })
+    const { connectMcp } = await import(${JSON.stringify(DOOR)})
+    const { code, message } = await connectMcp({ url: 'http://127.0.0.1:1' }).catch((error) => error)
+    console.log(JSON.stringify({ code, message }))
+  `
+  const node = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+  expect({ stderr: node.stderr, answer: JSON.parse(node.stdout || 'null') as unknown }).toEqual({
+    stderr: '',
+    answer: {
+      code: 'mcp_client_missing',
+      message: 'MCP servers need the package @modelcontextprotocol/client: npm install @modelcontextprotocol/client',
+    },
+  })
+})

@@ -187,6 +187,15 @@ describe('a server that is not there is told with its last words', () => {
     })
   })
 
+  test('or with the reason, when nobody waits for it any more', async () => {
+    const ending = new AbortController()
+    const args = ['-e', 'process.stdin.resume().on("end", () => process.exit())']
+    const connecting = connectMcp({ command: process.execPath, args, signal: ending.signal })
+    const reason = new Error('not wanted')
+    ending.abort(reason)
+    await expect(connecting).rejects.toBe(reason)
+  })
+
   test('when nobody listens', async () => {
     const port = await freePort()
     await expect(connectMcp({ url: `http://127.0.0.1:${port}/mcp` })).rejects.toMatchObject({ code: 'mcp_unreachable' })
