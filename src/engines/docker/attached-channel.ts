@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { messageOf } from '../../errors/index.ts'
 import { Demultiplexer } from './demultiplexer.ts'
 import type { Attached } from './managed-container.ts'
 
@@ -14,6 +15,7 @@ export function attach(socket: Duplex): Attached {
   const pieces: Uint8Array[] = []
   const { promise: ended, resolve: noteEnd } = Promise.withResolvers<void>()
   let words = ''
+  let trouble = ''
   let waiting: ((piece: Uint8Array | null) => void) | undefined
   let over = false
 
@@ -38,11 +40,15 @@ export function attach(socket: Duplex): Attached {
         if (stream === 'stdout') deliver(data)
         else if (words.length < MAX_WORDS) words += decoder.decode(data, { stream: true })
       }
-    } catch {
-      socket.destroy() // no multiplexed stream: nothing that follows can be trusted
+    } catch (error) {
+      trouble = messageOf(error)
+      socket.destroy() // nothing that follows can be trusted
       return
     }
     if (pieces.length > 0) socket.pause()
+  })
+  socket.once('end', () => {
+    if (!demultiplexer.isWhole) trouble ||= 'the connection ended in the middle of a piece'
   })
   for (const event of ['end', 'close', 'error']) socket.once(event, end)
   socket.on('error', () => {}) // told by send() and by the end
@@ -69,7 +75,7 @@ export function attach(socket: Duplex): Attached {
         end()
       },
     },
-    lastWords: () => words.slice(0, MAX_WORDS),
+    lastWords: () => [words.slice(0, MAX_WORDS), trouble].filter((text) => text !== '').join('\n'),
     ended,
   }
 }
