@@ -7,6 +7,7 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
+import { MISSING_REMEDY, whyMissing } from './findings.ts'
 import type { Ground } from './ground.ts'
 
 /** Starts a container with the production flags and tells what was found in force. Never throws for a missing part. */
@@ -73,8 +74,8 @@ function warnings(at: Ground, sandbox: Sandbox): ReportReason[] {
     result.push({
       severity: 'warning',
       code: 'limits_not_seen',
-      message: `no control group seen in the container holds it to ${missing.join(', ')}`,
-      remedy: 'enable these controllers on the machine of the daemon (docker info warns of each), see docs/docker.md',
+      message: whyMissing(missing),
+      remedy: MISSING_REMEDY,
     })
   }
   const profile = at.info.securityOptions.flatMap((option) => SECCOMP.exec(option)?.[1] ?? [])[0]
