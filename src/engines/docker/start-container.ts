@@ -19,7 +19,7 @@ export interface ContainerStart {
   readonly input: Uint8Array
   /** With what the harness marks what it sends, when it does. */
   readonly sealKey?: Uint8Array | undefined
-  /** Takes the name when a container may be left that cannot be removed now. */
+  /** Takes the id or the name when a container may be left that cannot be removed now. */
   readonly strays: Strays
   /** How long the daemon may take to create it, and to start it, in milliseconds: busy ones take longer than for answers. */
   readonly timeoutMs: number
@@ -42,12 +42,13 @@ export async function startContainer(daemon: Daemon, start: ContainerStart): Pro
     void attached.channel.send(input).catch(() => undefined) // the end of the connection tells more
     await daemon.call('start a container', container.start(), signal, timeoutMs)
     return new ManagedContainer(
-      handleOf(daemon, container, exitCode, () => strays.add(name)),
+      handleOf(daemon, container, exitCode, () => strays.add(container.id)),
       attached,
     )
   } catch (error) {
     attached?.channel.close()
-    if (!(await discard(daemon, name))) strays.add(name)
+    // By its id: a daemon that was killed meanwhile may have lost its name.
+    if (!(await discard(daemon, container.id))) strays.add(container.id)
     throw error
   }
 }

@@ -5,6 +5,7 @@ import { discard } from './discard.ts'
 export class Strays {
   readonly #names = new Set<string>()
 
+  /** By id, or by name where the daemon did not yet tell its id. */
   add(name: string): void {
     this.#names.add(name)
   }
