@@ -31,7 +31,7 @@ export interface ContainerStart {
  * @throws SandglassError that says what is wrong with daemon, image or runtime; then nothing is left.
  */
 export async function startContainer(daemon: Daemon, start: ContainerStart): Promise<ManagedContainer> {
-  const { name, sealKey, strays, timeoutMs, signal } = start
+  const { sealKey, strays, timeoutMs, signal } = start
   const input = sealKey === undefined ? start.input : Buffer.concat([start.input, sealKey])
   const container = await create(daemon, start)
   let attached: Attached | undefined
