@@ -122,13 +122,11 @@ export class ManagedContainer {
     const killed = this.#isGone ? Promise.resolve() : this.#handle.kill()
     // Also one that the daemon does not get to now ends by the end of its input.
     this.#attached.channel.close()
-    const confirmed = Promise.all([this.closed, killed]).then(
-      () => true,
-      () => this.#isGone,
-    )
-    const isOver = await Promise.race([confirmed, this.#giveUp.promise])
+    const settled = Promise.all([this.closed, killed]).catch(() => undefined)
+    await Promise.race([settled, this.#giveUp.promise])
     clearTimeout(timer)
-    if (isOver !== true && !this.#isGone) this.#handle.abandon()
+    // A daemon that was lost meanwhile, or that only says that it does not run, has not removed it for certain.
+    if (!this.#isGone) this.#handle.abandon()
     this.#giveUp.resolve(null)
     await this.closed
   }
