@@ -60,8 +60,6 @@ _SHORT_FOR = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "dt": "
 
 def check_names(walk, known, report):
     """`known` tells what there is beside the script's own names: a Known of check_tools."""
-    if is_dynamic(walk, known):
-        return
     told = set()
     for node, scope, foreseen in sorted(walk.names, key=lambda use: (use[0].lineno, use[0].col_offset)):
         name = node.id
@@ -73,7 +71,7 @@ def check_names(walk, known, report):
         report.add("unknown_name", node, f"{short(name)!r} is not defined", _hint(node, scope, walk, known))
 
 
-def is_dynamic(walk, known):
+def is_dynamic(walk):
     """Whether the script may bind names in a way that its text does not show."""
     if walk.stars is ANYTHING:
         return True

@@ -74,12 +74,12 @@ class Known:
             if found is not None:
                 return found
             binding = self._walk.only_binding(node.id, scope)
-            if binding is None or binding.kind != "assign" or binding.value is None or self._is_there_before(node.id):
+            if binding is None or binding.kind != "assign" or binding.value is None or self.is_there_before(node.id):
                 return None
             node, scope = binding.value, binding.scope
         return None
 
-    def _is_there_before(self, name):
+    def is_there_before(self, name):
         """A name that has another meaning until the script assigns it."""
         return name in self.names or name in self._builtins
 

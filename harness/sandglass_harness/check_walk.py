@@ -61,7 +61,10 @@ class Scope:
 
     def is_async(self):
         """Whether it runs in a coroutine."""
-        return isinstance(self.function().node, ast.AsyncFunctionDef)
+        scope = self.function()
+        while scope.kind == "class":
+            scope = scope.parent.function()
+        return isinstance(scope.node, ast.AsyncFunctionDef)
 
 
 class Binding:

@@ -1,10 +1,15 @@
 """Checks a script before it runs: what is certain to fail, and what a policy refuses. Never executes any of it."""
 
 from . import check_modules
-from .check_names import BUILTINS, check_names
+from .check_flow import check_flow
+from .check_forgotten import check_forgotten
+from .check_names import BUILTINS, check_names, is_dynamic
 from .check_report import Report, single
+from .check_results import check_results
+from .check_strict import check_strict
 from .check_syntax import parse, split_lines
 from .check_tools import Known, check_calls
+from .check_types import Types
 from .check_walk import Walk
 
 
@@ -31,9 +36,17 @@ def check(source, *, mode, policy, names, allow_modules, tools):
             allows=lambda module: _allows(module, strict, allow_modules),
             builtins=BUILTINS,
         )
-        check_names(walk, known, report)
+        if strict:
+            check_strict(walk, known, allow_modules, report)
+        dynamic = is_dynamic(walk)
+        if not dynamic:
+            check_names(walk, known, report)
         check_modules.check_imports(walk, known, report)
+        check_forgotten(walk, known, report, dynamic)
         check_calls(walk, known, report)
+        check_results(walk, known, Types(walk, known), report)
+        if mode == "plan" and not dynamic:
+            check_flow(walk, known, report)
     except RecursionError:
         hint = "Split long chains of operators and nested brackets into several statements."
         return single("syntax_error", 1, 0, "the script is nested too deep to be checked", hint)

@@ -53,8 +53,8 @@ def counts_processes():
     """Whether the kernel holds processes of this user to RLIMIT_NPROC, found by trying."""
     pid = os.fork()
     if pid == 0:
-        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
         try:
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
             os._exit(0 if os.fork() else 1)
         except BlockingIOError:
             os._exit(3)

@@ -26,7 +26,7 @@ def adopted():
 def children():
     """The pids of the children that have not ended."""
     # Without adoption, orphans of the whole sandbox: while modules are loaded nobody else makes any.
-    parents = {os.getpid()} if _is_adopting() else {os.getpid(), 1}
+    parents = {os.getpid()} if _can_adopt() else {os.getpid(), 1}
     spared = {os.getpid(), os.getppid()}  # the zygote is a child of PID 1, too
     found = set()
     for name in os.listdir("/proc"):
@@ -62,7 +62,7 @@ def _adopt(wanted):
     return True
 
 
-def _is_adopting():
+def _can_adopt():
     try:
         prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()))
     except OSError:

@@ -28,6 +28,10 @@ def main(config, control_fd):
     control = _socket.socket(fileno=control_fd)  # `socket` itself would cost every child memory
     for path in config["import_paths"]:
         sys.path.append(path)
+    if config.get("installed"):
+        from . import installed  # elsewhere, `site` would cost every child memory
+
+        sys.path += installed.directories()
     _builtins_of_site()
     seccomp.load()
     base_globals, loaders, loaded = {}, [], {"tools": _nothing(), "preload": {**_nothing(), "deferred": []}}

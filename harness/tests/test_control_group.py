@@ -29,6 +29,20 @@ class GvisorLimitsTest(unittest.TestCase):
         with self.assertRaises(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
 
+    def test_a_limit_that_cannot_be_set_ends_the_process_that_tried(self):
+        came_back, tell = os.pipe()
+        with unittest.mock.patch.object(resource, "setrlimit", side_effect=ValueError):
+            pid = os.getpid()
+            try:
+                self.assertFalse(control_group.counts_processes())
+            finally:
+                if os.getpid() != pid:
+                    os.write(tell, b"x")
+                    os._exit(1)
+        os.close(tell)
+        with open(came_back, "rb") as file:
+            self.assertEqual(file.read(), b"")
+
     @unittest.skipUnless(os.getuid() == 0, "needs root to become another user")
     def test_processes_of_others_than_root_are_counted(self):
         pid = os.fork()

@@ -34,13 +34,16 @@ export interface HarnessOptions {
   readonly boundsAddressSpace: boolean
   /** Whether it is there to check scripts, not to run them. Default false. */
   readonly checker?: boolean
+  /** Whether scripts can import what is installed beside the sandbox's Python, behind `packages`. Default false. */
+  readonly installed?: boolean
   /** Whether it marks all that it sends with a key that comes first on its channel. Default false. */
   readonly sealed?: boolean
 }
 
 /** The harness's only argument. Every process inside can read it: nothing secret may be in it. */
 export function harnessConfig(options: HarnessOptions): string {
-  const { limits, packages, toolsDir, preload, boundsAddressSpace, checker = false, sealed = false } = options
+  const { limits, packages, toolsDir, preload, boundsAddressSpace } = options
+  const { checker = false, installed = false, sealed = false } = options
   return JSON.stringify({
     scratch: INSIDE.scratch,
     workspace: INSIDE.workspace,
@@ -48,6 +51,7 @@ export function harnessConfig(options: HarnessOptions): string {
     tools: toolsDir ? INSIDE.tools : null,
     preload,
     checker,
+    installed,
     sealed,
     rlimits: {
       RLIMIT_CORE: [0, 0],

@@ -22,8 +22,10 @@ export {
   scratchSizes,
 } from './limits.ts'
 export { assertEnforced } from './asked-limits.ts'
+export { ChunkQueue } from './chunk-queue.ts'
 export { failedChecks } from './checks.ts'
 export { HARNESS_DIR, harnessConfig, harnessSources, INSIDE, PYTHON_FLAGS } from './harness.ts'
 export { ping } from './ping.ts'
 export { awaitReady } from './ready.ts'
+export { unusableReport } from './unusable-report.ts'
 export { assertRequirements, REQUIREMENTS, type Requirement } from './requirements.ts'

@@ -42,6 +42,11 @@ export function resolveAddress(
     const source = host === undefined ? 'DOCKER_HOST' : 'docker.host'
     return new SandglassError('invalid_request', `${source}: ${JSON.stringify(given)} ${why}`)
   }
+  const socket = (path: string): Address => {
+    if (tls !== undefined)
+      throw new SandglassError('invalid_request', `docker.tls: ${path} is a socket, which has none`)
+    return { name: `unix://${path}`, remote: false, target: { socketPath: path, protocol: 'http' } }
+  }
   if (given === undefined) return socket(defaultSocket())
   if (given.startsWith('unix://')) {
     const path = given.slice('unix://'.length)
@@ -58,6 +63,9 @@ export function resolveAddress(
   if (url === null || url.hostname === '' || !['tcp:', 'http:', 'https:'].includes(url.protocol)) {
     throw wrong('must be unix:///path or tcp://host:port')
   }
+  if (!['', '/'].includes(url.pathname) || url.search !== '' || url.username !== '') {
+    throw wrong('must be tcp://host:port and no more')
+  }
   const verifies = named(env, 'DOCKER_TLS_VERIFY') !== undefined
   const secure = tls !== undefined || url.protocol === 'https:' || verifies || url.port === '2376'
   return {
@@ -70,10 +78,6 @@ export function resolveAddress(
       ...(tls !== undefined ? texts(tls) : secure ? certificatesOf(env, verifies) : {}),
     },
   }
-}
-
-function socket(path: string): Address {
-  return { name: `unix://${path}`, remote: false, target: { socketPath: path, protocol: 'http' } }
 }
 
 /** Docker Desktop has its socket in the home directory. */

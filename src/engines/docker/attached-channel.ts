@@ -1,4 +1,6 @@
 import type { Duplex } from 'node:stream'
+import { messageOf } from '../../errors/index.ts'
+import { ChunkQueue } from '../../sandbox/index.ts'
 import { Demultiplexer } from './demultiplexer.ts'
 import type { Attached } from './managed-container.ts'
 
@@ -11,38 +13,30 @@ const MAX_WORDS = 8192
 export function attach(socket: Duplex): Attached {
   const demultiplexer = new Demultiplexer()
   const decoder = new TextDecoder()
-  const pieces: Uint8Array[] = []
+  const pieces = new ChunkQueue()
   const { promise: ended, resolve: noteEnd } = Promise.withResolvers<void>()
   let words = ''
-  let waiting: ((piece: Uint8Array | null) => void) | undefined
-  let over = false
+  let trouble = ''
 
   const end = (): void => {
-    over = true
-    waiting?.(null)
-    waiting = undefined
+    pieces.end()
     noteEnd()
-  }
-  const deliver = (data: Uint8Array): void => {
-    if (waiting === undefined) {
-      pieces.push(data)
-      return
-    }
-    const resolve = waiting
-    waiting = undefined
-    resolve(data)
   }
   socket.on('data', (chunk: Uint8Array) => {
     try {
       for (const { stream, data } of demultiplexer.push(chunk)) {
-        if (stream === 'stdout') deliver(data)
+        if (stream === 'stdout') pieces.put(data)
         else if (words.length < MAX_WORDS) words += decoder.decode(data, { stream: true })
       }
-    } catch {
-      socket.destroy() // no multiplexed stream: nothing that follows can be trusted
+    } catch (error) {
+      trouble = messageOf(error)
+      socket.destroy() // nothing that follows can be trusted
       return
     }
-    if (pieces.length > 0) socket.pause()
+    if (pieces.holds) socket.pause()
+  })
+  socket.once('end', () => {
+    if (!demultiplexer.isWhole) trouble ||= 'the connection ended in the middle of a piece'
   })
   for (const event of ['end', 'close', 'error']) socket.once(event, end)
   socket.on('error', () => {}) // told by send() and by the end
@@ -51,13 +45,9 @@ export function attach(socket: Duplex): Attached {
   return {
     channel: {
       receive() {
-        const piece = pieces.shift()
-        if (piece !== undefined) return Promise.resolve(piece)
-        if (over) return Promise.resolve(null)
-        return new Promise((resolve) => {
-          waiting = resolve
-          if (socket.isPaused()) socket.resume()
-        })
+        const piece = pieces.take()
+        if (pieces.isAwaited && socket.isPaused()) socket.resume()
+        return piece
       },
       send(bytes) {
         return new Promise((resolve, reject) => {
@@ -69,7 +59,7 @@ export function attach(socket: Duplex): Attached {
         end()
       },
     },
-    lastWords: () => words.slice(0, MAX_WORDS),
+    lastWords: () => [words.slice(0, MAX_WORDS), trouble].filter((text) => text !== '').join('\n'),
     ended,
   }
 }

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type Docker from 'dockerode'
 import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxLimits, scratchSizes } from '../../sandbox/index.ts'
 
@@ -7,6 +8,8 @@ export interface ContainerPlan {
   readonly image: string
   /** Directories that the image declares as volumes. */
   readonly imageVolumes: readonly string[]
+  /** Where the image has its programs; undefined when it does not say. */
+  readonly path: string | undefined
   readonly python: string
   readonly runtime: string | undefined
   readonly uid: number
@@ -49,10 +52,11 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
         preload: plan.preload,
         checker: plan.checker,
         boundsAddressSpace: false,
+        installed: true,
         sealed: plan.sealed,
       }),
     ],
-    Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+    Env: [`PATH=${plan.path ?? PATH}`],
     WorkingDir: '/',
     Hostname: 'sandbox',
     User: `${uid}:${uid}`,
@@ -83,7 +87,8 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: Math.round(plan.cpus * 1e9),
-      PidsLimit: limits.pids + HARNESS_PIDS + overhead.pids,
+      // Broker and zygote are in the group, too; as on the local engine they count.
+      PidsLimit: limits.pids + overhead.pids,
       Ulimits: [
         { Name: 'core', Soft: 0, Hard: 0 },
         { Name: 'nofile', Soft: 1024, Hard: 4096 },
@@ -96,18 +101,20 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
   }
 }
 
-/** Broker and zygote are in the group, too; as on the local engine they count. */
-const HARNESS_PIDS = 0
-
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const COVER = 'ro,noexec,nosuid,nodev,size=4096,mode=0555'
 
-function tmpfs({ limits, uid, imageVolumes }: ContainerPlan): Record<string, string> {
+function tmpfs(plan: ContainerPlan): Record<string, string> {
+  const { limits, uid } = plan
   const sizes = scratchSizes(limits.diskBytes)
+  // The daemon refuses two mounts at one place.
+  const mounted = new Set(mounts(plan).map(({ Target }) => posix.resolve(Target)))
+  const volumes = plan.imageVolumes.map((path) => posix.resolve('/', path)).filter((path) => !mounted.has(path))
   const own = (size: number, mode: string): string =>
     `rw,exec,nosuid,nodev,size=${size},mode=${mode},uid=${uid},gid=${uid}`
   return {
     // A volume would be a directory of the daemon's disk, writable and without an end.
-    ...Object.fromEntries(imageVolumes.map((path) => [path, COVER])),
+    ...Object.fromEntries(volumes.map((path) => [path, COVER])),
     [INSIDE.workspace]: own(sizes.workspace, '0755'),
     '/tmp': own(sizes.tmp, '1777'),
     '/var/tmp': own(sizes.varTmp, '1777'),

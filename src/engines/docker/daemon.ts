@@ -17,11 +17,16 @@ export interface Daemon {
   /** How long it may take to answer, in milliseconds. */
   readonly timeoutMs: number
   /**
-   * Waits for a call, at most as long as a daemon may take. A function is handed a signal that gives its request up when
+   * Waits for a call, at most as long as a daemon may take (or `timeoutMs`). A function is handed a signal that gives its request up when
    * nobody waits for the answer any more; leave it out where the daemon would do the work all the same.
    * @throws SandglassError with a code that says what is wrong with the daemon, the image or the request.
    */
-  call<T>(what: string, work: Promise<T> | ((over: AbortSignal) => Promise<T>), signal?: AbortSignal): Promise<T>
+  call<T>(
+    what: string,
+    work: Promise<T> | ((over: AbortSignal) => Promise<T>),
+    signal?: AbortSignal,
+    timeoutMs?: number,
+  ): Promise<T>
 }
 
 /**
@@ -32,13 +37,13 @@ export interface Daemon {
 export async function connect(options: DockerEngineOptions): Promise<Daemon> {
   const address = resolveAddress(options)
   const docker = clientAt(await loadClient(), address.target)
-  const timeoutMs = options.apiTimeoutMs ?? 10_000
+  const apiTimeoutMs = options.apiTimeoutMs ?? 10_000
   return {
     docker,
     address: address.name,
     remote: address.remote,
-    timeoutMs,
-    async call(what, work, signal) {
+    timeoutMs: apiTimeoutMs,
+    async call(what, work, signal, timeoutMs = apiTimeoutMs) {
       const over = new AbortController()
       const { promise: interrupted, reject } = Promise.withResolvers<never>()
       const timer = setTimeout(() => reject(silent(address.name, what, timeoutMs)), timeoutMs)
@@ -68,6 +73,31 @@ async function loadClient(): Promise<typeof Docker> {
       { cause: error },
     )
   }
+}
+
+/** A request as the client itself makes them: for those of which it leaves out the signal, or waits for the whole answer. */
+export function dial<T>(daemon: Daemon, request: DialledRequest): Promise<T> {
+  const { modem } = daemon.docker as unknown as { modem: Dialling<T> }
+  return new Promise((resolve, reject) => {
+    modem.dial(request, (error, answer) => {
+      if (error === null) resolve(answer)
+      else reject(error)
+    })
+  })
+}
+
+interface DialledRequest {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly options?: Readonly<Record<string, unknown>>
+  readonly isStream?: boolean
+  /** What each status means; true for those that are good. */
+  readonly statusCodes: Readonly<Record<number, string | true>>
+  readonly abortSignal?: AbortSignal
+}
+
+interface Dialling<T> {
+  dial(request: DialledRequest, done: (error: Error | null, answer: T) => void): void
 }
 
 /** Everything is given, because the client fills what is left out from the environment, whatever the rest says. */

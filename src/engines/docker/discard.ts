@@ -10,7 +10,7 @@ export async function discard(daemon: Daemon, idOrName: string): Promise<boolean
     await remove()
     return true
   } catch (error) {
-    if (isGone(error)) return true
+    if (isUnknown(error)) return true
     if (!isPaused(error)) return false
   }
   try {
@@ -18,13 +18,18 @@ export async function discard(daemon: Daemon, idOrName: string): Promise<boolean
     await remove()
     return true
   } catch (error) {
-    return isGone(error)
+    return isUnknown(error)
   }
 }
 
 /** Whether a daemon refused because there is no such container any more, or soon will not be. */
 export function isGone(error: unknown): boolean {
-  return answers(error, 404) || /already in progress|is not running|no such container/i.test(messageOf(error))
+  return isUnknown(error) || /already in progress|is not running/i.test(messageOf(error))
+}
+
+/** A removal that is in progress may still fail: that of a daemon that was killed meanwhile, for example. */
+function isUnknown(error: unknown): boolean {
+  return answers(error, 404) || /no such container/i.test(messageOf(error))
 }
 
 /** Whether a daemon refused because the container is paused. */

@@ -5,6 +5,7 @@ import {
   awaitReady,
   type CreateOptions,
   failedChecks,
+  type IsolationLevel,
   type Sandbox,
   type SandboxEngine,
   type SandboxReport,
@@ -13,9 +14,11 @@ import {
 import { checkOptions } from './check-options.ts'
 import { containerConfig, type ContainerPlan } from './container-config.ts'
 import { explainedWords } from './explain.ts'
-import { enforcedLimits, levelOf } from './findings.ts'
+import { enforcedLimits, levelOf, missingLimits } from './findings.ts'
 import { hasCpuQuota } from './cpu-quota.ts'
+import { Gate } from './gate.ts'
 import { type Ground, planFor, prepare } from './ground.ts'
+import { kernelNow } from './introduction.ts'
 import type { ManagedContainer } from './managed-container.ts'
 import type { DockerEngineOptions } from './options.ts'
 import { type OutOfMemoryWatch, watchOutOfMemory } from './out-of-memory.ts'
@@ -25,6 +28,10 @@ import { type CpuLimit, kindOf, type RuntimeKind } from './runtime-needs.ts'
 import { SEAL_KEY_BYTES } from './seal.ts'
 import { startContainer } from './start-container.ts'
 import { Strays } from './strays.ts'
+import { Uids } from './uids.ts'
+
+/** How long a container may take to become ready when the options do not say. */
+const START_MS = 30_000
 
 /** A sandbox that is a container. */
 export interface DockerSandbox extends Sandbox {
@@ -43,6 +50,9 @@ export interface DockerEngine extends SandboxEngine {
 export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   checkOptions(options)
   const strays = new Strays()
+  const uids = new Uids()
+  /** Containers that are started at the same time: as many as the daemon has processors. */
+  let gate: Gate | undefined
   let labels: Readonly<Record<string, string>> | undefined
   let found: Promise<Ground> | undefined
   let watch: OutOfMemoryWatch | undefined
@@ -61,27 +71,32 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
     // A daemon that was started anew knows nothing of who listened to the old one.
     if (watch?.isOver !== false) watch = watchOutOfMemory(at)
     const listening = watch
+    gate ??= new Gate(Math.max(2, at.info.cpus))
+    return gate.pass(() => createSandbox({ at, options, spec, given, strays, uids, watch: listening }), given.signal)
+  }
+  /** Makes one on what was found, which is looked for anew where the error says that it does not hold any more. */
+  const attempt = async (spec: SandboxSpec, given: CreateOptions): Promise<Attempt> => {
+    const work = prepared()
+    const before = found
+    const at = await unlessAborted(work, given.signal)
     try {
-      return await at.gate.pass(
-        () => createSandbox({ at, options, spec, given, strays, watch: listening }),
-        given.signal,
-      )
+      return { at, sandbox: await createOn(at, spec, given) }
     } catch (error) {
-      if (codeOf(error) !== 'aborted') found = undefined // the daemon may have been restarted, the image removed
-      throw error
+      const code = codeOf(error)
+      if (found === before && code !== undefined && OUTDATING.has(code)) found = undefined
+      return { at, error }
     }
   }
   const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<DockerSandbox> => {
-    const at = await unlessAborted(prepared(), given.signal)
-    try {
-      return await createOn(at, spec, given)
-    } catch (error) {
-      if (codeOf(error) !== 'image_missing') throw error
-      // It was removed, or its name stands for another one since.
-      const anew = await unlessAborted(prepared(), given.signal)
-      if (anew.imageId === at.imageId) throw error
-      return createOn(anew, spec, given)
-    }
+    const first = await attempt(spec, given)
+    if ('sandbox' in first) return first.sandbox
+    if (codeOf(first.error) !== 'image_missing') throw first.error
+    // It was removed, or its name stands for another one since.
+    const anew = await unlessAborted(prepared(), given.signal)
+    if (anew.image.id === first.at.image.id) throw first.error
+    const second = await attempt(spec, given)
+    if ('sandbox' in second) return second.sandbox
+    throw second.error
   }
   return {
     name: 'docker',
@@ -97,12 +112,32 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   }
 }
 
+/** What one call of `create` came to on what was found at the time. */
+type Attempt =
+  | { readonly at: Ground; readonly sandbox: DockerSandbox }
+  | { readonly at: Ground; readonly error: unknown }
+
+/** Errors after which daemon, image or runtime may be others than they were: what was found is then looked for anew. */
+const OUTDATING: ReadonlySet<ErrorCode> = new Set([
+  'architecture_unsupported',
+  'docker_permission',
+  'docker_tls',
+  'docker_unreachable',
+  'harness_start_failed',
+  'image_missing',
+  'no_space',
+  'python_missing',
+  'runtime_unknown',
+  'sandbox_setup_failed',
+] as const)
+
 interface Creation {
   readonly at: Ground
   readonly options: DockerEngineOptions
   readonly spec: SandboxSpec
   readonly given: CreateOptions
   readonly strays: Strays
+  readonly uids: Uids
   readonly watch: OutOfMemoryWatch
 }
 
@@ -117,25 +152,44 @@ async function createSandbox(creation: Creation): Promise<DockerSandbox> {
 }
 
 /** Gives back what the runtime is, when the container was made for another. */
-async function createFor(
-  kind: RuntimeKind,
-  { at, options, spec, given, strays, watch }: Creation,
-): Promise<DockerSandbox | RuntimeKind> {
+async function createFor(kind: RuntimeKind, creation: Creation): Promise<DockerSandbox | RuntimeKind> {
+  const { at, options, spec, uids } = creation
   const id = `sandglass-${randomUUID()}`
-  const plan = await planFor(at, options, spec, id, kind)
-  const labels = { ...plan.labels, [LABEL.sandbox]: id, [LABEL.created]: new Date().toISOString() }
-  const container = await startContainer(at.daemon, {
-    name: id,
+  const uid = uids.draw(at.info)
+  let container: ManagedContainer | undefined
+  try {
+    const plan = await planFor(at, options, spec, { id, uid, kind })
+    container = await started(plan, creation)
+    return await checked(container, plan, kind, creation)
+  } finally {
+    if (container === undefined) uids.giveBack(uid)
+    else void container.closed.then(() => uids.giveBack(uid))
+  }
+}
+
+function started(plan: ContainerPlan, { at, options, given, strays }: Creation): Promise<ManagedContainer> {
+  const labels = { ...plan.labels, [LABEL.sandbox]: plan.id, [LABEL.created]: new Date().toISOString() }
+  return startContainer(at.daemon, {
+    name: plan.id,
     config: containerConfig({ ...plan, labels }),
     input: at.bundle.bytes,
     sealKey: plan.sealed ? randomBytes(SEAL_KEY_BYTES) : undefined,
     strays,
+    timeoutMs: Math.max(at.daemon.timeoutMs, options.startTimeoutMs ?? START_MS),
     signal: given.signal,
   })
+}
+
+async function checked(
+  container: ManagedContainer,
+  plan: ContainerPlan,
+  kind: RuntimeKind,
+  { at, options, given, watch }: Creation,
+): Promise<DockerSandbox | RuntimeKind> {
   watch.add(container)
   try {
     const ready = await awaitReady(container.channel, {
-      timeoutMs: options.startTimeoutMs ?? 30_000,
+      timeoutMs: options.startTimeoutMs ?? START_MS,
       ...(given.signal === undefined ? {} : { signal: given.signal }),
       lastWords: () => container.lastWords(),
     })
@@ -149,7 +203,7 @@ async function createFor(
       throw new SandglassError('sandbox_setup_failed', `the container is not as it must be: ${failed.join('; ')}`)
     }
     const cpu = await lookAtCpu(at, container, ready.checks, plan.cpus)
-    return sandboxOf(at, plan, container, ready, cpu)
+    return sandboxOf(at, plan, container, ready, cpu, await levelIn(at, ready.checks))
   } catch (error) {
     await container.kill()
     throw explained(error, container.lastWords(), at.image.name)
@@ -162,6 +216,7 @@ function sandboxOf(
   container: ManagedContainer,
   ready: ReadyFrame,
   { hasQuota, canChange }: CpuLimit,
+  level: IsolationLevel,
 ): DockerSandbox {
   const { id, limits, cpus, overhead } = plan
   const limitsEnforced = enforcedLimits({ ...limits, cpus }, { overhead, checks: ready.checks, hasQuota })
@@ -170,10 +225,11 @@ function sandboxOf(
     id,
     info: {
       engine: 'docker',
-      level: levelOf(ready.checks, at.kernel),
+      level,
       python: ready.python,
       network: ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
       limitsEnforced,
+      limitsMissing: missingLimits(limitsEnforced),
       limits,
     },
     container,
@@ -198,11 +254,19 @@ async function lookAtCpu(
   cpus: number,
 ): Promise<CpuLimit> {
   if (checks['cpu_limit'] !== null) return { hasQuota: false, canChange: true }
-  needs.cpu ??= {
-    hasQuota: await hasCpuQuota(daemon, container.id),
-    canChange: await container.canChangeCpus(cpus),
-  }
-  return needs.cpu
+  if (needs.cpu !== undefined) return needs.cpu
+  const hasQuota = await hasCpuQuota(daemon, container.id)
+  const canChange = await container.canChangeCpus(cpus)
+  const cpu = { hasQuota: hasQuota === true, canChange: canChange === true }
+  // A daemon that gave no answer may give one the next time.
+  if (hasQuota !== undefined && canChange !== undefined) needs.cpu = cpu
+  return cpu
+}
+
+/** A kernel that is not the daemon's may be that of its machine since it was started anew: no wall is claimed before that is ruled out. */
+async function levelIn({ daemon, kernel }: Ground, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
+  const level = levelOf(checks, kernel)
+  return level === 'vm' ? levelOf(checks, await kernelNow(daemon)) : level
 }
 
 /** A daemon can be told to run containers as somebody else than it was asked for. */

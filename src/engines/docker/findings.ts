@@ -4,10 +4,10 @@ import type { Overhead } from './container-config.ts'
 
 /**
  * How strong the wall is, from what the harness saw of the kernel that it runs on. One that has the daemon's kernel is no
- * more than a container, also where that kernel is gVisor's.
+ * more than a container, also where that kernel is gVisor's, and where the daemon does not tell (an empty name).
  */
 export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): IsolationLevel {
-  if (checks['kernel'] === daemonKernel) return 'container'
+  if (daemonKernel === '' || checks['kernel'] === daemonKernel) return 'container'
   return checks['gvisor'] === true ? 'gvisor' : 'vm'
 }
 
@@ -33,6 +33,21 @@ export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuo
   }
   return ORDER.filter((limit) => held[limit])
 }
+
+/** Why limits are not in force and what to do, for those that are not: nothing holds in their place. */
+export function missingLimits(held: readonly EnforcedLimit[]): Partial<Record<EnforcedLimit, string>> {
+  const missing = ORDER.filter((limit) => !held.includes(limit))
+  return Object.fromEntries(missing.map((limit) => [limit, `${whyMissing([limit])}; ${MISSING_REMEDY}`]))
+}
+
+/** Why some limits are not in force, in words. */
+export function whyMissing(limits: readonly EnforcedLimit[]): string {
+  return `no control group seen in the container holds it to ${limits.join(', ')}`
+}
+
+/** What to do about it. */
+export const MISSING_REMEDY =
+  'enable the controller of each on the machine of the daemon (docker info warns of it), see docs/docker.md'
 
 /** Kernels round to whole pages, of up to this size, */
 const PAGE_BYTES = 65_536

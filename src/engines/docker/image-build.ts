@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import type Docker from 'dockerode'
 import { SandglassError } from '../../errors/index.ts'
 import { aptMirror } from './apt-mirror.ts'
-import { connect, type Daemon, statusOf } from './daemon.ts'
-import { BUILT_IMAGE } from './images.ts'
+import { checkOptions } from './check-options.ts'
+import { connect, type Daemon } from './daemon.ts'
+import { BUILT_IMAGE, inspectImage } from './images.ts'
+import { introduced } from './introduction.ts'
 import type { DockerEngineOptions } from './options.ts'
 import { buildRootfs, type RootfsPlan, withoutSecrets } from './rootfs-build.ts'
 import { cacheDirectories, cachedRootfs, cacheKey, makeRootfs, type Rootfs } from './rootfs-cache.ts'
@@ -48,26 +50,41 @@ export interface BuiltImage {
 /** What is in the image beside Debian's essential packages. */
 const PACKAGES = ['python3']
 const IMPORT_TIMEOUT_MS = 15 * 60_000
+/** What the history of an image begins with. */
+const MESSAGE = 'sandglass image build'
 /** Label of an image: digest of the archive that it was made from. */
 export const ROOTFS_LABEL = 'sandglass.rootfs'
 
 /**
  * Makes a small image with Python from Debian packages, and gives it to the Docker daemon, here or elsewhere: for machines
  * that cannot pull one. The first call takes a minute and needs root and debootstrap, the next ones take seconds.
- * @throws SandglassError with a code that says what is missing.
+ * @throws TypeError naming an option that is wrong, SandglassError with a code that says what is missing.
  */
 export async function buildImage(options: ImageBuildOptions = {}): Promise<BuiltImage> {
+  const { host, tls, apiTimeoutMs = 10_000, signal } = options
+  checkOptions({ host, tls, apiTimeoutMs } as DockerEngineOptions)
   const tag = checkedTag(options.tag ?? BUILT_IMAGE)
   const suite = checkedSuite(options.suite ?? 'bookworm')
   const mirror = checkedMirror(options.mirror ?? (await aptMirror(suite)))
-  const daemon = await connect({ apiTimeoutMs: 10_000, ...options })
-  const architecture = await architectureOf(daemon, options.signal)
+  const daemon = await connect({ ...options, apiTimeoutMs })
+  const architecture = await architectureOf(daemon, signal)
   const { rootfs, cached } = await rootfsFor({ suite, mirror, architecture, packages: PACKAGES }, options)
   const patient = await connect({ ...options, apiTimeoutMs: IMPORT_TIMEOUT_MS })
   await giveTo(patient, rootfs, tag, suite, options)
-  const { Id, Size } = await daemon.call(`look at ${tag}`, daemon.docker.getImage(tag).inspect())
+  const image = await inspectImage(daemon, tag, signal)
+  if (image === undefined) throw new SandglassError('image_missing', `somebody removed ${tag} as soon as it was made`)
   const { python, made } = rootfs
-  return { tag, id: Id, sizeBytes: Size, suite, mirror: withoutSecrets(mirror), architecture, python, cached, made }
+  return {
+    tag,
+    id: image.Id,
+    sizeBytes: image.Size,
+    suite,
+    mirror: withoutSecrets(mirror),
+    architecture,
+    python,
+    cached,
+    made,
+  }
 }
 
 async function rootfsFor(
@@ -108,12 +125,12 @@ function requireTools(): void {
 
 /** Debian's name of the daemon's kind of processor, which must be this machine's: debootstrap runs what it installs. */
 async function architectureOf(daemon: Daemon, signal: AbortSignal | undefined): Promise<string> {
-  const info = (await daemon.call('tell about itself', daemon.docker.info(), signal)) as { Architecture?: unknown }
+  const info = await introduced(daemon, signal)
   const names: Readonly<Record<string, { debian: string; node: string }>> = {
     x86_64: { debian: 'amd64', node: 'x64' },
     aarch64: { debian: 'arm64', node: 'arm64' },
   }
-  const name = String(info.Architecture)
+  const name = String(info['Architecture'])
   const known = Object.hasOwn(names, name) ? names[name] : undefined
   if (known?.node === process.arch) return known.debian
   throw new SandglassError(
@@ -131,9 +148,8 @@ async function giveTo(
   { signal, onProgress = () => {} }: ImageBuildOptions,
 ): Promise<void> {
   const { docker } = daemon
-  const filters = { label: [`${ROOTFS_LABEL}=${rootfs.sha256}`] }
-  const [there] = await daemon.call('list images', docker.listImages({ filters }), signal)
-  const before = await inspected(daemon, tag)
+  const there = await importedFrom(daemon, rootfs, signal)
+  const before = await inspectImage(daemon, tag, signal)
   const { repo, version } = split(tag)
   if (there !== undefined) {
     await daemon.call(`name ${tag}`, docker.getImage(there.Id).tag({ repo, tag: version }), signal)
@@ -144,10 +160,10 @@ async function giveTo(
       'CMD ["python3"]',
       ...Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`),
     ]
-    await importArchive(daemon, rootfs.path, { repo, tag: version, changes, message: 'sandglass image build' }, signal)
+    await importArchive(daemon, rootfs.path, { repo, tag: version, changes, message: MESSAGE }, signal)
   }
-  if (before?.Config.Labels?.[ROOTFS_LABEL] === undefined) return
-  const nowhere = (await inspected(daemon, before.Id))?.RepoTags?.length === 0
+  if (before === undefined || !isImported(before)) return
+  const nowhere = (await inspectImage(daemon, before.Id))?.RepoTags?.length === 0
   // Without force: one that a container uses stays.
   if (nowhere) await daemon.call('remove an image', docker.getImage(before.Id).remove()).catch(() => undefined)
 }
@@ -174,15 +190,25 @@ async function importArchive(
   }
 }
 
-async function inspected(daemon: Daemon, name: string): Promise<Docker.ImageInspectInfo | undefined> {
-  const look = daemon.docker
-    .getImage(name)
-    .inspect()
-    .catch((error: unknown) => {
-      if (statusOf(error) === 404) return undefined
-      throw error
-    })
-  return daemon.call(`look at ${name}`, look)
+/** What the daemon has of an archive already. */
+async function importedFrom(
+  daemon: Daemon,
+  { sha256 }: Rootfs,
+  signal: AbortSignal | undefined,
+): Promise<Docker.ImageInspectInfo | undefined> {
+  const filters = { label: [`${ROOTFS_LABEL}=${sha256}`] }
+  const list = (abortSignal: AbortSignal): Promise<Docker.ImageInfo[]> =>
+    daemon.docker.listImages({ filters, abortSignal })
+  for (const { Id } of await daemon.call('list images', list, signal)) {
+    const image = await inspectImage(daemon, Id, signal)
+    if (image !== undefined && isImported(image)) return image
+  }
+  return undefined
+}
+
+/** Whether an image is as it was imported. One that is built upon it has its labels, too, and belongs to whoever made it. */
+function isImported({ Config, RootFS, Comment }: Docker.ImageInspectInfo): boolean {
+  return Config.Labels?.[ROOTFS_LABEL] !== undefined && RootFS.Layers?.length === 1 && Comment === MESSAGE
 }
 
 function split(reference: string): { repo: string; version: string } {

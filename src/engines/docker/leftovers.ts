@@ -2,14 +2,19 @@ import type Docker from 'dockerode'
 import type { ContainerRemnant } from './container-remnant.ts'
 import type { Daemon } from './daemon.ts'
 import { discard } from './discard.ts'
+import { Gate } from './gate.ts'
+import { introduced, timeOf } from './introduction.ts'
 import { LABEL, ownerPid, ownerState } from './owner.ts'
 
+/** Removals that a daemon is asked for at the same time. */
+const AT_A_TIME = 4
+
 /**
- * Every container of this product on the daemon, whoever made it.
- * @param now what the daemon's clock says, in milliseconds.
+ * Every container of this product on the daemon, whoever made it. Ages are by the daemon's clock.
  * @throws SandglassError when the daemon cannot be asked.
  */
-export async function listContainers(daemon: Daemon, now: number = Date.now()): Promise<ContainerRemnant[]> {
+export async function listContainers(daemon: Daemon): Promise<ContainerRemnant[]> {
+  const now = timeOf(await introduced(daemon))
   const filters = { label: [LABEL.sandbox] }
   const found = await daemon.call('list containers', (abortSignal) =>
     daemon.docker.listContainers({ all: true, filters, abortSignal }),
@@ -21,9 +26,12 @@ export async function listContainers(daemon: Daemon, now: number = Date.now()): 
  * Removes what nobody can need any more, never a container whose owner lives; gives back which.
  * @throws SandglassError when the daemon cannot be asked.
  */
-export async function removeLeftovers(daemon: Daemon, now?: number): Promise<ContainerRemnant[]> {
-  const left = (await listContainers(daemon, now)).filter(({ isLeftOver }) => isLeftOver)
-  const removed = await Promise.all(left.map(async (one) => ((await discard(daemon, one.id)) ? one : undefined)))
+export async function removeLeftovers(daemon: Daemon): Promise<ContainerRemnant[]> {
+  const left = (await listContainers(daemon)).filter(({ isLeftOver }) => isLeftOver)
+  const gate = new Gate(AT_A_TIME)
+  const removed = await Promise.all(
+    left.map((one) => gate.pass(async () => ((await discard(daemon, one.id)) ? one : undefined))),
+  )
   return removed.filter((one) => one !== undefined)
 }
 
@@ -45,7 +53,8 @@ const EXPIRED_MS = 3_600_000
 
 /**
  * A container of ours runs at once or is removed, and one that runs ends by itself with its host. One that does neither for
- * so long is of a host that died meanwhile, on this machine before it was started anew, or on another one.
+ * so long is of a host that died meanwhile, on this machine before it was started anew, or on another one. By a clock that
+ * is not told, nothing is.
  */
 function isExpired({ State, Created }: Docker.ContainerInfo, now: number): boolean {
   return NOT_RUNNING.includes(State) && now - Created * 1000 > EXPIRED_MS

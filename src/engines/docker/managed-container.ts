@@ -1,9 +1,10 @@
+import { SandglassError } from '../../errors/index.ts'
 import type { Channel, Ending } from '../../sandbox/index.ts'
 
 /** A connection to the standard streams of a container. */
 export interface Attached {
   readonly channel: Channel
-  /** The head of what the container wrote to its standard error, for messages. */
+  /** The head of what the container wrote to its standard error, and what broke the connection, for messages. */
   lastWords(): string
   /** Settles when the connection ended, whoever ended it. */
   readonly ended: Promise<void>
@@ -29,6 +30,10 @@ export interface ContainerHandle {
 
 /** How long after the end of its connection a container may take to be gone by itself. */
 const LEAVING_MS = 5000
+/** A kill for memory that is longer ago than that did not end the container. */
+const MEMORY_KILL_MS = 2000
+/** How long the daemon's word of such a kill may take after its word of the end: they come on two connections. */
+const WORD_MS = 300
 
 /**
  * A container driven over its attached standard input and output (requirement PO-03). It ends when the connection
@@ -42,7 +47,9 @@ export class ManagedContainer {
   #disconnected = false
   #isGone = false
   #killed = false
-  #outOfMemory = false
+  #endedAt: number | undefined
+  #memoryKillAt: number | undefined
+  #onMemoryKill: (() => void) | undefined
   /** Settles once, when the daemon said that it is gone, or can no longer be asked. Never rejects. */
   readonly closed: Promise<Ending>
 
@@ -51,7 +58,10 @@ export class ManagedContainer {
     this.#handle = handle
     this.#attached = attached
     this.closed = this.#watch()
-    void attached.ended.then(() => this.#expectEnd())
+    void attached.ended.then(() => {
+      this.#endedAt ??= performance.now()
+      this.#expectEnd()
+    })
   }
 
   /** The daemon's id of it. */
@@ -69,9 +79,10 @@ export class ManagedContainer {
     return this.#attached.lastWords()
   }
 
-  /** Says that the daemon told of a process in it that the kernel killed for memory. */
+  /** Says that the daemon told just now of a process in it that the kernel killed for memory. */
   noteOutOfMemory(): void {
-    this.#outOfMemory = true
+    this.#memoryKillAt = performance.now()
+    this.#onMemoryKill?.()
   }
 
   /**
@@ -90,11 +101,11 @@ export class ManagedContainer {
     }
   }
 
-  /** Whether its share of the processor can be changed while it runs: not every runtime lets the daemon. */
-  canChangeCpus(cpus: number): Promise<boolean> {
+  /** Whether its share of the processor can be changed while it runs: not every runtime lets the daemon. Undefined without an answer. */
+  canChangeCpus(cpus: number): Promise<boolean | undefined> {
     return this.#handle.setCpus(cpus).then(
       () => true,
-      () => false,
+      (error: unknown) => (error instanceof SandglassError && error.code === 'docker_unreachable' ? undefined : false),
     )
   }
 
@@ -111,13 +122,11 @@ export class ManagedContainer {
     const killed = this.#isGone ? Promise.resolve() : this.#handle.kill()
     // Also one that the daemon does not get to now ends by the end of its input.
     this.#attached.channel.close()
-    const confirmed = Promise.all([this.closed, killed]).then(
-      () => true,
-      () => this.#isGone,
-    )
-    const isOver = await Promise.race([confirmed, this.#giveUp.promise])
+    const settled = Promise.all([this.closed, killed]).catch(() => undefined)
+    await Promise.race([settled, this.#giveUp.promise])
     clearTimeout(timer)
-    if (isOver !== true && !this.#isGone) this.#handle.abandon()
+    // A daemon that was lost meanwhile, or that only says that it does not run, has not removed it for certain.
+    if (!this.#isGone) this.#handle.abandon()
     this.#giveUp.resolve(null)
     await this.closed
   }
@@ -134,30 +143,44 @@ export class ManagedContainer {
   async #watch(): Promise<Ending> {
     const exitCode = await Promise.race([this.#handle.removed, this.#giveUp.promise])
     this.#isGone = exitCode !== null
-    // Under load the daemon may miss what the kernel did.
-    if (exitCode === 137 && !this.#killed && !this.#outOfMemory) this.#outOfMemory = await this.#handle.diedOfMemory()
-    const signal = exitCode !== null && exitCode > 128 ? SIGNALS.get(exitCode - 128) : undefined
+    this.#endedAt ??= performance.now()
+    const killed = this.#killed
+    const outOfMemory = exitCode === 137 && !killed && (await this.#diedOfMemory(this.#endedAt))
+    const signal = exitCode !== null && exitCode > 128 ? SIGNALS[exitCode - 128] : undefined
     const message = this.lastWords().trim()
     this.#attached.channel.close()
     return {
-      cause: this.#killed ? 'destroyed' : this.#causeOf(exitCode),
+      cause: killed ? 'destroyed' : causeOf(exitCode, signal, outOfMemory),
       exitCode: signal === undefined ? exitCode : null,
       signal: signal ?? null,
-      by: this.#killed ? 'host' : this.#outOfMemory ? 'kernel' : 'unknown',
+      by: killed ? 'host' : outOfMemory ? 'kernel' : 'unknown',
       ...(message === '' ? {} : { message }),
     }
   }
 
-  #causeOf(exitCode: number | null): Ending['cause'] {
-    if (exitCode === null) return 'channel-closed'
-    if (exitCode === 137) return this.#outOfMemory ? 'memory-limit' : 'signal'
-    return 'exit'
+  /** Whether a kill for memory is what ended it: a script may go on for long after one of a child of its own. */
+  async #diedOfMemory(endedAt: number): Promise<boolean> {
+    const isRecent = (): boolean => this.#memoryKillAt !== undefined && endedAt - this.#memoryKillAt < MEMORY_KILL_MS
+    if (isRecent()) return true
+    const told = this.#memoryKillAt !== undefined
+    const { promise: word, resolve } = Promise.withResolvers<void>()
+    this.#onMemoryKill = resolve
+    const timer = setTimeout(resolve, WORD_MS)
+    await word
+    clearTimeout(timer)
+    // Under load the daemon may miss what the kernel did. Its log does not tell of the last of several.
+    return isRecent() || (!told && this.#handle.diedOfMemory())
   }
 }
 
-const SIGNALS = new Map([
-  [6, 'SIGABRT'],
-  [9, 'SIGKILL'],
-  [11, 'SIGSEGV'],
-  [15, 'SIGTERM'],
-])
+function causeOf(exitCode: number | null, signal: string | undefined, outOfMemory: boolean): Ending['cause'] {
+  if (exitCode === null) return 'channel-closed'
+  if (outOfMemory) return 'memory-limit'
+  return signal === undefined ? 'exit' : 'signal'
+}
+
+/** Linux's names by number, also where this process runs on another system. */
+const SIGNALS: readonly (string | undefined)[] =
+  `- HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS`
+    .split(' ')
+    .map((name) => (name === '-' ? undefined : `SIG${name}`))

@@ -40,7 +40,11 @@ const OURS = [...INSIDE.scratch, '/proc', '/sys', '/dev', INSIDE.packages, INSID
  * @throws SandglassError `mount_refused`, naming the path and the rule.
  */
 export async function allowedMounts(rules: MountRules): Promise<readonly HostResource[]> {
-  return Promise.all((rules.resources ?? []).map((one) => allowed(one, rules)))
+  const mounts = await Promise.all((rules.resources ?? []).map((one) => allowed(one, rules)))
+  const targets = mounts.map(({ target }) => target)
+  const twice = targets.find((target, index) => targets.indexOf(target) !== index)
+  if (twice !== undefined) throw refused(`${twice} is the target of more than one`)
+  return mounts
 }
 
 /**

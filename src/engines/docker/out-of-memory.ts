@@ -9,8 +9,15 @@ export interface OutOfMemoryWatch {
   close(): void
 }
 
+/** A longer line is no event, and its rest is dropped unread. */
+const MAX_LINE = 65_536
+
 /** Listens to the daemon's events of this engine's containers; without them, such an end has no cause. */
-export function watchOutOfMemory({ daemon, labels }: Ground): OutOfMemoryWatch {
+export function watchOutOfMemory({
+  daemon,
+  labels,
+  since,
+}: Pick<Ground, 'daemon' | 'labels' | 'since'>): OutOfMemoryWatch {
   const containers = new Map<string, ManagedContainer>()
   let stop: (() => void) | undefined
   let closed = false
@@ -23,13 +30,15 @@ export function watchOutOfMemory({ daemon, labels }: Ground): OutOfMemoryWatch {
     event: ['oom'],
     label: Object.entries(labels).map(([name, value]) => `${name}=${value}`),
   }
-  daemon.docker.getEvents({ filters }).then((stream) => {
+  // The first container may be there before the daemon listens to this.
+  const past = since === undefined ? {} : { since }
+  daemon.docker.getEvents({ filters, ...past }).then((stream) => {
     stop = () => (stream as unknown as { destroy(): void }).destroy()
     if (closed) stop()
     let text = ''
     stream.on('data', (chunk: Buffer) => {
-      const lines = (text + chunk.toString('utf8')).slice(-65_536).split('\n')
-      text = lines.pop() ?? ''
+      const lines = (text + chunk.toString('latin1')).split('\n')
+      text = (lines.pop() ?? '').slice(-MAX_LINE)
       for (const line of lines) containers.get(idOf(line))?.noteOutOfMemory()
     })
     for (const event of ['error', 'end', 'close']) stream.on(event, end)

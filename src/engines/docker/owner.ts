@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { errnoOf } from '../../errors/index.ts'
+import { pidNamespace, startOf, statusOf } from '../../support/index.ts'
 
 /** Labels of a container that say whose it is. */
 export const LABEL = {
@@ -31,8 +32,8 @@ export function ownerState(labels: Readonly<Record<string, string>>): OwnerState
   const pid = ownerPid(labels)
   if (pid === null || start === undefined || start === '' || bootId() === '') return 'unknown'
   if (labels[LABEL.bootId] !== bootId() || namespace !== pidNamespace()) return 'unknown'
-  const found = startOf(pid)
-  if (found !== undefined) return found === start ? 'alive' : 'dead'
+  const found = statusOf(pid)
+  if (found !== undefined) return found.lives && found.start === start ? 'alive' : 'dead'
   return exists(pid) ? 'unknown' : 'dead'
 }
 
@@ -47,26 +48,6 @@ function bootId(): string {
     return '' // no Linux: containers of dead owners end by themselves, and nobody can prove whose the rest are
   }
 }
-
-function pidNamespace(): string {
-  try {
-    return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''
-  } catch {
-    return ''
-  }
-}
-
-/** When a process was started, in ticks since boot: with its number it names the process. */
-function startOf(pid: number): string | undefined {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').pop()?.split(' ')[STARTED]
-  } catch {
-    return undefined // it is gone, or /proc is mounted so that other users' processes cannot be seen
-  }
-}
-
-/** Counted from the state on, which follows the name. */
-const STARTED = 19
 
 function exists(pid: number): boolean {
   try {

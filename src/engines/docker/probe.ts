@@ -1,4 +1,3 @@
-import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
 import {
   type ReportReason,
   resolveLimits,
@@ -6,7 +5,9 @@ import {
   sandboxLimits,
   type SandboxReport,
   type SandboxSpec,
+  unusableReport,
 } from '../../sandbox/index.ts'
+import { MISSING_REMEDY, whyMissing } from './findings.ts'
 import type { Ground } from './ground.ts'
 
 /** Starts a container with the production flags and tells what was found in force. Never throws for a missing part. */
@@ -22,7 +23,7 @@ export async function probe(engine: {
       await sandbox.destroy()
     }
   } catch (error) {
-    return unusable(error)
+    return unusableReport('docker', error, REMEDIES)
   }
 }
 
@@ -73,8 +74,8 @@ function warnings(at: Ground, sandbox: Sandbox): ReportReason[] {
     result.push({
       severity: 'warning',
       code: 'limits_not_seen',
-      message: `no control group seen in the container holds it to ${missing.join(', ')}`,
-      remedy: 'enable these controllers on the machine of the daemon (docker info warns of each), see docs/docker.md',
+      message: whyMissing(missing),
+      remedy: MISSING_REMEDY,
     })
   }
   const profile = at.info.securityOptions.flatMap((option) => SECCOMP.exec(option)?.[1] ?? [])[0]
@@ -92,28 +93,6 @@ function warnings(at: Ground, sandbox: Sandbox): ReportReason[] {
 }
 
 const SECCOMP = /^name=seccomp,profile=(.*)$/
-
-function unusable(error: unknown): SandboxReport {
-  const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')
-  return {
-    engine: 'docker',
-    usable: false,
-    level: 'none',
-    reasons: [{ severity: 'error', code, message: messageOf(error), remedy: REMEDIES[code] ?? 'see the message' }],
-    limitsEnforced: [],
-    network: 'none',
-    capabilities: {
-      processes: false,
-      threads: false,
-      preload: false,
-      packages: false,
-      toolsDir: false,
-      systemCallFilter: false,
-      uidPerSandbox: false,
-    },
-    probes: {},
-  }
-}
 
 const REMEDIES: Record<string, string> = {
   docker_client_missing: 'npm install dockerode',

@@ -4,7 +4,7 @@ import { mkdir, statfs, writeFile } from 'node:fs/promises'
 import { freemem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import { messageOf, SandglassError } from '../../errors/index.ts'
 
 /** A root directory to make from Debian packages. */
 export interface RootfsPlan {
@@ -136,7 +136,7 @@ async function runIsolated(
     throw new SandglassError(
       'image_build_failed',
       `the programs setpriv and unshare are needed (${messageOf(error)}): apt-get install util-linux`,
-      { cause: errnoOf(error) ?? error },
+      { cause: error },
     )
   } finally {
     signal?.removeEventListener('abort', kill)

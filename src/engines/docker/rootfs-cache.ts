@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, readlinkSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import { pidNamespace, statusOf } from '../../support/index.ts'
 import { RECIPE, type RootfsMade, type RootfsPlan } from './rootfs-build.ts'
 
 /** An archive of a root directory that was found or made. */
@@ -91,7 +92,7 @@ async function workDirectory(cache: string): Promise<string> {
   try {
     await mkdir(cache, { recursive: true, mode: 0o755 })
     await removeAbandoned(cache)
-    const work = await mkdtemp(join(cache, `${WORK_PREFIX}${pidNamespace()}-${process.pid}-`))
+    const work = await mkdtemp(join(cache, `${WORK_PREFIX}${ownNamespace()}-${process.pid}-`))
     await chmod(work, 0o755)
     return work
   } catch (error) {
@@ -118,8 +119,8 @@ async function removeAbandoned(cache: string): Promise<void> {
   for (const name of await readdir(cache)) {
     if (!name.startsWith(WORK_PREFIX)) continue
     const [namespace, pid] = name.slice(WORK_PREFIX.length).split('-')
-    const { mtimeMs } = await stat(join(cache, name))
-    const isDead = namespace === pidNamespace() ? !existsSync(`/proc/${pid}`) : Date.now() - mtimeMs > DAY_MS
+    const isDead =
+      namespace === ownNamespace() ? statusOf(Number(pid))?.lives !== true : (await ageOf(join(cache, name))) > DAY_MS
     if (isDead) await rm(join(cache, name), { recursive: true, force: true })
   }
 }
@@ -127,17 +128,22 @@ async function removeAbandoned(cache: string): Promise<void> {
 async function removeUnused(cache: string): Promise<void> {
   for (const name of await readdir(cache)) {
     if (!name.startsWith('rootfs-')) continue
-    const { mtimeMs } = await stat(join(cache, name))
-    if (Date.now() - mtimeMs > UNUSED_MS) await rm(join(cache, name), { recursive: true, force: true })
+    if ((await ageOf(join(cache, name))) > UNUSED_MS) await rm(join(cache, name), { recursive: true, force: true })
   }
 }
 
-function pidNamespace(): string {
+/** In milliseconds; none for what another maker has just put elsewhere. */
+async function ageOf(path: string): Promise<number> {
   try {
-    return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '0'
-  } catch {
-    return '0'
+    return Date.now() - (await stat(path)).mtimeMs
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return 0
+    throw error
   }
+}
+
+function ownNamespace(): string {
+  return pidNamespace() || '0'
 }
 
 async function digestOf(path: string): Promise<string> {

@@ -10,8 +10,8 @@ const MAX_PIECE_BYTES = 65_536
 
 /**
  * A connection whose channel gives only what the harness marked with a key: where a script can open the broker's
- * descriptors (gVisor), it could write frames of its own there. Anything else ends the connection. At most one
- * unfinished piece is held.
+ * descriptors (gVisor), it could write frames of its own there. Anything else ends the connection, behind what came
+ * before it. At most one unfinished piece is held.
  */
 export function unseal(attached: Attached, key: Uint8Array): Attached {
   const { channel } = attached
@@ -29,7 +29,7 @@ export function unseal(attached: Attached, key: Uint8Array): Attached {
           const chunk = await channel.receive()
           if (chunk === null) return null
           try {
-            pieces.push(...opener.push(chunk))
+            for (const piece of opener.push(chunk)) pieces.push(piece)
           } catch {
             forged = true
             channel.close()
@@ -53,11 +53,10 @@ export class Opener {
 
   /**
    * The pieces that `chunk` completes.
-   * @throws Error when one has not the mark that it must have.
+   * @throws Error at one that has not the mark that it must have.
    */
-  push(chunk: Uint8Array): Uint8Array[] {
+  *push(chunk: Uint8Array): Generator<Uint8Array> {
     const data = this.#held.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#held, chunk])
-    const pieces: Uint8Array[] = []
     let at = 0
     while (data.length - at >= HEADER_BYTES) {
       const length = data.readUInt32BE(at)
@@ -68,11 +67,10 @@ export class Opener {
       if (!timingSafeEqual(data.subarray(at + LENGTH_BYTES, at + HEADER_BYTES), this.#markOf(piece))) {
         throw new Error('a piece has not the mark of the harness')
       }
-      pieces.push(piece)
+      yield piece
       at = end
     }
     this.#held = data.subarray(at)
-    return pieces
   }
 
   #markOf(piece: Uint8Array): Uint8Array {

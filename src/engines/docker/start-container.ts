@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type Docker from 'dockerode'
 import { SandglassError } from '../../errors/index.ts'
 import { attach } from './attached-channel.ts'
-import type { Daemon } from './daemon.ts'
+import { type Daemon, dial } from './daemon.ts'
 import { discard, isGone, isPaused } from './discard.ts'
 import { statusOf } from './explain.ts'
 import { kernelKilledForMemory } from './kernel-log.ts'
@@ -19,8 +19,10 @@ export interface ContainerStart {
   readonly input: Uint8Array
   /** With what the harness marks what it sends, when it does. */
   readonly sealKey?: Uint8Array | undefined
-  /** Takes the name when a container may be left that cannot be removed now. */
+  /** Takes the id or the name when a container may be left that cannot be removed now. */
   readonly strays: Strays
+  /** How long the daemon may take to create it, and to start it, in milliseconds: busy ones take longer than for answers. */
+  readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
 }
 
@@ -29,7 +31,7 @@ export interface ContainerStart {
  * @throws SandglassError that says what is wrong with daemon, image or runtime; then nothing is left.
  */
 export async function startContainer(daemon: Daemon, start: ContainerStart): Promise<ManagedContainer> {
-  const { name, sealKey, strays, signal } = start
+  const { sealKey, strays, timeoutMs, signal } = start
   const input = sealKey === undefined ? start.input : Buffer.concat([start.input, sealKey])
   const container = await create(daemon, start)
   let attached: Attached | undefined
@@ -38,25 +40,27 @@ export async function startContainer(daemon: Daemon, start: ContainerStart): Pro
     if (sealKey !== undefined) attached = unseal(attached, sealKey)
     const { exitCode } = await watchRemoval(daemon, container, signal)
     void attached.channel.send(input).catch(() => undefined) // the end of the connection tells more
-    await daemon.call('start a container', container.start(), signal)
+    await daemon.call('start a container', container.start(), signal, timeoutMs)
     return new ManagedContainer(
-      handleOf(daemon, container, exitCode, () => strays.add(name)),
+      handleOf(daemon, container, exitCode, () => strays.add(container.id)),
       attached,
     )
   } catch (error) {
     attached?.channel.close()
-    if (!(await discard(daemon, name))) strays.add(name)
+    // By its id: a daemon that was killed meanwhile may have lost its name.
+    if (!(await discard(daemon, container.id))) strays.add(container.id)
     throw error
   }
 }
 
 /** A daemon goes on with a creation that nobody waits for any more: what it makes must not stay. */
-async function create(daemon: Daemon, { name, config, strays, signal }: ContainerStart): Promise<Docker.Container> {
+async function create(daemon: Daemon, start: ContainerStart): Promise<Docker.Container> {
+  const { name, config, strays, timeoutMs, signal } = start
   // The client would write the whole configuration into the address of the request, too, and proxies refuse long ones.
   const options = { _query: { name }, _body: config } as unknown as Docker.ContainerCreateOptions
   const creation = daemon.docker.createContainer(options)
   try {
-    return await daemon.call('create a container', creation, signal)
+    return await daemon.call('create a container', creation, signal, timeoutMs)
   } catch (error) {
     if (!(error instanceof SandglassError) || statusOf(error.cause) !== undefined) throw error // it refused
     const late = creation.then(
@@ -90,14 +94,12 @@ async function watchRemoval(
   signal?: AbortSignal,
 ): Promise<{ readonly exitCode: Promise<number | null> }> {
   // Not `container.wait()`: that neither tells when the daemon began to watch, nor settles when the daemon dies then.
-  const asked = new Promise<IncomingMessage>((resolve, reject) => {
-    const statusCodes = { 200: true, 400: 'bad parameter', 404: 'no such container', 500: 'server error' }
-    const options = { condition: 'removed' }
-    const request = { path: `/containers/${id}/wait?`, options, method: 'POST', isStream: true, statusCodes }
-    ;(daemon.docker.modem as Dialling).dial(request, (error, answer) => {
-      if (error === null) resolve(answer)
-      else reject(error)
-    })
+  const asked = dial<IncomingMessage>(daemon, {
+    method: 'POST',
+    path: `/containers/${id}/wait?`,
+    options: { condition: 'removed' },
+    isStream: true,
+    statusCodes: { 200: true, 400: 'bad parameter', 404: 'no such container', 500: 'server error' },
   })
   try {
     return { exitCode: exitCodeIn(await daemon.call('watch a container', asked, signal)) }
@@ -108,10 +110,6 @@ async function watchRemoval(
     )
     throw error
   }
-}
-
-interface Dialling {
-  dial(request: object, done: (error: Error | null, answer: IncomingMessage) => void): void
 }
 
 const MAX_ANSWER = 65_536

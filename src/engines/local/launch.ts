@@ -12,12 +12,13 @@ import {
   type SandboxSpec,
 } from '../../sandbox/index.ts'
 import type { ReadyFrame } from '../../protocol/index.ts'
+import { isLiving, startOf } from '../../support/index.ts'
 import { bwrapArgs, FD, type Layout } from './bwrap-args.ts'
 import type { Cgroup } from './cgroups.ts'
 import type { InfoFile } from './info-file.ts'
 import { startCode } from './mark.ts'
 import { lookAt, type Outside } from './outside.ts'
-import { isLiving, killSame, startOf } from './process-id.ts'
+import { killSame } from './process-id.ts'
 import { endOf, killSandbox } from './sandbox-processes.ts'
 import { streamChannel } from './socket-channel.ts'
 

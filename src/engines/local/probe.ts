@@ -1,4 +1,3 @@
-import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
 import {
   type EnforcedLimit,
   type ReportReason,
@@ -7,6 +6,7 @@ import {
   sandboxLimits,
   type SandboxReport,
   type SandboxSpec,
+  unusableReport,
 } from '../../sandbox/index.ts'
 import type { Ground } from './ground.ts'
 
@@ -31,7 +31,7 @@ export async function probe(engine: {
       await sandbox.destroy()
     }
   } catch (error) {
-    return unusable(error)
+    return unusableReport('local', error, REMEDIES)
   }
 }
 
@@ -94,28 +94,6 @@ function warnings(at: Ground, held: readonly EnforcedLimit[]): ReportReason[] {
     })
   }
   return result
-}
-
-function unusable(error: unknown): SandboxReport {
-  const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')
-  return {
-    engine: 'local',
-    usable: false,
-    level: 'none',
-    reasons: [{ severity: 'error', code, message: messageOf(error), remedy: REMEDIES[code] ?? 'see the message' }],
-    limitsEnforced: [],
-    network: 'none',
-    capabilities: {
-      processes: false,
-      threads: false,
-      preload: false,
-      packages: false,
-      toolsDir: false,
-      systemCallFilter: false,
-      uidPerSandbox: false,
-    },
-    probes: {},
-  }
 }
 
 const REMEDIES: Record<string, string> = {

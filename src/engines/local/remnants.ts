@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { isLiving, startOf } from '../../support/index.ts'
 import { type CgroupHost, existingGroups, findCgroups, groupMembers } from './cgroups.ts'
-import { isLiving, startOf } from './process-id.ts'
 import { type SandboxProcess, sandboxProcesses } from './sandbox-processes.ts'
 import { defaultStateDir, type SandboxRecord, StateDirectory } from './state.ts'
 import { firstUidOf } from './uids.ts'

@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isLiving, statusOf } from '../../support/index.ts'
 import { markIn } from './mark.ts'
-import { isLiving, killMember, killSame, statusOf } from './process-id.ts'
+import { killMember, killSame } from './process-id.ts'
 
 /** A process of a sandbox, as this machine sees it. */
 export interface SandboxProcess {

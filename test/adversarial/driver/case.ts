@@ -38,6 +38,7 @@ export const GROUPS: readonly string[] = [
   'protocol',
   'isolation-and-processes',
   'secrets',
+  'files-and-artifacts',
   'network',
   'pool',
   'host-faults',

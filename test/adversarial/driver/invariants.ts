@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { lstatSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../support/eventually.ts'
 import { allProcesses, processOf } from '../../support/processes.ts'
 import { type Answer, shown } from './answer.ts'
 import { everythingOf } from './answer-checks.ts'
 import type { EngineUnderTest } from './engine.ts'
+import { valueOf } from './fixtures.ts'
 import { firstOf, type Problem, type Stage, type Verify, type Watch } from './stage.ts'
 
 /** The host invariants, each prepared before the case and judged after it. */
@@ -20,6 +22,8 @@ export const INVARIANTS: ReadonlyMap<string, Watch> = new Map<string, Watch>([
   ['workspace_removed', workspaceRemoved],
   ['host_dev_shm_unchanged', hostDevShmUnchanged],
   ['no_prototype_pollution', noPrototypePollution],
+  ['canary_file_unchanged', canaryFileUnchanged],
+  ['no_file_outside_workspace_changed', noFileOutsideChanged],
   ['results_not_swapped', resultsNotSwapped],
   ['no_core_file', noCoreFile],
   ['secret_not_in_outputs', secretNotInOutputs],
@@ -159,6 +163,32 @@ function hostDevShmUnchanged(): Verify {
 
 function noPrototypePollution(): Verify {
   return () => ('polluted' in {} ? 'Object.prototype was changed' : undefined)
+}
+
+function canaryFileUnchanged({ ground: { fixtures } }: Stage): Verify {
+  const path = valueOf(fixtures, 'CANARY_FILE')
+  const before = readFileSync(path)
+  return () => (readFileSync(path).equals(before) ? undefined : 'the canary file was changed')
+}
+
+/** Names, sizes and times of what such a script would go for: the fixtures on the host, and the host's own settings. */
+function noFileOutsideChanged({ ground: { fixtures } }: Stage): Verify {
+  const places = [dirname(valueOf(fixtures, 'CANARY_FILE')), '/etc']
+  const before = places.map(stateOf)
+  return () => {
+    const changed = places.filter((place, index) => stateOf(place) !== before[index])
+    return changed.length === 0 ? undefined : `something changed below ${changed.join(' and ')}`
+  }
+}
+
+function stateOf(directory: string): string {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted()
+  return ['', ...names]
+    .map((name) => {
+      const found = lstatSync(join(directory, name), { throwIfNoEntry: false })
+      return `${name} ${found?.ino} ${found?.mode} ${found?.size} ${found?.mtimeMs}`
+    })
+    .join('\n')
 }
 
 /** Each run of such a case emits the tag that it was given as `inputs.tag`, and nothing else. */

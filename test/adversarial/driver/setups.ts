@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { RunOptions } from '../../../src/sandglass.ts'
 import { type Answer, shown } from './answer.ts'
 import type { OpenOptions } from './engine.ts'
@@ -114,6 +116,13 @@ export const SETUPS: ReadonlyMap<string, Setup> = new Map<string, Setup>([
   ],
   ['SEC-009', { run: (fixtures) => ({ ...withSecretA(fixtures), collect: ['out/**'] }), expect: secretFileIsFlagged }],
   ['SEC-012', { run: withSecretA }],
+  [
+    'FS-040',
+    {
+      run: () => ({ collect: ['out/**'] }),
+      expect: everyAnswer('the file without its attributes', hasFile({ path: 'out/x', size: 1 }, 'x')),
+    },
+  ],
   ['NET-008', {}], // the echo server is a fixture
   ['NET-010', {}], // the socket is a fixture
   ['NET-011', { beside: aPeerListens }],
@@ -145,6 +154,16 @@ function withinQuota({ result }: Answer): boolean {
 
 function hasBomb({ result }: Answer): boolean {
   return result?.files.length === 1 && result.files[0]?.size === result.finalData
+}
+
+/** Exactly one, which is these things and its digest, and nothing else. */
+function hasFile(is: Readonly<Record<string, unknown>>, content: string): (answer: Answer) => boolean {
+  return ({ result }) => {
+    const [file, ...others] = result?.files ?? []
+    if (file === undefined || others.length > 0) return false
+    const sha256 = createHash('sha256').update(content).digest('hex')
+    return isDeepStrictEqual({ ...file, content: Buffer.from(file.content).toString() }, { ...is, sha256, content })
+  }
 }
 
 function keptLogs({ result }: Answer): boolean {

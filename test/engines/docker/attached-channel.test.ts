@@ -137,6 +137,7 @@ test('what is no multiplexed stream ends the connection, and nothing that follow
   expect(await attached.channel.receive()).toBeNull()
   await ended
   expect(socket.destroyed).toBe(true)
+  expect(attached.lastWords()).toBe('no multiplexed stream: a header begins with 72 84 84 80')
   await expect(attached.channel.send(Buffer.from('x'))).rejects.toThrow(GONE)
 })
 
@@ -146,4 +147,5 @@ test('a claimed length of 4 GiB that never comes holds nothing, and its end is t
   expect(Buffer.from((await attached.channel.receive()) ?? []).toString()).toBe('A')
   daemon.end()
   expect(await attached.channel.receive()).toBeNull()
+  expect(attached.lastWords()).toBe('the connection ended in the middle of a piece')
 })

@@ -118,6 +118,31 @@ emit_result(child.returncode)`,
     expect([result.status, result.finalData]).toEqual(['completed', -9])
   })
 
+  test('in which a child was killed for memory, and that is killed long after it: no lack of memory', async () => {
+    await using sandglass = await createSandglass({
+      engine: dockerEngine({ image }),
+      poolSize: 1,
+      maxOverflow: 0,
+      limits: { memoryBytes: 128 * MiB },
+    })
+    const first = await sandglass.run(
+      `import subprocess, sys
+emit_result(subprocess.run([sys.executable, '-c', 'x = []\\nwhile True: x.append(bytearray(1 << 20))']).returncode)`,
+    )
+    expect([first.status, first.finalData]).toEqual(['completed', -9])
+    const later = Promise.withResolvers<void>()
+    const run = sandglass.run('import time\ntime.sleep(2.5)\nprint("now", flush=True)\ntime.sleep(60)', {
+      onEvent: ({ type }) => {
+        if (type === 'stdout') later.resolve()
+      },
+    })
+    await Promise.race([later.promise, run])
+    docker(undefined, 'kill', first.sandbox.id)
+    const lost = await run
+    expect([lost.sandbox.id, lost.status, lost.errorKind]).toEqual([first.sandbox.id, 'sandbox-lost', 'infrastructure'])
+    expect(lost.ending).toMatchObject({ cause: 'channel-closed', signal: 'SIGKILL', by: 'unknown' })
+  })
+
   test('50 that are asked for at once: a few start at a time, and all settle', async () => {
     await using proxy = await proxyDaemon()
     let asked = 0

@@ -89,6 +89,8 @@ describe('no daemon', () => {
     ['tcp://', /must be unix:.* or tcp:/],
     ['ssh://someone@example', /is not supported: forward the socket/],
     ['unix://relative', /names no absolute path/],
+    ['tcp://127.0.0.1:2375/v1.41', /must be tcp:.* and no more/],
+    ['tcp://user@127.0.0.1:2375', /must be tcp:.* and no more/],
   ])('an address that is none: %s', async (host, message) => {
     const engine = dockerEngine({ host })
     await expect(engine.create(SPEC)).rejects.toMatchObject({
@@ -97,6 +99,15 @@ describe('no daemon', () => {
     })
     await engine.close()
   })
+})
+
+test('certificates for a socket are refused: it would not look at them', async () => {
+  const engine = dockerEngine({ host: 'unix:///no/such/docker.sock', tls: { ca: 'x', cert: 'x', key: 'x' } })
+  await expect(engine.create(SPEC)).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: 'docker.tls: /no/such/docker.sock is a socket, which has none',
+  })
+  await engine.close()
 })
 
 describe('wrong use is a TypeError that names the option', () => {

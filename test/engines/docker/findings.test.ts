@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { enforcedLimits, levelOf } from '../../../src/engines/docker/findings.ts'
+import { enforcedLimits, levelOf, missingLimits } from '../../../src/engines/docker/findings.ts'
+import { kernelOf } from '../../../src/engines/docker/introduction.ts'
 import { expectedNeeds, kindOf, overheadOf } from '../../../src/engines/docker/runtime-needs.ts'
 
 const MiB = 1024 * 1024
@@ -14,6 +15,16 @@ describe('the level', () => {
   ])('%s', (_, checks, level) => {
     expect(levelOf(checks, KERNEL)).toBe(level)
   })
+
+  test.each([{ KernelVersion: '<unknown>' }, { KernelVersion: '' }, {}])(
+    'is no more than a container where the daemon does not tell its kernel: %j',
+    (info) => {
+      const kernels = ['5.15.26.container', '4.4.0', KERNEL]
+      expect(kernels.map((kernel) => levelOf({ gvisor: false, kernel }, kernelOf(info)))).toEqual(
+        kernels.map(() => 'container'),
+      )
+    },
+  )
 })
 
 describe('the limits in force', () => {
@@ -36,6 +47,14 @@ describe('the limits in force', () => {
   ])('lack %s with %o', (missing, checks) => {
     const found = enforcedLimits(limits, { ...plain, checks: { ...plain.checks, ...checks }, overhead: none })
     expect(found).toEqual(all.filter((limit) => limit !== missing))
+  })
+
+  test('that are not in force are told with what to do, each for itself', () => {
+    expect(missingLimits(['disk', 'output', 'wall', 'memory'])).toEqual({
+      pids: expect.stringMatching(/holds it to pids; enable the controller.*docs\/docker\.md/) as string,
+      cpu: expect.stringMatching(/holds it to cpu; enable the controller.*docs\/docker\.md/) as string,
+    })
+    expect(missingLimits(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])).toEqual({})
   })
 
   test('are compared as kernels round them: to pages and microseconds', () => {

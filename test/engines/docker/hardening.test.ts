@@ -86,7 +86,7 @@ describe.skipIf(skip)('a container of the pool', () => {
     }
     expect(Config).toMatchObject({
       User: expect.stringMatching(/^[1-9]\d+:[1-9]\d+$/) as string,
-      Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+      Env: [expect.stringMatching(/^PATH=\/usr\/local\/s?bin:/) as string],
       Tty: false,
       StdinOnce: true,
       Healthcheck: { Test: ['NONE'] },

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { dockerEngine } from '../../../src/engines/docker/index.ts'
 import { resolveLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
@@ -64,7 +65,8 @@ describe.skipIf(skip)('a daemon that hangs', () => {
     const held = Promise.withResolvers<void>()
     let wakes = false
     proxy.treat = (request) => (request === step && !wakes ? { after: held.promise } : undefined)
-    const engine = dockerEngine({ image, host: proxy.host, apiTimeoutMs: API_TIMEOUT_MS })
+    const times = { apiTimeoutMs: API_TIMEOUT_MS, startTimeoutMs: API_TIMEOUT_MS }
+    const engine = dockerEngine({ image, host: proxy.host, ...times })
     await expect(engine.create(SPEC)).rejects.toMatchObject({ code: 'docker_unreachable' })
     wakes = true
     held.resolve()
@@ -73,6 +75,36 @@ describe.skipIf(skip)('a daemon that hangs', () => {
     await (await engine.create(SPEC)).destroy()
     await engine.close()
     expect(await unconnected(proxy)).toBeUndefined()
+  })
+
+  test.each(['GET /images/IMAGE/json', 'GET /containers/json'])(
+    'at %s: the request is given up with the wait for it',
+    async (step) => {
+      await using proxy = await proxyDaemon()
+      const held = Promise.withResolvers<void>()
+      const path = step.replace('IMAGE', image)
+      proxy.treat = (request) => (request === path ? { answerAfter: held.promise } : undefined)
+      const engine = dockerEngine({ image, host: proxy.host, apiTimeoutMs: 1000 })
+      await engine.create(SPEC).then(
+        (sandbox) => sandbox.destroy(),
+        (error: unknown) => expect(error).toMatchObject({ code: 'docker_unreachable' }),
+      )
+      expect(proxy.requests).toContain(path)
+      await engine.close()
+      expect(await unconnected(proxy)).toBeUndefined()
+      held.resolve()
+    },
+  )
+
+  test('that is slow to create and to start: both have the time that a start has', async () => {
+    await using proxy = await proxyDaemon()
+    proxy.treat = (request) =>
+      /POST \/containers\/(create|ID\/start)/.test(request) ? { answerAfter: sleep(1500) } : undefined
+    const engine = dockerEngine({ image, host: proxy.host, apiTimeoutMs: 1000 })
+    const sandbox = await engine.create(SPEC)
+    expect(sandbox.ready.checks['pid']).toBe(1)
+    await sandbox.destroy()
+    await engine.close()
   })
 
   test('in the middle of a run: the run times out by the host, nothing is left when the daemon comes back', async () => {

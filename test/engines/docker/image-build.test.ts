@@ -6,7 +6,13 @@ import { arch, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Docker from 'dockerode'
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { buildImage, type ImageBuildOptions } from '../../../src/engines/docker/index.ts'
+import {
+  buildImage,
+  type DockerEngineOptions,
+  type ImageBuildOptions,
+  listDockerRemnants,
+  pruneDockerRemnants,
+} from '../../../src/engines/docker/index.ts'
 import { cacheKey, makeRootfs } from '../../../src/engines/docker/rootfs-cache.ts'
 import { makeCli } from '../../cli/sandglass.ts'
 import { requireDockerEngine } from '../../docker-engine.ts'
@@ -16,6 +22,7 @@ const { skip } = await requireDockerEngine()
 const MIRROR = 'http://user:hunter2@mirror.invalid/debian'
 const TAG = `sandglass-test-${process.pid}:one`
 const OTHER_TAG = `sandglass-test-${process.pid}:two`
+const DERIVED_TAG = `sandglass-test-${process.pid}:derived`
 const DEBIAN = arch() === 'x64' ? 'amd64' : 'arm64'
 const LINUX = arch() === 'x64' ? 'x86_64' : 'aarch64'
 const NO_DEBOOTSTRAP = noDebootstrap()
@@ -68,7 +75,7 @@ async function fakeDaemon({ architecture = LINUX, importing = '{}' } = {}): Prom
     }
     response.setHeader('content-type', 'application/json')
     const path = request.url ?? ''
-    if (path.includes('/info')) response.end(JSON.stringify({ Architecture: architecture }))
+    if (path.includes('/info')) response.end(JSON.stringify({ ServerVersion: '1', Architecture: architecture }))
     else if (path.includes('/images/json')) response.end('[]')
     else response.writeHead(404).end('{"message":"No such image"}')
   })
@@ -92,6 +99,12 @@ describe('what cannot work is told before anything is done', () => {
       message: expect.stringContaining(message) as string,
     })
     expect(existsSync(cacheDir)).toBe(false)
+  })
+
+  test('an option of the connection that is wrong', async () => {
+    await expect(build({ apiTimeoutMs: -1 })).rejects.toThrow(/^docker\.apiTimeoutMs: must be a number/)
+    await expect(listDockerRemnants({ hots: 'x' } as DockerEngineOptions)).rejects.toThrow(/^docker\.hots: no such/)
+    await expect(pruneDockerRemnants({ host: '' })).rejects.toThrow(/^docker\.host: must be/)
   })
 
   test('no daemon', async () => {
@@ -124,7 +137,7 @@ describe('what cannot work is told before anything is done', () => {
 describe.skipIf(skip)('a daemon', () => {
   const docker = new Docker()
   afterAll(async () => {
-    for (const tag of [TAG, OTHER_TAG])
+    for (const tag of [TAG, OTHER_TAG, DERIVED_TAG])
       await docker
         .getImage(tag)
         .remove()
@@ -167,6 +180,54 @@ describe.skipIf(skip)('a daemon', () => {
     expect((await docker.getImage(OTHER_TAG).inspect()).Id).toBe(first.id)
     await build({ tag: OTHER_TAG })
     await expect(docker.getImage(first.id).inspect()).rejects.toMatchObject({ statusCode: 404 })
+  })
+})
+
+describe.skipIf(skip)("an image that somebody built upon one of ours has its labels, but it is somebody else's", () => {
+  const client = new Docker()
+  /** An image on top of another, as `docker build` makes one: with a file more, or with another configuration alone. */
+  const buildUpon = async (base: string, tag: string, file?: string): Promise<string> => {
+    const container = await client.createContainer({ Image: base, Cmd: ['nothing'] })
+    try {
+      if (file !== undefined) await container.putArchive(tarOf(file), { path: '/' })
+      const [repo, version] = tag.split(':')
+      await container.commit({ repo, tag: version, changes: 'ENV MINE=1' })
+      return (await client.getImage(tag).inspect()).Id
+    } finally {
+      await container.remove()
+    }
+  }
+  afterEach(async () => {
+    for (const tag of [TAG, OTHER_TAG, DERIVED_TAG])
+      await client
+        .getImage(tag)
+        .remove({ force: true })
+        .catch(() => undefined)
+  })
+
+  test.each([
+    ['with a file more', 'mine'],
+    ['with another configuration', undefined],
+  ])('and is not taken for the built one: %s', async (_, file) => {
+    await cached(`base of ${String(file)}`)
+    const { id } = await build()
+    await buildUpon(TAG, DERIVED_TAG, file)
+    // The daemon lists the latest one first.
+    expect((await build({ tag: OTHER_TAG })).id).toBe(id)
+  })
+
+  test.each([
+    ['with a file more', 'mine'],
+    ['with another configuration', undefined],
+  ])('and is not removed when it loses its name: %s', async (_, file) => {
+    await cached(`base of ${String(file)}`)
+    await build()
+    const derived = await buildUpon(TAG, TAG, file)
+    rmSync(cacheDir, { recursive: true })
+    await cached(`another base of ${String(file)}`)
+    expect((await build()).id).not.toBe(derived)
+    expect((await client.getImage(derived).inspect()).Id).toBe(derived)
+    await client.getImage(derived).remove({ force: true })
   })
 })
 
@@ -253,6 +314,12 @@ describe.skipIf(NO_DEBOOTSTRAP)('debootstrap', () => {
     BUILD_MS,
   )
 })
+
+/** An archive of one empty file. */
+function tarOf(name: string): Buffer {
+  writeFileSync(join(directory, name), '')
+  return execFileSync('tar', ['-C', directory, '-cf', '-', name])
+}
 
 /** What `tar -tv` tells of an archive: mode, owner, size, date, name. */
 async function namesIn(archive: NodeJS.ReadableStream): Promise<string[]> {

@@ -3,14 +3,16 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { connect } from '../../../src/engines/docker/daemon.ts'
+import { connect, type Daemon } from '../../../src/engines/docker/daemon.ts'
 import { dockerEngine } from '../../../src/engines/docker/index.ts'
 import { listContainers, removeLeftovers } from '../../../src/engines/docker/leftovers.ts'
 import { LABEL, ownerLabels, ownerState } from '../../../src/engines/docker/owner.ts'
 import { resolveLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
+import { startOf, statusOf } from '../../../src/support/index.ts'
 import { type PrivateDaemon, requirePrivateDaemon, startDaemon } from '../../docker-daemon.ts'
 import { requireDockerEngine } from '../../docker-engine.ts'
 import { docker, wordsOf } from '../../support/containers.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const { skip: noDocker, image } = await requireDockerEngine()
 const { skip: noDaemon } = requirePrivateDaemon()
@@ -21,6 +23,12 @@ const hosts: ChildProcess[] = []
 afterEach(() => {
   for (const host of hosts.splice(0)) host.kill('SIGKILL')
 })
+
+/** The daemon with another clock than this host has; undefined for one that does not tell what it says. */
+function withClock(daemon: Daemon, SystemTime: string | undefined): Daemon {
+  const info = (): Promise<object> => Promise.resolve({ ServerVersion: '1', SystemTime })
+  return { ...daemon, docker: Object.assign(Object.create(daemon.docker) as typeof daemon.docker, { info }) }
+}
 
 type Labels = Readonly<Record<string, string>>
 
@@ -104,9 +112,12 @@ describe.skipIf(noDocker || noDaemon)('what a dead host left', () => {
     const alive = await host()
     const kept = [container(elsewhere, 'running'), container(alive.labels, 'created')]
     const connection = await connect({ host: daemon.host })
-    const told = await listContainers(connection, Date.now() + HOUR_MS * 0.9)
-    expect(told.filter(({ id, isLeftOver }) => left.includes(id) && isLeftOver)).toEqual([])
-    const removed = await removeLeftovers(connection, Date.now() + HOUR_MS * 1.1)
+    const early = new Date(Date.now() + HOUR_MS * 0.9).toISOString()
+    for (const time of [early, undefined]) {
+      const told = await listContainers(withClock(connection, time))
+      expect(told.filter(({ id, isLeftOver }) => left.includes(id) && isLeftOver)).toEqual([])
+    }
+    const removed = await removeLeftovers(withClock(connection, new Date(Date.now() + HOUR_MS * 1.1).toISOString()))
     expect(
       removed
         .map(({ id }) => id)
@@ -132,4 +143,16 @@ test('an owner is alive, dead, or on another machine', async () => {
   expect(ownerState({})).toBe('unknown')
   await process.kill()
   expect(ownerState(labels)).toBe('dead')
+})
+
+test('an owner that is dead and was not waited for is dead', async () => {
+  // The shell becomes a program that waits for no child.
+  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  hosts.push(parent)
+  const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
+  const isZombie = await eventually(() => (statusOf(Number(line))?.lives === false ? undefined : 'it lives'), 5000)
+  expect(isZombie).toBeUndefined()
+  const namespace = ownerLabels()[LABEL.owner]?.split(':')[0] ?? ''
+  const owner = `${namespace}:${line}:${startOf(Number(line)) ?? ''}`
+  expect(ownerState({ ...ownerLabels(), [LABEL.owner]: owner })).toBe('dead')
 })

@@ -105,6 +105,21 @@ describe('a resource is refused', () => {
       /outward \(.*data-of-others\) does not lie below/,
     ))
 
+  test('at a place where another one is', () =>
+    expect(
+      allowedMounts({
+        ...LOCAL,
+        allowHostPaths: [place.path],
+        resources: [
+          { source: at('data'), target: '/data' },
+          { source: at('data-of-others'), target: '/data/' },
+        ],
+      }),
+    ).rejects.toMatchObject({
+      code: 'mount_refused',
+      message: 'docker.resources: /data is the target of more than one',
+    }))
+
   test('when a link leads to the socket of the daemon', () =>
     refusal({ allowHostPaths: ['/'] }, at('data/harmless.txt'), '/data', /gives a script the host|cannot be read/))
 

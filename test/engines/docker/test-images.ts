@@ -44,6 +44,20 @@ export class TestImages implements Disposable {
     }
   }
 
+  /** An image on top of another, with what a shell did in a container of it, and with changes as `docker commit` takes them. */
+  after(base: string, script: string, ...changes: readonly string[]): string {
+    const name = this.#name()
+    const flags = ['--network=none', '--entrypoint', '/bin/sh']
+    const container = docker(undefined, 'create', ...flags, base, '-euc', script).trim()
+    try {
+      docker(undefined, 'start', '--attach', container)
+      docker(undefined, 'commit', ...changes.flatMap((change) => ['--change', change]), container, name)
+      return name
+    } finally {
+      docker(undefined, 'rm', container)
+    }
+  }
+
   [Symbol.dispose](): void {
     for (const name of this.#names) wordsOf(undefined, 'rmi', '--force', name)
   }

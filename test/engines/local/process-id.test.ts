@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
-import { isIn, killSame, startOf } from '../../../src/engines/local/process-id.ts'
+import { isIn, killSame } from '../../../src/engines/local/process-id.ts'
+import { startOf } from '../../../src/support/index.ts'
 
 const children: ChildProcess[] = []
 afterEach(() => {

@@ -1,0 +1,35 @@
+import { randomInt } from 'node:crypto'
+import type { DaemonInfo } from './ground.ts'
+
+/** The uids of one engine's containers: no two that live have the same, because the kernel counts processes and more by uid. */
+export class Uids {
+  readonly #live = new Set<number>()
+  readonly #random: (from: number, to: number) => number
+
+  /** @param random a whole number of a range, replaced by tests only. */
+  constructor(random: (from: number, to: number) => number = (from, to) => randomInt(from, to)) {
+    this.#random = random
+  }
+
+  /** One that no living container of this engine has, until it is given back. */
+  draw(info: DaemonInfo): number {
+    const range = uidsOf(info)
+    let uid = this.#random(...range)
+    while (this.#live.has(uid)) uid = this.#random(...range)
+    this.#live.add(uid)
+    return uid
+  }
+
+  giveBack(uid: number): void {
+    this.#live.delete(uid)
+  }
+}
+
+/**
+ * A range in which also those of different engines hardly ever meet. Where the daemon maps uids itself there are no more
+ * than 65,536.
+ */
+function uidsOf({ securityOptions }: DaemonInfo): readonly [number, number] {
+  const isMapped = securityOptions.some((option) => /name=(userns|rootless)/.test(option))
+  return isMapped ? [20_000, 60_000] : [2_000_100_000, 2_100_000_000]
+}
