@@ -3,12 +3,15 @@ of what a loop runs over nothing is known."""
 
 import ast
 
+_DEFINITIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef})
 _EXITS = frozenset({"exit", "quit", "_exit", "abort", "SystemExit", "fail"})
 
 
 def check_flow(walk, known, report):
     """For scripts whose names are known: nothing that may call emit_result unseen."""
-    if "emit_result" in known.opaque or "emit_result" in walk.module.bindings:
+    if "emit_result" in walk.module.bindings:
+        return
+    if any(_calls_unknown(call.func, scope, walk, known) for call, scope, _ in walk.calls):
         return
     running = _running(walk)
     places = [
@@ -27,6 +30,11 @@ def check_flow(walk, known, report):
         message = f"emit_result stands in {function.name}, which nothing calls"
         hint = f"Call it at the end: {function.name}(). Only then emit_result runs."
     report.add("no_result", body[-1] if body else _Start, message, hint)
+
+
+def _calls_unknown(func, scope, walk, known):
+    """A sandbox tool may give the result itself."""
+    return func.__class__ is ast.Name and func.id in known.opaque and walk.resolve(func.id, scope) is None
 
 
 class _Start:
@@ -50,36 +58,29 @@ def _running(walk):
     mentions = {}
     for node, scope, _ in walk.names:
         mentions.setdefault(_owner(scope), set()).add(node.id)
-    attributes = {}
     for node, scope, _ in walk.attributes:
-        attributes.setdefault(_owner(scope), set()).add(node.attr)
-    running, waiting = {None}, {None: None}
-    todo, names = [None], set()
-    held = []
+        mentions.setdefault(_owner(scope), set()).add(node.attr)
+    running, todo = {None}, [None]
+    named, waiting = set(), {}
     while todo:
         owner = todo.pop()
-        names |= mentions.get(owner, set()) | attributes.get(owner, set())
-        held += inner.get(owner, [])
-        rest = []
-        for scope in held:
-            if scope in running:
-                continue
-            if _may_run(scope, names):
+        for scope in inner.get(owner, ()):
+            if _runs_unnamed(scope) or scope.node.name in named:
                 running.add(scope)
                 todo.append(scope)
             else:
-                rest.append(scope)
-        held = rest
-    del waiting
+                waiting.setdefault(scope.node.name, []).append(scope)
+        for name in mentions.get(owner, ()):
+            named.add(name)
+            for scope in waiting.pop(name, ()):
+                running.add(scope)
+                todo.append(scope)
     return running
 
 
-def _may_run(scope, names):
-    node = scope.node
-    if scope.kind == "lambda" or node.decorator_list or node.name in names:
-        return True
-    # Methods: operators and protocols call them without naming them.
-    return scope.parent.kind == "class" or scope.parent.kind == "types"
+def _runs_unnamed(scope):
+    """Methods are called by operators and protocols too, without their name being written."""
+    return scope.kind == "lambda" or bool(scope.node.decorator_list) or scope.parent.kind in ("class", "types")
 
 
 def _check_branches(walk, places, report):
@@ -159,22 +160,34 @@ class _WaysOut:
     """Whether statements may end the script by themselves: raise, exit, or a function of its own that may."""
 
     def __init__(self, walk):
-        self._leaving = set()
-        functions = [s.node for s in walk.scopes if s.kind == "function"]
-        for _ in range(3):  # functions that call one another
-            for each in functions:
-                if self.in_statements(each.body):
-                    self._leaving.add(each.name)
+        self._leaving = set(_EXITS)
+        callers, leaving = {}, []
+        for function in {scope.node for scope in walk.scopes if scope.kind == "function"}:
+            raises, names = _raised_and_named(function.body)
+            for name in names:
+                callers.setdefault(name, []).append(function.name)
+            if raises or names & _EXITS:
+                leaving.append(function.name)
+        while leaving:
+            name = leaving.pop()
+            if name not in self._leaving:
+                self._leaving.add(name)
+                leaving += callers.get(name, [])
 
     def in_statements(self, statements):
         """True also where it is not certain."""
-        for statement in statements:
-            if statement.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
-                continue
-            for part in ast.walk(statement):
-                if part.__class__ in (ast.Raise, ast.Assert):
-                    return True
-                name = getattr(part, "attr", None) or getattr(part, "id", None)
-                if name in _EXITS or name in self._leaving:
-                    return True
-        return False
+        raises, names = _raised_and_named(statements)
+        return raises or bool(names & self._leaving)
+
+
+def _raised_and_named(statements):
+    """(whether something is raised, the names that are mentioned), without what nested functions do."""
+    raises, names = False, set()
+    todo = [each for each in statements if each.__class__ not in _DEFINITIONS]
+    while todo:
+        node = todo.pop()
+        if node.__class__ in (ast.Raise, ast.Assert):
+            raises = True
+        names.add(getattr(node, "attr", None) or getattr(node, "id", None))
+        todo += (each for each in ast.iter_child_nodes(node) if each.__class__ not in _DEFINITIONS)
+    return raises, names

@@ -7,7 +7,7 @@ import sys
 from importlib.machinery import PathFinder
 
 from .check_nearest import nearest
-from .check_report import listed, name as short
+from .check_report import MAX_VIOLATIONS, listed, name as short
 from .check_walk import ANYTHING, ATTRIBUTE_ERROR, IMPORT_ERROR
 
 # What `strict` admits.
@@ -68,6 +68,9 @@ def has(module, attribute):
     return known.path is not None and PathFinder.find_spec(f"{known.name}.{attribute}", known.path) is not None
 
 
+_SUBMODULES = frozenset(each.rpartition(".")[2] for each in (*ADMITTED, *_WELL_KNOWN) if "." in each)
+_MAX_ALIASES = 4
+_NO_MODULES = (frozenset(), False)
 _found = {}
 
 
@@ -97,18 +100,19 @@ def star_names(walk):
     return names
 
 
-def check_imports(walk, known, report):
-    """Modules that are not there, and names that a well-known module does not have."""
-    told = set()
-    for statement, alias, _, foreseen in walk.imports:
+def check_imports(walk, known, given, report):
+    """Modules that are not there, and names that a well-known module does not have. `given` are there in any case."""
+    told, given = set(), {each.partition(".")[0] for each in given}
+    for statement, alias, _, foreseen in sorted(walk.imports, key=lambda found: found[1].lineno):
         module = _module_of(statement, alias)
         if module is None or statement.__class__ is ast.Import and module in told:
             continue
         top = module.partition(".")[0]
-        if not is_there(top):
+        if top not in given and not is_there(top):
             if not foreseen & IMPORT_ERROR and top not in told:
                 told.add(top)
-                report.add("unknown_module", statement, *_unknown_module(top, statement, known))
+                texts = _unknown_module(top, statement, known) if len(told) <= MAX_VIOLATIONS else ("", "")
+                report.add("unknown_module", statement, *texts)
         elif statement.__class__ is ast.ImportFrom and alias.name != "*" and not has(module, alias.name):
             if not foreseen & (IMPORT_ERROR | ATTRIBUTE_ERROR):
                 _unknown_attribute(report, alias, module, alias.name, f"from {module} import ")
@@ -141,17 +145,34 @@ def _unknown_module(module, statement, known):
 
 
 def module_of(node, scope, walk):
-    """The module that a Name, or `os.path`, stands for; None where that is not certain."""
+    """The module that an expression stands for; None where that is not certain."""
+    modules, certain = modules_of(node, scope, walk)
+    return next(iter(modules)) if certain and len(modules) == 1 else None
+
+
+def modules_of(node, scope, walk, depth=0):
+    """(modules that an expression may stand for, whether it certainly is one of them)."""
     if node.__class__ is ast.Name:
-        bindings = walk.resolve(node.id, scope)
-        if not bindings or any(each.kind != "import" for each in bindings):
-            return None
-        modules = {each.value for each in bindings}
-        return modules.pop() if len(modules) == 1 else None
-    if node.__class__ is ast.Attribute:
-        outer = module_of(node.value, scope, walk)
-        return None if outer is None or f"{outer}.{node.attr}" not in _public else f"{outer}.{node.attr}"
-    return None
+        return _modules_of_name(node.id, scope, walk, depth)
+    if node.__class__ is ast.Attribute and node.attr in _SUBMODULES:
+        outer, certain = modules_of(node.value, scope, walk, depth)
+        inner = {f"{each}.{node.attr}" for each in outer} & _public.keys()
+        return inner, certain and len(inner) == len(outer)
+    return _NO_MODULES
+
+
+def _modules_of_name(name, scope, walk, depth):
+    modules, certain = set(), True
+    for binding in walk.resolve(name, scope) or ():
+        if binding.kind == "import" or binding.kind == "from" and binding.value in _public:
+            modules.add(binding.value)
+        elif binding.kind == "assign" and depth < _MAX_ALIASES and binding.value.__class__ in (ast.Name, ast.Attribute):
+            found, sure = modules_of(binding.value, binding.scope, walk, depth + 1)
+            modules |= found
+            certain = certain and sure
+        else:
+            certain = False
+    return modules, certain and bool(modules)
 
 
 def _check_attributes(walk, report):

@@ -5,7 +5,7 @@ import builtins
 import sys
 
 from .check_nearest import nearest
-from .check_report import name as short
+from .check_report import MAX_VIOLATIONS, name as short
 from .check_tools import shown_call
 from .check_walk import ANYTHING, NAME_ERROR
 
@@ -20,7 +20,7 @@ _OTHER_LANGUAGES = {
     "TRUE": "True", "FALSE": "False", "none": "None", "NaN": 'float("nan")', "Infinity": 'float("inf")',
     "nan": 'float("nan")', "inf": 'float("inf")', "console": "print(...)", "printf": "print(...)",
     "println": "print(...)", "echo": "print(...)", "puts": "print(...)", "length": "len(...)", "lenght": "len(...)",
-    "size": "len(...)", "count": "len(...)", "parseInt": "int(...)", "parseFloat": "float(...)",
+    "parseInt": "int(...)", "parseFloat": "float(...)",
     "JSON": "import json and json.dumps or json.loads", "Math": "import math and its functions",
     "this": "self", "xrange": "range", "unicode": "str", "basestring": "str", "long": "int", "unichr": "chr",
     "raw_input": "an input of the script", "require": "import", "string": "str", "String": "str", "integer": "int",
@@ -68,7 +68,8 @@ def check_names(walk, known, report):
         if name in BUILTINS or name in known.names or name in _IMPLICIT or walk.resolve(name, scope) is not None:
             continue
         told.add(name)
-        report.add("unknown_name", node, f"{short(name)!r} is not defined", _hint(node, scope, walk, known))
+        hint = _hint(node, scope, walk, known) if len(told) <= MAX_VIOLATIONS else ""  # those that are shown
+        report.add("unknown_name", node, f"{short(name)!r} is not defined", hint)
 
 
 def is_dynamic(walk):
@@ -84,9 +85,11 @@ def is_dynamic(walk):
     if any(node.attr in ("__dict__", "__globals__", "_getframe", "f_globals", "f_locals") for node, _, _ in walk.attributes):
         return True
     loaded = ("builtins", "__main__")
+    if any(node.attr == "modules" and getattr(node.value, "id", "") == "sys" for node, _, _ in walk.attributes):
+        return True
     return any(
         alias.name in loaded or getattr(statement, "module", None) in loaded for statement, alias, _, _ in walk.imports
-    ) or any(node.attr == "modules" for node, _, _ in walk.attributes)
+    )
 
 
 def _has_own_names(node):

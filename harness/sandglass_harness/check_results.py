@@ -12,6 +12,11 @@ _NUMERIC = frozenset({"integer", "number", "boolean"})
 _ASKS = frozenset({"isinstance", "hasattr", "type", "callable", "getattr"})
 _LOOPS = frozenset("len sum list set tuple sorted enumerate reversed any all iter frozenset".split())
 _NUMBERS = frozenset({"int", "float", "round", "abs"})
+_CALLS = _LOOPS | _NUMBERS | {"range"}
+_CONTEXTS = frozenset(
+    {ast.Await, ast.Subscript, ast.Attribute, ast.For, ast.comprehension, ast.Starred, ast.YieldFrom, ast.BinOp, ast.Compare,
+     ast.FormattedValue}
+)  # fmt: skip
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _METHODS = {
     "object": frozenset(dir(dict)),
@@ -49,7 +54,7 @@ class _Results:
         subscripts = ((node, scope, 0) for node, scope in walk.subscripts)
         for uses in (walk.names, walk.calls, walk.attributes, subscripts):
             for node, scope, foreseen in uses:
-                if foreseen & foreseen_errors or scope.unevaluated:
+                if foreseen & foreseen_errors or scope.unevaluated or not _matters(node, node.parent):
                     continue
                 if node.__class__ is ast.Call and node.parent.__class__ is ast.Await:
                     node = node.parent
@@ -93,16 +98,16 @@ class _Results:
                 if types == {"array"}:
                     hint = f"take one element first, as in {shown}[0][{index.value!r}], or loop over it."
                 else:
-                    hint = f"use {shown} as it is, without [{cut(repr(index.value), 40)}]."
+                    hint = f"use it as it is, without [{cut(repr(index.value), 40)}]."
                 self._wrong(node, typed, "no dict", hint)
             elif parent.ctx.__class__ is ast.Load and self._types.lacks_field(typed, index.value):
                 self._no_field(parent, node, typed, index.value, "[{!r}]")
         elif index.__class__ is ast.Slice or _is_integer(index):
             if not types & {"array", "string"}:
-                hint = f"take a field: {_fields(typed)}." if "object" in types else f"use {shown} as it is."
+                hint = f"take a field: {_fields(typed)}." if "object" in types else f"use it as it is."
                 self._wrong(node, typed, "no list", hint)
         elif not types & _ITERABLE:
-            self._wrong(node, typed, "no list and no dict", f"use {shown} as it is.")
+            self._wrong(node, typed, "no list and no dict", f"use it as it is.")
 
     def _attribute(self, node, parent, typed):
         attribute = parent.attr
@@ -118,7 +123,7 @@ class _Results:
             if attribute not in _METHODS["object"]:
                 hint = f"take one element first, as in {shown}[0].{short(attribute)}, or loop over it."
         else:
-            hint = f"use {shown} as it is, without .{short(attribute)}."
+            hint = f"use it as it is, without .{short(attribute)}."
         self._wrong(node, typed, f"without .{short(attribute)}", hint)
 
     def _no_field(self, place, node, typed, key, form):
@@ -136,7 +141,7 @@ class _Results:
             return
         shown = _source(node)
         if func.id in _LOOPS and not typed.types & _ITERABLE:
-            self._wrong(node, typed, f"nothing for {func.id}()", f"use {shown} without {func.id}().")
+            self._wrong(node, typed, f"nothing for {func.id}()", f"use it without {func.id}().")
         elif func.id in _NUMBERS and typed.types <= {"array", "object"}:
             hint = f"write len({shown}) for how many there are." if typed.types == {"array"} else f"take a field: {_fields(typed)}."
             self._wrong(node, typed, f"nothing for {func.id}()", hint)
@@ -202,6 +207,14 @@ class _Results:
         joiner = ", " if sentence is what else " and "
         self._report.add("result_type", node, f"{shown} is {_article(words)}{joiner}{sentence}",
                          f"{shown} is {_article(words)}: {hint}")  # fmt: skip
+
+
+def _matters(node, parent):
+    """Whether the type of what stands in `parent` can be wrong there. Most of what a script says is put away here."""
+    kind = parent.__class__
+    if kind is ast.Call:
+        return parent.func is node or (parent.func.__class__ is ast.Name and parent.func.id in _CALLS)
+    return kind in _CONTEXTS
 
 
 def _works(op, a, b):

@@ -5,7 +5,7 @@ import ast
 import re
 
 from . import check_modules
-from .check_modules import module_of
+from .check_modules import modules_of
 from .check_report import listed, name as short
 
 FORBIDDEN_NAMES = frozenset(
@@ -106,6 +106,9 @@ class _Strict:
             self._report.add("forbidden_name", node, f"the name {short(name)} is not allowed in a strict script", hint)
 
     def _bound(self, name, node):
+        if name in FORBIDDEN_NAMES:
+            message = f"the name {name} is not allowed in a strict script"
+            self._report.add("forbidden_name", node, message, "Choose another name.")
         if not name.startswith("__"):
             return
         is_method = node.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef) and node.parent.__class__ is ast.ClassDef
@@ -166,12 +169,13 @@ class _Strict:
 
     def _attribute(self, node, scope):
         attribute = node.attr
-        module = module_of(node.value, scope, self._walk)
+        modules, _ = modules_of(node.value, scope, self._walk)
         if _INTERNALS.match(attribute):
             if not self._is_own(node, scope) and not _is_inherited_call(node):
                 self._refuse_internal(node, attribute)
-        elif module is not None:
-            self._public(node, module, attribute)
+        else:
+            for module in modules:
+                self._public(node, module, attribute)
         if attribute in ("format", "format_map"):
             self._template(node, scope)
 
@@ -252,8 +256,7 @@ class _Strict:
                     hint = _INSTEAD_OF_ATTRIBUTE[part]
                 self._report.add("forbidden_attribute", node, message, hint)
                 return
-        module = module_of(node.args[0], scope, self._walk)
-        if module is not None:
+        for module in modules_of(node.args[0], scope, self._walk)[0]:
             self._public(node, module, text)
 
     def _is_type(self, func, scope):

@@ -31,10 +31,10 @@ class Known:
 
     def __init__(self, walk, *, names, tools, allows, builtins):
         self._walk = walk
-        # Nothing is known of the value of an input; it hides a tool of the same name.
-        self.opaque = frozenset(names)
+        # Nothing is known of the value of an input; it hides a tool of the same name. Tool files bring the helpers along.
+        self.opaque = frozenset(names) - HELPERS.keys()
         self.tools = {tool["name"]: tool for tool in tools if tool["name"] not in self.opaque}
-        self.helpers = {name: each for name, each in HELPERS.items() if name not in self.opaque and name not in self.tools}
+        self.helpers = {name: each for name, each in HELPERS.items() if name not in self.tools}
         if self.tools and "describe_tool" not in self.opaque:
             self.helpers["describe_tool"] = _describe_tool(self.tools)
         self.names = {*self.opaque, *self.tools, *self.helpers, "ToolError"}
@@ -222,9 +222,9 @@ class _Call:
         shown = self._source(found.literal.node)
         place = f"{param['name']} of {self._name}()"
         if found.literal.node is not value:
-            place += ", inside"
+            place = f"a part of {place}"
         message = f"{place} has to be {found.expected}, not {shown}"
-        hint = f"{param['name']} is {found.expected}: {shown} does not fit."
+        hint = f"Give {found.expected} in place of {shown}."
         if found.write is not None and found.literal.node is value:
             hint = f"Write {param['name']}={found.write} in place of {shown}: it has to be {found.expected}."
         elif found.write is not None:

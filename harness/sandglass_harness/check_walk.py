@@ -22,11 +22,11 @@ _FORESEEN = {
 _ASKS_FIRST = frozenset({"version_info", "TYPE_CHECKING", "hasattr", "platform", "find_spec", "hexversion"})
 _LAZY_ANNOTATIONS = sys.version_info >= (3, 14)
 _PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
-_LEAVES = frozenset(
-    kind
-    for base in (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
-    for kind in base.__subclasses__()
+# Fields that hold no nodes to walk over.
+_PLAIN = frozenset(
+    "ctx op ops kind type_comment attr id arg name asname module level conversion simple is_async rest kwd_attrs str".split()
 )
+_fields = {}
 
 
 class _Anything:
@@ -73,7 +73,7 @@ class Binding:
     __slots__ = ("kind", "node", "scope", "value")
 
     def __init__(self, kind, node, scope, value=None):
-        self.kind = kind  # assign, loop, def, class, param, import, star, other
+        self.kind = kind  # assign, loop, def, class, param, import, from, star, other
         self.node = node
         self.scope = scope
         self.value = value
@@ -148,20 +148,19 @@ class Walk:
 
     def _push_children(self, node, scope, foreseen, without=()):
         stack = self._stack
-        for field in node._fields:
+        for field in _fields_of(node.__class__):
             value = getattr(node, field, None)
-            kind = value.__class__
-            if kind is list:
+            if value.__class__ is list:
                 if field in without:
                     continue
                 for item in value:
-                    if isinstance(item, ast.AST):
+                    if item is not None:
                         item.parent = node
-                        if item.__class__ not in _LEAVES:
+                        if item.__class__ is not ast.Constant:
                             stack.append((item, scope, foreseen))
-            elif isinstance(value, ast.AST) and kind not in _LEAVES and field not in without:
+            elif isinstance(value, ast.AST):
                 value.parent = node
-                if kind is not ast.Constant:
+                if value.__class__ is not ast.Constant:
                     stack.append((value, scope, foreseen))
 
     def _scope(self, kind, node, parent):
@@ -331,7 +330,7 @@ class Walk:
             if alias.name == "*":
                 self._bind("*", "star", alias, scope, node.module)
             else:
-                self._bind(alias.asname or alias.name, "other", alias, scope)
+                self._bind(alias.asname or alias.name, "from", alias, scope, f"{node.module}.{alias.name}")
 
     def _global(self, node, scope, _foreseen):
         scope.globals.update(node.names)
@@ -397,6 +396,14 @@ class Walk:
                 if part is not node and hasattr(part, "lineno"):
                     part.lineno, part.col_offset = node.lineno, node.col_offset
         self._push_children(node, scope, foreseen)
+
+
+def _fields_of(kind):
+    found = _fields.get(kind)
+    if found is None:
+        plain = _PLAIN | {"value"} if kind in (ast.Constant, ast.MatchSingleton) else _PLAIN
+        found = _fields[kind] = tuple(each for each in kind._fields if each not in plain)
+    return found
 
 
 def _has_future_annotations(tree):

@@ -1,5 +1,7 @@
 """Checks a script before it runs: what is certain to fail, and what a policy refuses. Never executes any of it."""
 
+import gc
+
 from . import check_modules
 from .check_flow import check_flow
 from .check_forgotten import check_forgotten
@@ -17,9 +19,23 @@ def check(source, *, mode, policy, names, allow_modules, tools):
     """The violations of a script, by line then column; none where nothing is wrong.
 
     `mode` is "plan" or "interactive", `policy` "standard" or "strict". `names` are inputs and sandbox tools that are
-    there, `allow_modules` what strict admits beside its own, `tools` the host tools as the wire has them.
+    there, `allow_modules` modules that are there and that strict admits beside its own, `tools` the host tools as the
+    wire has them. Never raises: what it can not check has the one violation `checker_failed`.
     """
     check_modules.warm_up()
+    collects = gc.isenabled()
+    gc.disable()  # what is made stays until the end: going over it again and again is half of the time
+    try:
+        return _check(source, mode, policy, names, allow_modules, tools)
+    except Exception as error:  # what can not be checked is not admitted
+        hint = "The fault is the checker's. Try a simpler form of the script."
+        return single("checker_failed", 1, 0, f"the script could not be checked: {type(error).__name__}", hint)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _check(source, mode, policy, names, allow_modules, tools):
     lines = split_lines(source)
     tree, violations = parse(source, lines)
     if tree is None:
@@ -41,7 +57,7 @@ def check(source, *, mode, policy, names, allow_modules, tools):
         dynamic = is_dynamic(walk)
         if not dynamic:
             check_names(walk, known, report)
-        check_modules.check_imports(walk, known, report)
+        check_modules.check_imports(walk, known, allow_modules, report)
         check_forgotten(walk, known, report, dynamic)
         check_calls(walk, known, report)
         check_results(walk, known, Types(walk, known), report)

@@ -1,6 +1,7 @@
 """Shared by the tests of the checker: the scripts of test/mistakes, and tools as the wire has them."""
 
 import contextlib
+import io
 import json
 import pathlib
 import sys
@@ -76,3 +77,11 @@ def _python_alone():
 def codes(script, **options):
     """`[(code, line)]` of what is found."""
     return [(found["code"], found["line"]) for found in check(script, **options)]
+
+
+@contextlib.contextmanager
+def captured():
+    """What is printed meanwhile."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        yield output
