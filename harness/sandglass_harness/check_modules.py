@@ -132,16 +132,21 @@ def _unknown_module(module, statement, known):
     if own or module in _INSTEAD_OF_TOOLS or module in known.tools:
         called = f": {listed(own or known.tools)}" if own or known.tools else ""
         return message, f"Remove this import: tools and helpers are there without one{called}."
+    if module in _OFTEN_MEANT:
+        return message, f"{module} is not in the sandbox: use {_instead_of(module)} or a tool."
     candidates = [each for each in sys.stdlib_module_names if not each.startswith("_")] + list(_OFTEN_MEANT)
     meant = nearest(module, candidates)
     if meant is not None and meant != module and is_there(meant) and known.may_import(meant):
         return message, f"Did you mean import {meant}?"
     if meant is not None and meant != module and not is_there(meant):
-        instead = "statistics, math" if meant in ("numpy", "scipy", "pandas") else "what Python brings along"
-        return message, f"{meant}, if that was meant, is not there either: use {instead} or a tool."
+        return message, f"{meant}, if that was meant, is not there either: use {_instead_of(meant)} or a tool."
     if known.tools:
         return message, f"Use Python's standard library, or a tool in its place: {listed(known.tools, 6)}."
     return message, "Use Python's standard library in its place; there is no tool that does it either."
+
+
+def _instead_of(module):
+    return "statistics, math" if module in ("numpy", "scipy", "pandas") else "what Python brings along"
 
 
 def module_of(node, scope, walk):

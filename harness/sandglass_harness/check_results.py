@@ -193,7 +193,7 @@ class _Results:
 
     def _format(self, node, parent, typed):
         spec = parent.format_spec
-        if spec is None or len(spec.values) != 1 or spec.values[0].__class__ is not ast.Constant:
+        if spec is None or parent.conversion != -1 or len(spec.values) != 1 or spec.values[0].__class__ is not ast.Constant:
             return
         text = spec.values[0].value
         numeric = text[-1:] in "bdoxXeEfFgGn%" and text[-1:] != ""

@@ -43,7 +43,8 @@ def value_use(node, scope, known):
     if kind is ast.Compare:
         return _comparison(node, parent)
     if kind is ast.FormattedValue:
-        return (FORMAT if parent.format_spec is not None else SHOW) if parent.value is node else None
+        formats = parent.format_spec is not None and parent.conversion == -1  # !r makes text first
+        return (FORMAT if formats else SHOW) if parent.value is node else None
     if kind is ast.Starred:
         return UNPACK
     if kind is ast.Attribute:

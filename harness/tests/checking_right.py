@@ -338,6 +338,9 @@ emit_intermediate('a', [1])
 emit_result(data=3)
 emit_log(3)
 """,
+    """
+print(f"{list_regions()!r:>20} {get_customer('C')!s:.3} {count_orders!r:<3}")
+""",
 ]
 
 RIGHT_FROM_3_11 = [

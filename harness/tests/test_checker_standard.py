@@ -63,6 +63,8 @@ HINTS = {
     "send_email('a', 'b')": "Add body=... to the call: send_email(to, subject, body, cc=...).",
     "r = search_orders": "Call it: r = search_orders(query=..., status=...).",
     "describe_tool('serach_orders')": "Write describe_tool('search_orders').",
+    "import numpy": "numpy is not in the sandbox: use statistics, math or a tool.",
+    "import numpyy": "numpy, if that was meant, is not there either: use statistics, math or a tool.",
     "np.mean([1])": "Assign np before it is used, or take it out.",
     "print(Path('x'))": "Add the line: from pathlib import Path",
     "console.log(1)": "Write print(...) in place of console.log(...).",
