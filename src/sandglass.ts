@@ -415,9 +415,9 @@ function checked(
   checkers: Checkers,
   script: string,
   policy: Exclude<Policy, 'off'>,
-  run: Omit<CheckOptions, 'policy'> & Pick<RunOptions, 'executionId' | 'checkoutTimeoutMs'>,
+  run: Omit<CheckOptions, 'policy'> & Pick<RunOptions, 'executionId' | 'checkoutTimeoutMs' | 'files'>,
 ): Promise<CheckedScript> {
-  const { inputs = {}, tools } = run
+  const { inputs = {}, tools, allowModules = [], files = {} } = run
   const set = tools === undefined ? undefined : prepareTools(tools)
   return checkers.check(
     {
@@ -425,10 +425,17 @@ function checked(
       policy,
       names: Object.keys(inputs),
       tools: set === undefined ? [] : [...set.tools.values()].map((tool) => tool.checked),
-      ...definedOf(run, ['mode', 'executionId', 'allowModules', 'signal']),
+      // Modules among its own files are there for the script, and not for the checker to look at.
+      allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
+      ...definedOf(run, ['mode', 'executionId', 'signal']),
     },
     run.checkoutTimeoutMs,
   )
+}
+
+/** Top-level modules and packages that paths below the workspace make. */
+function modulesAmong(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => /^([^/]+)(?:\/|\.py$)/.exec(path)?.[1] ?? [])
 }
 
 function specOf(options: SandglassOptions, limits: ResourceLimits | undefined): SandboxSpec {

@@ -16,7 +16,7 @@ ADMITTED = (
     "functools statistics random string decimal textwrap time uuid hashlib base64 __future__"
 ).split()
 # Others whose names scripts often get wrong.
-_WELL_KNOWN = "os os.path sys io csv operator contextlib pathlib calendar shutil glob tempfile threading asyncio".split()
+_WELL_KNOWN = "os os.path sys io csv operator contextlib pathlib calendar shutil glob tempfile threading".split()
 _NOT_THERE = frozenset({"sandglass_harness"})
 _INSTEAD_OF_TOOLS = frozenset({"tools", "tool", "functions", "helpers", "sandglass", "sandbox", "agent", "api", "host"})
 _OFTEN_MEANT = ("numpy", "pandas", "requests", "matplotlib", "scipy", "sklearn", "yaml", "bs4", "pytest")

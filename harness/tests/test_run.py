@@ -34,7 +34,9 @@ class RunTestCase(unittest.TestCase):
     def make(self, max_output=1 << 20, timeout=10, pid_fd=-1, **request):
         self.outbox = Outbox()
         request = {"execution_id": "e1", "timeout_sec": timeout, "max_output_bytes": max_output, **request}
-        spare = types.SimpleNamespace(out_fd=-1, err_fd=-1, pid_fd=pid_fd)
+        # The broker's end of the frame socket is only asked for its number.
+        frames = types.SimpleNamespace(fileno=lambda: -1)
+        spare = types.SimpleNamespace(socket=frames, out_fd=-1, err_fd=-1, pid_fd=pid_fd)
         self.run_ = Run(request, spare, 100.0, self.outbox)
         return self.run_
 
