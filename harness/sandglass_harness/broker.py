@@ -78,7 +78,9 @@ class Broker:
         checks["last_pid_moves"] = self._last_pid_moves
         self._zygote.kills_at_once = self._reaper.kills_at_once = not checks["gvisor"]
         if self._config.get("sealed"):
-            checks["sealed"] = True
+            from . import seal  # others need not load it
+
+            checks.update(sealed=True, input_shut=not seal.takes_writes(self._in))
             os.dup2(0, 2)  # what scripts could open is not left to them to write to
         version = ".".join(str(n) for n in sys.version_info[:3])
         self._send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})

@@ -44,6 +44,30 @@ class ReceiveKeyTest(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
 
+class TakesWritesTest(unittest.TestCase):
+    def test_bytes_can_be_put_before_who_reads_a_pipe_and_what_was_tried_is_a_blank_line(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        self.assertEqual((seal.takes_writes(read), os.read(read, 100)), (True, b"\n"))
+
+    def test_also_where_the_pipe_is_full_just_now(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        os.set_blocking(write, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(write, bytes(65536))
+        self.assertTrue(seal.takes_writes(read))
+
+    def test_not_before_who_reads_a_socket(self):
+        one, other = socket.socketpair()
+        self.addCleanup(one.close)
+        self.addCleanup(other.close)
+        self.assertFalse(seal.takes_writes(one.fileno()))
+
+
 class SealedOutboxTest(unittest.TestCase):
     def test_each_piece_bears_its_length_and_a_mark_over_its_number_and_content(self):
         read, write = os.pipe()

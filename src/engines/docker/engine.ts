@@ -14,7 +14,7 @@ import {
 import { checkOptions } from './check-options.ts'
 import { containerConfig, type ContainerPlan } from './container-config.ts'
 import { explainedWords } from './explain.ts'
-import { enforcedLimits, levelOf, missingLimits } from './findings.ts'
+import { enforcedLimits, levelOf, missingLimits, openDescriptors } from './findings.ts'
 import { hasCpuQuota } from './cpu-quota.ts'
 import { Gate } from './gate.ts'
 import { type Ground, planFor, prepare } from './ground.ts'
@@ -198,7 +198,11 @@ async function checked(
       await container.kill()
       return actual
     }
-    const failed = [...failedChecks(ready.checks), ...wrongUid(ready, plan), ...openDescriptors(ready, plan)]
+    const failed = [
+      ...failedChecks(ready.checks),
+      ...wrongUid(ready, plan),
+      ...openDescriptors(ready.checks, plan.sealed),
+    ]
     if (failed.length > 0) {
       throw new SandglassError('sandbox_setup_failed', `the container is not as it must be: ${failed.join('; ')}`)
     }
@@ -272,11 +276,6 @@ async function levelIn({ daemon, kernel }: Ground, checks: ReadyFrame['checks'])
 /** A daemon can be told to run containers as somebody else than it was asked for. */
 function wrongUid({ checks }: ReadyFrame, { uid }: ContainerPlan): string[] {
   return checks['uid'] === uid ? [] : [`it runs as uid ${String(checks['uid'])} and must run as uid ${uid}`]
-}
-
-/** With the broker's descriptors a script could speak to the host in its name. */
-function openDescriptors({ checks }: ReadyFrame, { sealed }: ContainerPlan): string[] {
-  return sealed || checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
 }
 
 function explained(error: unknown, words: string, image: string): unknown {

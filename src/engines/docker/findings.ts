@@ -11,6 +11,15 @@ export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): Iso
   return checks['gvisor'] === true ? 'gvisor' : 'vm'
 }
 
+/**
+ * What a script can do to the broker's descriptors, in words; empty when nothing. With them it could speak to the host in
+ * the broker's name, and to the broker in the host's. A seal stands for the first alone.
+ */
+export function openDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
+  if (!sealed) return checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
+  return checks['input_shut'] === true ? [] : ["what the broker reads the host's requests from is open to scripts"]
+}
+
 /** What was found of the limits of one container. */
 export interface Findings {
   readonly checks: ReadyFrame['checks']

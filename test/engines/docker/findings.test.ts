@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { enforcedLimits, levelOf, missingLimits } from '../../../src/engines/docker/findings.ts'
+import { enforcedLimits, levelOf, missingLimits, openDescriptors } from '../../../src/engines/docker/findings.ts'
 import { kernelOf } from '../../../src/engines/docker/introduction.ts'
 import { expectedNeeds, kindOf, overheadOf } from '../../../src/engines/docker/runtime-needs.ts'
 
@@ -25,6 +25,21 @@ describe('the level', () => {
       )
     },
   )
+})
+
+describe('the broker’s descriptors', () => {
+  const open = ["the broker's descriptors are open to scripts"]
+  const input = ["what the broker reads the host's requests from is open to scripts"]
+  test.each([
+    ['hidden', false, { descriptors_hidden: true }, []],
+    ['open', false, { descriptors_hidden: false }, open],
+    ['of which nothing is told', false, {}, open],
+    ['open, with a way out that is sealed and a way in that takes no writes', true, { input_shut: true }, []],
+    ['open, with a way in that takes writes', true, { descriptors_hidden: false, input_shut: false }, input],
+    ['of whose way in nothing is told', true, {}, input],
+  ])('%s', (_, sealed, checks, found) => {
+    expect(openDescriptors(checks, sealed)).toEqual(found)
+  })
 })
 
 describe('the limits in force', () => {

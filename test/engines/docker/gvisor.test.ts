@@ -72,7 +72,13 @@ describe.skipIf(skip)('a runtime', () => {
       ['memory', 'pids', 'cpu', 'disk', 'output', 'wall'],
     ])
     expect(Object.values(capabilities)).toEqual(Object.values(capabilities).map(() => true))
-    expect(probes).toMatchObject({ gvisor: true, sealed: true, descriptors_hidden: false, last_pid_moves: false })
+    expect(probes).toMatchObject({
+      gvisor: true,
+      sealed: true,
+      input_shut: true,
+      descriptors_hidden: false,
+      last_pid_moves: false,
+    })
   })
 })
 
@@ -156,6 +162,44 @@ time.sleep(60)`
     expect([forged.status, forged.sandbox.use]).toEqual(['sandbox-lost', 0])
     expect(forged.error).toContain('something in the sandbox wrote to the channel beside the harness')
     expect((await sandglass.run('emit_result(1)')).sandbox.id).not.toBe(forged.sandbox.id)
+  })
+
+  test('can open what the broker reads its requests from, but leaves neither a request nor half a line there', async () => {
+    await using sandglass = await open()
+    const script = `
+import errno, json, os
+known = {'mode': 'plan', 'timeout_sec': 30, 'max_output_bytes': 1 << 20, 'inputs': {}, 'secrets': {}, 'required_secrets': [], 'collect': [], 'limits': {}}
+forged = json.dumps({'type': 'execute', 'execution_id': 'forged', 'script': 'while True: pass', **known}) + '\\n'
+links = {name: os.readlink('/proc/1/fd/' + name) for name in os.listdir('/proc/1/fd') if int(name) >= 10}
+channel = sorted((name for name in links if links[name].startswith('host:')), key=int)
+fds = [os.open('/proc/1/fd/' + channel[0], flags | os.O_NONBLOCK) for flags in (os.O_WRONLY, os.O_RDWR)]
+file = os.open('/tmp/forged', os.O_RDWR | os.O_CREAT)
+os.write(file, forged.encode())
+def splice(fd):
+    from_, to = os.pipe()
+    os.write(to, forged.encode())
+    os.splice(from_, fd, len(forged))
+calls = {
+    'write': lambda fd: os.write(fd, forged.encode()), 'half a line': lambda fd: os.write(fd, b'{"type":'),
+    'splice': splice, 'sendfile': lambda fd: os.sendfile(fd, file, 0, len(forged)),
+}
+got = {}
+for name, attempt in calls.items():
+    for fd in fds:
+        try: got[name] = attempt(fd)
+        except OSError as error: got[name] = errno.errorcode[error.errno]
+emit_result([len(channel), got])
+if os.fork() == 0:
+    while True:
+        for name in calls:
+            for fd in fds:
+                try: calls[name](fd)
+                except OSError: pass`
+    const { status, finalData, sandbox } = await sandglass.run(script)
+    const refused = { write: 'EBADF', 'half a line': 'EBADF', splice: 'EBADF', sendfile: 'EBADF' }
+    expect([status, finalData]).toEqual(['completed', [2, refused]])
+    const next = await sandglass.run('emit_result(1)')
+    expect([next.finalData, next.sandbox]).toEqual([1, { ...sandbox, use: 2 }])
   })
 
   test('that takes what the host sends from the broker’s descriptors does not outlive its cancellation', async () => {
