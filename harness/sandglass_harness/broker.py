@@ -461,6 +461,8 @@ class Broker:
         run, collection = self._run, self._collection
         clean = self._is_clean() if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
+        if self._config.get("sealed") and self._inbox.held:
+            reusable = False  # a script can read what comes in there, and half a request may lack its other half
         kills = self._memory_kills.count()
         counted = {} if kills is None else {"memory_kills": kills - (run.memory_kills_before or 0)}
         self._run = None
