@@ -15,11 +15,14 @@ export async function toolsOf(given: Given, context: Context): Promise<ToolSet |
   const path = given.last('--tools')
   if (path === undefined) return undefined
   const set = prepared(path, await inputOf(path, await imported(path)))
+  if (set.tools.size === 0) throw wrong(path, NO_TOOLS)
   for (const { from, to } of set.renamed) {
     await note(context, `--tools ${path}: scripts call ${JSON.stringify(from)} by the name ${to}`)
   }
   return set
 }
+
+const NO_TOOLS = 'it exports no tools; export default [defineTool({ … })]'
 
 type Exports = Readonly<Record<string, unknown>>
 
@@ -41,9 +44,10 @@ async function inputOf(path: string, module: Exports): Promise<unknown> {
     }
   }
   if (whole !== undefined) return isTool(whole) ? [whole] : whole
-  const each = Object.values(module).filter(isTool)
-  if (each.length > 0) return each
-  throw wrong(path, 'it exports no tools; export default [defineTool({ … })]')
+  const each = Object.entries(module).filter(([, value]) => isTool(value))
+  if (each.length === 0) throw wrong(path, NO_TOOLS)
+  // Tools of the AI SDK have no name of their own: that of their export is theirs.
+  return each.every(([, tool]) => hasName(tool)) ? each.map(([, tool]) => tool) : Object.fromEntries(each)
 }
 
 function prepared(path: string, given: unknown): ToolSet {
@@ -59,6 +63,10 @@ function isTool(value: unknown): boolean {
   return typeof value === 'object' && value !== null && ('execute' in value || 'invoke' in value)
 }
 
-function wrong(path: string, problem: string, cause: unknown = undefined): UsageError {
+function hasName(tool: unknown): boolean {
+  return typeof tool === 'object' && tool !== null && 'name' in tool && typeof tool.name === 'string'
+}
+
+function wrong(path: string, problem: string, cause?: unknown): UsageError {
   return new UsageError('invalid_request', `--tools ${path}: ${problem}`, { cause })
 }

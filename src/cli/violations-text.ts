@@ -30,7 +30,8 @@ export function violationsText(
 /** A line, cut around the column when it is long, and what stands before the caret. */
 function shown(line: string, column: number): { text: string; caret: string } {
   const from = column > MAX_SHOWN_LINE - 40 ? column - 80 : 0
-  const characters = [...line]
+  // Python counts code points.
+  const characters = Array.from(line)
   const part = characters.slice(from, from + MAX_SHOWN_LINE)
   const head = from > 0 ? '…' : ''
   const tail = characters.length > from + MAX_SHOWN_LINE ? '…' : ''
