@@ -47,7 +47,6 @@ export class Bridge {
   /** Takes a call. Resolves when there is room for more. Never rejects. */
   async take(call: ToolCallFrame): Promise<void> {
     if (this.#over.signal.aborted || this.#ids.has(call.id)) return
-    this.#ids.add(call.id)
     const tool = this.#set.tools.get(call.name)
     const refusal = tool === undefined ? this.#unknown(call.name) : this.#limits.refusal(tool)
     this.#run.began(call)
@@ -55,6 +54,8 @@ export class Bridge {
       await this.#refuse(call, refusal ?? this.#unknown(call.name))
       return
     }
+    // Of calls that are made alone, which are limited: a script may send others without end.
+    this.#ids.add(call.id)
     const release = this.#limits.enter(JSON.stringify(call.args).length)
     void this.#serve(tool, call).finally(release)
     await this.#limits.room()

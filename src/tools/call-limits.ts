@@ -105,7 +105,11 @@ class Turns {
 
   async enter(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => this.#queue.push(resolve))
+    else {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#queue.push(resolve)
+      await promise
+    }
     return () => {
       const next = this.#queue.shift()
       if (next === undefined) this.#free += 1

@@ -13,17 +13,18 @@ const MIN_SECRET = 4
  */
 export function failureOf(tool: PreparedTool, thrown: unknown, redact: (text: string) => string): ToolFailure {
   const { code, message } = wordsOf(tool.name, thrown)
-  const clean = redact(withoutOwnSecrets(tool, message))
+  const clean = (text: string): string => redact(withoutOwnSecrets(tool, text))
+  const shown = clean(message)
   return {
-    code: code.slice(0, MAX_CODE),
-    message: clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean,
+    code: clean(code).slice(0, MAX_CODE),
+    message: shown.length > MAX_MESSAGE ? `${shown.slice(0, MAX_MESSAGE)}…` : shown,
   }
 }
 
 function wordsOf(name: string, thrown: unknown): ToolFailure {
   try {
     if (thrown instanceof ToolCallError) return { code: String(thrown.code), message: String(thrown.message) }
-    if (thrown instanceof Error) return { code: 'tool_failed', message: String(thrown.message) || thrown.name }
+    if (thrown instanceof Error) return { code: 'tool_failed', message: String(thrown.message) || String(thrown.name) }
     if (typeof thrown === 'string') return { code: 'tool_failed', message: thrown }
     return { code: 'tool_failed', message: `${name} threw ${kindOf(thrown)}` }
   } catch {
@@ -37,8 +38,9 @@ function kindOf(thrown: unknown): string {
 }
 
 function withoutOwnSecrets(tool: PreparedTool, text: string): string {
-  return tool.secrets.reduce((rest, name) => {
-    const value = process.env[name]
-    return value === undefined || value.length < MIN_SECRET ? rest : rest.replaceAll(value, `[redacted:${name}]`)
-  }, text)
+  return tool.secrets
+    .map((name) => ({ name, value: process.env[name] ?? '' }))
+    .filter(({ value }) => value.length >= MIN_SECRET)
+    .toSorted((a, b) => b.value.length - a.value.length) // one may be the beginning of another
+    .reduce((rest, { name, value }) => rest.replaceAll(value, () => `[redacted:${name}]`), text)
 }
