@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import { ToolCallError } from './tool-error.ts'
 
 /** Of one answer, as JSON. */
@@ -16,9 +17,10 @@ export function resultJson(tool: string, value: unknown): string {
   try {
     plain = new PlainCopy().of(value, '$')
   } catch (error) {
-    if (error instanceof Unsendable) throw new ToolCallError(error.code, `${tool}: ${error.message}`)
+    const known = unsendable(error)
+    if (known !== undefined) throw new ToolCallError(known.code, `${tool}: ${known.message}`)
     // A getter, a toJSON or a proxy threw.
-    throw new ToolCallError('invalid_result', `${tool}: the answer cannot be read`, { cause: error })
+    throw new ToolCallError('invalid_result', `${tool}: the answer cannot be read: ${whyOf(error)}`, { cause: error })
   }
   const text = JSON.stringify(plain)
   if (text.length > MAX_RESULT_BYTES || Buffer.byteLength(text) > MAX_RESULT_BYTES) {
@@ -33,6 +35,15 @@ class Unsendable extends Error {
   constructor(code: string, message: string) {
     super(message)
     this.code = code
+  }
+}
+
+/** Asking a revoked proxy what it is throws. */
+function unsendable(thrown: unknown): Unsendable | undefined {
+  try {
+    return thrown instanceof Unsendable ? thrown : undefined
+  } catch {
+    return undefined
   }
 }
 
@@ -76,7 +87,7 @@ class PlainCopy {
 
   #unfolded(value: object, place: string): unknown {
     if (ArrayBuffer.isView(value)) return this.#bytesOf(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
-    if (value instanceof ArrayBuffer) return this.#bytesOf(Buffer.from(value))
+    if (types.isAnyArrayBuffer(value)) return this.#bytesOf(Buffer.from(value))
     if (value instanceof Date) {
       if (Number.isNaN(value.getTime())) throw new Unsendable('invalid_result', `${place}: the date is not valid`)
       return value.toISOString()
@@ -87,12 +98,15 @@ class PlainCopy {
         `${place}: an Error is no answer; throw it, so that the script sees a ToolError`,
       )
     }
+    if (types.isBoxedPrimitive(value)) return this.of(value.valueOf(), place)
+    const refusal = REFUSED.find(({ is }) => is(value))
+    if (refusal !== undefined) throw new Unsendable('invalid_result', `${place}: ${refusal.why}`)
     if ('toJSON' in value && typeof value.toJSON === 'function') {
       const made: unknown = (value as { toJSON(key: string): unknown }).toJSON('')
       return made === value ? this.#fields(value, place) : this.of(made, place)
     }
-    if (Array.isArray(value)) return this.#list(value, place)
-    if (value instanceof Set) return this.#list(value, place)
+    if (Array.isArray(value)) return this.#list(value, value.length, place)
+    if (value instanceof Set) return this.#list(value, value.size, place)
     if (value instanceof Map) return this.#entries(value, place)
     return this.#fields(value, place)
   }
@@ -102,7 +116,8 @@ class PlainCopy {
     return bytes.toString('base64')
   }
 
-  #list(values: Iterable<unknown>, place: string): unknown[] {
+  #list(values: Iterable<unknown>, size: number, place: string): unknown[] {
+    this.#spend(size) // the commas; and a list that is too long is known at once
     const list: unknown[] = []
     for (const value of values) list.push(this.of(value, `${place}[${list.length}]`))
     return list
@@ -137,6 +152,24 @@ class PlainCopy {
   #spend(bytes: number): void {
     this.#bytes += bytes
     if (this.#bytes > MAX_RESULT_BYTES) throw new Unsendable('result_too_large', tooLarge())
+  }
+}
+
+/** Objects that hold something and have no fields: as JSON they would all be `{}`. */
+const REFUSED: readonly { readonly is: (value: unknown) => boolean; readonly why: string }[] = [
+  { is: types.isPromise, why: 'a Promise cannot be sent as JSON; await it' },
+  { is: types.isRegExp, why: 'a RegExp cannot be sent as JSON; answer with its source' },
+  { is: types.isGeneratorObject, why: 'a generator cannot be sent as JSON; answer with a list' },
+  { is: types.isWeakMap, why: 'a WeakMap cannot be sent as JSON' },
+  { is: types.isWeakSet, why: 'a WeakSet cannot be sent as JSON' },
+]
+
+/** What was thrown may be anything, even something that cannot be read either. */
+function whyOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? String(thrown.message) : `it threw ${String(thrown)}`
+  } catch {
+    return 'it threw something that cannot be read'
   }
 }
 
