@@ -2,6 +2,7 @@ import {
   CAPS,
   decodeLine,
   encodeToolResult,
+  type HarnessFrame,
   LineSplitter,
   LineTooLongError,
   type ToolCallFrame,
@@ -134,8 +135,9 @@ export class Conversation {
     try {
       const work = this.#tools === undefined ? this.#receiving : Promise.race([this.#receiving, this.#news.promise])
       const chunk = await this.#interrupt.wait(work)
-      if (chunk === undefined) this.#news = Promise.withResolvers()
-      else this.#receiving = undefined
+      // Each time anew: a promise that stays pending would keep every chunk that won against it.
+      this.#news = Promise.withResolvers()
+      if (chunk !== undefined) this.#receiving = undefined
       return chunk
     } catch (error) {
       if (error instanceof Departure) throw error
@@ -149,8 +151,9 @@ export class Conversation {
     for (const line of this.#splitter.push(chunk)) {
       this.#readBytes += line.length + 1
       const decoded = decodeLine(line)
-      if (this.#tools !== undefined && decoded.kind === 'frame' && decoded.frame.type === 'tool_call') {
-        await this.#takeCall(this.#tools, decoded.frame)
+      if (this.#tools !== undefined && decoded.kind === 'frame' && this.#isCall(decoded.frame)) {
+        await this.#interrupt.wait(this.#tools.take(decoded.frame))
+        await this.#tell(this.#gathered.toolLog.takeNews())
         continue
       }
       await this.#tell(this.#gathered.take(decoded, line))
@@ -158,13 +161,9 @@ export class Conversation {
     }
   }
 
-  async #takeCall(tools: ToolPort, call: ToolCallFrame): Promise<void> {
-    if (call.execution_id !== this.#run.executionId) {
-      this.#gathered.ignoredFrames += 1
-      return
-    }
-    await this.#interrupt.wait(tools.take(call))
-    await this.#tell(this.#gathered.toolLog.takeNews())
+  /** Calls in the name of another run are output like all else that nobody sends. */
+  #isCall(frame: HarnessFrame): frame is ToolCallFrame {
+    return frame.type === 'tool_call' && frame.execution_id === this.#run.executionId
   }
 
   async #conclude(frame: ScriptDone): Promise<Parting> {
