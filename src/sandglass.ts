@@ -266,8 +266,8 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
         set,
         (script, signal) =>
           runOne(script, {
-            policy: 'standard',
             ...run,
+            policy: run.policy ?? 'standard',
             ...(set === undefined ? {} : { tools: set }),
             ...(signal === undefined ? {} : { signal }),
           }),

@@ -125,19 +125,26 @@ function answerOf(ran: RanScript, most: number): RunPythonAnswer {
     ok,
     status: ran.status,
     ...(ran.hasResult ? { result: boundedJson(ran.finalData, most) } : {}),
-    ...(intermediates.length === 0 ? {} : { intermediates: boundedList(intermediates, most) }),
+    ...(intermediates.length === 0 ? {} : { intermediates: boundedList(intermediates, most, leftOutIntermediates) }),
     ...(logs.length === 0
       ? {}
       : {
           logs: boundedList(
             logs.map(({ level, message }) => `${level}: ${message}`),
             most,
+            leftOut,
           ),
         }),
     ...(stdout === '' ? {} : { stdout: cut(stdout, most) }),
     ...(stderr === '' ? {} : { stderr: cut(stderr, most) }),
     ...(violations.length > 0
-      ? { mistakes: violations.map((v) => `line ${v.line}: ${v.message} (${v.code}) ${v.hint}`.trim()) }
+      ? {
+          mistakes: boundedList(
+            violations.map((v) => `line ${v.line}: ${v.message} (${v.code}) ${v.hint}`.trim()),
+            most,
+            leftOut,
+          ),
+        }
       : ran.error === null
         ? {}
         : { error: cut(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, most) }),
@@ -153,7 +160,8 @@ function boundedJson(value: unknown, most: number): unknown {
   return text.length <= most ? value : cut(text, most)
 }
 
-function boundedList<T>(items: readonly T[], most: number): T[] {
+/** As many of the first as fit, and a word on how many are missing. */
+function boundedList<T>(items: readonly T[], most: number, wordOn: (count: number) => T): T[] {
   const kept: T[] = []
   let length = 0
   for (const item of items) {
@@ -161,7 +169,16 @@ function boundedList<T>(items: readonly T[], most: number): T[] {
     if (length > most) break
     kept.push(item)
   }
-  return kept
+  const missing = items.length - kept.length
+  return missing === 0 ? kept : [...kept, wordOn(missing)]
+}
+
+function leftOut(count: number): string {
+  return `… (${count} more left out)`
+}
+
+function leftOutIntermediates(count: number): { label: string; data: unknown } {
+  return { label: '…', data: leftOut(count) }
 }
 
 function cut(text: string, most: number): string {
