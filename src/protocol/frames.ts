@@ -309,7 +309,7 @@ const toolSignature = {
       type: z.string(),
       required: z.boolean(),
       nullable: z.boolean(),
-      default: z.unknown(),
+      default: z.unknown().optional(),
     }),
   ),
   more: z.boolean(),
@@ -359,7 +359,7 @@ export const hostFrames: {
     type: z.literal('tool_result'),
     execution_id: executionId,
     id: z.string(),
-    result: z.unknown(),
+    result: z.unknown().optional(),
     error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
   }),
   file_put: z.strictObject({

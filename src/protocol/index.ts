@@ -14,7 +14,6 @@ export {
   type ToolCallFrame,
   type ToolFailure,
   type ToolParameter,
-  type ToolResultFrame,
   type ToolSignature,
   UNCOUNTED_FRAMES,
 } from './frames.ts'
