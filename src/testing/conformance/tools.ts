@@ -88,7 +88,7 @@ export function toolTests(at: Bed): void {
           for (const { id, args } of calls.toReversed()) {
             await peer.send({ type: 'tool_result', execution_id, id, result: `answer to ${String(args['query'])}` })
           }
-          const want = [...'abcdefgh'].map((letter) => `answer to ${letter}`)
+          const want = Array.from('abcdefgh').map((letter) => `answer to ${letter}`)
           assert.deepEqual((await peer.finish(execution_id)).result, want)
         }),
       needsThreads,
@@ -113,7 +113,7 @@ export function toolTests(at: Bed): void {
         const request = peer.request(script, { tools: [SEARCH] })
         await peer.send(request)
         const seen = [await peer.next(), await peer.next(), await peer.next(), await peer.next()]
-        assert.deepEqual(seen.map((frame) => frame?.type).toSorted(), ['log', 'log', 'log', 'tool_call'])
+        assert.deepEqual(seen.map((frame) => String(frame?.type)).toSorted(), ['log', 'log', 'log', 'tool_call'])
         const call = seen.find((frame) => frame?.type === 'tool_call') as ToolCallFrame
         await peer.send({ type: 'tool_result', execution_id: request.execution_id, id: call.id, result: null })
         assert.equal((await peer.finish(request.execution_id)).result, 'done')
