@@ -1,3 +1,4 @@
+import { SandglassError } from './errors/index.ts'
 import { checkScript, type CheckedScript, type CheckRequest } from './executor/index.ts'
 import { SandboxPool } from './pool/index.ts'
 import type { SandboxEngine, SandboxSpec } from './sandbox/index.ts'
@@ -15,6 +16,7 @@ export interface Checkers {
 /** Keeps one checker sandbox warm, with another while that one is busy. */
 export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
   let pool: SandboxPool | undefined
+  let closed = false
   const open = (): SandboxPool =>
     new SandboxPool({
       engine,
@@ -25,6 +27,7 @@ export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
     })
   return {
     async check(request, timeoutMs) {
+      if (closed) throw new SandglassError('pool_closed', 'this Sandglass is closed; make another one')
       const { signal } = request
       const lease = await (pool ??= open()).checkout(SPEC, {
         ...(signal === undefined ? {} : { signal }),
@@ -37,6 +40,7 @@ export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
       }
     },
     async close() {
+      closed = true
       await pool?.close()
     },
   }

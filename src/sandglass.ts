@@ -255,7 +255,14 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     stream,
     async check(script: string, given: CheckOptions = {}) {
       refuseUnknown('check', given, CHECK_OPTIONS)
-      const { violations } = await checked(checkers, script, given.policy ?? 'standard', given)
+      const { violations, run: check } = await checked(checkers, script, given.policy ?? 'standard', given)
+      if (violations === undefined) {
+        const isAborted = check.status === 'cancelled'
+        throw new SandglassError(
+          isAborted ? 'aborted' : 'sandbox_setup_failed',
+          `the check ended early: ${check.error}`,
+        )
+      }
       return { ok: violations.length === 0, violations }
     },
     asTool(given: AsToolOptions = {}) {
@@ -392,6 +399,7 @@ async function rejectionOf(checkers: Checkers, script: string, run: RunOptions):
   const { policy = 'off' } = run
   if (policy === 'off') return undefined
   const { violations, run: check } = await checked(checkers, script, policy, run)
+  if (violations === undefined) return check
   const [first] = violations
   if (first === undefined) return undefined
   const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''

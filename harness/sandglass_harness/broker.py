@@ -6,6 +6,7 @@ It runs no script and imports nothing of others. One loop over descriptors; noth
 import binascii
 import json
 import os
+import re
 import select
 import signal
 import struct
@@ -25,7 +26,9 @@ from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, e
 ANSWER_SEC = 0.5  # how long the zygote may take to answer
 DRAIN_SEC = 0.1  # for what dead processes left in the pipes
 COLLECT_SEC = 5.0  # at most, for looking through the workspace
+ANSWER_ID = re.compile(rb'"id":("(?:[^"\\]|\\.)*")')
 AFTER_DEADLINE_SEC = 0.3  # of it, what may lie behind the deadline
+MAX_TO_CHILD = 64 << 20  # of answers that a script does not read
 MAX_CHECK_BYTES = 4 << 20  # of a check's answer, errors included
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
@@ -179,8 +182,9 @@ class Broker:
         if not data:
             os._exit(0)  # the host is gone: PID 1 takes everything with it
         for line in self._inbox.push(data):
-            if line.startswith(ANSWER_HEAD) and self._run is not None and line.startswith(self._run.answer_head):
-                self._answer_child(line)
+            if line.startswith(ANSWER_HEAD) and (self._run is None or line.startswith(self._run.answer_head)):
+                if self._run is not None:  # else it comes too late, and may be too large to be looked at
+                    self._answer_child(line)
             elif line.strip():
                 self._on_request(json.loads(line))
         if self._inbox.held > MAX_REQUEST_LINE:
@@ -216,6 +220,8 @@ class Broker:
         run = self._run
         if self._state is not RUNNING or run.finished:
             return
+        if run.to_child.size + len(line) > MAX_TO_CHILD:
+            line = _too_large(line)
         run.to_child.put(struct.pack("=I", len(line)) + line)
         self._write_to_child(run)
 
@@ -224,7 +230,7 @@ class Broker:
         mine = [frame for frame in self._waiting if frame.get("execution_id") == run_id]
         self._waiting = [frame for frame in self._waiting if frame.get("execution_id") != run_id]
         for frame in mine:
-            if frame["type"] == "execute":
+            if frame["type"] in ("execute", "check"):
                 self._refuse(frame, "cancelled", "the run was cancelled", cause="cancelled", by="host")
 
     # ── the start of a run ──────────────────────────────────────────────────────────────────────────────────────
@@ -528,6 +534,14 @@ class Broker:
         if not clean:
             self._leave()
         self._make_spare()
+
+
+def _too_large(line):
+    """In place of an answer that there is no room for. The host writes an answer's id before all else."""
+    found = ANSWER_ID.search(line, 0, 1024)
+    number = json.loads(found[1]) if found else ""
+    error = {"code": "result_too_large", "message": "the script has too many answers that it did not read yet"}
+    return encode({"type": "tool_result", "id": number, "error": error})
 
 
 def _as_run(check):

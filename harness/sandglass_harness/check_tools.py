@@ -5,7 +5,7 @@ import ast
 from .check_nearest import nearest
 from .check_report import cut, listed, name as short
 from .check_schema import exclusion, literal
-from .check_walk import TYPE_ERROR
+from .check_walk import TOOL_ERROR, TYPE_ERROR
 
 MAX_ALIASES = 4
 _LEFT_OUT = "..."
@@ -118,7 +118,11 @@ def check_calls(walk, known, report):
             continue
         signature = known.called(node.func, scope)
         if signature is not None:
-            _Call(node, scope, signature, walk, known, report).check()
+            _Call(node, scope, signature, walk, known, report).check(foreseen & TOOL_ERROR != 0)
+
+
+def _is_text(node):
+    return node.__class__ is ast.JoinedStr or (node.__class__ is ast.Constant and isinstance(node.value, str))
 
 
 class _Call:
@@ -131,8 +135,8 @@ class _Call:
         self._name = signature["name"]
         self._params = {param["name"]: param for param in signature["params"]}
 
-    def check(self):
-        """Each argument once: whose parameter it is, then whether it fits."""
+    def check(self, expects_refusal):
+        """Each argument once: whose parameter it is, then whether it fits, unless the script is prepared that it does not."""
         positional = self._node.args
         spread = any(each.__class__ is ast.Starred for each in positional)
         keywords = [each for each in self._node.keywords if each.arg is not None]
@@ -155,8 +159,10 @@ class _Call:
             elif not self._signature["more"]:
                 replaced.add(self._unknown(each, {*given, *named, *replaced}, spread))
         if not spread and len(keywords) == len(self._node.keywords):
-            self._missing([p for p in order if self._params[p]["required"] and p not in {*given, *replaced}])
-        for param, value in given.items():
+            missing = [p for p in order if self._params[p]["required"] and p not in {*given, *replaced}]
+            if not (self._name == "emit_intermediate" and missing == ["data"] and _is_text(given["label"])):
+                self._missing(missing)  # a label alone is a sign of progress, a value alone a mistake
+        for param, value in () if expects_refusal else given.items():
             self._fits(self._params[param], value)
 
     def _too_many(self, plain, order):

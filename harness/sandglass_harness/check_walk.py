@@ -5,13 +5,14 @@ import ast
 import sys
 
 # Errors that the code around a place is prepared for.
-IMPORT_ERROR, NAME_ERROR, ATTRIBUTE_ERROR, TYPE_ERROR, KEY_ERROR = 1, 2, 4, 8, 16
+IMPORT_ERROR, NAME_ERROR, ATTRIBUTE_ERROR, TYPE_ERROR, KEY_ERROR, TOOL_ERROR = 1, 2, 4, 8, 16, 32
 _FORESEEN = {
     "ImportError": IMPORT_ERROR,
     "ModuleNotFoundError": IMPORT_ERROR,
     "NameError": NAME_ERROR,
     "AttributeError": ATTRIBUTE_ERROR,
     "TypeError": TYPE_ERROR,
+    "ToolError": TOOL_ERROR,
     "KeyError": KEY_ERROR,
     "LookupError": KEY_ERROR,
     "IndexError": KEY_ERROR,
@@ -367,7 +368,7 @@ class Walk:
 
     def _condition(self, node, scope, foreseen):
         self._push(node.test, node, scope, foreseen)
-        if any(_name_of(part) in _ASKS_FIRST for part in ast.walk(node.test)):
+        if _is_never(node.test) or any(_asks_first(part) for part in ast.walk(node.test)):
             foreseen |= IMPORT_ERROR | ATTRIBUTE_ERROR
         if node.__class__ is ast.If:
             self._push_all(node.body, node, scope, foreseen)
@@ -420,6 +421,17 @@ def _foreseen_by(types):
         for part in each.elts if isinstance(each, ast.Tuple) else [each]:
             bits |= _FORESEEN.get(_name_of(part), 0)
     return bits
+
+
+def _asks_first(node):
+    """os.name and platform.system() tell where a script runs, as names of _ASKS_FIRST do."""
+    if node.__class__ is ast.Attribute and node.attr in ("name", "system"):
+        return _name_of(node.value) in ("os", "platform")
+    return _name_of(node) in _ASKS_FIRST
+
+
+def _is_never(test):
+    return test.__class__ is ast.Constant and not test.value
 
 
 def _name_of(node):

@@ -169,24 +169,36 @@ class Bridge:
         number = self._register(pending)
         try:
             self._send(number, tool, args)
-        except ToolError as error:
+        except BaseException as error:
             self._waiting.pop(number, None)
+            if not isinstance(error, ToolError):
+                raise
             pending.future.set_exception(error)
-            return pending.future
+            return _awaited(pending.future)
         with self._lock:
             if self._reader is None:
                 self._reader = threading.Thread(target=self._read_for_ever, name="sandglass-answers", daemon=True)
                 self._reader.start()
-        return pending.future
+        return _awaited(pending.future)
 
     def _read_for_ever(self):
         with self._reading:
             try:
                 while True:
                     self._read_once()
-            except (OSError, ToolError):
-                pass
-        self._pass_on()
+            except BaseException as error:  # of a large answer and too little memory, for example
+                failed = {"error": {"code": "cancelled", "message": f"no answer can be read: {type(error).__name__}"}}
+        with self._lock:
+            self._reader = None
+            waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            waiter.answer = failed
+            waiter.wake()
+
+
+async def _awaited(future):
+    """A coroutine, because create_task and TaskGroup take nothing else."""
+    return await future
 
 
 class _PendingCall:

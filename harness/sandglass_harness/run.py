@@ -118,7 +118,7 @@ class Run:
                 return
             try:
                 self._take_line(line, now)
-            except (ValueError, RecursionError, KeyError, TypeError):
+            except (ValueError, RecursionError, KeyError, TypeError, MemoryError):
                 self._charge(len(line) + JUNK_LINE)  # a script wrote to the descriptor itself: no frame
         if self._lines.held > self._max_line:
             self.over = True

@@ -42,6 +42,24 @@ class PlaceTest(unittest.TestCase):
                 self.assertEqual((found["code"], found["line"], found["column"]), ("syntax_error", *place))
 
 
+class ForeseenTest(unittest.TestCase):
+    def test_a_refusal_that_the_script_is_prepared_for_is_no_mistake(self):
+        for script in (
+            "try:\n    search_orders('', 'open', limit='x')\nexcept ToolError:\n    pass",
+            "import os\nif os.name == 'nt':\n    import msvcrt",
+            "import platform\nif platform.system() == 'Windows':\n    import winreg",
+            "if False:\n    import winreg",
+            "emit_intermediate('half way')",
+            "emit_intermediate(f'{1} of 2')",
+        ):
+            with self.subTest(script=script):
+                self.assertEqual(checking.codes(script), [])
+
+    def test_a_wrong_keyword_is_one_even_so(self):
+        script = "try:\n    search_orders('', 'open', max=1)\nexcept ToolError:\n    pass"
+        self.assertEqual(checking.codes(script), [("unknown_argument", 2)])
+
+
 class HintTest(unittest.TestCase):
     maxDiff = None
 

@@ -19,7 +19,7 @@ export function violationsText(
       const { text, caret } = shown(lines[line - 1] ?? '', column)
       return [
         `${paint(1, `${path}:${line}:${column + 1}`)}: ${paint(31, `error[${code}]`)}: ${inOurLine(message)}`,
-        ...(text === '' ? [] : [`  ${number} | ${inOurLine(text)}`, `  ${gutter} | ${caret}${paint(31, '^')}`]),
+        ...(text === '' ? [] : [`  ${number} | ${text}`, `  ${gutter} | ${caret}${paint(31, '^')}`]),
         ...(hint === '' ? [] : [`  ${gutter} = ${paint(36, 'hint')}: ${inOurLine(hint)}`]),
         '',
       ].join('\n')
@@ -36,6 +36,6 @@ function shown(line: string, column: number): { text: string; caret: string } {
   const head = from > 0 ? '…' : ''
   const tail = characters.length > from + MAX_SHOWN_LINE ? '…' : ''
   // Tabs stay tabs, so that the caret stands below its character.
-  const before = part.slice(0, column - from).map((character) => (character === '\t' ? '\t' : ' '))
-  return { text: `${head}${part.join('')}${tail}`, caret: `${head === '' ? '' : ' '}${before.join('')}` }
+  const before = inOurLine(part.slice(0, column - from).join('')).replaceAll(/[^\t]/gu, ' ')
+  return { text: `${head}${inOurLine(part.join(''))}${tail}`, caret: `${head === '' ? '' : ' '}${before}` }
 }

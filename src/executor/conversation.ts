@@ -25,6 +25,9 @@ const KILL_MS = 300
 const GRACE_MS = 2000
 /** How long frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
+/** What the frames of all tool calls of a run may take, each taken for {@link MIN_CALL_BYTES} at least. */
+const MAX_CALLS_BYTES = 1024 * 1024 * 1024
+const MIN_CALL_BYTES = 4096
 /** A `file` frame and the harness's own messages fit into a line, however small `maxOutputBytes` is. */
 const MIN_LINE_BYTES = 512 * 1024
 const LINE_SLACK_BYTES = 64 * 1024
@@ -58,6 +61,7 @@ export class Conversation {
   #grace: NodeJS.Timeout | undefined
   #cancelling = false
   #muted = false
+  #callBytes = 0
 
   /**
    * @param deliver awaited for each event before the next line is read (EX-12); throws {@link CallbackError}.
@@ -80,6 +84,11 @@ export class Conversation {
       () => this.#interrupt.fire({ kind: 'deadline' }),
       Math.ceil(this.#run.timeoutSec * 1000) + BACKSTOP_MS,
     )
+    // Calls that wait for their turn must not stand before the last frame of a run that is over.
+    const lastCall =
+      this.#tools === undefined
+        ? undefined
+        : setTimeout(() => this.#tools?.close(), Math.ceil(this.#run.timeoutSec * 1000) + KILL_MS)
     const onAbort = (): void => this.#cancel()
     this.#run.signal?.addEventListener('abort', onAbort, { once: true })
     try {
@@ -90,6 +99,7 @@ export class Conversation {
       throw error
     } finally {
       clearTimeout(backstop)
+      clearTimeout(lastCall)
       clearTimeout(this.#grace)
       this.#tools?.close()
       this.#hurry.stop()
@@ -152,6 +162,7 @@ export class Conversation {
       this.#readBytes += line.length + 1
       const decoded = decodeLine(line)
       if (this.#tools !== undefined && decoded.kind === 'frame' && this.#isCall(decoded.frame)) {
+        this.#countCall(line.length)
         await this.#interrupt.wait(this.#tools.take(decoded.frame))
         await this.#tell(this.#gathered.toolLog.takeNews())
         continue
@@ -159,6 +170,13 @@ export class Conversation {
       await this.#tell(this.#gathered.take(decoded, line))
       if (this.#gathered.done !== undefined) return
     }
+  }
+
+  /** Far above what scripts need: calls count towards no other limit, also those that come to nothing. */
+  #countCall(bytes: number): void {
+    this.#callBytes += Math.max(bytes, MIN_CALL_BYTES)
+    if (this.#callBytes <= MAX_CALLS_BYTES) return
+    throw new Departure({ kind: 'output-limit', message: 'the script made more tool calls than one run can carry' })
   }
 
   /** Calls in the name of another run are output like all else that nobody sends. */
@@ -224,6 +242,7 @@ export class Conversation {
       return
     }
     this.#hurry.now()
+    this.#tools?.close()
     this.#partAfter(GRACE_MS, { kind: 'cancelled' })
     // A peer that is gone shows at the reading side.
     this.#sender.cancel().catch(() => undefined)

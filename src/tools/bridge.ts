@@ -77,10 +77,10 @@ export class Bridge {
       answer = { resultJson: await this.#within(tool, call) }
     } catch (thrown) {
       answer = { error: failureOf(tool, thrown, (text) => this.#run.redact(text)) }
-    } finally {
-      leave()
     }
     await this.#answer(call.id, answer, performance.now() - started)
+    // Not earlier: answers that are on their way are held in memory.
+    leave()
   }
 
   async #within(tool: PreparedTool, call: ToolCallFrame): Promise<string> {

@@ -67,7 +67,7 @@ export async function connectMcp(server: McpServer): Promise<McpConnection> {
     await close().catch(() => undefined)
     server.signal?.throwIfAborted()
     if (error instanceof TypeError && error.message.startsWith('mcpTools')) throw error
-    const where = 'url' in server ? String(server.url) : server.command
+    const where = 'url' in server ? withoutSecrets(String(server.url)) : server.command
     const said = lastWords.trim() === '' ? '' : `; it said: ${lastWords.trim()}`
     throw new SandglassError(
       'mcp_unreachable',
@@ -91,4 +91,10 @@ async function load(): Promise<typeof McpClientModule & typeof McpStdioModule> {
       { cause: error },
     )
   }
+}
+
+/** An address may hold a password or a key; messages go to logs. */
+function withoutSecrets(address: string): string {
+  const url = URL.parse(address)
+  return url === null ? 'an address that is none' : `${url.origin}${url.pathname}`
 }

@@ -10,8 +10,11 @@ export interface Pattern {
 const MOST_MS = 200
 /** From here on, even a pattern whose time grows with the square of the text can hold the process up. */
 const LONG_TEXT = 1000
-/** A repeated group, or a reference back: the time of these can double with each character. */
-const RISKY = /\)\??[*+{]|\\[1-9k]/
+/**
+ * A repeated group, a reference back, or several repetitions without end: the time of these can double with each
+ * character, or grow with a high power of their number.
+ */
+const RISKY = /\)\??[*+{]|\\[1-9k]|(?:[*+]|,\})[^]*(?:[*+]|,\})/
 
 /**
  * Compiles the pattern of a JSON Schema. Most hold with the flag `u`; some old ones (`\-`) do only without. The text

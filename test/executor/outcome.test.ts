@@ -42,7 +42,11 @@ test('a run gives the whole outcome', async () => {
     },
     ignoredFrames: 0,
     limitsHit: ['max_files'],
+    toolCalls: [],
+    violations: [],
     files: [],
+    toolCalls: [],
+    violations: [],
   })
   expect(durationMs).toBeGreaterThan(0)
   expect(outputBytes).toBe(sizeOf([intermediate('p', [1]), log('hi'), result({ ok: true })]) + 'outerr'.length)

@@ -71,7 +71,8 @@ export function toolTests(at: Bed): void {
       python`
         import asyncio
         async def main():
-            return await asyncio.gather(*[search(c) for c in "abcdefgh"])
+            first = asyncio.create_task(search("a"))
+            return await asyncio.gather(first, *[search(c) for c in "bcdefgh"])
         emit_result(asyncio.run(main()))
       `,
     ],
