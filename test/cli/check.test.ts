@@ -87,6 +87,21 @@ describe.skipIf(skip)('sandglass check', () => {
     expect(ofStdin).toEqual({ code: 3, stdout: `${told('<stdin>')}3 violations; nothing was run\n`, stderr: '' })
   })
 
+  test('points below the character, whatever is shown before it', async () => {
+    const ended = await cli.run(['check', '-'], { input: `a = "\u001B]0;é\u0007" + nope\r\n` })
+    expect(ended).toEqual({
+      code: 3,
+      stdout: `<stdin>:1:16: error[unknown_name]: 'nope' is not defined
+  1 | a = "\\x1b]0;é\\x07" + nope
+    |                      ^
+    = hint: Did you mean None?
+
+1 violation; nothing was run
+`,
+      stderr: '',
+    })
+  })
+
   test('says that a script has no mistakes', async () => {
     const ended = await cli.run(['check', '-', '--tools', TOOLS], { input: RIGHT })
     expect(ended).toEqual({ code: 0, stdout: '<stdin>: no violations\n', stderr: '' })
