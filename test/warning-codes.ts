@@ -11,7 +11,12 @@ const PLACES: readonly { readonly folder: string; readonly suffix: string; reado
   { folder: 'src/executor', suffix: 'gathered.ts', code: /\['\w+', '(\w+)'\]/g },
   { folder: 'src/executor', suffix: 'gathered.ts', code: /\bLATE_ERROR = '(\w+)'/g },
   { folder: 'src/cli', suffix: '.ts', code: /\bcode: '(\w+)', message, traceback\b/g },
-  { folder: 'harness/sandglass_harness', suffix: '.py', code: /"code": "(\w+)"/g },
+  // What stands in an error is one of a tool call.
+  {
+    folder: 'harness/sandglass_harness',
+    suffix: '.py',
+    code: /(?<!\berror"?\s*[:=]\s*\{)"code": "(\w+)"/g,
+  },
 ]
 
 /** Every code that the sources give a warning, found by the ways in which they write one. */
