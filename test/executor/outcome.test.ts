@@ -42,8 +42,6 @@ test('a run gives the whole outcome', async () => {
     },
     ignoredFrames: 0,
     limitsHit: ['max_files'],
-    toolCalls: [],
-    violations: [],
     files: [],
     toolCalls: [],
     violations: [],
