@@ -7,6 +7,8 @@ import { latency } from './latency.ts'
 import { preloading } from './preload.ts'
 import { type Row, table } from './row.ts'
 import { localEngine } from './subject.ts'
+import { toolCalls } from './tool-calls.ts'
+import { toolPreparing } from './tools.ts'
 
 /** `npm run bench`: prints the table of docs/performance.md. `-- --rounds N` sets the number of warm runs (500). */
 async function main(): Promise<void> {
@@ -21,6 +23,8 @@ async function main(): Promise<void> {
     ['endurance', endurance],
     ['memory', idleMemory],
     ['preload', preloading],
+    ['tool calls', toolCalls],
+    ['tools', async () => Promise.resolve(toolPreparing())],
   ]
   const rows: Row[] = []
   for (const [name, step] of steps) {

@@ -1,14 +1,18 @@
 import { resolve } from 'node:path'
+import { type Checkers, checkersOf } from './checkers.ts'
 import { dockerEngine, type DockerEngineOptions } from './engines/docker/index.ts'
 import { localEngine, type LocalEngineOptions } from './engines/local/index.ts'
 import { SandglassError } from './errors/index.ts'
 import {
+  type CheckedScript,
   ExecutionMode,
   type ExecutionResult,
+  type Policy,
   type RunEvent,
   type RunRequest,
   ScriptExecutor,
   type ScriptExecutorOptions,
+  type Violation,
 } from './executor/index.ts'
 import { type Lease, type PoolStats, SandboxPool } from './pool/index.ts'
 import {
@@ -25,6 +29,15 @@ import {
   type SandboxSpec,
 } from './sandbox/index.ts'
 import { didYouMean } from './support/index.ts'
+import {
+  bridgedTools,
+  prepareTools,
+  type RunPythonOptions,
+  type RunPythonTool,
+  runPythonTool,
+  type ToolLimits,
+  type ToolsInput,
+} from './tools/index.ts'
 
 /** How scripts are run. Everything has a default. */
 export interface SandglassOptions {
@@ -60,7 +73,21 @@ export interface SandglassOptions {
 }
 
 /** A run's own options, beside its script. */
-export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script'> {
+export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools'> {
+  /**
+   * Functions of the host that the script may call: of `defineTool`, tools of the AI SDK, of LangChain or of an MCP
+   * server, or a registry.
+   */
+  readonly tools?: ToolsInput
+  /** How many calls the script may make, and how many at a time. */
+  readonly toolLimits?: ToolLimits
+  /**
+   * Checks the script before anything of it runs; one with mistakes is `rejected` and costs no sandbox of the pool.
+   * Default `off`.
+   */
+  readonly policy?: Policy
+  /** Modules that the policy `strict` admits beside its own. */
+  readonly allowModules?: readonly string[]
   /** Default `interactive`: ending without a result is fine. `plan` needs a result. */
   readonly mode?: ExecutionMode
   readonly limits?: ResourceLimits
@@ -76,6 +103,27 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script'> {
   readonly onLog?: ScriptExecutorOptions['onLog']
   readonly onEvent?: ScriptExecutorOptions['onEvent']
 }
+
+/** What {@link Sandglass.check} may be told. */
+export interface CheckOptions {
+  /** Default `standard`. */
+  readonly policy?: Exclude<Policy, 'off'>
+  readonly mode?: ExecutionMode
+  readonly tools?: ToolsInput
+  /** Inputs that the script will have; only their names count. */
+  readonly inputs?: Readonly<Record<string, unknown>>
+  readonly allowModules?: readonly string[]
+  readonly signal?: AbortSignal
+}
+
+/** What is wrong with a script; nothing of it was executed. */
+export interface CheckResult {
+  readonly ok: boolean
+  readonly violations: readonly Violation[]
+}
+
+/** What {@link Sandglass.asTool} may be told: how the tool is described, and how its scripts are run. */
+export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
 
 /** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
 export interface StandardSchema<T> {
@@ -100,6 +148,17 @@ export interface Sandglass extends AsyncDisposable {
   run<T = unknown>(script: string, options?: RunOptions<T>): Promise<ExecutionResult<T>>
   /** The same as events while the script runs; the last one is the result. Leaving the loop cancels the run. */
   stream<T = unknown>(script: string, options?: RunOptions<T>): AsyncIterable<RunEvent<T>>
+  /**
+   * Looks for mistakes in a script without executing any of it.
+   * @throws SandglassError when the machinery fails or the request is wrong.
+   */
+  check(script: string, options?: CheckOptions): Promise<CheckResult>
+  /**
+   * One tool that lets an agent run Python with these tools as functions, for the AI SDK or, under `mcp`, for an MCP
+   * server. Scripts are checked (policy `standard`) unless another policy is asked for.
+   * @throws TypeError for an option that does not exist, and for tools that no function can stand for.
+   */
+  asTool(options?: AsToolOptions): RunPythonTool
   /** What is in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
@@ -127,8 +186,9 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
     isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
   })
+  const checkers = checkersOf(engine, defaults)
   const close = async (given?: { graceMs?: number }): Promise<void> => {
-    await pool.close(given)
+    await Promise.all([pool.close(given), checkers.close()])
     if (ownsEngine) await engine.close()
   }
   try {
@@ -161,6 +221,11 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
 
   async function* stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
     const { executor, request, spec } = prepare(options, script, run)
+    const rejection = await rejectionOf(checkers, script, run)
+    if (rejection !== undefined) {
+      yield { type: 'result', executionId: rejection.executionId, result: rejection as ExecutionResult<T> }
+      return
+    }
     const lease = await checkout(spec, run)
     try {
       for await (const event of executor.stream({ ...request, sandbox: lease.sandbox })) {
@@ -172,18 +237,50 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     }
   }
 
+  async function runOne<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {
+    const { executor, request, spec } = prepare(options, script, run)
+    const rejection = await rejectionOf(checkers, script, run)
+    if (rejection !== undefined) return rejection as ExecutionResult<T>
+    const lease = await checkout(spec, run)
+    try {
+      return await typed(await executor.run({ ...request, sandbox: lease.sandbox }), run.output)
+    } finally {
+      void lease.release() // the executor ended a sandbox that must not serve again
+    }
+  }
+
   return {
     engine: engine.name,
-    async run<T>(script: string, run: RunOptions<T> = {}) {
-      const { executor, request, spec } = prepare(options, script, run)
-      const lease = await checkout(spec, run)
-      try {
-        return await typed(await executor.run({ ...request, sandbox: lease.sandbox }), run.output)
-      } finally {
-        void lease.release() // the executor ended a sandbox that must not serve again
-      }
-    },
+    run: runOne,
     stream,
+    async check(script: string, given: CheckOptions = {}) {
+      refuseUnknown('check', given, CHECK_OPTIONS)
+      const { violations, run: check } = await checked(checkers, script, given.policy ?? 'standard', given)
+      if (violations === undefined) {
+        const isAborted = check.status === 'cancelled'
+        throw new SandglassError(
+          isAborted ? 'aborted' : 'sandbox_setup_failed',
+          `the check ended early: ${check.error}`,
+        )
+      }
+      return { ok: violations.length === 0, violations }
+    },
+    asTool(given: AsToolOptions = {}) {
+      refuseUnknown('asTool', given, AS_TOOL_OPTIONS)
+      const { name, instructions, maxStubChars, maxAnswerChars, ...run } = given
+      const set = run.tools === undefined ? undefined : prepareTools(run.tools)
+      return runPythonTool(
+        set,
+        (script, signal) =>
+          runOne(script, {
+            ...run,
+            policy: run.policy ?? 'standard',
+            ...(set === undefined ? {} : { tools: set }),
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        { name, instructions, maxStubChars, maxAnswerChars },
+      )
+    },
     report: () => engine.report(),
     stats: () => pool.stats(),
     close,
@@ -219,8 +316,14 @@ const OPTIONS: readonly (keyof SandglassOptions)[] = [
 ]
 /** What goes on to the executor as it is. */
 const REQUEST_OPTIONS = ['executionId', 'requiredSecrets', 'secrets', 'inputs', 'files', 'collect', 'signal'] as const
+const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = ['policy', 'mode', 'tools', 'inputs', 'allowModules', 'signal']
+const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]
 const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   ...REQUEST_OPTIONS,
+  'tools',
+  'toolLimits',
+  'policy',
+  'allowModules',
   'mode',
   'limits',
   'output',
@@ -231,6 +334,14 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'onLog',
   'onEvent',
 ]
+
+const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
+  ...RUN_OPTIONS.filter((name) => name !== 'executionId' && name !== 'signal' && name !== 'sandboxId'),
+  'name',
+  'instructions',
+  'maxStubChars',
+  'maxAnswerChars',
+] as (keyof AsToolOptions)[]
 
 function checkOptions(options: SandglassOptions): void {
   refuseUnknown('createSandglass', options, OPTIONS)
@@ -262,14 +373,77 @@ function prepare<T>(
   run: RunOptions<T>,
 ): { executor: ScriptExecutor; request: RunRequest; spec: SandboxSpec } {
   refuseUnknown('run', run, RUN_OPTIONS)
-  const { mode, limits } = run
+  const { mode, limits, tools, toolLimits, policy = 'off' } = run
+  if (!POLICIES.includes(policy)) {
+    throw new SandglassError(
+      'invalid_request',
+      `policy: no policy ${JSON.stringify(policy)}.${didYouMean(String(policy), POLICIES)} Known are ${POLICIES.join(', ')}`,
+    )
+  }
   const merged = resolveLimits({ ...options.limits, ...limits })
   const executor = new ScriptExecutor({
     limits: { executionTimeoutSec: merged.executionTimeoutSec, maxOutputBytes: merged.maxOutputBytes },
     mode: mode ?? ExecutionMode.INTERACTIVE,
     ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
   })
-  return { executor, request: { ...definedOf(run, REQUEST_OPTIONS), script }, spec: specOf(options, limits) }
+  const request = {
+    ...definedOf(run, REQUEST_OPTIONS),
+    ...(tools === undefined ? {} : { tools: bridgedTools(prepareTools(tools), toolLimits) }),
+    script,
+  }
+  return { executor, request, spec: specOf(options, limits) }
+}
+
+/** The result of a run whose script has mistakes, or undefined when it may run. */
+async function rejectionOf(checkers: Checkers, script: string, run: RunOptions): Promise<ExecutionResult | undefined> {
+  const { policy = 'off' } = run
+  if (policy === 'off') return undefined
+  const { violations, run: check } = await checked(checkers, script, policy, run)
+  if (violations === undefined) return check
+  const [first] = violations
+  if (first === undefined) return undefined
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  return {
+    ...check,
+    status: 'rejected',
+    success: false,
+    errorKind: 'validation',
+    hasResult: false,
+    finalData: null,
+    error: `the script was rejected before it ran: line ${first.line}: ${first.message}${more}`,
+    traceback: null,
+    warnings: [],
+    outputBytes: 0,
+    ending: { cause: 'not-started', exitCode: null, signal: null, by: 'host' },
+    violations,
+  }
+}
+
+function checked(
+  checkers: Checkers,
+  script: string,
+  policy: Exclude<Policy, 'off'>,
+  run: Omit<CheckOptions, 'policy'> & Pick<RunOptions, 'executionId' | 'checkoutTimeoutMs' | 'files'>,
+): Promise<CheckedScript> {
+  const { inputs = {}, tools, allowModules = [], files = {} } = run
+  const set = tools === undefined ? undefined : prepareTools(tools)
+  return checkers.check(
+    {
+      script,
+      policy,
+      names: Object.keys(inputs),
+      tools: set === undefined ? [] : [...set.tools.values()].map((tool) => tool.checked),
+      // Modules among its own files are there for the script, and not for the checker to look at.
+      allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
+      ...definedOf(run, ['mode', 'executionId', 'signal']),
+    },
+    run.checkoutTimeoutMs,
+  )
+}
+
+/** Top-level modules and packages that paths below the workspace make. */
+function modulesAmong(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => /^([^/]+)(?:\/|\.py$)/.exec(path)?.[1] ?? [])
 }
 
 function specOf(options: SandglassOptions, limits: ResourceLimits | undefined): SandboxSpec {

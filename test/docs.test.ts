@@ -60,14 +60,13 @@ describe('README', () => {
 
   test.skipIf(skip)('prints what it says it prints', () => {
     const [, example = '', output = ''] = /## Use it\n+```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(readme) ?? []
-    const directory = mkdtempSync(join(tmpdir(), 'sandglass-readme-'))
-    try {
-      const file = join(directory, 'example.ts')
-      writeFileSync(file, example.replace("'sandglass'", JSON.stringify(join(ROOT, 'src/index.ts'))))
-      expect(execFileSync(process.execPath, [file], { encoding: 'utf8' })).toBe(output)
-    } finally {
-      rmSync(directory, { recursive: true })
-    }
+    expect(printedBy(example)).toBe(output)
+  })
+
+  test.skipIf(skip)('calls tools as it says', () => {
+    const [, example = '', output = ''] =
+      /### Tools\n.*?```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(readme) ?? []
+    expect(printedBy(example)).toBe(output)
   })
 
   test.skipIf(noDocker)('runs a script in a container with the line that it gives', () => {
@@ -77,3 +76,29 @@ describe('README', () => {
     expect(execFileSync('sh', ['-c', command], { encoding: 'utf8' })).toBe('45\n')
   })
 })
+
+describe.each(['docs/tools.md', 'docs/checking.md'])('the TypeScript of %s is a program', (page) => {
+  test.skipIf(skip)('that prints what the page says', () => {
+    const text = readFileSync(join(ROOT, page), 'utf8')
+    const fences = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
+    const of = (wanted: string): string =>
+      fences.map(([, kind, content = '']) => (kind === wanted ? content : '')).join('')
+    expect(printedBy(of('ts'))).toBe(of('text'))
+  })
+})
+
+/** What a program of a page prints. It finds packages as a user's own would. */
+function printedBy(program: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'sandglass-docs-'))
+  try {
+    const file = join(directory, 'example.ts')
+    const imported = program.replaceAll(/from '([^'.]+)'/g, (_, name: string) => {
+      const target = name === 'sandglass' ? join(ROOT, 'src/index.ts') : import.meta.resolve(name)
+      return `from ${JSON.stringify(target)}`
+    })
+    writeFileSync(file, imported)
+    return execFileSync(process.execPath, [file], { encoding: 'utf8', cwd: ROOT })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}

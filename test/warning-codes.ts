@@ -5,13 +5,18 @@ const ROOT = resolve(import.meta.dirname, '..')
 /** Where codes of warnings are written, and how. */
 const PLACES: readonly { readonly folder: string; readonly suffix: string; readonly code: RegExp }[] = [
   { folder: 'src/executor', suffix: '.ts', code: /\bwarn\(\s*'(\w+)'/g },
-  // Fates and late errors are warnings when something else decided.
-  { folder: 'src/executor', suffix: '.ts', code: /\bcode: '(\w+)'/g },
+  // Fates and late errors are warnings when something else decided; what has a line is a violation.
+  { folder: 'src/executor', suffix: '.ts', code: /\bcode: '(\w+)'(?!,\s*line\b)/g },
   { folder: 'src/executor', suffix: '.ts', code: /\blost\(.*, '(\w+)'\)/g },
   { folder: 'src/executor', suffix: 'gathered.ts', code: /\['\w+', '(\w+)'\]/g },
   { folder: 'src/executor', suffix: 'gathered.ts', code: /\bLATE_ERROR = '(\w+)'/g },
   { folder: 'src/cli', suffix: '.ts', code: /\bcode: '(\w+)', message, traceback\b/g },
-  { folder: 'harness/sandglass_harness', suffix: '.py', code: /"code": "(\w+)"/g },
+  // What stands in an error is one of a tool call.
+  {
+    folder: 'harness/sandglass_harness',
+    suffix: '.py',
+    code: /(?<!\berror"?\s*[:=]\s*\{)"code": "(\w+)"/g,
+  },
 ]
 
 /** Every code that the sources give a warning, found by the ways in which they write one. */

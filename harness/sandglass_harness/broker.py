@@ -6,6 +6,7 @@ It runs no script and imports nothing of others. One loop over descriptors; noth
 import binascii
 import json
 import os
+import re
 import select
 import signal
 import struct
@@ -17,7 +18,7 @@ from .control_group import MemoryKills
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
 from .reaper import Reaper
-from .run import Run
+from .run import ANSWER_HEAD, Run
 from .scratch import Collection, Roots
 from .watcher import Watcher, wants_write
 from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode
@@ -25,7 +26,10 @@ from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, e
 ANSWER_SEC = 0.5  # how long the zygote may take to answer
 DRAIN_SEC = 0.1  # for what dead processes left in the pipes
 COLLECT_SEC = 5.0  # at most, for looking through the workspace
+ANSWER_ID = re.compile(rb'"id":("(?:[^"\\]|\\.)*")')
 AFTER_DEADLINE_SEC = 0.3  # of it, what may lie behind the deadline
+MAX_TO_CHILD = 64 << 20  # of answers that a script does not read
+MAX_CHECK_BYTES = 4 << 20  # of a check's answer, errors included
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 
@@ -162,10 +166,11 @@ class Broker:
         self._watch_outbox()
         if self._run is None or self._state is not RUNNING or self._run.finished:
             return
-        if not self._paused and self._outbox.size > HIGH_WATER:
+        waiting = max(self._outbox.size, self._run.to_child.size)
+        if not self._paused and waiting > HIGH_WATER:
             self._paused = True
             self._watch_run(False)
-        elif self._paused and self._outbox.size < LOW_WATER:
+        elif self._paused and waiting < LOW_WATER:
             self._paused = False
             self._watch_run(True)
 
@@ -177,7 +182,10 @@ class Broker:
         if not data:
             os._exit(0)  # the host is gone: PID 1 takes everything with it
         for line in self._inbox.push(data):
-            if line.strip():
+            if line.startswith(ANSWER_HEAD) and (self._run is None or line.startswith(self._run.answer_head)):
+                if self._run is not None:  # else it comes too late, and may be too large to be looked at
+                    self._answer_child(line)
+            elif line.strip():
                 self._on_request(json.loads(line))
         if self._inbox.held > MAX_REQUEST_LINE:
             sys.exit("a request line is too long")
@@ -192,6 +200,9 @@ class Broker:
             elif self._run is not None and self._run.id == frame["execution_id"] and self._state is COLLECTING:
                 self._collection.stop()
             self._cancel_waiting(frame["execution_id"])
+        elif kind == "tool_result":
+            if self._run is not None and self._run.id == frame["execution_id"]:
+                self._answer_child(encode(frame))
         elif self._state is FORKING:
             self._waiting.append(frame)
         elif kind == "file_put":
@@ -199,15 +210,27 @@ class Broker:
                 self._intake.put(frame)
         elif kind == "execute":
             self._execute(frame)
+        elif kind == "check":
+            self._execute(_as_run(frame))
         elif kind == "reset":
             self._reset(frame)
+
+    def _answer_child(self, line):
+        """The answer to a tool call goes to the script's process as it came: it may be large, and is the host's own."""
+        run = self._run
+        if self._state is not RUNNING or run.finished:
+            return
+        if run.to_child.size + len(line) > MAX_TO_CHILD:
+            line = _too_large(line)
+        run.to_child.put(struct.pack("=I", len(line)) + line)
+        self._write_to_child(run)
 
     def _cancel_waiting(self, run_id):
         """A run that waits for the spare: its files are dropped, too."""
         mine = [frame for frame in self._waiting if frame.get("execution_id") == run_id]
         self._waiting = [frame for frame in self._waiting if frame.get("execution_id") != run_id]
         for frame in mine:
-            if frame["type"] == "execute":
+            if frame["type"] in ("execute", "check"):
                 self._refuse(frame, "cancelled", "the run was cancelled", cause="cancelled", by="host")
 
     # ── the start of a run ──────────────────────────────────────────────────────────────────────────────────────
@@ -233,10 +256,12 @@ class Broker:
                 "limits": frame["limits"],
                 "deadline": run.deadline,
                 "timeout_text": run.timeout_text,
+                "tools": frame.get("tools"),
+                "check": frame.get("check"),
             }
         ).encode()
-        run.to_child = memoryview(struct.pack("=I", len(body)) + body)
         self._watch_run(True)
+        run.to_child.put(struct.pack("=I", len(body)) + body)
         self._write_to_child(run)
         return None
 
@@ -253,16 +278,15 @@ class Broker:
 
     def _write_to_child(self, run):
         fd = run.spare.socket.fileno()
-        try:
-            while run.to_child:
-                run.to_child = run.to_child[os.write(fd, run.to_child) :]
-        except BlockingIOError:
+        if run.to_child.flush():
+            if self._paused:
+                self._watcher.forget(fd)
+            else:
+                self._watcher.reading(fd, self._on_frames)
+        elif self._paused:
+            self._watcher.writing(fd, self._on_frames)
+        else:
             self._watcher.both(fd, self._on_frames)
-            return
-        except OSError:
-            run.to_child = memoryview(b"")
-        if not self._paused:
-            self._watcher.reading(fd, self._on_frames)
 
     # ── during a run ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -275,13 +299,17 @@ class Broker:
                 self._watcher.reading(fd, handler)
             else:
                 self._watcher.forget(fd)
+        if run.to_child.size:
+            self._write_to_child(run)
         if run.spare.pid_fd is not None:
             self._watcher.reading(run.spare.pid_fd, lambda _event: self._end_run(None))
 
     def _on_frames(self, event):
         run = self._run
-        if wants_write(event):
+        if wants_write(event) or self._paused:
             self._write_to_child(run)
+        if self._paused:
+            return
         data = _read(run.spare.socket.fileno())
         if data is None:
             return
@@ -439,6 +467,8 @@ class Broker:
         run, collection = self._run, self._collection
         clean = self._is_clean() if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
+        if self._config.get("sealed") and self._inbox.held:
+            reusable = False  # a script can read what comes in there, and half a request may lack its other half
         kills = self._memory_kills.count()
         counted = {} if kills is None else {"memory_kills": kills - (run.memory_kills_before or 0)}
         self._run = None
@@ -504,6 +534,22 @@ class Broker:
         if not clean:
             self._leave()
         self._make_spare()
+
+
+def _too_large(line):
+    """In place of an answer that there is no room for. The host writes an answer's id before all else."""
+    found = ANSWER_ID.search(line, 0, 1024)
+    number = json.loads(found[1]) if found else ""
+    error = {"code": "result_too_large", "message": "the script has too many answers that it did not read yet"}
+    return encode({"type": "tool_result", "id": number, "error": error})
+
+
+def _as_run(check):
+    """A check is a run of the checker in the script's place, with the same clocks and the same end."""
+    asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
+    own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
+    nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
+    return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
 
 
 def _read(fd):

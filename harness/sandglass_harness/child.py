@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-from . import emit, explain, runtime
+from . import emit, explain, host_tools, runtime
 from .syscalls import set_dumpable
 
 FRAME_FD = 3
@@ -104,6 +104,19 @@ def _exactly(count):
     return bytes(data)
 
 
+def _check(request, emitter, base_globals):
+    from . import checker  # loaded ahead where sandboxes are for checks
+
+    asked = request["check"]
+    asked["names"] += list(base_globals)
+    emitter.send({"type": "check_result", "violations": checker.check(request["script"], **asked)})
+    return 0
+
+
+def _host_tools(signatures, emitter):
+    return host_tools.functions(signatures, host_tools.Bridge(FRAME_FD, emitter)) if signatures else None
+
+
 def _run(request, emitter, base_globals, loaders):
     os.environ.update(request["secrets"])
     explain.hide(request["secrets"])
@@ -115,14 +128,18 @@ def _run(request, emitter, base_globals, loaders):
     code = None
     try:
         emit.arm(request["deadline"] - time.monotonic())
-        _, code = runtime.run_script(
-            request["script"],
-            emitter,
-            base_globals=base_globals,
-            loaders=loaders,
-            inputs=request["inputs"],
-            timeout_text=request["timeout_text"],
-        )
+        if request.get("check"):
+            code = _check(request, emitter, base_globals)
+        else:
+            _, code = runtime.run_script(
+                request["script"],
+                emitter,
+                base_globals=base_globals,
+                loaders=loaders,
+                tools=_host_tools(request.get("tools"), emitter),
+                inputs=request["inputs"],
+                timeout_text=request["timeout_text"],
+            )
         emit.disarm()
     except emit.ScriptTimeout:
         if code is None:  # else it came when the script was done

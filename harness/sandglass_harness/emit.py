@@ -32,17 +32,25 @@ class Emitter:
 
     def send(self, frame):
         """Writes a frame whose values are plain JSON already."""
+        self.send_line(self.line_of(frame))
+
+    @staticmethod
+    def line_of(frame):
+        """A frame as it is written."""
         try:
-            data = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            return json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         except UnicodeEncodeError:  # lone surrogates travel escaped
-            data = json.dumps(frame, allow_nan=False, separators=(",", ":")).encode()
+            return json.dumps(frame, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+    def send_line(self, line):
+        """Writes what `line_of` gave."""
         if threading.current_thread() is not threading.main_thread():
-            return self._write(data + b"\n")
+            return self._write(line)
         if self._main_writes:
-            return self._late.append(data + b"\n")
+            return self._late.append(line)
         self._main_writes = True
         try:
-            self._write(data + b"\n")
+            self._write(line)
             while self._late:
                 self._write(self._late.pop(0))
         finally:

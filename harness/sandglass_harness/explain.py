@@ -4,10 +4,12 @@ import linecache
 import traceback
 
 FILENAME = "<script>"
+TOOL_FILENAME = "<tool>"  # of the functions that stand for host tools
 MAX_MESSAGE = 8 * 1024
 MAX_TRACEBACK = 60 * 1024
 MIN_SECRET = 4  # shorter ones are not redacted anywhere
 _HERE = __file__.rpartition("/")[0] + "/"
+_BRIDGE = _HERE + "host_tools.py"
 
 
 def remember_source(source):
@@ -26,17 +28,28 @@ def describe(error):
     message = f"{name}: {cut(text, MAX_MESSAGE)}" if text else name
     try:
         tb = error.__traceback__
-        lines = traceback.format_exception(kind, error, _own_frames(tb) or _loaded_frames(tb))
-        text = "".join(cut(line, MAX_TRACEBACK) for line in lines)
+        told = traceback.TracebackException(kind, error, _own_frames(tb) or _loaded_frames(tb), compact=True)
+        _leave_out_bridge(told)
+        text = "".join(cut(line, MAX_TRACEBACK) for line in told.format())
     except Exception as broken:
         text = f"{message}\n(the traceback could not be made: {type(broken).__name__})\n"
     return message, cut(text, MAX_TRACEBACK)
 
 
+def _leave_out_bridge(told):
+    """Of a tool's failure the script's own call is the place; how its function works inside is no news."""
+    chain = [told]
+    while chain:
+        one = chain.pop()
+        if any(frame.filename == TOOL_FILENAME for frame in one.stack):
+            one.stack[:] = [f for f in one.stack if f.filename not in (TOOL_FILENAME, _BRIDGE)]
+        chain += [other for other in (one.__cause__, one.__context__) if other is not None]
+
+
 def describe_place(error):
     """The traceback alone, made without calling anything of the script's."""
     stack = traceback.extract_tb(_own_frames(error.__traceback__))
-    while stack and stack[-1].filename.startswith(_HERE):  # the signal handler
+    while stack and (stack[-1].filename.startswith(_HERE) or stack[-1].filename == TOOL_FILENAME):  # the signal handler
         stack.pop()
     if not stack:
         return None

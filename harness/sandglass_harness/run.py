@@ -6,7 +6,8 @@ import signal
 import time
 
 from .emit import MAX_LABEL, MAX_LEVEL
-from .wire import LineBuffer, decode, encode
+from .host_tools import MAX_CALL_BYTES
+from .wire import LineBuffer, Outbox, decode, encode
 
 MAX_TEXT_PER_FRAME = 64 * 1024
 # Each read of output is a frame, and a frame costs the host more than the text in it. So that the number of frames is
@@ -17,7 +18,21 @@ PACE_SEC = 0.001  # how much later a deadline or a ping may be looked at
 JUNK_LINE = 100  # what a line that is no frame counts beside its length: about the frame that it is not
 LOOK_SEC = 0.02  # where no descriptor tells of a process's end (gVisor): how often it is looked at
 GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
+MAX_CALL_ID, MAX_TOOL_NAME = 64, 256
+ANSWER_HEAD = b'{"type":"tool_result",'
 _CHILD_KINDS = {"exception", "exit", "syntax", "memory", "timeout"}
+
+
+class ToChild(Outbox):
+    """What the script's process has not taken yet; when it is gone, so is that."""
+
+    def flush(self):
+        """Writes what it takes. True when nothing is left."""
+        try:
+            return super().flush()
+        except OSError:
+            self.clear()
+            return True
 
 
 class OutputStream:
@@ -55,7 +70,9 @@ class Run:
         self.finished = False  # the runtime came to its orderly end
         self.told_error = self.told_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
-        self.to_child = memoryview(b"")  # what it has not taken yet
+        self.to_child = ToChild(spare.socket.fileno())
+        # How the answers to its tool calls begin on the wire, as the host writes them.
+        self.answer_head = b'%s"execution_id":%s,' % (ANSWER_HEAD, encode(self.id)[:-1])
         self.memory_kills_before = None
         self.confirmed = False  # nothing that it started lives
         self.clean = None  # files and processes are as before; None: not looked at yet
@@ -65,6 +82,7 @@ class Run:
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
         self._lines = LineBuffer()
         self._outbox = outbox
+        self._max_line = max(self.max_output, MAX_CALL_BYTES if request.get("tools") else 0)
 
     def look_soon(self):
         """The script's process seems to end."""
@@ -100,9 +118,9 @@ class Run:
                 return
             try:
                 self._take_line(line, now)
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError, KeyError, TypeError, MemoryError):
                 self._charge(len(line) + JUNK_LINE)  # a script wrote to the descriptor itself: no frame
-        if self._lines.held > self.max_output:
+        if self._lines.held > self._max_line:
             self.over = True
 
     def _charge(self, count):
@@ -146,12 +164,25 @@ class Run:
         elif kind == "log":
             level = str(frame.get("level", "info"))[:MAX_LEVEL]
             self.emit({"type": "log", "message": str(frame.get("message", "")), "level": level})
+        elif kind == "tool_call" and self.request.get("tools"):
+            self._take_call(frame)
+        elif kind == "check_result" and self.request.get("check"):
+            self.emit({"type": "check_result", "violations": [_violation(v) for v in frame["violations"]]})
         elif kind == "error":
             self._take_error(frame, now)
         elif kind == "finished":
             self.finished = True
         else:
             raise ValueError("no frame of a script")
+
+    def _take_call(self, frame):
+        """Counts towards nothing but its own size, which its line has shown; the host bounds how many there are."""
+        number, name, args = (frame.get(key) for key in ("id", "name", "args"))
+        if not isinstance(number, str) or not isinstance(name, str) or not isinstance(args, dict):
+            raise ValueError("no call")
+        if not 0 < len(number) <= MAX_CALL_ID or not 0 < len(name) <= MAX_TOOL_NAME:
+            raise ValueError("no call")
+        self.emit({"type": "tool_call", "id": number, "name": name, "args": args}, counted=False)
 
     def _take_error(self, frame, now):
         claimed = frame.get("kind")
@@ -206,6 +237,11 @@ class Run:
             by = "unknown" if name == "SIGKILL" else "script"
             return {"cause": "signal", "exit_code": None, "signal": name, "by": by}
         return {"cause": "exit", "exit_code": code, "signal": None, "by": "script"}
+
+
+def _violation(found):
+    numbers = {key: int(found[key]) for key in ("line", "column")}
+    return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}
 
 
 def _signal_name(number):

@@ -9,16 +9,17 @@ import types
 
 from . import emit, explain
 from .convert import to_json
+from .host_tools import ToolError
 
 # How a run in this process came to its end.
 DONE, RAISED, EXITED, TIMED_OUT = "done", "raised", "exited", "timed-out"
 
 
-def run_script(source, emitter, *, base_globals=None, loaders=(), inputs=None, timeout_text=""):
+def run_script(source, emitter, *, base_globals=None, loaders=(), tools=None, inputs=None, timeout_text=""):
     """Executes `source` with fresh globals and reports an error through `emitter`.
 
     `loaders` are what preloading.load left to be loaded into `base_globals` in the run itself; when one fails, the
-    script does not start. Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises is reported
+    script does not start. `tools` are the functions that stand for host tools. Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises is reported
     as 'Script timed out after Xs' with the traceback of where it was.
     """
     emit.use(emitter)
@@ -26,7 +27,7 @@ def run_script(source, emitter, *, base_globals=None, loaders=(), inputs=None, t
     base_globals = {} if base_globals is None else base_globals
     if not all(_load(name, job, base_globals, emitter) for name, job in loaders):
         return RAISED, 1
-    scope = _fresh_globals(base_globals, inputs or {})
+    scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
     ending = DONE, 0
     try:
         exec(compile(source, explain.FILENAME, "exec", dont_inherit=True), scope)  # noqa: S102
@@ -89,14 +90,15 @@ def rehearse():
     json.loads('{"values": [0, 1, 2]}')
 
 
-def _fresh_globals(base_globals, inputs):
+def _fresh_globals(base_globals, own):
     main = types.ModuleType("__main__")
     # Pickle, dataclasses and typing look a script's classes up here.
     sys.modules["__main__"] = main
     scope = main.__dict__
     scope.update(base_globals)
     scope.update(emit.HELPERS)
-    scope.update(inputs)
+    scope["ToolError"] = ToolError
+    scope.update(own)
     scope["__builtins__"] = builtins
     scope["__name__"] = "__main__"
     return scope

@@ -104,6 +104,11 @@ class Outbox:
         if len(self._queue) == 1:
             self.flush()
 
+    def clear(self):
+        """Forgets what the peer has not taken."""
+        self._queue.clear()
+        self.size = 0
+
     def flush(self):
         """Writes what the peer takes. True when nothing is left. Raises OSError when the peer is gone."""
         while self._queue:

@@ -39,6 +39,10 @@ def main(config, control_fd):
         from . import preloading
 
         base_globals, loaders, loaded = preloading.load(config)
+    if config.get("checker"):
+        from . import checker
+
+        checker.warm_up()
     child.prepare(config)
     _warm_up()
     if config.get("sealed"):

@@ -34,7 +34,9 @@ class RunTestCase(unittest.TestCase):
     def make(self, max_output=1 << 20, timeout=10, pid_fd=-1, **request):
         self.outbox = Outbox()
         request = {"execution_id": "e1", "timeout_sec": timeout, "max_output_bytes": max_output, **request}
-        spare = types.SimpleNamespace(out_fd=-1, err_fd=-1, pid_fd=pid_fd)
+        # The broker's end of the frame socket is only asked for its number.
+        frames = types.SimpleNamespace(fileno=lambda: -1)
+        spare = types.SimpleNamespace(socket=frames, out_fd=-1, err_fd=-1, pid_fd=pid_fd)
         self.run_ = Run(request, spare, 100.0, self.outbox)
         return self.run_
 
@@ -330,3 +332,56 @@ class EndingTest(RunTestCase):
         self.assertEqual({t: self.make(timeout=t).timeout_text for t in texts}, texts)
 
 
+
+
+class ToolCallTest(RunTestCase):
+    CALL = {"type": "tool_call", "id": "1", "name": "search", "args": {"q": [1, "ä"]}}
+
+    def sent(self, *frames, **options):
+        """The frames that the host gets, and what they counted."""
+        data = b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
+        return self.take(data, **options), self.run_.sent
+
+    def test_a_call_goes_to_the_host_with_the_id_of_the_run_and_counts_nothing(self):
+        frames, counted = self.sent({**self.CALL, "execution_id": "forged", "more": 1}, tools=[{}])
+        self.assertEqual((frames, counted), ([{"type": "tool_call", "execution_id": "e1", "id": "1", "name": "search", "args": {"q": [1, "ä"]}}], 0))
+
+    def test_what_is_no_call_counts_as_junk(self):
+        wrong = [
+            {**self.CALL, "id": 1},
+            {**self.CALL, "id": ""},
+            {**self.CALL, "id": "x" * 65},
+            {**self.CALL, "name": ["search"]},
+            {**self.CALL, "name": "x" * 257},
+            {**self.CALL, "args": [1]},
+            {"type": "tool_call", "id": "1", "name": "search"},
+        ]
+        for frame in wrong:
+            with self.subTest(frame=str(frame)[:80]):
+                frames, counted = self.sent(frame, tools=[{}])
+                self.assertEqual((frames, counted > 100), ([], True))
+
+    def test_a_run_without_tools_makes_no_call(self):
+        frames, counted = self.sent(self.CALL)
+        self.assertEqual((frames, counted > 100), ([], True))
+
+    def test_a_line_may_be_as_long_as_a_call_where_there_are_tools(self):
+        for tools, over in (([{}], False), (None, True)):
+            with self.subTest(tools=tools):
+                self.take(b"x" * 5000, max_output=4096, tools=tools)
+                self.assertEqual(self.run_.over, over)
+
+
+class CheckResultTest(RunTestCase):
+    VIOLATION = {"code": "c", "line": 1, "column": 0, "message": "m", "hint": "h"}
+
+    def test_what_a_check_found_is_sent_field_by_field(self):
+        found = {"type": "check_result", "violations": [{**self.VIOLATION, "more": 1}]}
+        frames = self.take(json.dumps(found).encode() + b"\n", check={"mode": "plan"})
+        self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [self.VIOLATION]}])
+
+    def test_nobody_else_sends_one_and_a_broken_one_is_junk(self):
+        for violations, check in (([self.VIOLATION], None), ([{"code": 1}], {}), ("text", {"mode": "plan"}), ([[]], {"mode": "plan"})):
+            with self.subTest(violations=violations):
+                line = json.dumps({"type": "check_result", "violations": violations}).encode() + b"\n"
+                self.assertEqual((self.take(line, check=check), self.run_.sent > 100), ([], True))

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream'
 import { type ErrorCode, SandglassError } from '../errors/index.ts'
-import type { ExecutionMode, ExecutionResult } from '../executor/index.ts'
+import type { ExecutionMode, ExecutionResult, Policy } from '../executor/index.ts'
 import type { Sandglass } from '../index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
+import type { ToolSet } from '../tools/index.ts'
 import type { Answers, Refusal } from './answers.ts'
 import { type Failure, failureOf, UsageError } from './failure.ts'
 import { Progress } from './progress.ts'
@@ -26,6 +27,9 @@ export interface BatchOptions {
   /** For lines that name none. */
   readonly mode: ExecutionMode
   readonly limits: ResourceLimits
+  /** For lines that name none. */
+  readonly policy: Policy | undefined
+  readonly tools: ToolSet | undefined
   /** Cancels what runs and starts nothing more. */
   readonly signal: AbortSignal
 }
@@ -144,12 +148,14 @@ export class BatchRun {
   }
 
   async #run(request: BatchRequest): Promise<void> {
-    const { sandglass, answers, signal } = this.#options
+    const { sandglass, answers, policy, signal, tools } = this.#options
     const wanted = request.sameSandboxAs === undefined ? undefined : this.#sandboxes.get(request.sameSandboxAs)
     let result: ExecutionResult
     try {
       result = await sandglass.run(request.script, {
+        ...(policy === undefined ? {} : { policy }),
         ...request.options,
+        ...(tools === undefined ? {} : { tools }),
         ...(wanted === undefined ? {} : { sandboxId: wanted }),
         signal,
       })

@@ -9,6 +9,7 @@ import { UsageError } from './failure.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
 import { parseCount } from './sizes.ts'
+import { toolsOf } from './tools-file.ts'
 
 const DEFAULT_POOL_SIZE = 2
 const MAX_COUNT = 512
@@ -17,9 +18,10 @@ const CHECKOUT_TIMEOUT_MS = 2_147_483_647
 
 /** `sandglass batch`: one request a line in, one answer a request out. Resolves to the exit code. */
 export async function batch(given: Given, context: Context): Promise<number> {
-  const { options, mode } = sandboxFlags(given)
+  const { options, mode, policy } = sandboxFlags(given)
   const { concurrency, ...pool } = sizes(given)
   const path = inputPath(given)
+  const tools = await toolsOf(given, context)
   const input = openInput(path, path, context.signal)
   const out = given.last('--out')
   await using answers = out === undefined ? answersTo(context.stdout) : await answersIn(out)
@@ -31,6 +33,8 @@ export async function batch(given: Given, context: Context): Promise<number> {
     concurrency,
     mode,
     limits: options.limits ?? {},
+    policy,
+    tools,
     signal: context.signal,
   })
   const lively = isLively(context) && (out !== undefined || !context.stdout.isTerminal)

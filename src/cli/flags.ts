@@ -11,7 +11,7 @@ const SANDBOX: Specs = {
   '--engine': { value: 'auto|local|docker' },
   '--image': { value: 'REF' },
   '--mode': { value: 'interactive|plan' },
-  '--policy': { value: 'off' },
+  '--policy': { value: 'off|standard|strict' },
   '--timeout': { value: 'S' },
   '--memory': { value: 'SIZE' },
   '--cpus': { value: 'N' },
@@ -23,7 +23,7 @@ const SANDBOX: Specs = {
 }
 
 /** A command of this version. */
-export type CommandName = 'run' | 'batch' | 'doctor' | 'ps' | 'prune' | 'image'
+export type CommandName = 'run' | 'batch' | 'check' | 'doctor' | 'ps' | 'prune' | 'image'
 
 /** The flags of each command. */
 export const FLAGS: Readonly<Record<CommandName, Specs>> = {
@@ -42,6 +42,16 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--concurrency': { value: 'N' },
     '--pool-size': { value: 'N' },
     '--max-uses': { value: 'N' },
+  },
+  check: {
+    ...COMMON,
+    '--engine': { value: 'auto|local|docker' },
+    '--image': { value: 'REF' },
+    '--mode': { value: 'interactive|plan' },
+    '--policy': { value: 'standard|strict' },
+    '--tools': { value: 'FILE' },
+    '--tools-dir': { value: 'DIR' },
+    '--input': { value: 'NAME[=JSON]' },
   },
   doctor: COMMON,
   ps: COMMON,

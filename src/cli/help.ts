@@ -7,6 +7,7 @@ Usage: sandglass COMMAND [FLAGS]
 
   run     run one script
   batch   run many: one JSON request a line in, one answer a line out
+  check   find mistakes in a script without running it
   doctor  what works on this machine, and what to do about the rest
   ps      everything of Sandglass that runs or is left over
   prune   remove what is left over
@@ -47,7 +48,9 @@ Script:
   --mode interactive|plan   interactive (default): ending without emit_result is fine; plan needs a result
   --input NAME=JSON         a global of the script, by value; repeat for more
   --secret NAME             an environment variable of yours for the script, hidden in all output; repeat for more
-  --policy off              checking before the run is not in this version
+  --policy POLICY           look for mistakes first, and run nothing that has some: standard finds wrong syntax, names
+                            and tool calls; strict also refuses what reaches beyond plain computing; default off
+  --tools FILE              a JS or TS module that exports tools: functions of the host that the script can call
 
 Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
@@ -75,6 +78,8 @@ Batch:
   --out FILE                append answers to FILE; requests that it already answers are skipped
   --concurrency N           requests at a time, default the pool size
   --pool-size N             warm sandboxes for each set of limits, default 2 or the concurrency
+  --policy POLICY           off, standard or strict, for requests that name none
+  --tools FILE              a JS or TS module that exports tools, for all requests
   --max-uses N              scripts after which a sandbox is replaced, default 50
   --mode interactive|plan   for requests that name none
   --json                    errors of the batch itself as a line, too; answers always are JSON
@@ -82,6 +87,21 @@ Batch:
 ${SANDBOX_HELP}
 Example:
   sandglass batch requests.jsonl --out answers.jsonl --concurrency 4
+`,
+  check: `Find mistakes in a script without executing any of it. Exit code 0 when there are none, else 3.
+
+Usage: sandglass check (FILE | -) [FLAGS]
+
+  --policy standard|strict  standard (default): syntax, names, imports, tool calls; strict: also what scripts may use
+  --tools FILE              a JS or TS module that exports tools, so that calls of them are checked
+  --tools-dir DIR           Python files whose functions the script can call
+  --mode interactive|plan   in plan a script without emit_result is wrong
+  --input NAME              a global that the script will have; repeat for more
+  --engine NAME, --image REF  whose Python checks
+  --json                    one JSON line: {"ok":false,"violations":[…]}
+
+Example:
+  sandglass check report.py --tools ./tools.ts --mode plan
 `,
   doctor: `Probe the engines with the flags that scripts are run with, and tell what is really in force.
 Exit code 0 when an engine is usable, else 8.

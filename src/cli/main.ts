@@ -16,6 +16,7 @@ type Handler = (given: Given, context: Context) => Promise<number>
 const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   run: async () => (await import('./run.ts')).run,
   batch: async () => (await import('./batch.ts')).batch,
+  check: async () => (await import('./check.ts')).check,
   doctor: async () => (await import('./doctor.ts')).doctor,
   ps: async () => (await import('./ps.ts')).ps,
   prune: async () => (await import('./ps.ts')).prune,
@@ -23,7 +24,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
 /** Commands with words that are no flags. */
-const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'image']
+const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'image']
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))
@@ -85,9 +86,6 @@ async function help(word: string | undefined, output: Output): Promise<number> {
 function commandNamed(word: string): CommandName {
   const known = COMMANDS.find((name) => name === word)
   if (known !== undefined) return known
-  if (word === 'check') {
-    throw new UsageError('feature_unavailable', 'check: scripts are not checked before they run in this version')
-  }
   if (ALL_FLAGS.has(word)) {
     throw new UsageError(
       'invalid_request',

@@ -1,5 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
-import { ExecutionMode } from '../executor/index.ts'
+import { ExecutionMode, type Policy } from '../executor/index.ts'
 import type { SandglassOptions } from '../index.ts'
 import { type Requirement, REQUIREMENTS, type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
 import { didYouMean } from '../support/index.ts'
@@ -12,10 +12,13 @@ import { reworded } from './wording.ts'
 export interface SandboxFlags {
   readonly options: SandglassOptions
   readonly mode: ExecutionMode
+  /** What `--policy` says; undefined without it. */
+  readonly policy: Policy | undefined
 }
 
 const ENGINES = ['auto', 'local', 'docker', 'pyodide']
-const POLICIES = ['off', 'standard', 'strict']
+/** What a script is checked for before it runs. */
+export const POLICIES: readonly Policy[] = ['off', 'standard', 'strict']
 const MODES: readonly string[] = Object.values(ExecutionMode)
 
 /**
@@ -23,8 +26,7 @@ const MODES: readonly string[] = Object.values(ExecutionMode)
  * @throws UsageError, or SandglassError `feature_unavailable` for an engine that is not in this version.
  */
 export function sandboxFlags(given: Given): SandboxFlags {
-  refuseTools(given)
-  refusePolicy(oneOf(given, '--policy', POLICIES) ?? 'off')
+  const policy = oneOf(given, '--policy', POLICIES)
   const engine = chosenEngine(given)
   const image = given.last('--image')
   const limits = givenLimits(given)
@@ -40,23 +42,8 @@ export function sandboxFlags(given: Given): SandboxFlags {
       ...(required.length === 0 ? {} : { require: required }),
     },
     mode: mode === ExecutionMode.PLAN ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
+    policy: POLICIES.find((one) => one === policy),
   }
-}
-
-/** The text of the refusal of a policy other than `off`. */
-export const POLICY_UNAVAILABLE =
-  'scripts are not checked before they run in this version; leave the policy off (the sandbox is the wall)'
-
-function refuseTools(given: Given): void {
-  if (!given.has('--tools')) return
-  throw new UsageError(
-    'feature_unavailable',
-    '--tools: tools that run on the host are not in this version; --tools-dir loads Python files into the sandbox',
-  )
-}
-
-function refusePolicy(policy: string): void {
-  if (policy !== 'off') throw new UsageError('feature_unavailable', `--policy ${policy}: ${POLICY_UNAVAILABLE}`)
 }
 
 function chosenEngine(given: Given): 'auto' | 'local' | 'docker' {

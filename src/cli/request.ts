@@ -1,9 +1,9 @@
-import { ExecutionMode } from '../executor/index.ts'
+import { ExecutionMode, type Policy } from '../executor/index.ts'
 import type { RunOptions } from '../index.ts'
 import { type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
 import { didYouMean } from '../support/index.ts'
 import { UsageError } from './failure.ts'
-import { POLICY_UNAVAILABLE } from './options.ts'
+import { POLICIES } from './options.ts'
 import { reworded } from './wording.ts'
 
 /** One line of a batch that can be started. */
@@ -95,10 +95,10 @@ export function checkRequest(
   defaults: ResourceLimits,
 ): BatchRequest {
   refuseUnknown('', given, KEYS)
-  const { id, script, policy, after } = given
+  const { id, script, after } = given
   if (typeof script !== 'string')
     throw wrong(script === undefined ? 'the line has no "script"' : 'script: it is no string')
-  checkPolicy(policy)
+  const policy = policyOf(given)
   const sameSandboxAs = idOf(given, 'same_sandbox_as')
   const first = after === undefined ? undefined : idOf(given, 'after')
   const limits = limitsOf(given)
@@ -114,16 +114,15 @@ export function checkRequest(
     script: script.startsWith('\uFEFF') ? script.slice(1) : script,
     after: [...new Set([first, sameSandboxAs].filter((one) => one !== undefined))],
     sameSandboxAs,
-    options: { ...passedOn(given), mode: modeOf(given) ?? mode, limits },
+    options: { ...passedOn(given), mode: modeOf(given) ?? mode, limits, ...(policy === undefined ? {} : { policy }) },
   }
 }
 
-function checkPolicy(policy: unknown): void {
-  if (policy === undefined || policy === 'off') return
-  if (policy === 'standard' || policy === 'strict') {
-    throw new UsageError('feature_unavailable', `policy: ${POLICY_UNAVAILABLE}`)
-  }
-  throw wrong(`policy: ${shown(policy)} is no policy; off, standard or strict`)
+function policyOf({ policy }: Json): Policy | undefined {
+  if (policy === undefined) return undefined
+  const known = POLICIES.find((one) => one === policy)
+  if (known === undefined) throw wrong(`policy: ${shown(policy)} is no policy; off, standard or strict`)
+  return known
 }
 
 function modeOf({ mode }: Json): ExecutionMode | undefined {

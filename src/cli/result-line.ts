@@ -25,8 +25,8 @@ export function resultLine(id: string | null, result: ExecutionResult): Record<s
     stderr_bytes: result.stderrBytes,
     output_bytes: result.outputBytes,
     truncated: result.truncated,
-    violations: [],
-    tool_calls: [],
+    violations: result.violations,
+    tool_calls: result.toolCalls,
     ending: { cause: ending.cause, exit_code: ending.exitCode, signal: ending.signal, by: ending.by },
     duration_ms: result.durationMs,
     sandbox: {
@@ -67,12 +67,13 @@ export function refusalLine(id: string | null, line: number | null, failure: Fai
 /** An event as one line of JSON; the result has a line of its own. */
 export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<string, unknown> {
   const { type, executionId, ...rest } = event
-  const { sandboxId, ...others } = { sandboxId: undefined, ...rest }
+  const { sandboxId, callId, ...others } = { sandboxId: undefined, callId: undefined, ...rest }
   return {
     v: 1,
     type,
     execution_id: executionId,
     ...(sandboxId === undefined ? {} : { sandbox_id: sandboxId }),
+    ...(callId === undefined ? {} : { id: callId }),
     ...others,
   }
 }

@@ -15,7 +15,7 @@ const MAX_FILES_BYTES = 64 * 1024 * 1024
  * The script and what it is given, read from the command line of `run`.
  * @throws UsageError naming the flag.
  */
-export async function runRequest(given: Given, { env, signal }: Context): Promise<RunRequest> {
+export async function runRequest(given: Given, { env, signal }: Context): Promise<Omit<RunRequest, 'tools'>> {
   const [path, ...others] = given.positionals
   if (path === undefined) {
     throw new UsageError('invalid_request', 'run needs a FILE, or - for stdin; see sandglass run --help')

@@ -3,15 +3,22 @@ import { type Context, isLively } from './context.ts'
 import type { LiveLine } from './live-line.ts'
 import type { Output } from './output.ts'
 import { forTerminal, inOurLine } from './terminal-text.ts'
+import { violationsText } from './violations-text.ts'
+
+/** Of a tool call's arguments. */
+const MAX_SHOWN = 200
 
 /** Tells a run to a person: the script's own output as it comes, everything else marked, the result last. */
 export class RunTeller {
   readonly #context: Context
   readonly #live: LiveLine
+  readonly #script: { readonly path: string; readonly text: string }
+  readonly #calls = new Map<string, string>()
   /** Outputs whose last line the script left open. */
   readonly #unfinished = new Set<Output>()
 
-  constructor(context: Context, live: LiveLine) {
+  constructor(context: Context, live: LiveLine, script: { readonly path: string; readonly text: string }) {
+    this.#script = script
     this.#context = context
     this.#live = live
   }
@@ -27,6 +34,15 @@ export class RunTeller {
         return this.#mark(event.level, event.message)
       case 'intermediate':
         return this.#mark('intermediate', `${event.label}: ${JSON.stringify(event.data)}`)
+      case 'tool_call':
+        this.#calls.set(event.callId, cut(JSON.stringify(event.args)))
+        return undefined
+      case 'tool_result': {
+        const args = this.#calls.get(event.callId) ?? ''
+        this.#calls.delete(event.callId)
+        const outcome = event.error === null ? '' : `, ${event.error.code}: ${event.error.message}`
+        return this.#mark('tool', `${event.name} ${args} ${event.ms.toFixed(1)} ms${outcome}`)
+      }
       default:
         return undefined // the result tells it
     }
@@ -37,6 +53,7 @@ export class RunTeller {
     const { stdout, hasReaderLeft } = this.#context
     if (hasReaderLeft()) return
     for (const { code, message } of result.warnings) await this.#mark('warning', `${code}: ${message}`)
+    if (result.violations.length > 0) await this.#tellViolations(result)
     if (result.traceback !== null) await this.#mark('traceback', result.traceback)
     if (result.errorKind !== null) await this.#mark(result.status, result.error ?? 'no reason is known')
     if (!result.hasResult) return
@@ -47,6 +64,13 @@ export class RunTeller {
 
   end(): Promise<void> {
     return this.#live.end()
+  }
+
+  async #tellViolations({ violations }: ExecutionResult): Promise<void> {
+    const { stderr } = this.#context
+    const { path, text } = this.#script
+    const coloured = stderr.isTerminal && isLively(this.#context)
+    await this.#live.write(stderr, `${violationsText(path, text, violations, coloured)}\n`)
   }
 
   async #pass(output: Output, text: string): Promise<void> {
@@ -65,4 +89,8 @@ export class RunTeller {
   #newLine(output: Output): string {
     return this.#unfinished.has(output) ? '\n' : ''
   }
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`
 }

@@ -6,6 +6,7 @@ import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
+import { toolsOf } from './tools-file.ts'
 import { eventLine, resultLine } from './result-line.ts'
 import { runRequest } from './run-request.ts'
 import { RunTeller } from './run-teller.ts'
@@ -14,14 +15,16 @@ import { reworded } from './wording.ts'
 
 /** `sandglass run`: one script in one sandbox. Resolves to the exit code. */
 export async function run(given: Given, context: Context): Promise<number> {
-  const { options, mode } = sandboxFlags(given)
+  const { options, mode, policy } = sandboxFlags(given)
   if (given.has('--save') && !given.has('--collect')) {
     throw new UsageError('invalid_request', '--save needs --collect GLOB, which names the files to save')
   }
   const { script, ...request } = await runRequest(given, context)
+  const tools = await toolsOf(given, context)
   const directory = given.last('--save')
   const saving = directory === undefined ? undefined : prepareSaving(directory)
-  const teller = given.has('--json') || given.has('--events') ? lineTeller(given, context) : humanTeller(context)
+  const teller =
+    given.has('--json') || given.has('--events') ? lineTeller(given, context) : humanTeller(given, script, context)
   try {
     context.signal.throwIfAborted()
     const sandglass = await createSandglass({ ...options, poolSize: 1, maxOverflow: 0, signal: context.signal })
@@ -30,6 +33,8 @@ export async function run(given: Given, context: Context): Promise<number> {
       result = await sandglass.run(script, {
         ...request,
         mode,
+        ...(policy === undefined ? {} : { policy }),
+        ...(tools === undefined ? {} : { tools }),
         signal: context.signal,
         onEvent: (event) => teller.event(event),
       })
@@ -64,11 +69,12 @@ function lineTeller(given: Given, { stdout }: Context): Teller {
   }
 }
 
-function humanTeller(context: Context): Teller {
+function humanTeller(given: Given, script: string, context: Context): Teller {
   const started = performance.now()
   const status = (): string => `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
   const live = new LiveLine(context.stderr, isLively(context), status)
-  return new RunTeller(context, live)
+  const [path = '-'] = given.positionals
+  return new RunTeller(context, live, { path: path === '-' ? '<stdin>' : path, text: script })
 }
 
 function withProblems(result: ExecutionResult, problems: readonly string[]): ExecutionResult {

@@ -17,6 +17,8 @@ export type ErrorCode =
   | 'image_missing'
   | 'runtime_unknown'
   | 'root_required'
+  | 'mcp_client_missing'
+  | 'mcp_unreachable'
   | 'debootstrap_missing'
   | 'mirror_unreachable'
   | 'image_build_failed'
@@ -93,6 +95,14 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   image_missing: { meaning: 'The Docker daemon does not have the image.', retryable: false },
   runtime_unknown: { meaning: 'The Docker daemon knows no runtime of that name.', retryable: false },
   root_required: { meaning: 'What was asked for can be done by root only; the message says why.', retryable: false },
+  mcp_client_missing: {
+    meaning: 'MCP servers need the npm package @modelcontextprotocol/client, which is not installed.',
+    retryable: false,
+  },
+  mcp_unreachable: {
+    meaning: 'An MCP server could not be started or does not answer; the message holds its last words.',
+    retryable: true,
+  },
   debootstrap_missing: {
     meaning: 'Building an image needs the program debootstrap, which is not installed.',
     retryable: false,

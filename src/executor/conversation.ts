@@ -1,4 +1,12 @@
-import { decodeLine, LineSplitter, LineTooLongError } from '../protocol/index.ts'
+import {
+  CAPS,
+  decodeLine,
+  encodeToolResult,
+  type HarnessFrame,
+  LineSplitter,
+  LineTooLongError,
+  type ToolCallFrame,
+} from '../protocol/index.ts'
 import { constants } from 'node:buffer'
 import { type Gathered, outputLimitMessage } from './gathered.ts'
 import type { Hurry } from './hurry.ts'
@@ -7,6 +15,7 @@ import { Departure, type Parting, type ScriptDone } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { RunEvent } from './result.ts'
 import { Sender } from './sender.ts'
+import type { ToolPort } from './tool-port.ts'
 
 /** How long after its timeout a run may stay unanswered (EX-08). */
 const BACKSTOP_MS = 5000
@@ -16,6 +25,9 @@ const KILL_MS = 300
 const GRACE_MS = 2000
 /** How long frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
+/** What the frames of all tool calls of a run may take, each taken for {@link MIN_CALL_BYTES} at least. */
+const MAX_CALLS_BYTES = 1024 * 1024 * 1024
+const MIN_CALL_BYTES = 4096
 /** A `file` frame and the harness's own messages fit into a line, however small `maxOutputBytes` is. */
 const MIN_LINE_BYTES = 512 * 1024
 const LINE_SLACK_BYTES = 64 * 1024
@@ -40,11 +52,16 @@ export class Conversation {
   readonly #hurry: Hurry
   readonly #splitter: LineSplitter
   readonly #interrupt = new Interrupt()
+  readonly #tools: ToolPort | undefined
+  /** What is being read while news of tool calls are told. */
+  #receiving: Promise<Uint8Array | null> | undefined
+  #news = Promise.withResolvers<undefined>()
   #receivedBytes = 0
   #readBytes = 0
   #grace: NodeJS.Timeout | undefined
   #cancelling = false
   #muted = false
+  #callBytes = 0
 
   /**
    * @param deliver awaited for each event before the next line is read (EX-12); throws {@link CallbackError}.
@@ -56,9 +73,9 @@ export class Conversation {
     this.#deliver = deliver
     this.#hurry = hurry
     this.#sender = new Sender(run)
-    this.#splitter = new LineSplitter(
-      Math.min(Math.max(run.maxOutputBytes, MIN_LINE_BYTES) + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH),
-    )
+    const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.toolBytes)
+    this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH))
+    this.#tools = this.#openTools()
   }
 
   /** Settles within the timeout and {@link BACKSTOP_MS}, whatever the peer or a callback does. */
@@ -67,6 +84,11 @@ export class Conversation {
       () => this.#interrupt.fire({ kind: 'deadline' }),
       Math.ceil(this.#run.timeoutSec * 1000) + BACKSTOP_MS,
     )
+    // Calls that wait for their turn must not stand before the last frame of a run that is over.
+    const lastCall =
+      this.#tools === undefined
+        ? undefined
+        : setTimeout(() => this.#tools?.close(), Math.ceil(this.#run.timeoutSec * 1000) + KILL_MS)
     const onAbort = (): void => this.#cancel()
     this.#run.signal?.addEventListener('abort', onAbort, { once: true })
     try {
@@ -77,7 +99,9 @@ export class Conversation {
       throw error
     } finally {
       clearTimeout(backstop)
+      clearTimeout(lastCall)
       clearTimeout(this.#grace)
+      this.#tools?.close()
       this.#hurry.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
@@ -92,15 +116,39 @@ export class Conversation {
     )
     for (;;) {
       const chunk = await this.#receive()
+      await this.#tell(this.#gathered.toolLog.takeNews())
+      if (chunk === undefined) continue
       if (chunk === null) return this.#close()
       await this.#read(chunk)
       if (this.#gathered.done !== undefined) return this.#conclude(this.#gathered.done)
     }
   }
 
-  async #receive(): Promise<Uint8Array | null> {
+  #openTools(): ToolPort | undefined {
+    const { executionId, tools } = this.#run
+    const { redactor, toolLog } = this.#gathered
+    return tools?.open({
+      executionId,
+      redact: (text) => redactor.text(text),
+      answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
+      began: (call) => toolLog.began(call),
+      ended: (id, outcome) => {
+        toolLog.ended(id, outcome)
+        this.#news.resolve(undefined)
+      },
+    })
+  }
+
+  /** The next chunk, null at the end, or undefined when there are news of tool calls first. */
+  async #receive(): Promise<Uint8Array | null | undefined> {
+    this.#receiving ??= this.#run.sandbox.channel.receive()
     try {
-      return await this.#interrupt.wait(this.#run.sandbox.channel.receive())
+      const work = this.#tools === undefined ? this.#receiving : Promise.race([this.#receiving, this.#news.promise])
+      const chunk = await this.#interrupt.wait(work)
+      // Each time anew: a promise that stays pending would keep every chunk that won against it.
+      this.#news = Promise.withResolvers()
+      if (chunk !== undefined) this.#receiving = undefined
+      return chunk
     } catch (error) {
       if (error instanceof Departure) throw error
       // A channel that cannot be read any more is at its end.
@@ -112,9 +160,28 @@ export class Conversation {
     this.#receivedBytes += chunk.length
     for (const line of this.#splitter.push(chunk)) {
       this.#readBytes += line.length + 1
-      await this.#tell(this.#gathered.take(decodeLine(line), line))
+      const decoded = decodeLine(line)
+      if (this.#tools !== undefined && decoded.kind === 'frame' && this.#isCall(decoded.frame)) {
+        this.#countCall(line.length)
+        await this.#interrupt.wait(this.#tools.take(decoded.frame))
+        await this.#tell(this.#gathered.toolLog.takeNews())
+        continue
+      }
+      await this.#tell(this.#gathered.take(decoded, line))
       if (this.#gathered.done !== undefined) return
     }
+  }
+
+  /** Far above what scripts need: calls count towards no other limit, also those that come to nothing. */
+  #countCall(bytes: number): void {
+    this.#callBytes += Math.max(bytes, MIN_CALL_BYTES)
+    if (this.#callBytes <= MAX_CALLS_BYTES) return
+    throw new Departure({ kind: 'output-limit', message: 'the script made more tool calls than one run can carry' })
+  }
+
+  /** Calls in the name of another run are output like all else that nobody sends. */
+  #isCall(frame: HarnessFrame): frame is ToolCallFrame {
+    return frame.type === 'tool_call' && frame.execution_id === this.#run.executionId
   }
 
   async #conclude(frame: ScriptDone): Promise<Parting> {
@@ -122,7 +189,8 @@ export class Conversation {
     // A harness that ended the run early would take an `execute` sent now for a new run.
     if (!this.#sender.executeBegun) this.#sender.stop()
     try {
-      await this.#tell(this.#gathered.flush())
+      this.#tools?.close()
+      await this.#tell([...this.#gathered.toolLog.takeNews(), ...this.#gathered.flush()])
       const clean = this.#readBytes === this.#receivedBytes && this.#sender.executeBegun
       clearTimeout(this.#grace)
       this.#partAfter(DRAIN_MS, { ...parting, clean: false })
@@ -174,6 +242,7 @@ export class Conversation {
       return
     }
     this.#hurry.now()
+    this.#tools?.close()
     this.#partAfter(GRACE_MS, { kind: 'cancelled' })
     // A peer that is gone shows at the reading side.
     this.#sender.cancel().catch(() => undefined)

@@ -119,6 +119,7 @@ function resultOf(run: PreparedRun, gathered: Gathered, verdict: Verdict, starte
     gathered.warn('file_incomplete', `only a part of ${gathered.redactor.text(gathered.unfinishedFile)} arrived`)
   }
   const report = gathered.report()
+  warnOfCalls(gathered)
   const hasResult = decision?.kind === 'result'
   return {
     ...outcome,
@@ -132,10 +133,19 @@ function resultOf(run: PreparedRun, gathered: Gathered, verdict: Verdict, starte
     outputBytes,
     ignoredFrames,
     warnings: gathered.warnings,
+    toolCalls: gathered.toolLog.calls,
+    violations: [],
     sandbox: servedBy(run.sandbox, gathered),
     durationMs: Math.round((performance.now() - started) * 1000) / 1000,
     ...(gathered.callbackError === undefined ? {} : { cause: gathered.callbackError.thrown }),
   }
+}
+
+function warnOfCalls(gathered: Gathered): void {
+  const { leftOut, unanswered } = gathered.toolLog
+  if (leftOut > 0) gathered.warn('tool_calls_left_out', `${leftOut} tool calls more were made than are listed`)
+  if (unanswered > 0)
+    gathered.warn('tool_calls_unanswered', `${unanswered} tool calls were under way when the run ended`)
 }
 
 function servedBy({ id, info }: Sandbox, gathered: Gathered): ServedBy {

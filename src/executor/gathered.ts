@@ -9,6 +9,7 @@ import { ChannelViolation, Departure, type ScriptDone } from './parting.ts'
 import type { PreparedRun } from './prepare.ts'
 import { Redactor } from './redact.ts'
 import type { ExecutionResult, RunEvent, RunWarning } from './result.ts'
+import { ToolLog } from './tool-log.ts'
 
 /** What the first of `final_result`, `error` and a throwing callback was. */
 export type Decision =
@@ -46,6 +47,7 @@ export class Gathered {
   readonly #warnings: RunWarning[] = []
   readonly redactor: Redactor
   readonly memory: MemoryWatch
+  readonly toolLog: ToolLog
   readonly intermediates: { readonly label: string; readonly data: unknown }[] = []
   readonly logs: { readonly level: string; readonly message: string }[] = []
   decision: Decision | undefined
@@ -59,6 +61,7 @@ export class Gathered {
     this.#run = run
     this.redactor = new Redactor(run.secrets)
     this.memory = new MemoryWatch(run)
+    this.toolLog = new ToolLog(run.executionId, this.redactor)
     this.#stdout = new OutputStream(this.redactor)
     this.#stderr = new OutputStream(this.redactor)
     for (const name of this.redactor.tooShort) {
@@ -179,6 +182,14 @@ export class Gathered {
           frame.traceback === null ? null : this.redactor.text(frame.traceback),
           frame.kind === 'memory' && !this.memory.explainsError ? 'exception' : frame.kind,
         )
+      case 'tool_call':
+        // Those that may be made are taken by the conversation.
+        this.#count(wireBytes)
+        this.ignoredFrames += 1
+        return []
+      case 'check_result':
+        if (this.#run.checks) return this.#takeResult(frame.violations)
+        throw new ChannelViolation('it sent the result of a check that was not asked for')
       case 'file':
         if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
         this.#files.take(frame, wireBytes)

@@ -1,6 +1,8 @@
+export { type CheckedScript, checkScript } from './check.ts'
+export type { CheckRequest, Policy } from './check-request.ts'
 export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
-export type { SandboxRunRequest } from './prepare.ts'
+export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export {
   type CollectedFile,
   type ErrorKind,
@@ -12,4 +14,7 @@ export {
   type RunRequest,
   type RunWarning,
   type ServedBy,
+  type ToolCall,
+  type Violation,
 } from './result.ts'
+export type { RunTools, ToolAnswer, ToolOutcome, ToolPort, ToolRun } from './tool-port.ts'

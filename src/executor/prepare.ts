@@ -5,7 +5,9 @@ import { checkInputs } from './inputs.ts'
 import { checkCollect, checkFiles, type StagedFile } from './input-files.ts'
 import { invalid, shown } from './invalid.ts'
 import { lesserLimits, type RunLimits } from './limits.ts'
-import type { ExecutionMode, RunRequest } from './result.ts'
+import type { CheckRequest } from './check-request.ts'
+import { ExecutionMode, type RunRequest } from './result.ts'
+import type { RunTools } from './tool-port.ts'
 import { checkRequiredSecrets, checkSecrets } from './secret-names.ts'
 
 const MAX_ID_LENGTH = 256
@@ -28,6 +30,10 @@ export interface PreparedRun {
   readonly files: readonly StagedFile[]
   /** Whether files were asked for, so that `file` frames are expected. */
   readonly collects: boolean
+  /** What the script may call. */
+  readonly tools: RunTools | undefined
+  /** Whether it is a check, which runs nothing and answers with violations. */
+  readonly checks: boolean
   /** The `execute` frame as it goes over the wire. */
   readonly execute: Uint8Array
   readonly signal: AbortSignal | undefined
@@ -46,6 +52,9 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
   const secrets = checkSecrets(request.secrets)
   const collect = checkCollect(request.collect)
   const lesser = lesserLimits(limits.asked, sandbox)
+  const tools = checkTools(request.tools)
+  const inputs = checkInputs(request.inputs)
+  refuseSameNames(inputs, tools)
   const execute = encodeFrame({
     type: 'execute',
     execution_id: executionId,
@@ -53,11 +62,12 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     mode,
     timeout_sec: limits.timeoutSec,
     max_output_bytes: limits.maxOutputBytes,
-    inputs: checkInputs(request.inputs),
+    inputs,
     secrets,
     required_secrets: checkRequiredSecrets(request.requiredSecrets),
     collect,
     limits: lesser,
+    ...(tools === undefined ? {} : { tools: [...tools.signatures] }),
   })
   if (execute.length > MAX_EXECUTE_BYTES) {
     throw invalid('request', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
@@ -72,14 +82,80 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     secrets,
     files: checkFiles(request.files),
     collects: collect.length > 0,
+    tools,
+    checks: false,
     execute,
     signal,
   }
 }
 
+/** A request to check a script in one checked-out sandbox. */
+export interface SandboxCheckRequest extends CheckRequest {
+  readonly sandbox: Sandbox
+}
+
+/**
+ * The same for a check.
+ * @throws SandglassError `invalid_request`, naming the field.
+ */
+export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
+  const { sandbox, signal, mode = ExecutionMode.INTERACTIVE, policy, tools = [] } = request
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is no AbortSignal')
+  if (!CHECKED_POLICIES.includes(policy)) throw invalid('policy', `${shown(policy)} is no policy; standard or strict`)
+  const executionId = checkExecutionId(request.executionId)
+  const execute = encodeFrame({
+    type: 'check',
+    execution_id: executionId,
+    script: checkScript(request.script),
+    mode,
+    policy,
+    timeout_sec: CHECK_TIMEOUT_SEC,
+    names: [...(request.names ?? [])],
+    allow_modules: [...(request.allowModules ?? [])],
+    tools: [...tools],
+  })
+  if (execute.length > MAX_EXECUTE_BYTES)
+    throw invalid('script', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
+  return {
+    sandbox,
+    executionId,
+    mode: ExecutionMode.INTERACTIVE,
+    timeoutSec: CHECK_TIMEOUT_SEC,
+    maxOutputBytes: MAX_CHECK_BYTES,
+    asksLessMemory: false,
+    secrets: {},
+    files: [],
+    collects: false,
+    tools: undefined,
+    checks: true,
+    execute,
+    signal,
+  }
+}
+
+const CHECKED_POLICIES: readonly unknown[] = ['standard', 'strict']
+/** A checker that needs longer has met a script that is made to be slow. */
+const CHECK_TIMEOUT_SEC = 10
+const MAX_CHECK_BYTES = 4 * 1024 * 1024
+
+/** One byte order mark is the encoding's, not the script's. */
 function checkScript(given: unknown): string {
   if (typeof given !== 'string') throw invalid('script', `${shown(given)} is no string`)
-  return given
+  return given.startsWith('\uFEFF') ? given.slice(1) : given
+}
+
+function checkTools(given: unknown): RunTools | undefined {
+  if (given === undefined) return undefined
+  if (typeof given !== 'object' || given === null || !('open' in given) || !('signatures' in given)) {
+    throw invalid('tools', 'they are no tools of a run; make them with runTools()')
+  }
+  const tools = given as RunTools
+  return tools.signatures.length === 0 ? undefined : tools
+}
+
+function refuseSameNames(inputs: Readonly<Record<string, unknown>>, tools: RunTools | undefined): void {
+  const both = tools?.signatures.find(({ name }) => Object.hasOwn(inputs, name))
+  if (both !== undefined) throw invalid('inputs', `${shown(both.name)} is the name of a tool; give the input another`)
 }
 
 /** An id is opaque text: it is echoed and compared, never used as a key, a path or a name. */

@@ -1,3 +1,4 @@
+import type { RunTools } from './tool-port.ts'
 import type { Ending, IsolationLevel, EnforcedLimit } from '../sandbox/index.ts'
 
 /** PLAN needs a result; INTERACTIVE may end without one (mission: script executor). */
@@ -35,7 +36,8 @@ export type ErrorKind =
  * Something worth knowing that does not change the outcome. Codes of the host: `second_result`, `result_after_error`,
  * `error_after_result`, `second_error`; `timeout`, `crash`, `output_limit`, `memory_limit`, `cancelled`,
  * `not_started`, `channel_closed`, `channel_violation` for what came after the outcome was decided; `callback_failed`,
- * `secret_too_short`, `secret_in_file`, `file_incomplete`, `cpu_limit_lost`, `destroy_failed`; `tool_not_loaded` and
+ * `secret_too_short`, `secret_in_file`, `file_incomplete`, `cpu_limit_lost`, `destroy_failed`, `tool_calls_left_out`,
+ * `tool_calls_unanswered`; `tool_not_loaded` and
  * `preload_failed` for what the sandbox could not load when it started. The harness adds its own.
  */
 export interface RunWarning {
@@ -51,6 +53,31 @@ export interface CollectedFile {
   readonly size: number
   readonly sha256: string
   readonly content: Uint8Array
+}
+
+/** A call of a host tool. Secrets are redacted. */
+export interface ToolCall {
+  readonly name: string
+  /** As the script gave them; large ones are left out, and it says so in their place. */
+  readonly args: unknown
+  readonly ok: boolean
+  /** From the call's arrival at the host to its answer, in milliseconds. */
+  readonly ms: number
+  /** What the script was told when it failed. */
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+/** Something wrong with a script, found before anything of it ran. */
+export interface Violation {
+  /** One of the codes of docs/checking.md. */
+  readonly code: string
+  /** From 1. */
+  readonly line: number
+  /** From 0, in characters. */
+  readonly column: number
+  readonly message: string
+  /** What to write instead, in words for a language model. */
+  readonly hint: string
 }
 
 /** Which sandbox served a run, and what was in force there. */
@@ -99,6 +126,10 @@ export interface ExecutionResult<T = unknown> {
   /** Which caps of `collect` were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`, `max_time`. */
   readonly limitsHit: readonly string[]
   readonly files: readonly CollectedFile[]
+  /** Calls of host tools in the order in which they ended, at most 1,000 of them. */
+  readonly toolCalls: readonly ToolCall[]
+  /** What a check found wrong, when it was asked for; then nothing ran (status `rejected`). */
+  readonly violations: readonly Violation[]
   /** What a callback of the caller threw, as it was thrown (not redacted); absent when none did (EX-12). */
   readonly cause?: unknown
 }
@@ -117,6 +148,22 @@ export type RunEvent<T = unknown> =
       readonly traceback: string | null
     }
   | { readonly type: 'final_result'; readonly executionId: string; readonly data: unknown }
+  | {
+      readonly type: 'tool_call'
+      readonly executionId: string
+      readonly callId: string
+      readonly name: string
+      readonly args: unknown
+    }
+  | {
+      readonly type: 'tool_result'
+      readonly executionId: string
+      readonly callId: string
+      readonly name: string
+      readonly ok: boolean
+      readonly ms: number
+      readonly error: { readonly code: string; readonly message: string } | null
+    }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 
 /** A file to put into the workspace before a script starts. */
@@ -141,5 +188,7 @@ export interface RunRequest {
   readonly files?: Readonly<Record<string, Uint8Array | string | InputFile>>
   /** Globs of files to bring back: `*`, `?`, `[…]` and `**`. */
   readonly collect?: readonly string[]
+  /** What the script may call on the host. */
+  readonly tools?: RunTools
   readonly signal?: AbortSignal
 }

@@ -39,6 +39,12 @@ export class Sender {
     return this.#queue
   }
 
+  /** Sends the answer to a tool call, made into bytes when its turn comes. Rejects when the peer is gone. */
+  answer(makeLine: () => Uint8Array): Promise<void> {
+    this.#queue = this.#queue.then(() => (this.#stopped ? undefined : this.#channel.send(makeLine())))
+    return this.#queue
+  }
+
   /** Settles when nothing is on its way. */
   idle(): Promise<void> {
     return this.#queue

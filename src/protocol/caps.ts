@@ -18,6 +18,8 @@ export const CAPS: {
   readonly level: number
   /** Characters of the shortest secret that is redacted. */
   readonly secret: number
+  /** One tool call's arguments, and one answer, as JSON. */
+  readonly toolBytes: number
 } = {
   files: 100,
   fileBytes: 4 * MiB,
@@ -26,4 +28,5 @@ export const CAPS: {
   label: 1024,
   level: 64,
   secret: 4,
+  toolBytes: 16 * MiB,
 }

@@ -1,4 +1,4 @@
-import { type HarnessFrame, harnessFrames, type HostFrame, MAX_DEPTH } from './frames.ts'
+import { type HarnessFrame, harnessFrames, type HostFrame, MAX_DEPTH, type ToolFailure } from './frames.ts'
 
 /** What one line from a harness turned out to be. */
 export type DecodedLine =
@@ -42,6 +42,17 @@ export function decodeLine(line: Uint8Array): DecodedLine {
 /** One line on the wire, its `\n` included. */
 export function encodeFrame(frame: HostFrame): Uint8Array {
   return Buffer.from(`${JSON.stringify(frame)}\n`)
+}
+
+/** A `tool_result` line whose result is JSON already: large ones are written once. */
+export function encodeToolResult(
+  executionId: string,
+  id: string,
+  answer: { readonly resultJson: string } | { readonly error: ToolFailure },
+): Uint8Array {
+  const head = `{"type":"tool_result","execution_id":${JSON.stringify(executionId)},"id":${JSON.stringify(id)},`
+  const body = 'error' in answer ? `"error":${JSON.stringify(answer.error)}` : `"result":${answer.resultJson}`
+  return Buffer.from(`${head}${body}}\n`)
 }
 
 class UnsafeNumberError extends Error {}

@@ -7,9 +7,54 @@ export const FILE_CHUNK_BYTES: number = 192 * 1024
 /** Deepest nesting of a value in either direction. */
 export const MAX_DEPTH = 200
 /** Frame types that `maxOutputBytes` does not count; each has a cap of its own. */
-export const UNCOUNTED_FRAMES: ReadonlySet<string> = new Set(['file', 'script_done', 'ready', 'pong', 'reset_done'])
+export const UNCOUNTED_FRAMES: ReadonlySet<string> = new Set([
+  'file',
+  'tool_call',
+  'check_result',
+  'script_done',
+  'ready',
+  'pong',
+  'reset_done',
+])
 
 // ── host → harness ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** One parameter of a tool, as a script writes it. */
+export interface ToolParameter {
+  /** Name in Python. */
+  name: string
+  /** Name in the tool's own schema, where it is another one. */
+  key?: string | undefined
+  /** Python annotation, for example `list[str] | None`. */
+  type: string
+  required: boolean
+  /** Whether `None` is a value; otherwise it stands for "left out" where the parameter is not required. */
+  nullable: boolean
+  /** Python default; absent where leaving it out is left to the tool. */
+  default?: unknown
+}
+
+/** What the harness makes the function of a tool from. */
+export interface ToolSignature {
+  /** Name in Python. */
+  name: string
+  params: ToolParameter[]
+  /** Whether it takes keywords beyond `params`. */
+  more: boolean
+  /** Python annotation of what it returns. */
+  returns: string
+  /** Docstring, and what `describe_tool` prints below the signature. */
+  doc: string
+  /** Python source of the classes that annotations name, or nothing. */
+  types: string
+}
+
+/** What the checker knows of a tool beside its signature: JSON Schemas without references, `true` for anything. */
+export interface CheckedTool extends ToolSignature {
+  /** By the Python name of the parameter. */
+  schemas: Record<string, unknown>
+  result: unknown
+}
 
 /** Run one script. Answered by events and exactly one `script_done`. */
 export interface ExecuteFrame {
@@ -25,6 +70,38 @@ export interface ExecuteFrame {
   collect: string[]
   /** Asks for less than the sandbox has; absent means all of it. */
   limits: { memory_bytes?: number | undefined; pids?: number | undefined }
+  /** Host tools that the script may call. */
+  tools?: ToolSignature[] | undefined
+}
+
+/** Check one script without running any of it. Answered by one `check_result` and one `script_done`. */
+export interface CheckFrame {
+  type: 'check'
+  execution_id: string
+  script: string
+  mode: 'plan' | 'interactive'
+  policy: 'standard' | 'strict'
+  timeout_sec: number
+  /** Names that are there beside builtins, helpers and tools: inputs. */
+  names: string[]
+  /** Modules that `strict` admits beside its own. */
+  allow_modules: string[]
+  tools: CheckedTool[]
+}
+
+/** Why a tool call came to nothing. */
+export interface ToolFailure {
+  code: string
+  message: string
+}
+
+/** Answer to a `tool_call` of the same id: `result`, or `error`. */
+export interface ToolResultFrame {
+  type: 'tool_result'
+  execution_id: string
+  id: string
+  result?: unknown
+  error?: ToolFailure | undefined
 }
 
 /** Put a piece of a file into the workspace, before the `execute` of the same id. */
@@ -56,7 +133,14 @@ export interface ResetFrame {
 }
 
 /** A frame from the host, as it stands on the wire. */
-export type HostFrame = ExecuteFrame | FilePutFrame | CancelFrame | PingFrame | ResetFrame
+export type HostFrame =
+  | ExecuteFrame
+  | CheckFrame
+  | ToolResultFrame
+  | FilePutFrame
+  | CancelFrame
+  | PingFrame
+  | ResetFrame
 
 // ── harness → host ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,6 +201,35 @@ export interface OutputFrame {
   text: string
 }
 
+/** The script called a host tool and waits for its `tool_result`. */
+export interface ToolCallFrame {
+  type: 'tool_call'
+  execution_id: string
+  /** Chosen by the script's process: proves nothing. */
+  id: string
+  name: string
+  /** By the names of the tool's own schema. */
+  args: Record<string, unknown>
+}
+
+/** Something wrong with a script. */
+export interface ViolationOnWire {
+  code: string
+  /** From 1, as Python counts. */
+  line: number
+  /** From 0, in characters. */
+  column: number
+  message: string
+  hint: string
+}
+
+/** What a check found, in the order of lines; empty when nothing is wrong. */
+export interface CheckResultFrame {
+  type: 'check_result'
+  execution_id: string
+  violations: ViolationOnWire[]
+}
+
 /** A piece of a collected file. Pieces of a file come in order, files one after the other. */
 export interface FileFrame {
   type: 'file'
@@ -175,6 +288,8 @@ export type HarnessFrame =
   | LogFrame
   | OutputFrame
   | FileFrame
+  | ToolCallFrame
+  | CheckResultFrame
   | ScriptDoneFrame
   | PongFrame
   | ResetDoneFrame
@@ -185,9 +300,29 @@ const executionId = z.string().min(1).max(256)
 const nonce = z.string().max(64)
 const failedImport = z.object({ name: z.string(), message: z.string() })
 
+const toolSignature = {
+  name: z.string(),
+  params: z.array(
+    z.strictObject({
+      name: z.string(),
+      key: z.string().optional(),
+      type: z.string(),
+      required: z.boolean(),
+      nullable: z.boolean(),
+      default: z.unknown().optional(),
+    }),
+  ),
+  more: z.boolean(),
+  returns: z.string(),
+  doc: z.string(),
+  types: z.string(),
+}
+
 /** Schemas of the frames that the host sends. */
 export const hostFrames: {
   execute: z.ZodType<ExecuteFrame>
+  check: z.ZodType<CheckFrame>
+  tool_result: z.ZodType<ToolResultFrame>
   file_put: z.ZodType<FilePutFrame>
   cancel: z.ZodType<CancelFrame>
   ping: z.ZodType<PingFrame>
@@ -205,6 +340,27 @@ export const hostFrames: {
     required_secrets: z.array(z.string()),
     collect: z.array(z.string()),
     limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
+    tools: z.array(z.strictObject(toolSignature)).optional(),
+  }),
+  check: z.strictObject({
+    type: z.literal('check'),
+    execution_id: executionId,
+    script: z.string(),
+    mode: z.enum(['plan', 'interactive']),
+    policy: z.enum(['standard', 'strict']),
+    timeout_sec: z.number().positive(),
+    names: z.array(z.string()),
+    allow_modules: z.array(z.string()),
+    tools: z.array(
+      z.strictObject({ ...toolSignature, schemas: z.record(z.string(), z.unknown()), result: z.unknown() }),
+    ),
+  }),
+  tool_result: z.strictObject({
+    type: z.literal('tool_result'),
+    execution_id: executionId,
+    id: z.string(),
+    result: z.unknown().optional(),
+    error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
   }),
   file_put: z.strictObject({
     type: z.literal('file_put'),
@@ -229,6 +385,8 @@ export const harnessFrames: {
   stdout: z.ZodType<OutputFrame>
   stderr: z.ZodType<OutputFrame>
   file: z.ZodType<FileFrame>
+  tool_call: z.ZodType<ToolCallFrame>
+  check_result: z.ZodType<CheckResultFrame>
   script_done: z.ZodType<ScriptDoneFrame>
   pong: z.ZodType<PongFrame>
   reset_done: z.ZodType<ResetDoneFrame>
@@ -273,6 +431,26 @@ export const harnessFrames: {
     size: z.int().nonnegative(),
     offset: z.int().nonnegative(),
     content_base64: z.string(),
+  }),
+  tool_call: z.object({
+    type: z.literal('tool_call'),
+    execution_id: executionId,
+    id: z.string().min(1).max(64),
+    name: z.string().min(1).max(256),
+    args: z.record(z.string(), z.unknown()),
+  }),
+  check_result: z.object({
+    type: z.literal('check_result'),
+    execution_id: executionId,
+    violations: z.array(
+      z.object({
+        code: z.string(),
+        line: z.int().nonnegative(),
+        column: z.int().nonnegative(),
+        message: z.string(),
+        hint: z.string(),
+      }),
+    ),
   }),
   script_done: z.object({
     type: z.literal('script_done'),

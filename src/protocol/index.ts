@@ -1,5 +1,5 @@
 export { CAPS } from './caps.ts'
-export { decodeLine, type DecodedLine, deeperThan, encodeFrame } from './decode.ts'
+export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
 export {
   FILE_CHUNK_BYTES,
   type HarnessFrame,
@@ -8,7 +8,13 @@ export {
   hostFrames,
   MAX_DEPTH,
   PROTOCOL_VERSION,
+  type CheckedTool,
+  type CheckFrame,
   type ReadyFrame,
+  type ToolCallFrame,
+  type ToolFailure,
+  type ToolParameter,
+  type ToolSignature,
   UNCOUNTED_FRAMES,
 } from './frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'

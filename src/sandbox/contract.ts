@@ -18,6 +18,8 @@ export interface SandboxSpec {
   readonly toolsDir?: string
   /** Modules that are imported once per sandbox, before any script. */
   readonly preload?: readonly string[]
+  /** Whether its sandboxes are there to check scripts, not to run them: what a check needs is then loaded ahead. */
+  readonly checker?: boolean
 }
 
 /** One way of making sandboxes. An engine never reads frames beyond the harness's `ready`. */

@@ -32,6 +32,8 @@ export interface HarnessOptions {
   readonly preload: readonly string[]
   /** Whether each process must be held to the memory limit, because nothing holds the sandbox as a whole. */
   readonly boundsAddressSpace: boolean
+  /** Whether it is there to check scripts, not to run them. Default false. */
+  readonly checker?: boolean
   /** Whether scripts can import what is installed beside the sandbox's Python, behind `packages`. Default false. */
   readonly installed?: boolean
   /** Whether it marks all that it sends with a key that comes first on its channel. Default false. */
@@ -40,13 +42,15 @@ export interface HarnessOptions {
 
 /** The harness's only argument. Every process inside can read it: nothing secret may be in it. */
 export function harnessConfig(options: HarnessOptions): string {
-  const { limits, packages, toolsDir, preload, boundsAddressSpace, installed = false, sealed = false } = options
+  const { limits, packages, toolsDir, preload, boundsAddressSpace } = options
+  const { checker = false, installed = false, sealed = false } = options
   return JSON.stringify({
     scratch: INSIDE.scratch,
     workspace: INSIDE.workspace,
     import_paths: packages ? [INSIDE.packages] : [],
     tools: toolsDir ? INSIDE.tools : null,
     preload,
+    checker,
     installed,
     sealed,
     rlimits: {

@@ -1,3 +1,4 @@
+import { checkTests } from './conformance/checks.ts'
 import { bed, type Bed, type ConformanceOptions } from './conformance/bed.ts'
 import { fileTests } from './conformance/files.ts'
 import { importTests } from './conformance/imports.ts'
@@ -7,6 +8,7 @@ import { limitTests } from './conformance/limits.ts'
 import { outputTests } from './conformance/output.ts'
 import { reuseTests } from './conformance/reuse.ts'
 import { runTests } from './conformance/runs.ts'
+import { toolTests } from './conformance/tools.ts'
 import { valueTests } from './conformance/values.ts'
 
 export type { ConformanceOptions, TestBody } from './conformance/bed.ts'
@@ -35,6 +37,8 @@ const PARTS: readonly (readonly [string, (at: Bed) => void])[] = [
   ['reuse', reuseTests],
   ['values', valueTests],
   ['output', outputTests],
+  ['tools', toolTests],
+  ['checks', checkTests],
   ['files', fileTests],
   ['imports', importTests],
   ['isolation', isolationTests],

@@ -18,13 +18,16 @@ const GIVEN: AcceptanceCase = {
   check: { success: true, final_data_equals: 1 },
 }
 
-async function outcomeOf(changes: Partial<AcceptanceCase>): Promise<string> {
+async function outcomeOf(changes: Partial<AcceptanceCase>, { run }: Partial<Ground['shared']> = {}): Promise<string> {
   const engine = openEngine()
   await using fixtures = await makeFixtures(engine)
-  const shared: Ground['shared'] = { run: () => Promise.reject(new Error('no')), close: () => Promise.resolve() }
+  const shared: Ground['shared'] = {
+    run: run ?? (() => Promise.reject(new Error('no'))),
+    close: () => Promise.resolve(),
+  }
   try {
-    const { evaluated, deferred } = await runCase({ ...GIVEN, ...changes }, { engine, fixtures, shared }, undefined)
-    return `${evaluated.join(' ')} | ${deferred.join(' ')}`
+    const { evaluated } = await runCase({ ...GIVEN, ...changes }, { engine, fixtures, shared }, undefined)
+    return evaluated.join(' ')
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   } finally {
@@ -33,7 +36,7 @@ async function outcomeOf(changes: Partial<AcceptanceCase>): Promise<string> {
 }
 
 test('a case passes when every key was evaluated', async () => {
-  expect(await outcomeOf({})).toBe('success final_data_equals | ')
+  expect(await outcomeOf({})).toBe('success final_data_equals')
 })
 
 test.each<[string, Partial<AcceptanceCase>, RegExp]>([
@@ -54,7 +57,6 @@ test.each<[string, Partial<AcceptanceCase>, RegExp]>([
     /nobody evaluated host.no_leaked_processes/,
   ],
   ['nothing to assert', { check: {} }, /nobody evaluated assertion/],
-  ['nothing but what waits', { check: { static: 'allow' } }, /nobody evaluated assertion/],
   ['a setup that nobody makes', { setup: 'the moon is full' }, /nobody sets up: the moon is full/],
   ['a kind that nobody runs', { kind: 'moon_ops' }, /nobody evaluated success/],
   [
@@ -65,4 +67,37 @@ test.each<[string, Partial<AcceptanceCase>, RegExp]>([
   ['a placeholder that nothing stands for', { script_or_input: ['@@MOON@@'] }, /no fixture stands for @@MOON@@/],
 ])('a case fails by %s', async (_why, changes, message) => {
   expect(await outcomeOf(changes)).toMatch(message)
+})
+
+/** A case of the checker on a runner that answers alike whatever the policy, or rejects what is checked. */
+async function checkedOutcome(rejects: boolean, check: AcceptanceCase['check']): Promise<string> {
+  const result = { status: 'completed', success: true, errorKind: null, finalData: { pwned: true }, error: null }
+  const violations = [{ code: 'forbidden', line: 1, column: 0, message: 'eval is not allowed', hint: '' }]
+  const rejected = { ...result, status: 'rejected', success: false, finalData: null, violations }
+  const run: Ground['shared']['run'] = (_script, { policy }) =>
+    Promise.resolve({
+      result: (policy !== undefined && rejects ? rejected : result) as never,
+      thrown: null,
+      errorKind: null,
+      wallMs: 1,
+      afterResultMs: null,
+      events: [],
+    })
+  return outcomeOf({ kind: 'python_script', script_or_input: 'eval("1")', check }, { run })
+}
+
+test.each<[string, boolean, AcceptanceCase['check'], RegExp]>([
+  [
+    'reject, and it is',
+    true,
+    { final_data_not: { pwned: true }, static: 'reject' },
+    /^expected static final_data_not$/,
+  ],
+  ['reject, and it is not', false, { final_data_not: { pwned: true }, static: 'reject' }, /it was not rejected/],
+  ['allow, and it is', false, { success: true, static: 'allow' }, /^success static$/],
+  ['allow, and it is rejected', true, { success: true, static: 'allow' }, /policy standard: it was rejected/],
+  ['any, and a key does not hold with the checker', false, { success: false, static: 'any' }, /wanted success false/],
+  ['what nobody knows', true, { static: 'perhaps' }, /static: nobody knows perhaps/],
+])('the key static: %s', async (_what, rejects, check, message) => {
+  expect(await checkedOutcome(rejects, check)).toMatch(message)
 })

@@ -71,7 +71,7 @@ describe.skipIf(skip)('sandglass batch', () => {
       [{ id: 'c', script: '', sript: '' }, 'no key "sript". Did you mean "script"?'],
       [{ id: 'd', script: '', limits: { memory: 1 } }, 'no key "limits.memory"'],
       [{ id: 'e', script: '', mode: 'plann' }, 'mode: "plann" is no mode; plan or interactive'],
-      [{ id: 'f', script: '', policy: 'strict' }, 'policy: scripts are not checked before they run in this version'],
+      [{ id: 'f', script: '', policy: 'stritc' }, 'policy: "stritc" is no policy; off, standard or strict'],
       ...[0, -1, 'NaN', 1e308, '5', null, true].map((timeout, index): [unknown, string] => [
         { id: `t${index}`, script: '', timeout_s: timeout },
         'is not a number of seconds from 0.001 to 86400',

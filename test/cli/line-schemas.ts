@@ -40,6 +40,16 @@ const sandbox = z.strictObject({
   network: z.enum(['none', 'open']),
 })
 
+const toolArgs = z.record(z.string(), json)
+const toolOutcome = {
+  ok: z.boolean(),
+  ms: z.number().min(0),
+  error: z
+    .strictObject({ code: z.string(), message: z.string() })
+    .nullable()
+    .meta({ description: 'What the script got as a ToolError; null where `ok`.' }),
+}
+
 const errorKind = z.enum([
   'error',
   'crash',
@@ -89,9 +99,7 @@ const result = z
     violations: z.array(
       z.strictObject({ code: z.string(), line: count, column: count, message: z.string(), hint: z.string() }),
     ),
-    tool_calls: z.array(
-      z.strictObject({ name: z.string(), args: z.record(z.string(), json), ok: z.boolean(), ms: z.number().min(0) }),
-    ),
+    tool_calls: z.array(z.strictObject({ name: z.string(), args: toolArgs, ...toolOutcome })),
     ending,
     duration_ms: z.number().min(0),
     sandbox,
@@ -156,6 +164,8 @@ export const anyLine: z.ZodType = z
     event('intermediate', { label: z.string(), data: json }),
     event('error', { message: z.string(), traceback: z.string().nullable() }),
     event('final_result', { data: json }),
+    event('tool_call', { id: z.string(), name: z.string(), args: toolArgs }),
+    event('tool_result', { id: z.string(), name: z.string(), ...toolOutcome }),
   ])
   .meta({ title: 'A line of sandglass run --json, run --events or batch' })
 

@@ -26,6 +26,8 @@ export interface Line {
   readonly execution_id?: string
   readonly duration_ms?: number
   readonly warnings?: readonly { readonly code: string; readonly message: string }[]
+  readonly violations?: readonly { readonly code: string }[]
+  readonly tool_calls?: readonly unknown[]
   readonly intermediates?: readonly unknown[]
   readonly logs?: readonly unknown[]
   readonly ending?: unknown

@@ -39,7 +39,11 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['run', SCRIPT, '--save', '.'], '--save needs --collect GLOB'],
     [['run', cli.directory], `cannot read ${cli.directory}: it is a directory`],
     [['batch', '--out', '/nonexistent/out'], '--out /nonexistent/out: ENOENT'],
-    [['check', SCRIPT], 'check: scripts are not checked before they run in this version'],
+    [['check'], 'check needs a FILE, or - for stdin; see sandglass check --help'],
+    [['check', SCRIPT, 'b.py'], 'check takes one FILE, not also "b.py"'],
+    [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; take standard or strict'],
+    [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run and batch have it'],
+    [['run', SCRIPT, '--tools', '/nonexistent/tools.ts'], '--tools /nonexistent/tools.ts: it cannot be loaded: '],
   ])('sandglass %s', async (args, message) => {
     const { code, stdout, stderr } = await cli.run(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -60,8 +64,6 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['--max-output', '0'], '--max-output: 0 is too little; the least is 1: write --max-output 1 or more'],
     [['--mode', 'plann'], '--mode: no mode "plann". Did you mean "plan"? Known are plan, interactive'],
     [['--require', 'disk,memroy'], '--require: no item "memroy". Did you mean "memory"? Known are memory, pids'],
-    [['--tools', 'tools.ts'], '--tools: tools that run on the host are not in this version'],
-    [['--policy', 'strict'], '--policy strict: scripts are not checked before they run in this version'],
     [['--policy', 'stritc'], '--policy: no policy "stritc". Did you mean "strict"?'],
     [['--engine', 'lokal'], '--engine: no engine "lokal". Did you mean "local"?'],
   ])('the flags %s', (args, message) => {
@@ -75,7 +77,7 @@ describe('wrong usage exits with 2 and says what to write', () => {
     ['run', '--tiemout', 'no flag --tiemout. Did you mean "--timeout"?'],
     ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
     ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
-    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run and batch?'],
+    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run and batch and check?'],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
   ])('%s %s: the message says where the flag is', (command, flag, message) => {
     const hint = (name: string): string => unknownFlag(name, command)

@@ -43,6 +43,8 @@ test('a run gives the whole outcome', async () => {
     ignoredFrames: 0,
     limitsHit: ['max_files'],
     files: [],
+    toolCalls: [],
+    violations: [],
   })
   expect(durationMs).toBeGreaterThan(0)
   expect(outputBytes).toBe(sizeOf([intermediate('p', [1]), log('hi'), result({ ok: true })]) + 'outerr'.length)

@@ -7,12 +7,12 @@ import { done, error, frame, play } from '../executor/wire.ts'
 
 const LOOK = `
 import json
-from sandglass_harness import PROTOCOL_VERSION, convert, emit, explain, run, scratch, wire
+from sandglass_harness import PROTOCOL_VERSION, convert, emit, explain, host_tools, run, scratch, wire
 print(json.dumps({
     'caps': {
         'files': scratch.MAX_FILES, 'fileBytes': scratch.MAX_FILE_BYTES, 'totalBytes': scratch.MAX_TOTAL_BYTES,
         'fileDepth': scratch.MAX_WALK_DEPTH, 'label': emit.MAX_LABEL, 'level': emit.MAX_LEVEL,
-        'secret': explain.MIN_SECRET,
+        'secret': explain.MIN_SECRET, 'toolBytes': host_tools.MAX_CALL_BYTES,
     },
     'chunk': scratch.CHUNK,
     'depths': [convert.MAX_DEPTH, wire.MAX_DEPTH],

@@ -17,6 +17,7 @@ export interface ContainerPlan {
   /** The limit of CPU time, or all that the daemon has: it takes no higher one. */
   readonly cpus: number
   readonly preload: readonly string[]
+  readonly checker: boolean
   readonly packages: string | undefined
   readonly toolsDir: string | undefined
   /** Read-only mounts: path as the daemon sees it, path inside. */
@@ -49,6 +50,7 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
         packages: plan.packages !== undefined,
         toolsDir: plan.toolsDir !== undefined,
         preload: plan.preload,
+        checker: plan.checker,
         boundsAddressSpace: false,
         installed: true,
         sealed: plan.sealed,

@@ -99,6 +99,7 @@ export async function planFor(
     limits: spec.limits,
     cpus: Math.min(spec.limits.cpus, at.info.cpus),
     preload: spec.preload ?? [],
+    checker: spec.checker === true,
     ...(await specDirectories(spec, rulesOf(options, at.daemon))),
     resources: at.resources,
     labels: at.labels,

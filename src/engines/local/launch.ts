@@ -113,6 +113,7 @@ function command(options: Launch, boundsAddressSpace: boolean): string[] {
     packages: options.packages !== undefined,
     toolsDir: options.toolsDir !== undefined,
     preload: options.spec.preload ?? [],
+    checker: options.spec.checker === true,
     boundsAddressSpace,
   })
   return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', startCode(options.id), config]

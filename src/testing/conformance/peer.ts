@@ -12,6 +12,7 @@ import {
 import type { Sandbox } from '../../sandbox/index.ts'
 
 type Execute = Extract<HostFrame, { type: 'execute' }>
+type ToolCall = Extract<HarnessFrame, { type: 'tool_call' }>
 type Done = Extract<HarnessFrame, { type: 'script_done' }>
 
 /** What every schema of the protocol can do, whatever it is for. */
@@ -101,8 +102,8 @@ export class HarnessPeer {
     return this.finish(request.execution_id)
   }
 
-  /** Reads until the run of this id is done. Frames of another run are a failure. */
-  async finish(id: string): Promise<RunFrames> {
+  /** Reads until the run of this id is done; tool calls are answered meanwhile. Frames of another run are a failure. */
+  async finish(id: string, answer?: (call: ToolCall) => Promise<void>): Promise<RunFrames> {
     const events: Record<string, unknown>[] = []
     for (;;) {
       const frame = await this.next()
@@ -112,6 +113,7 @@ export class HarnessPeer {
       if (frame.type === 'script_done') return gathered(events, frame)
       const { execution_id: _, ...event } = frame
       events.push(event)
+      if (frame.type === 'tool_call') await answer?.(frame)
     }
   }
 

@@ -12,6 +12,7 @@ export const ANSWER_CHECKS: ReadonlyMap<string, AnswerCheck> = new Map<string, A
     (wanted, { result }) => unless(wanted === 'any' || (result?.success ?? false) === wanted, 'success', wanted),
   ],
   ['final_data_equals', (wanted, { result }) => same(result?.finalData, wanted)],
+  ['final_data_length', (wanted, { result }) => unless(lengthOf(result?.finalData) === wanted, 'length', wanted)],
   ['final_data_not', (wanted, { result }) => none(members(result?.finalData), wanted as Members)],
   [
     'final_data_max',

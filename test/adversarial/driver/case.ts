@@ -29,9 +29,11 @@ export interface LaterCase {
   readonly waits_for: string
 }
 
-/** The groups that run without the checker, on any engine that runs plain scripts. */
+/** The groups that run on any engine that runs plain scripts. */
 export const GROUPS: readonly string[] = [
   'benign-control',
+  'ast-validator',
+  'tool-bridge',
   'harness-tampering',
   'timeouts',
   'resource-exhaustion',

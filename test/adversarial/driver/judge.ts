@@ -3,8 +3,9 @@ import { type Answer, shown } from './answer.ts'
 import { ANSWER_CHECKS, checkAnswers } from './answer-checks.ts'
 import type { Check } from './case.ts'
 import { INVARIANTS } from './invariants.ts'
-import { Ledger } from './ledger.ts'
+import type { Ledger } from './ledger.ts'
 import type { Problem, Stage, Verify } from './stage.ts'
+import { checkStatic } from './static-check.ts'
 
 /** What was prepared before the case: by invariant, and beyond them. */
 export interface Watched {
@@ -28,10 +29,14 @@ export async function judge(
   }
   for (const [name, verify] of watched.before) if (!LAST.has(name)) note(`host.${name}`, await verify(answers))
   for (const [key, wanted] of Object.entries(check)) {
-    if (ANSWER_CHECKS.has(key)) note(key, checkAnswers(key, wanted, answers))
+    if (staticReject(check) && key === 'final_data_not') note('expected', ended(answers))
+    else if (ANSWER_CHECKS.has(key)) note(key, checkAnswers(key, wanted, answers))
     else if (key === 'host_rss_growth_mb_max') note(key, grewBy(stage, Number(wanted)))
-    else if (key === 'collect') note(key, collected(wanted as Collect, answers))
-    else if (!OTHERS.has(key) && !Ledger.waits(key)) problems.push(`unknown key ${key}`)
+    else if (key === 'static') {
+      note(key, await checkStatic(stage, String(wanted)))
+      if (staticReject(check)) ledger.add('final_data_not') // looked at with the checker alone
+    } else if (key === 'collect') note(key, collected(wanted as Collect, answers))
+    else if (!OTHERS.has(key)) problems.push(`unknown key ${key}`)
   }
   for (const verify of watched.extra) note('expected', await verify(answers))
   if (followup !== undefined) problems.push(...(await follow(stage, ledger, answers, followup)))
@@ -53,6 +58,16 @@ function grewBy({ growth }: Stage, most: number): Problem {
   return growth.mebibytes <= most
     ? undefined
     : `this process grew by ${Math.round(growth.mebibytes)} MiB, at most ${most}`
+}
+
+/** What the checker must stop may run without it, inside the sandbox: what it finds there is no secret. */
+function staticReject(check: Check): boolean {
+  return check['static'] === 'reject' && 'final_data_not' in check
+}
+
+function ended(answers: readonly Answer[]): Problem {
+  const lost = answers.find(({ result }) => result === null || result.errorKind === 'infrastructure')
+  return lost === undefined ? undefined : `with the checker off: ${shown(lost)}`
 }
 
 interface Collect {

@@ -1,22 +1,12 @@
 import { type AcceptanceCase, keysOf } from './case.ts'
 
-/** Keys that wait for a part of the product which is not there yet. */
-const DEFERRED: ReadonlySet<string> = new Set(['static'])
-
 /** Which keys of a case were evaluated. A key that nobody evaluated is a defect of the driver. */
 export class Ledger {
   readonly evaluated: string[] = []
-  readonly deferred: string[] = []
   readonly #given: AcceptanceCase
 
   constructor(given: AcceptanceCase) {
     this.#given = given
-    this.deferred.push(...wantedOf(given).filter((key) => DEFERRED.has(key)))
-  }
-
-  /** Whether a key waits. */
-  static waits(key: string): boolean {
-    return DEFERRED.has(key)
   }
 
   add(key: string): void {
@@ -25,7 +15,7 @@ export class Ledger {
 
   /** The keys that nobody looked at; `assertion` when nothing at all was asserted. */
   missing(): string[] {
-    const missing = wantedOf(this.#given).filter((key) => !this.evaluated.includes(key) && !this.deferred.includes(key))
+    const missing = wantedOf(this.#given).filter((key) => !this.evaluated.includes(key))
     return this.evaluated.length === 0 ? [...missing, 'assertion'] : missing
   }
 }

@@ -50,9 +50,10 @@ function configured({ id }: AcceptanceCase, value: unknown): [string, RunOptions
   return ['while True:\n    pass', { limits: { executionTimeoutSec: value as number } }]
 }
 
-/** All the names at once, and each by itself. */
+/** All the names at once, and each by itself; or just the script. */
 function requests({ script_or_input: material }: AcceptanceCase): Play[] {
-  const { required_secrets: names, script } = material as { required_secrets: string[]; script: string }
+  const { required_secrets: names, script } = material as { required_secrets?: string[]; script: string }
+  if (names === undefined) return [{ script, options: {} }]
   return [names, ...names.map((name) => [name])].map((requiredSecrets) => ({ script, options: { requiredSecrets } }))
 }
 

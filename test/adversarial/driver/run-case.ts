@@ -123,6 +123,7 @@ async function prepared(
     ...timeout,
     ...(collect === undefined ? {} : { collect: collect.globs }),
     ...setup.run?.(ground.fixtures),
+    ...(setup.tools === undefined ? {} : { tools: setup.tools(runner) }),
   }
   if (runner === ground.shared) return { case: given, ground, runner, options, warm: undefined }
   const first = await runner.run('emit_result(0)', {})

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { RunOptions } from '../../../src/sandglass.ts'
-import { type Answer, shown } from './answer.ts'
+import { type Answer, type Runner, shown } from './answer.ts'
+import { TOOL_SETUPS } from './case-tools.ts'
 import type { OpenOptions } from './engine.ts'
 import { type Fixtures, valueOf } from './fixtures.ts'
 import type { HostStart } from './host-process.ts'
@@ -16,6 +17,8 @@ export interface Setup {
   readonly open?: (fixtures: Fixtures) => OpenOptions
   /** Options of each run. */
   readonly run?: (fixtures: Fixtures) => RunOptions
+  /** Tools of each run that need what the case runs on. */
+  readonly tools?: (runner: Runner) => NonNullable<RunOptions['tools']>
   /** The case runs in a host process of its own, started like this. */
   readonly child?: (fixtures: Fixtures) => HostStart
   /** What happens before or beside the case, and what is looked at afterwards. */
@@ -63,6 +66,7 @@ const ENVIRONMENT = (fixtures: Fixtures): Readonly<Record<string, string>> => ({
 
 /** By case id. A case with a `setup` text and no entry here fails. */
 export const SETUPS: ReadonlyMap<string, Setup> = new Map<string, Setup>([
+  ...TOOL_SETUPS,
   ['CTL-013', { expect: everyAnswer('SystemExit', ({ result }) => result?.error?.includes('SystemExit') === true) }],
   ['CTL-014', { repeat: 20, expect: sameEachTime }],
   ['CTL-015', { expect: everyAnswer('the late error as a warning', hasLateError) }],

@@ -6,7 +6,7 @@ export interface Row {
   readonly ledger: Ledger
 }
 
-/** Group, cases that passed, assertions that were evaluated, keys that wait. */
+/** Group, cases that passed, assertions that were evaluated. */
 export function tableOf(rows: readonly Row[]): string {
   const groups = [...new Set(rows.map(({ group }) => group))]
   const lines = groups.map((group) => {
@@ -17,8 +17,7 @@ export function tableOf(rows: readonly Row[]): string {
     'all',
     rows.map(({ ledger }) => ledger),
   )
-  const waiting = [...new Set(rows.flatMap(({ ledger }) => ledger.deferred))].join(', ') || 'none'
-  return [columns('group', 'cases', 'evaluated', 'deferred'), ...lines, all, `deferred keys: ${waiting}`].join('\n')
+  return [columns('group', 'cases', 'evaluated'), ...lines, all].join('\n')
 }
 
 function lineOf(name: string, ledgers: readonly Ledger[]): string {
@@ -28,7 +27,6 @@ function lineOf(name: string, ledgers: readonly Ledger[]): string {
     name,
     String(ledgers.length),
     count(({ evaluated }) => evaluated),
-    count(({ deferred }) => deferred),
   )
 }
 

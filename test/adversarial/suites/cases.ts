@@ -14,7 +14,7 @@ import type { LeftOut, TestedEngine } from '../engines/tested.ts'
 
 const TIMEOUT_MS = 300_000
 
-/** Every case on one engine, with the checker off; those that are not for it are skipped, each with its reason. */
+/** Every case on one engine with the checker off, and those with the key `static` with it too; those that are not for it are skipped, each with its reason. */
 export async function acceptanceCases(tested: TestedEngine): Promise<void> {
   const { name, faults, leftOut } = tested
   const cases = readCases()
@@ -37,7 +37,7 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
 
   const { skip, open } = await tested.ready()
 
-  describe.skipIf(skip)(`adversarial cases on the ${name} engine, checker off`, () => {
+  describe.skipIf(skip)(`adversarial cases on the ${name} engine`, () => {
     let ground: Ground
     let close: () => Promise<void>
 

@@ -1,6 +1,7 @@
 import type { Assertion } from '../run-case.ts'
 import { POOL } from './pool.ts'
 import { RUNS } from './runs.ts'
+import { TOOLS } from './tools.ts'
 
 /** What `expected` says of cases that have no keys. */
-export const EXPECTED: ReadonlyMap<string, Assertion> = new Map([...POOL, ...RUNS])
+export const EXPECTED: ReadonlyMap<string, Assertion> = new Map([...POOL, ...RUNS, ...TOOLS])

@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { decodeLine, encodeFrame, LineSplitter } from '../src/protocol/index.ts'
+import type { Sandbox, SandboxEngine } from '../src/sandbox/index.ts'
+import { bridgedTools, defineTool, prepareTools } from '../src/tools/index.ts'
+import { ScriptExecutor } from '../src/executor/index.ts'
+import { checkScript } from '../src/executor/check.ts'
+import { pause, summarize } from './measure.ts'
+import { ms, ratioRow, type Row } from './row.ts'
+import { dockerEngine, localEngine, resolveForBench } from './subject.ts'
+
+const BATCHES = 20
+const CALLS = 100
+const add = defineTool({
+  name: 'add',
+  description: 'Adds.',
+  effect: 'read',
+  input: z.object({ a: z.number(), b: z.number() }),
+  execute: ({ a, b }) => a + b,
+})
+const LOOP = `
+import time
+clock, times = time.perf_counter_ns, []
+for n in range(${CALLS}):
+    start = clock()
+    add(n, 1)
+    times.append((clock() - start) / 1e6)
+emit_result(times)
+`
+
+/** A call of a host tool, seen from the script, beside the bare echo of the same channel, in turn. */
+export async function toolCalls(): Promise<Row[]> {
+  // A bare channel that waits does not keep the process alive.
+  const awake = setInterval(() => {}, 60_000)
+  const rows = await onEngine('local', localEngine(), 4)
+  const image = process.env['BENCH_DOCKER_IMAGE']
+  const docker = dockerEngine(image === undefined ? {} : { image })
+  if ((await docker.report()).usable) rows.push(...(await onEngine('docker', docker, 2)))
+  await docker.close()
+  rows.push(...(await checks()))
+  clearInterval(awake)
+  return rows
+}
+
+async function onEngine(name: string, engine: SandboxEngine, most: number): Promise<Row[]> {
+  const { spec } = resolveForBench()
+  await using sandbox = await engine.create(spec)
+  const executor = new ScriptExecutor({ mode: 'interactive' })
+  const tools = bridgedTools(prepareTools([add]), { maxCalls: CALLS })
+  const calls: number[] = []
+  const echoes: number[] = []
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    const result = await executor.run({ sandbox, script: LOOP, tools })
+    if (!result.success) throw new Error(result.error ?? result.status)
+    if (batch > 0) calls.push(...(result.finalData as number[]))
+    for (let n = 0; n < CALLS; n += 1) {
+      const took = await echo(sandbox)
+      if (batch > 0) echoes.push(took)
+    }
+  }
+  if (name === 'local') await engine.close()
+  const [call, bare] = [summarize(calls), summarize(echoes)]
+  return [
+    {
+      what: `${name}: echo of the channel between host and broker (n=${bare.n})`,
+      figure: `p50 ${ms(bare.p50)}, p95 ${ms(bare.p95)}`,
+    },
+    ratioRow(
+      `${name}: host tool call from a script, p50 (n=${call.n})`,
+      ms(call.p50),
+      call.p50 / bare.p50,
+      most,
+      'echo',
+    ),
+    { what: 'the same, p95', figure: ms(call.p95) },
+  ]
+}
+
+async function echo(sandbox: Sandbox): Promise<number> {
+  const nonce = randomUUID()
+  const splitter = new LineSplitter(65_536)
+  const start = performance.now()
+  await sandbox.channel.send(encodeFrame({ type: 'ping', nonce }))
+  for (;;) {
+    const chunk = await sandbox.channel.receive()
+    if (chunk === null) throw new Error('the channel ended')
+    for (const line of splitter.push(chunk)) if (decodeLine(line).kind === 'frame') return performance.now() - start
+  }
+}
+
+/** Checks of scripts of some length, made of solutions of the example humaneval. */
+async function checks(): Promise<Row[]> {
+  const path = join(import.meta.dirname, '../examples/humaneval/humaneval.jsonl')
+  const problems = readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Problem)
+  const source = problems.map(({ prompt, canonical_solution: solution }) => `${prompt}${solution}`).join('\n')
+  const lines = source.split('\n')
+  const engine = localEngine()
+  const { spec } = resolveForBench()
+  await using sandbox = await engine.create({ ...spec, checker: true })
+  const rows: Row[] = []
+  for (const [count, rounds, most] of [
+    [100, 60, 5],
+    [5000, 8, undefined],
+  ] as const) {
+    const script = wholeLines(lines, count)
+    const times: number[] = []
+    for (let n = 0; n < rounds + 3; n += 1) {
+      const start = performance.now()
+      await checkScript({ sandbox, script, policy: 'standard' })
+      if (n >= 3) times.push(performance.now() - start)
+      await pause(5) // the next spare child is forked meanwhile, as between runs
+    }
+    const { p50, p95 } = summarize(times)
+    rows.push({
+      what: `check of ${script.split('\n').length} lines, p50 (n=${times.length})`,
+      figure: `${ms(p50)}, p95 ${ms(p95)}`,
+      ...(most === undefined ? {} : { bound: `<= ${most} ms`, met: p50 <= most }),
+    })
+  }
+  await sandbox.destroy()
+  await engine.close()
+  return rows
+}
+
+interface Problem {
+  readonly prompt: string
+  readonly canonical_solution: string
+}
+
+/** About so many lines: cut before a line that begins something new, repeated where there are too few. */
+function wholeLines(lines: readonly string[], count: number): string {
+  const many = Array.from({ length: Math.ceil(count / lines.length) }, () => lines).flat()
+  let end = count
+  while (end < many.length && !/^(def|from|import) /.test(many[end] ?? '')) end += 1
+  return many.slice(0, end).join('\n')
+}

@@ -1,0 +1,68 @@
+import { performance } from 'node:perf_hooks'
+import { defineTool, prepareTools, type Tool } from '../src/tools/index.ts'
+import { z } from 'zod'
+import { ms, type Row } from './row.ts'
+
+const TOOLS = 200
+const PARAMETERS = 20
+
+/** Preparing 200 tools with 20 parameters each: schemas compiled, signatures and stubs made. */
+export function toolPreparing(): Row[] {
+  // Loads what the first tool needs, so that a process's start is not counted as work for 200 tools.
+  prepareTools([jsonTool(0, 'first')])
+  prepareTools([zodTool(0, 'first')])
+  return [...prepared('JSON Schema', jsonTool), ...prepared('zod', zodTool)]
+}
+
+function prepared(what: string, make: (index: number) => Tool): Row[] {
+  const tools = Array.from({ length: TOOLS }, (_, index) => make(index))
+  const [set, first] = timed(() => prepareTools(tools))
+  const [, stubs] = timed(() => set.stubs())
+  const [again, second] = timed(() => prepareTools(tools))
+  if (again !== set) throw new Error('the tools were prepared twice')
+  return [
+    { what: `${TOOLS} tools of ${what} with ${PARAMETERS} parameters each, prepared once`, figure: ms(first) },
+    { what: `their stubs, ${set.stubs().length} characters`, figure: ms(stubs) },
+    { what: 'the same tools given again', figure: ms(second) },
+  ]
+}
+
+function timed<T>(work: () => T): [T, number] {
+  const start = performance.now()
+  const value = work()
+  return [value, performance.now() - start]
+}
+
+function jsonTool(index: number, name = `json_tool_${index}`): Tool {
+  const properties = Object.fromEntries(
+    Array.from({ length: PARAMETERS }, (_, n) => [
+      `parameter_${n}`,
+      { ...KINDS[n % KINDS.length], description: `The parameter ${n} of the tool ${index}.` },
+    ]),
+  )
+  const input = { type: 'object', properties, required: ['parameter_0'], additionalProperties: false }
+  return defineTool({ name, description: `Does the thing ${index}.`, input, execute: () => null })
+}
+
+const KINDS: readonly object[] = [
+  { type: 'string', minLength: 1 },
+  { type: 'integer', minimum: 0, default: 10 },
+  { enum: ['a', 'b', 'c'] },
+  { type: 'array', items: { type: 'object', properties: { id: { type: 'string' }, n: { type: 'number' } } } },
+]
+
+function zodTool(index: number, name = `zod_tool_${index}`): Tool {
+  const kinds = [
+    z.string().min(1),
+    z.int().min(0).default(10),
+    z.enum(['a', 'b', 'c']).optional(),
+    z.array(z.object({ id: z.string(), n: z.number() })).optional(),
+  ]
+  const shape = Object.fromEntries(
+    Array.from({ length: PARAMETERS }, (_, n) => [
+      `parameter_${n}`,
+      (kinds[n % kinds.length] ?? z.string()).describe(`The parameter ${n} of the tool ${index}.`),
+    ]),
+  )
+  return defineTool({ name, description: `Does the thing ${index}.`, input: z.object(shape), execute: () => null })
+}

@@ -1,0 +1,68 @@
+"""Violations: how they are made, bounded, put in order and placed in the text."""
+
+MAX_VIOLATIONS = 50
+MAX_TEXT = 300
+MAX_NAME = 60
+
+
+class Report:
+    """Collects violations. Each place of a script is told about once: what is found first there counts."""
+
+    def __init__(self, lines):
+        self._lines = lines
+        self._found = {}
+
+    def add(self, code, node, message, hint):
+        """`node` is anything with `lineno` and `col_offset` (in bytes, as `ast` counts)."""
+        line = min(max(1, node.lineno), max(1, len(self._lines)))
+        self.add_at(code, line, _characters(self._lines, line, node.col_offset), message, hint)
+
+    def add_at(self, code, line, column, message, hint):
+        """`column` counts characters from 0."""
+        self._found.setdefault((line, column), _violation(code, line, column, message, hint))
+
+    def __len__(self):
+        return len(self._found)
+
+    def violations(self):
+        """By line, then column; at most 50, the last of which tells how many more there are."""
+        found = [self._found[place] for place in sorted(self._found)]
+        if len(found) <= MAX_VIOLATIONS:
+            return found
+        last, more = found[MAX_VIOLATIONS - 1], len(found) - MAX_VIOLATIONS + 1
+        message = f"{last['message']} (And {more - 1} more problems below this one.)"
+        return [*found[: MAX_VIOLATIONS - 1], {**last, "message": cut(message)}]
+
+
+def single(code, line, column, message, hint):
+    """A list of one violation."""
+    return [_violation(code, line, column, message, hint)]
+
+
+def cut(text, most=MAX_TEXT):
+    """At most so many characters, that can be sent as UTF-8."""
+    text = text.encode("utf-8", "replace").decode() if not text.isascii() else text
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def name(text):
+    """A name from a script, short enough for a message."""
+    return cut(text, MAX_NAME)
+
+
+def listed(names, most=8):
+    """`a, b, c` of any number of names."""
+    names = [name(each) for each in names]
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def _violation(code, line, column, message, hint):
+    return {"code": code, "line": line, "column": column, "message": cut(message), "hint": cut(hint)}
+
+
+def _characters(lines, line, offset):
+    """The parser counts bytes of UTF-8."""
+    text = lines[line - 1] if line <= len(lines) else ""
+    if not text.isascii():
+        return len(text.encode("utf-8", "replace")[: max(0, offset)].decode("utf-8", "ignore"))
+    return min(max(0, offset), len(text))

@@ -1,0 +1,247 @@
+"""What a script may call, and its calls held against the signatures."""
+
+import ast
+
+from .check_nearest import nearest
+from .check_report import cut, listed, name as short
+from .check_schema import exclusion, literal
+from .check_walk import TOOL_ERROR, TYPE_ERROR
+
+MAX_ALIASES = 4
+_LEFT_OUT = "..."
+
+
+def _helper(name, *params):
+    return {"name": name, "params": list(params), "more": False, "schemas": {}, "result": {"type": "null"}}
+
+
+def _param(name, **rest):
+    return {"name": name, "type": "Any", "required": not rest, "nullable": True, **rest}
+
+
+HELPERS = {
+    "emit_result": _helper("emit_result", _param("data", default=None)),
+    "emit_intermediate": _helper("emit_intermediate", _param("label"), _param("data")),
+    "emit_log": _helper("emit_log", _param("message"), _param("level", default="info")),
+}
+
+
+class Known:
+    """The names that are there before the script's own, and what they stand for."""
+
+    def __init__(self, walk, *, names, tools, allows, builtins):
+        self._walk = walk
+        # Nothing is known of the value of an input; it hides a tool of the same name. Tool files bring the helpers along.
+        self.opaque = frozenset(names) - HELPERS.keys()
+        self.tools = {tool["name"]: tool for tool in tools if tool["name"] not in self.opaque}
+        self.helpers = {name: each for name, each in HELPERS.items() if name not in self.tools}
+        if self.tools and "describe_tool" not in self.opaque:
+            self.helpers["describe_tool"] = _describe_tool(self.tools)
+        self.names = {*self.opaque, *self.tools, *self.helpers, "ToolError"}
+        self._allows = allows
+        self._builtins = builtins
+
+    def signature(self, name):
+        """Of a tool or helper."""
+        return self.tools.get(name) or self.helpers.get(name)
+
+    def may_import(self, module):
+        """Whether a hint may tell to import it."""
+        return self._allows(module)
+
+    def some_names(self):
+        """For a hint: what can be called."""
+        return listed(self.tools or self.helpers, 6)
+
+    def is_builtin(self, node, scope):
+        """Whether a Name means the builtin of that name."""
+        name = node.id
+        return name in self._builtins and name not in self.names and self._walk.resolve(name, scope) is None
+
+    def means(self, node, scope):
+        """The tool or helper that a Name means by itself, as its signature; else None."""
+        if node.__class__ is not ast.Name:
+            return None
+        found = self.signature(node.id)
+        return found if found is not None and self._walk.resolve(node.id, scope) is None else None
+
+    def called(self, node, scope):
+        """The signature that an expression stands for when it is called: also of `find = search`."""
+        for _ in range(MAX_ALIASES):
+            if node.__class__ is not ast.Name:
+                return None
+            found = self.means(node, scope)
+            if found is not None:
+                return found
+            binding = self._walk.only_binding(node.id, scope)
+            if binding is None or binding.kind != "assign" or binding.value is None or self.is_there_before(node.id):
+                return None
+            node, scope = binding.value, binding.scope
+        return None
+
+    def is_there_before(self, name):
+        """A name that has another meaning until the script assigns it."""
+        return name in self.names or name in self._builtins
+
+
+def _describe_tool(tools):
+    helper = _helper("describe_tool", _param("name"))
+    return {**helper, "schemas": {"name": {"enum": list(tools)}}, "result": {"type": "string"}}
+
+
+def shown_call(signature, most=6):
+    """`search(query, limit=10)`, for a hint."""
+    params = [_shown_parameter(param) for param in signature["params"]]
+    if len(params) > most:
+        required = sum(param["required"] for param in signature["params"])
+        params = [*params[: max(required, 2)][:most], "..."]
+    return cut(f"{signature['name']}({', '.join(params)})", 160)
+
+
+def shown_required(signature):
+    """`search(query=...)`: the least that a call needs."""
+    given = ", ".join(f"{param['name']}=..." for param in signature["params"] if param["required"])
+    return cut(f"{signature['name']}({given})", 160)
+
+
+def _shown_parameter(param):
+    if param["required"]:
+        return param["name"]
+    default = cut(repr(param["default"]), 30) if "default" in param else _LEFT_OUT
+    return f"{param['name']}={default}"
+
+
+def check_calls(walk, known, report):
+    """Arguments that a tool or helper does not have, lacks, or excludes."""
+    for node, scope, foreseen in walk.calls:
+        if foreseen & TYPE_ERROR or scope.unevaluated:
+            continue
+        signature = known.called(node.func, scope)
+        if signature is not None:
+            _Call(node, scope, signature, walk, known, report).check(foreseen & TOOL_ERROR != 0)
+
+
+def _is_text(node):
+    return node.__class__ is ast.JoinedStr or (node.__class__ is ast.Constant and isinstance(node.value, str))
+
+
+class _Call:
+    def __init__(self, node, scope, signature, walk, known, report):
+        self._node = node
+        self._scope = scope
+        self._signature = signature
+        self._known = known
+        self._report = report
+        self._name = signature["name"]
+        self._params = {param["name"]: param for param in signature["params"]}
+
+    def check(self, expects_refusal):
+        """Each argument once: whose parameter it is, then whether it fits, unless the script is prepared that it does not."""
+        positional = self._node.args
+        spread = any(each.__class__ is ast.Starred for each in positional)
+        keywords = [each for each in self._node.keywords if each.arg is not None]
+        order = list(self._params)
+        plain = [each for each in positional if each.__class__ is not ast.Starred]
+        if len(plain) > len(order):
+            self._too_many(plain, order)
+        given = {}
+        for param, value in zip(order, positional):
+            if value.__class__ is ast.Starred:
+                break
+            given[param] = value
+        replaced = set()
+        named = {each.arg for each in keywords}
+        for each in keywords:
+            if each.arg in given:
+                self._given_twice(each)
+            elif each.arg in self._params:
+                given[each.arg] = each.value
+            elif not self._signature["more"]:
+                replaced.add(self._unknown(each, {*given, *named, *replaced}, spread))
+        if not spread and len(keywords) == len(self._node.keywords):
+            missing = [p for p in order if self._params[p]["required"] and p not in {*given, *replaced}]
+            if not (self._name == "emit_intermediate" and missing == ["data"] and _is_text(given["label"])):
+                self._missing(missing)  # a label alone is a sign of progress, a value alone a mistake
+        for param, value in () if expects_refusal else given.items():
+            self._fits(self._params[param], value)
+
+    def _too_many(self, plain, order):
+        takes = "no arguments" if not order else f"at most {len(order)} argument{'s' * (len(order) > 1)}"
+        message = f"{self._name}() takes {takes}, not {len(plain)}"
+        hint = f"Write {shown_call(self._signature)}."
+        if self._name == "emit_result":
+            hint = "Give one value, as in emit_result({'name': value}), or label others by emit_intermediate(label, data)."
+        self._report.add("too_many_arguments", plain[len(order)], message, hint)
+
+    def _given_twice(self, argument):
+        message = f"{self._name}() gets {argument.arg} twice: by position and by name"
+        hint = f"Leave one out: {argument.arg} is argument {list(self._params).index(argument.arg) + 1} already."
+        self._report.add("too_many_arguments", argument, message, hint)
+
+    def _unknown(self, argument, taken, spread):
+        """Tells of it; returns the parameter that was probably meant."""
+        free = [each for each in self._params if each not in taken]
+        meant = nearest(argument.arg, free) or self._likely(argument, free, spread)
+        takes = f"{self._name}() takes {listed(self._params)}." if self._params else f"{self._name}() takes no arguments."
+        hint = f"{takes} Leave {short(argument.arg)} out."
+        if meant is not None:
+            value = self._source(argument.value)
+            hint = f"{takes} Write {meant}={value} in place of {short(argument.arg)}={value}."
+        elif argument.arg.rstrip("_") in self._params or f"{argument.arg}_" in self._params:
+            hint = takes
+        self._report.add("unknown_argument", argument, f"{self._name}() has no parameter {short(argument.arg)!r}", hint)
+        return meant
+
+    def _likely(self, argument, free, spread):
+        """The only required parameter that is left, or the only one of all whose schema does not exclude the value."""
+        required = [each for each in free if self._params[each]["required"]]
+        fitting = [each for each in required or free if self._exclusion(self._params[each], argument.value) is None]
+        parts = set(argument.arg.lower().split("_"))
+        alike = [each for each in free if parts & set(each.lower().split("_"))]
+        if len(alike) == 1:
+            return alike[0]
+        return fitting[0] if len(fitting) == 1 and not spread else None
+
+    def _missing(self, names):
+        if not names:
+            return
+        message = f"{self._name}() needs {listed(names)}"
+        if self._name == "emit_intermediate":
+            hint = "Write emit_intermediate(label, data): a short text, then the value."
+        else:
+            hint = f"Add {', '.join(f'{each}=...' for each in names[:8])} to the call: {shown_call(self._signature)}."
+        self._report.add("missing_argument", self._node, message, hint)
+
+    def _exclusion(self, param, value):
+        known = self._known
+        given = literal(value, lambda name: known.is_builtin(name, self._scope))
+        if given is not None and given.type == "null" and not param["required"]:
+            return None  # None means: left out
+        if given is not None and given.type == "null" and param["nullable"]:
+            return None
+        return exclusion(self._signature["schemas"].get(param["name"]), given)
+
+    def _fits(self, param, value):
+        found = self._exclusion(param, value)
+        if found is None:
+            return
+        shown = self._source(found.literal.node)
+        place = f"{param['name']} of {self._name}()"
+        if found.literal.node is not value:
+            place = f"a part of {place}"
+        message = f"{place} has to be {found.expected}, not {shown}"
+        hint = f"Give {found.expected} in place of {shown}."
+        if found.write is not None and found.literal.node is value:
+            hint = f"Write {param['name']}={found.write} in place of {shown}: it has to be {found.expected}."
+        elif found.write is not None:
+            hint = f"Write {found.write} in place of {shown}: it has to be {found.expected}."
+        if self._name == "describe_tool":
+            hint = f"Tools are {listed(self._known.tools, 20)}." if found.write is None else f"Write describe_tool({found.write})."
+        self._report.add("argument_type", found.literal.node, message, hint)
+
+    @staticmethod
+    def _source(node):
+        try:
+            return cut(ast.unparse(node), 40)
+        except (RecursionError, ValueError):
+            return "the value"

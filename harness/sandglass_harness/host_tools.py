@@ -1,0 +1,341 @@
+"""Tools that run on the host, as functions of the script: one frame out, one frame in.
+
+Calls from several threads, and from `asyncio.gather`, are under way together. A plain call reads its own answer, without
+a thread between; whoever reads hands the answers of others to them.
+"""
+
+import json
+import os
+import struct
+import sys
+import threading
+import types
+
+from .convert import ConversionError, to_json
+from .explain import TOOL_FILENAME, cut_head
+
+READ_SIZE = 1 << 16
+BIG_READ_SIZE = 1 << 20
+MAX_CALL_BYTES = 16 * 1024 * 1024  # of one call's arguments, as JSON
+_NAME_SHOWN = 100
+
+
+class ToolError(Exception):
+    """A call of a tool came to nothing. `code` tells why, in one word; the text says it to people."""
+
+    def __init__(self, message="", code="tool_failed"):
+        super().__init__(message)
+        self.code = code
+
+
+ToolError.__module__ = "__main__"  # a name of the script's own: it is told and looked up as one
+
+
+class Record(dict):
+    """An object that a tool answered with: `r["name"]`, or `r.name` where no method of a dict has that name."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            known = ", ".join(sorted(str(key) for key in self)[:20])
+            raise AttributeError(f"the object has no field {name!r}; it has {known or 'none'}") from None
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+
+class _Waiter:
+    """One call under way. Its lock is open when there is an answer, or when it is its turn to read."""
+
+    __slots__ = ("answer", "turn")
+
+    def __init__(self):
+        self.answer = None
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def wake(self):
+        """Idempotent."""
+        try:
+            self.turn.release()
+        except RuntimeError:
+            pass
+
+
+class Bridge:
+    """The calls of one run."""
+
+    def __init__(self, fd, emitter):
+        self._fd = fd
+        self._emitter = emitter
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._waiting = {}
+        self._count = 0
+        self._buffer = bytearray()
+        self._reader = None
+
+    def call(self, tool, args):
+        """What the tool answered; from async code, something to await. Raises ToolError."""
+        if os.getpid() != self._pid:
+            raise ToolError(f"{tool} can be called in the script's own process only", "wrong_process")
+        asyncio = sys.modules.get("asyncio")
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        if loop is not None:
+            return self._call_from_loop(loop, tool, args)
+        waiter = _Waiter()
+        number = self._register(waiter)
+        try:
+            self._send(number, tool, args)
+            self._wait(waiter)
+        finally:
+            self._waiting.pop(number, None)
+        return _value_of(waiter.answer)
+
+    # ── plain calls ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _register(self, waiter):
+        with self._lock:
+            self._count += 1
+            number = str(self._count)
+            self._waiting[number] = waiter
+        return number
+
+    def _send(self, number, tool, args):
+        try:
+            plain = to_json(args)
+        except ConversionError as error:
+            raise ToolError(f"{tool}: the arguments can not be sent: {error}", "invalid_arguments") from None
+        line = self._emitter.line_of({"type": "tool_call", "id": number, "name": tool, "args": plain})
+        if len(line) > MAX_CALL_BYTES:
+            raise ToolError(f"{tool}: the arguments have {len(line)} bytes; at most {MAX_CALL_BYTES}", "invalid_arguments")
+        self._emitter.send_line(line)
+
+    def _wait(self, waiter):
+        while waiter.answer is None:
+            if self._reading.acquire(blocking=False):
+                try:
+                    while waiter.answer is None:
+                        self._read_once()
+                finally:
+                    self._reading.release()
+                    self._pass_on()
+            else:
+                waiter.turn.acquire()
+
+    def _pass_on(self):
+        """Somebody else has to read now."""
+        with self._lock:
+            for other in self._waiting.values():
+                if other.answer is None:
+                    other.wake()
+                    return
+
+    def _read_once(self):
+        missing = self._missing()
+        data = os.read(self._fd, READ_SIZE if missing < READ_SIZE else BIG_READ_SIZE)
+        if not data:
+            raise ToolError("the host is gone", "cancelled")
+        self._buffer += data
+        while self._missing() == 0:
+            (length,) = struct.unpack_from("=I", self._buffer)
+            answer = json.loads(bytes(memoryview(self._buffer)[4 : 4 + length]), object_hook=Record)
+            del self._buffer[: 4 + length]
+            self._take(answer)
+
+    def _missing(self):
+        """How many bytes the next message lacks."""
+        held = len(self._buffer)
+        if held < 4:
+            return 4 - held
+        (length,) = struct.unpack_from("=I", self._buffer)
+        return max(0, 4 + length - held)
+
+    def _take(self, answer):
+        with self._lock:
+            waiter = self._waiting.pop(answer["id"], None)
+        if waiter is not None:
+            waiter.answer = answer
+            waiter.wake()
+
+    # ── calls from async code ───────────────────────────────────────────────────────────────────────────────────
+
+    def _call_from_loop(self, loop, tool, args):
+        pending = _PendingCall(loop)
+        number = self._register(pending)
+        try:
+            self._send(number, tool, args)
+        except BaseException as error:
+            self._waiting.pop(number, None)
+            if not isinstance(error, ToolError):
+                raise
+            pending.future.set_exception(error)
+            return _awaited(pending.future)
+        with self._lock:
+            if self._reader is None:
+                self._reader = threading.Thread(target=self._read_for_ever, name="sandglass-answers", daemon=True)
+                self._reader.start()
+        return _awaited(pending.future)
+
+    def _read_for_ever(self):
+        with self._reading:
+            try:
+                while True:
+                    self._read_once()
+            except BaseException as error:  # of a large answer and too little memory, for example
+                failed = {"error": {"code": "cancelled", "message": f"no answer can be read: {type(error).__name__}"}}
+        with self._lock:
+            self._reader = None
+            waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            waiter.answer = failed
+            waiter.wake()
+
+
+async def _awaited(future):
+    """A coroutine, because create_task and TaskGroup take nothing else."""
+    return await future
+
+
+class _PendingCall:
+    """A call that a coroutine awaits."""
+
+    __slots__ = ("_loop", "answer", "future")
+
+    def __init__(self, loop):
+        self._loop = loop
+        self.answer = None
+        self.future = loop.create_future()
+
+    def wake(self):
+        """Called by the reader's thread."""
+        if self.answer is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._settle)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+    def _settle(self):
+        if self.future.done():
+            return
+        try:
+            self.future.set_result(_value_of(self.answer))
+        except ToolError as error:
+            self.future.set_exception(error)
+
+
+def _value_of(answer):
+    error = answer.get("error")
+    if error is None:
+        return answer.get("result")
+    raise ToolError(error["message"], error["code"])
+
+
+# ── functions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _LeftOut:
+    """Default of a parameter that may be left out and has no default of its own."""
+
+    def __repr__(self):
+        return "..."
+
+
+_LEFT_OUT = _LeftOut()
+
+
+def functions(signatures, bridge):
+    """Name to function: what a script calls. Each has the parameters, defaults, annotations and text of its tool."""
+    codes = {}
+    made = {signature["name"]: _function(signature, bridge, codes) for signature in signatures}
+    made["describe_tool"] = _describe_tool({signature["name"]: signature for signature in signatures})
+    return made
+
+
+def _function(signature, bridge, codes):
+    params, name = signature["params"], signature["name"]
+    shape = len(params), signature["more"]
+    if shape not in codes:
+        codes[shape] = _code_of(*shape)
+    names = [param["name"] for param in params]
+    if signature["more"]:
+        names.append(_more_beside(names))
+    code = codes[shape].replace(co_name=name, co_varnames=tuple(names), **_qualified(name))
+    wanted = [(p.get("key", p["name"]), p["nullable"] or p["required"]) for p in params]
+
+    def collect(values, more):
+        args = {}
+        for (key, takes_none), value in zip(wanted, values):
+            if value is not _LEFT_OUT and (value is not None or takes_none):
+                args[key] = value
+        for key, value in more.items():
+            args.setdefault(key, value)
+        return bridge.call(name, args)
+
+    function = types.FunctionType(code, {"_collect": collect, "__builtins__": {}, "__name__": "tools"}, name)
+    function.__defaults__ = tuple(_default_of(param) for param in params if not param["required"])
+    function.__annotations__ = {**{p["name"]: p["type"] for p in params}, "return": signature["returns"]}
+    function.__doc__ = signature["doc"]
+    return function
+
+
+def _more_beside(names):
+    """A name for the keywords beyond the parameters."""
+    more = "more"
+    while more in names:
+        more += "_"
+    return more
+
+
+def _code_of(count, more):
+    """The code of a function with so many parameters, whatever their names: made once, because compiling costs more
+    than all else here."""
+    names = [f"p{i}" for i in range(count)]
+    head = ", ".join([*names, *(["**more"] if more else [])])
+    body = f"return _collect(({''.join(f'{n}, ' for n in names)}), {'more' if more else '{}'})"
+    return compile(f"def f({head}): {body}", TOOL_FILENAME, "exec").co_consts[0]
+
+
+def _qualified(name):
+    return {"co_qualname": name} if sys.version_info >= (3, 11) else {}
+
+
+def _default_of(param):
+    if "default" in param:
+        return param["default"]
+    return None if not param["nullable"] else _LEFT_OUT
+
+
+def _describe_tool(signatures):
+    def describe_tool(name):
+        """The signature and the description of a tool, by its name."""
+        name = getattr(name, "__name__", name)
+        signature = signatures.get(name)
+        if signature is None:
+            shown = cut_head(str(name), _NAME_SHOWN)
+            raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted(signatures))}", "unknown_tool")
+        return text_of(signature)
+
+    return describe_tool
+
+
+def text_of(signature):
+    """What a model reads of a tool."""
+    params = [_parameter_text(param) for param in signature["params"]]
+    if signature["more"]:
+        params.append(f"**{_more_beside([param['name'] for param in signature['params']])}")
+    params = ", ".join(params)
+    head = f"def {signature['name']}({params}) -> {signature['returns']}:"
+    doc = "\n".join(f"    {line}".rstrip() for line in signature["doc"].splitlines())
+    types_text = f"{signature['types'].rstrip()}\n\n" if signature["types"] else ""
+    return f'{types_text}{head}\n    """\n{doc}\n    """'
+
+
+def _parameter_text(param):
+    text = f"{param['name']}: {param['type']}"
+    return text if param["required"] else f"{text} = {_default_of(param)!r}"

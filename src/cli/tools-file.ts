@@ -1,0 +1,72 @@
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { messageOf } from '../errors/index.ts'
+import { prepareTools, type ToolSet, type ToolsInput } from '../tools/index.ts'
+import type { Given } from './args.ts'
+import { type Context, note } from './context.ts'
+import { UsageError } from './failure.ts'
+
+/**
+ * The tools of `--tools FILE`: a module whose default export, or export `tools`, is a list of tools, a tool set of the AI
+ * SDK or a registry, or a function that gives one; else each export that is a tool.
+ * @throws UsageError that names the file and what is wrong with it.
+ */
+export async function toolsOf(given: Given, context: Context): Promise<ToolSet | undefined> {
+  const path = given.last('--tools')
+  if (path === undefined) return undefined
+  const set = prepared(path, await inputOf(path, await imported(path)))
+  if (set.tools.size === 0) throw wrong(path, NO_TOOLS)
+  for (const { from, to } of set.renamed) {
+    await note(context, `--tools ${path}: scripts call ${JSON.stringify(from)} by the name ${to}`)
+  }
+  return set
+}
+
+const NO_TOOLS = 'it exports no tools; export default [defineTool({ … })]'
+
+type Exports = Readonly<Record<string, unknown>>
+
+async function imported(path: string): Promise<Exports> {
+  try {
+    return (await import(pathToFileURL(resolve(path)).href)) as Exports
+  } catch (error) {
+    throw wrong(path, `it cannot be loaded: ${messageOf(error)}`, error)
+  }
+}
+
+async function inputOf(path: string, module: Exports): Promise<unknown> {
+  const whole = module['default'] ?? module['tools']
+  if (typeof whole === 'function') {
+    try {
+      return await (whole as () => unknown)()
+    } catch (error) {
+      throw wrong(path, `its function for tools threw: ${messageOf(error)}`, error)
+    }
+  }
+  if (whole !== undefined) return isTool(whole) ? [whole] : whole
+  const each = Object.entries(module).filter(([, value]) => isTool(value))
+  if (each.length === 0) throw wrong(path, NO_TOOLS)
+  // Tools of the AI SDK have no name of their own: that of their export is theirs.
+  return each.every(([, tool]) => hasName(tool)) ? each.map(([, tool]) => tool) : Object.fromEntries(each)
+}
+
+function prepared(path: string, given: unknown): ToolSet {
+  try {
+    return prepareTools(given as ToolsInput)
+  } catch (error) {
+    if (error instanceof TypeError) throw wrong(path, error.message, error)
+    throw error
+  }
+}
+
+function isTool(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && ('execute' in value || 'invoke' in value)
+}
+
+function hasName(tool: unknown): boolean {
+  return typeof tool === 'object' && tool !== null && 'name' in tool && typeof tool.name === 'string'
+}
+
+function wrong(path: string, problem: string, cause?: unknown): UsageError {
+  return new UsageError('invalid_request', `--tools ${path}: ${problem}`, { cause })
+}

@@ -1,0 +1,161 @@
+import { messageOf } from '../errors/index.ts'
+import { isSchemaObject } from './json-schema.ts'
+import { isStandardSchema, type SchemaResult, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
+import { defineTool, type Tool, type ToolContext } from './tool.ts'
+
+/** A tool of the AI SDK (`ai`), as `tool({ … })` gives it; its name is the key it has in its tool set. */
+export interface AiSdkTool {
+  readonly description?: unknown
+  readonly inputSchema?: unknown
+  /** The name that the AI SDK 4 has for it. */
+  readonly parameters?: unknown
+  readonly outputSchema?: unknown
+  readonly execute?: unknown
+  readonly needsApproval?: unknown
+}
+
+/** A tool of LangChain (`@langchain/core`), as `tool(…)` gives it, or a class of it. */
+export interface LangChainTool {
+  readonly name: string
+  readonly description: string
+  readonly schema: unknown
+  invoke(input: never, config?: never): Promise<unknown>
+}
+
+/** A tool of any kind that has its own name. */
+export type NamedTool = Tool | LangChainTool
+
+/** A tool that gets its name from the key it stands under. */
+export type KeyedTool = Tool | LangChainTool | AiSdkTool
+
+/**
+ * A tool of any accepted kind as a {@link Tool}; `key` is the name it stands under, where it stands under one.
+ * @throws TypeError for what is no tool, and for one that cannot run here; it names the tool.
+ */
+export function acceptTool(given: unknown, key?: string): Tool {
+  if (!isSchemaObject(given) && typeof given !== 'function') {
+    throw new TypeError(`tools: ${key === undefined ? 'an item' : JSON.stringify(key)} is no tool`)
+  }
+  const fields = given as Readonly<Record<string, unknown>>
+  const name = key ?? fields['name']
+  if (typeof fields['invoke'] === 'function') return fromLangChain(given as unknown as LangChainTool, name)
+  if (fields['input'] !== undefined && typeof fields['execute'] === 'function') {
+    return key === undefined && isMade(given)
+      ? given
+      : defineTool({ ...(given as unknown as Tool), name: String(name) })
+  }
+  if (fields['inputSchema'] === undefined && fields['parameters'] === undefined) {
+    throw new TypeError(
+      `tools: ${JSON.stringify(name ?? 'an item')} is no tool: take defineTool, a tool of the AI SDK or of LangChain`,
+    )
+  }
+  if (typeof name !== 'string') {
+    throw new TypeError('tools: tools of the AI SDK have their names in the tool set: give the set, not a list')
+  }
+  return fromAiSdk(given as AiSdkTool, name)
+}
+
+function isMade(given: object): given is Tool {
+  return Object.isFrozen(given) && 'effect' in given && 'secrets' in given
+}
+
+function fromAiSdk(tool: AiSdkTool, name: string): Tool {
+  const { execute, needsApproval } = tool
+  const called = `tool ${JSON.stringify(name)} of the AI SDK`
+  if (typeof execute !== 'function') {
+    throw new TypeError(`${called} has no execute: it runs elsewhere, and a script cannot call it`)
+  }
+  if (needsApproval !== undefined && needsApproval !== false) {
+    throw new TypeError(`${called} has needsApproval, and nobody could be asked while a script runs: ask in execute`)
+  }
+  return defineTool({
+    name,
+    description: typeof tool.description === 'string' ? tool.description : '',
+    input: aiSdkSchema(called, tool.inputSchema ?? tool.parameters),
+    output: tool.outputSchema === undefined ? undefined : aiSdkSchema(called, tool.outputSchema),
+    execute: (input, context) => lastOf(Reflect.apply(execute, tool, [input, aiSdkOptions(context)])),
+  })
+}
+
+function aiSdkOptions({ callId, signal }: ToolContext): object {
+  return { toolCallId: callId, messages: [], abortSignal: signal, context: {}, experimental_context: undefined }
+}
+
+/** `jsonSchema(…)` of the AI SDK, a function that gives one (`zodSchema` and others), or what tools take anyway. */
+function aiSdkSchema(called: string, given: unknown): ToolSchema {
+  if (isStandardSchema(given)) return given
+  const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
+  if (isStandardSchema(schema)) return schema
+  if (!isSchemaObject(schema)) throw new TypeError(`${called} has no schema of its input`)
+  const { jsonSchema, validate } = schema
+  if (jsonSchema === undefined) return schema
+  if (!isSchemaObject(jsonSchema) || typeof jsonSchema['then'] === 'function') {
+    throw new TypeError(`${called} has a schema that is there only later: await it first`)
+  }
+  return typeof validate === 'function' ? checkedBy(jsonSchema, validate as AiSdkValidate) : jsonSchema
+}
+
+type AiSdkResult =
+  | { readonly success: true; readonly value: unknown }
+  | { readonly success: false; readonly error: unknown }
+type AiSdkValidate = (value: unknown) => AiSdkResult | Promise<AiSdkResult>
+
+function checkedBy(json: Record<string, unknown>, validate: AiSdkValidate): StandardToolSchema {
+  return {
+    '~standard': {
+      vendor: 'ai',
+      validate: async (value): Promise<SchemaResult> => {
+        const result = await validate(value)
+        return result.success ? { value: result.value } : { issues: issuesOf(result.error) }
+      },
+      jsonSchema: { input: () => json, output: () => json },
+    },
+  }
+}
+
+/** Errors of validation libraries hold a list of issues, often as the cause of another error. */
+function issuesOf(error: unknown): readonly { message: string; path?: readonly unknown[] }[] {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
+    const issues = (cause as { issues?: unknown }).issues
+    if (Array.isArray(issues) && issues.length > 0) return issues as { message: string; path?: readonly unknown[] }[]
+  }
+  return [{ message: messageOf(error) }]
+}
+
+/** A tool that answers bit by bit has its answer in the last bit. */
+async function lastOf(answer: unknown): Promise<unknown> {
+  const value: unknown = await answer
+  if (typeof value !== 'object' || value === null || !(Symbol.asyncIterator in value)) return value
+  let last: unknown
+  for await (const part of value as AsyncIterable<unknown>) last = part
+  return last
+}
+
+function fromLangChain(tool: LangChainTool, name: unknown): Tool {
+  const { schema } = tool
+  const called = `tool ${JSON.stringify(name)} of LangChain`
+  if (!isStandardSchema(schema) && !isSchemaObject(schema)) throw new TypeError(`${called} has no schema`)
+  if (!isStandardSchema(schema) && '_def' in schema) {
+    throw new TypeError(`${called} has a schema of zod before 3.24, which is no Standard Schema: take a newer one`)
+  }
+  return defineTool({
+    name: String(name),
+    description: typeof tool.description === 'string' ? tool.description : '',
+    input: isStandardSchema(schema) ? unchanged(schema) : schema,
+    execute: (input, { signal }) => tool.invoke(input as never, { signal } as never),
+  })
+}
+
+/** Checks, and gives the value as it came: the tool converts it by itself. */
+function unchanged(schema: StandardToolSchema): StandardToolSchema {
+  return {
+    ...schema,
+    '~standard': {
+      ...schema['~standard'],
+      validate: async (value) => {
+        const result = await schema['~standard'].validate(value)
+        return result.issues === undefined ? { value } : result
+      },
+    },
+  }
+}

@@ -1,0 +1,133 @@
+import type { ToolFailure } from '../protocol/index.ts'
+import type { PreparedTool } from './prepared-tool.ts'
+
+/** How much one run may ask of its tools. */
+export interface ToolLimits {
+  /** Calls in one run, of all tools together. Default 10,000. */
+  readonly maxCalls?: number | undefined
+  /** Calls under way at a time; the others wait for their turn, in order. Default 32. */
+  readonly concurrency?: number | undefined
+}
+
+const DEFAULT_CALLS = 10_000
+const DEFAULT_CONCURRENCY = 32
+/** What may wait or be under way before the script is not read any more. */
+const MAX_WAITING = 1000
+const MAX_WAITING_CHARS = 64 * 1024 * 1024
+
+/** Counts the calls of one run, and gives each its turn. */
+export class CallLimits {
+  readonly #maxCalls: number
+  readonly #total: Turns
+  readonly #calls = new Map<PreparedTool, number>()
+  readonly #turns = new Map<PreparedTool, Turns>()
+  #count = 0
+  #waiting = 0
+  #waitingChars = 0
+  #closed = false
+  #room: PromiseWithResolvers<void> | undefined
+
+  /** @throws TypeError for a limit that is no positive integer. */
+  constructor({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits) {
+    this.#maxCalls = positive('toolLimits.maxCalls', maxCalls)
+    this.#total = new Turns(positive('toolLimits.concurrency', concurrency))
+  }
+
+  /** Counts a call; why it may not be made, or undefined. */
+  refusal(tool: PreparedTool): ToolFailure | undefined {
+    const calls = this.#calls.get(tool) ?? 0
+    if (this.#count >= this.#maxCalls) return limited(`this run may call tools ${this.#maxCalls} times`)
+    if (tool.maxCalls !== undefined && calls >= tool.maxCalls) {
+      return limited(`${tool.name}: this run may call it ${tool.maxCalls} times`)
+    }
+    this.#count += 1
+    this.#calls.set(tool, calls + 1)
+    return undefined
+  }
+
+  /** A call waits or is under way until what this returns is called. */
+  enter(chars: number): () => void {
+    this.#waiting += 1
+    this.#waitingChars += chars
+    return () => {
+      this.#waiting -= 1
+      this.#waitingChars -= chars
+      if (this.#hasRoom()) this.#room?.resolve()
+    }
+  }
+
+  /** Resolves when more may come. */
+  async room(): Promise<void> {
+    if (this.#hasRoom()) return
+    this.#room = Promise.withResolvers()
+    await this.#room.promise
+  }
+
+  /** Resolves when it is the call's turn, with what ends it. */
+  async turn(tool: PreparedTool): Promise<() => void> {
+    const leaveOwn = await this.#turnsOf(tool)?.enter()
+    const leave = await this.#total.enter()
+    return () => {
+      leave()
+      leaveOwn?.()
+    }
+  }
+
+  /** The run is over: nobody waits any more. */
+  close(): void {
+    this.#closed = true
+    this.#room?.resolve()
+    for (const turns of [this.#total, ...this.#turns.values()]) turns.close()
+  }
+
+  #turnsOf(tool: PreparedTool): Turns | undefined {
+    if (tool.concurrency === undefined) return undefined
+    const known = this.#turns.get(tool)
+    if (known !== undefined) return known
+    const made = new Turns(tool.concurrency)
+    this.#turns.set(tool, made)
+    return made
+  }
+
+  #hasRoom(): boolean {
+    return this.#closed || (this.#waiting < MAX_WAITING && this.#waitingChars < MAX_WAITING_CHARS)
+  }
+}
+
+/** So many at a time, in order of arrival. */
+class Turns {
+  #free: number
+  readonly #queue: (() => void)[] = []
+
+  constructor(size: number) {
+    this.#free = size
+  }
+
+  async enter(): Promise<() => void> {
+    if (this.#free > 0) this.#free -= 1
+    else {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#queue.push(resolve)
+      await promise
+    }
+    return () => {
+      const next = this.#queue.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+
+  close(): void {
+    this.#free = Number.POSITIVE_INFINITY
+    for (const wake of this.#queue.splice(0)) wake()
+  }
+}
+
+function limited(message: string): ToolFailure {
+  return { code: 'call_limit', message }
+}
+
+function positive(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value > 0) return value
+  throw new TypeError(`${name}: must be a positive integer`)
+}

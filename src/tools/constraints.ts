@@ -1,0 +1,81 @@
+import { isSchemaObject, type JsonSchema, schemaList } from './json-schema.ts'
+import { pythonLiteral } from './python-literal.ts'
+import type { JsonSchemaObject } from './standard-schema.ts'
+
+const MAX_PATTERN = 120
+const MAX_EXAMPLE = 120
+const MAX_EXAMPLES = 3
+
+/** What a schema without references asks for beyond its type, in words: `1 to 100`, `format: date`. */
+export function constraintWords(schema: JsonSchema): string[] {
+  if (typeof schema === 'boolean') return []
+  const only = soleAlternative(schema)
+  return [
+    ...(only === undefined ? [] : constraintWords(only)),
+    ...range(schema),
+    ...lengths(schema, 'minLength', 'maxLength', 'characters'),
+    ...lengths(schema, 'minItems', 'maxItems', 'items'),
+    ...lengths(schema, 'minProperties', 'maxProperties', 'fields'),
+    ...(schema['uniqueItems'] === true ? ['no item twice'] : []),
+    ...(typeof schema['multipleOf'] === 'number' ? [`a multiple of ${schema['multipleOf']}`] : []),
+    // A format says the same in a word.
+    ...(typeof schema['pattern'] === 'string' && schema['format'] === undefined
+      ? [`matches ${cut(schema['pattern'], MAX_PATTERN)}`]
+      : []),
+    ...(typeof schema['format'] === 'string' ? [`format: ${schema['format']}`] : []),
+    ...ofItems(schema),
+    ...examples(schema),
+  ]
+}
+
+/** The one branch of a union that is not `null`. */
+export function soleAlternative(schema: JsonSchemaObject): JsonSchema | undefined {
+  const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
+  const others = branches.filter((branch) => !isSchemaObject(branch) || branch['type'] !== 'null')
+  return others.length === 1 ? others[0] : undefined
+}
+
+/** The first `most` characters of a text on one line. */
+export function cut(text: string, most: number): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  return line.length <= most ? line : `${line.slice(0, most).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+function range(schema: JsonSchemaObject): string[] {
+  const [least, above] = [bound(schema['minimum']), bound(schema['exclusiveMinimum'])]
+  const [most, below] = [bound(schema['maximum']), bound(schema['exclusiveMaximum'])]
+  if (least !== undefined && most !== undefined) return [`${least} to ${most}`]
+  return [
+    ...(least === undefined ? [] : [`at least ${least}`]),
+    ...(above === undefined ? [] : [`above ${above}`]),
+    ...(most === undefined ? [] : [`at most ${most}`]),
+    ...(below === undefined ? [] : [`below ${below}`]),
+  ]
+}
+
+/** A bound that says something: validators write the limits of a double's whole numbers by themselves. */
+function bound(value: unknown): number | undefined {
+  return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined
+}
+
+function lengths(schema: JsonSchemaObject, min: string, max: string, what: string): string[] {
+  const [least, most] = [bound(schema[min]), bound(schema[max])]
+  if (least !== undefined && least === most) return [`exactly ${least} ${what}`]
+  if (least !== undefined && most !== undefined) return [`${least} to ${most} ${what}`]
+  if (least === 1) return ['not empty']
+  if (least !== undefined && least > 0) return [`at least ${least} ${what}`]
+  return most === undefined ? [] : [`at most ${most} ${what}`]
+}
+
+function ofItems(schema: JsonSchemaObject): string[] {
+  if (!isSchemaObject(schema['items'])) return []
+  const words = constraintWords({ ...schema['items'], examples: undefined })
+  return words.length === 0 ? [] : [`each: ${words.join(', ')}`]
+}
+
+function examples(schema: JsonSchemaObject): string[] {
+  const given = schema['examples']
+  if (!Array.isArray(given) || given.length === 0) return []
+  const shown = given.slice(0, MAX_EXAMPLES).map((example) => cut(pythonLiteral(example), MAX_EXAMPLE))
+  return [`for example ${shown.join(', ')}`]
+}

@@ -1,0 +1,29 @@
+export type { AiSdkTool, KeyedTool, LangChainTool, NamedTool } from './accept.ts'
+export { type BridgedRun, type BridgedTools, bridgedTools } from './bridge.ts'
+export type { ToolLimits } from './call-limits.ts'
+export { type McpClient, type McpToolListing, mcpTools, type McpToolsOptions } from './mcp.ts'
+export { connectMcp, type McpAddress, type McpConnection, type McpProgram, type McpServer } from './mcp-connection.ts'
+export { type ParameterSpec, parametersSchema } from './parameter-list.ts'
+export type { PreparedTool } from './prepared-tool.ts'
+export type { PythonClass } from './python-classes.ts'
+export { definePythonTool, type PythonTool, type PythonToolOptions } from './python-tool.ts'
+export { type RegisterOptions, type SandboxTools, ToolRegistry } from './registry.ts'
+export {
+  type RanScript,
+  type RunPythonAnswer,
+  type RunPythonOptions,
+  type RunPythonTool,
+  runPythonTool,
+} from './run-python.ts'
+export type {
+  JsonSchemaObject,
+  SchemaIssue,
+  SchemaResult,
+  StandardToolSchema,
+  ToolSchema,
+  ValueOf,
+} from './standard-schema.ts'
+export { defineTool, type Tool, type ToolContext, type ToolEffect, type ToolOptions } from './tool.ts'
+export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-error.ts'
+export { type ToolResponse, toolResponse } from './tool-response.ts'
+export { prepareTools, type ToolSet, type ToolsInput, type ToolSource } from './tool-set.ts'

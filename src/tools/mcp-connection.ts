@@ -1,0 +1,100 @@
+import type * as McpClientModule from '@modelcontextprotocol/client'
+import type * as McpStdioModule from '@modelcontextprotocol/client/stdio'
+import { messageOf, SandglassError } from '../errors/index.ts'
+import { mcpTools, type McpToolsOptions } from './mcp.ts'
+import type { Tool } from './tool.ts'
+
+/** An MCP server that is started as a program and spoken to over its standard input and output. */
+export interface McpProgram {
+  readonly command: string
+  readonly args?: readonly string[]
+  /** Beside a few harmless ones (PATH, HOME …), all that the program gets: the host's own are not passed on. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+}
+
+/** An MCP server at an address, spoken to over streamable HTTP. */
+export interface McpAddress {
+  readonly url: string | URL
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** What {@link connectMcp} takes: the server, and which of its tools. */
+export type McpServer = (McpProgram | McpAddress) & McpToolsOptions
+
+/** A connection to an MCP server. */
+export interface McpConnection extends AsyncDisposable {
+  readonly tools: readonly Tool[]
+  /** Ends the connection, and the program that was started for it. Idempotent. */
+  close(): Promise<void>
+}
+
+const LAST_WORDS_CHARS = 2000
+
+/**
+ * Connects to an MCP server and lists its tools: `await using mcp = await connectMcp({ command: 'npx', args: […] })`.
+ * Needs the package `@modelcontextprotocol/client`.
+ * @throws SandglassError `mcp_client_missing`, `mcp_unreachable`; TypeError as {@link mcpTools}; the reason of the signal
+ * when it fires.
+ */
+export async function connectMcp(server: McpServer): Promise<McpConnection> {
+  const { Client, StdioClientTransport, StreamableHTTPClientTransport, getDefaultEnvironment } = await load()
+  const client = new Client({ name: 'sandglass', version: '1' })
+  let lastWords = ''
+  const transport = (): Parameters<typeof client.connect>[0] => {
+    if ('url' in server) {
+      const headers = { ...server.headers }
+      return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers } })
+    }
+    const program = new StdioClientTransport({
+      command: server.command,
+      args: [...(server.args ?? [])],
+      env: { ...getDefaultEnvironment(), ...server.env },
+      stderr: 'pipe',
+      ...(server.cwd === undefined ? {} : { cwd: server.cwd }),
+    })
+    program.stderr?.on('data', (bytes: Buffer) => {
+      lastWords = (lastWords + bytes.toString()).slice(-LAST_WORDS_CHARS)
+    })
+    return program
+  }
+  const close = (): Promise<void> => client.close()
+  try {
+    await client.connect(transport(), server.signal === undefined ? {} : { signal: server.signal })
+    const tools = await mcpTools(client, server)
+    return { tools, close, [Symbol.asyncDispose]: close }
+  } catch (error) {
+    await close().catch(() => undefined)
+    server.signal?.throwIfAborted()
+    if (error instanceof TypeError && error.message.startsWith('mcpTools')) throw error
+    const where = 'url' in server ? withoutSecrets(String(server.url)) : server.command
+    const said = lastWords.trim() === '' ? '' : `; it said: ${lastWords.trim()}`
+    throw new SandglassError(
+      'mcp_unreachable',
+      `no MCP server answers at ${where}: ${messageOf(error)}${said}. Start it by hand to see what it says.`,
+      { cause: error },
+    )
+  }
+}
+
+async function load(): Promise<typeof McpClientModule & typeof McpStdioModule> {
+  try {
+    const [client, stdio] = await Promise.all([
+      import('@modelcontextprotocol/client'),
+      import('@modelcontextprotocol/client/stdio'),
+    ])
+    return { ...client, ...stdio }
+  } catch (error) {
+    throw new SandglassError(
+      'mcp_client_missing',
+      'MCP servers need the package @modelcontextprotocol/client: npm install @modelcontextprotocol/client',
+      { cause: error },
+    )
+  }
+}
+
+/** An address may hold a password or a key; messages go to logs. */
+function withoutSecrets(address: string): string {
+  const url = URL.parse(address)
+  return url === null ? 'an address that is none' : `${url.origin}${url.pathname}`
+}

@@ -1,0 +1,116 @@
+import {
+  asSchema,
+  isSchemaObject,
+  type JsonSchema,
+  referenced,
+  schemaList,
+  schemaMap,
+  stringList,
+} from './json-schema.ts'
+import type { JsonSchemaObject } from './standard-schema.ts'
+
+/** What an object schema says of its fields, once `$ref` and `allOf` are seen through. */
+export interface ObjectShape {
+  readonly properties: ReadonlyMap<string, JsonSchema>
+  readonly required: ReadonlySet<string>
+  /** What fields beyond `properties` must be; undefined where nothing is said. */
+  readonly additional: JsonSchema | undefined
+  /** Whether `properties` stands there at all. */
+  readonly listed: boolean
+}
+
+/** Schemas looked at for one shape: definitions that name each other double at each level. */
+const MAX_STEPS = 500
+
+/** The shape of a schema that admits objects only, or undefined. */
+export function objectShape(
+  root: JsonSchemaObject,
+  schema: JsonSchema,
+  steps: { left: number } = { left: MAX_STEPS },
+): ObjectShape | undefined {
+  steps.left -= 1
+  if (typeof schema === 'boolean' || steps.left < 0) return undefined
+  const parts: ObjectShape[] = []
+  if (typeof schema['$ref'] === 'string') {
+    const target = referenced(root, schema['$ref'])
+    const shape = target === undefined ? undefined : objectShape(root, target, steps)
+    if (shape !== undefined) parts.push(shape)
+  }
+  if (isObjectType(schema)) parts.push(ownShape(schema))
+  for (const part of schemaList(schema['allOf'])) {
+    const shape = objectShape(root, part, steps)
+    if (shape !== undefined) parts.push(shape)
+  }
+  return parts.length === 0 ? undefined : parts.reduce(both)
+}
+
+/**
+ * The shape of a schema whose value is one of several objects: fields of all of them, required where all require them.
+ * Undefined where one of them is no object.
+ */
+export function commonShape(
+  root: JsonSchemaObject,
+  schema: JsonSchema,
+  steps: { left: number } = { left: MAX_STEPS },
+): ObjectShape | undefined {
+  const own = objectShape(root, schema, steps)
+  if (typeof schema === 'boolean' || steps.left < 0) return own
+  if (typeof schema['$ref'] === 'string' && own === undefined) {
+    const target = referenced(root, schema['$ref'])
+    return target === undefined ? undefined : commonShape(root, target, steps)
+  }
+  const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
+  const shapes = branches.map((branch) => commonShape(root, branch, steps))
+  const known = shapes.filter((shape) => shape !== undefined)
+  if (known.length === 0 || known.length < shapes.length) return own
+  const merged = known.reduce(either)
+  return own === undefined ? merged : both(own, merged)
+}
+
+function isObjectType(schema: JsonSchemaObject): boolean {
+  const { type } = schema
+  if (type === undefined) return isSchemaObject(schema['properties'])
+  return type === 'object' || (Array.isArray(type) && type.length === 1 && type[0] === 'object')
+}
+
+function ownShape(schema: JsonSchemaObject): ObjectShape {
+  const { additionalProperties } = schema
+  return {
+    properties: new Map(schemaMap(schema['properties'])),
+    required: new Set(stringList(schema['required'])),
+    additional: additionalProperties === undefined ? undefined : asSchema(additionalProperties),
+    listed: isSchemaObject(schema['properties']),
+  }
+}
+
+/** Of a value that has both shapes. */
+function both(a: ObjectShape, b: ObjectShape): ObjectShape {
+  return {
+    properties: new Map([...a.properties, ...b.properties]),
+    required: new Set([...a.required, ...b.required]),
+    additional: a.additional ?? b.additional,
+    listed: a.listed || b.listed,
+  }
+}
+
+/** Of a value that has one shape or the other. */
+function either(a: ObjectShape, b: ObjectShape): ObjectShape {
+  const properties = new Map(a.properties)
+  for (const [key, schema] of b.properties) {
+    const other = properties.get(key)
+    properties.set(key, other === undefined ? schema : eitherSchema(other, schema))
+  }
+  return {
+    properties,
+    required: new Set([...a.required].filter((key) => b.required.has(key))),
+    additional: a.additional ?? b.additional,
+    listed: a.listed && b.listed,
+  }
+}
+
+function eitherSchema(a: JsonSchema, b: JsonSchema): JsonSchema {
+  if (JSON.stringify(a) === JSON.stringify(b)) return a
+  const known =
+    isSchemaObject(a) && Object.keys(a).length === 1 && Array.isArray(a['anyOf']) ? schemaList(a['anyOf']) : [a]
+  return { anyOf: [...known, b] }
+}

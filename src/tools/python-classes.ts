@@ -1,0 +1,89 @@
+import { identifier, isBuiltin, isIdentifier } from './python-name.ts'
+import { pythonLiteral } from './python-literal.ts'
+
+/** A class that annotations name. */
+export interface PythonClass {
+  readonly name: string
+  /** `class Order(TypedDict): …`, without a line end. */
+  readonly source: string
+}
+
+/** A field of a class: its key in the data, its annotation, and a comment or nothing. */
+export interface PythonField {
+  readonly key: string
+  readonly type: string
+  readonly note: string
+}
+
+const MAX_NAME = 48
+/** Used in annotations themselves. */
+const TAKEN = new Set(['Any', 'Literal', 'TypedDict', 'NotRequired', 'ToolError'])
+
+/** The `TypedDict` classes of one tool. Each stands after those that it names, save where a class names itself. */
+export class PythonClasses {
+  readonly list: PythonClass[] = []
+  readonly #prefix: string
+  readonly #written = new Map<string, { readonly wanted: string; readonly text: string }>()
+  readonly #reserved = new Set<string>()
+
+  /** Classes that are named after a title or a definition get `prefix` before their names. */
+  constructor(prefix = '') {
+    this.#prefix = prefix
+  }
+
+  /** The name that a class should have: after its title, the definition it is, or its place. */
+  wantedName(title: unknown, reference: string | undefined, path: readonly string[]): string {
+    const defined = reference?.split('/').at(-1) ?? ''
+    for (const words of [title, defined.startsWith('__') ? '' : defined]) {
+      if (typeof words !== 'string' || !/^[A-Za-z]/.test(words.trim())) continue
+      const name = pascal(words)
+      if (name.length <= MAX_NAME) return this.#prefix + name
+    }
+    return pascal(path.join(' ')).slice(0, MAX_NAME)
+  }
+
+  /** A name for a class that is not written yet. */
+  reserve(wanted: string): string {
+    const name = this.#free(wanted)
+    this.#reserved.add(name)
+    return name
+  }
+
+  /** Writes a class under its reserved name, else under the wanted one; equal classes of one name are one class. */
+  add(wanted: string, reserved: string | undefined, fields: readonly PythonField[]): string {
+    const text = JSON.stringify(fields)
+    if (reserved === undefined) {
+      for (const [name, known] of this.#written) if (known.wanted === wanted && known.text === text) return name
+    }
+    const name = reserved ?? this.reserve(wanted)
+    this.#written.set(name, { wanted, text })
+    this.list.push({ name, source: classSource(name, fields) })
+    return name
+  }
+
+  #free(wanted: string): string {
+    const base = TAKEN.has(wanted) || isBuiltin(wanted) ? `${wanted}_` : wanted
+    for (let number = 1; ; number += 1) {
+      const name = number === 1 ? base : `${base}${number}`
+      if (!this.#reserved.has(name)) return name
+    }
+  }
+}
+
+/** `search orders` → `SearchOrders`. */
+export function pascal(words: string): string {
+  const parts = words.split(/[^\p{XID_Continue}]+|_+/u).filter((part) => part !== '')
+  const name = parts.map((part) => part.slice(0, 1).toUpperCase() + part.slice(1)).join('')
+  return identifier(name === '' ? 'Value' : name)
+}
+
+function classSource(name: string, fields: readonly PythonField[]): string {
+  const notes = fields.map(({ note }) => (note === '' ? '' : `  # ${note}`))
+  if (fields.every(({ key }) => isIdentifier(key) && !key.startsWith('__'))) {
+    const lines = fields.map(({ key, type }, index) => `    ${key}: ${type}${notes[index]}`)
+    return [`class ${name}(TypedDict):`, ...lines].join('\n')
+  }
+  // Keys that are no identifiers can only be written like this.
+  const lines = fields.map(({ key, type }, index) => `    ${pythonLiteral(key, '"')}: ${type},${notes[index]}`)
+  return [`${name} = TypedDict("${name}", {`, ...lines, '})'].join('\n')
+}

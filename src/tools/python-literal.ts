@@ -1,0 +1,41 @@
+/**
+ * A value that JSON can say, as Python source: as Python's own `repr` writes it, or with `"` first where `quote` says so.
+ */
+export function pythonLiteral(value: unknown, quote: '"' | "'" = "'"): string {
+  if (value === null || value === undefined) return 'None'
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  if (typeof value === 'number') return pythonNumber(value)
+  if (typeof value === 'string') return pythonString(value, quote)
+  if (Array.isArray(value)) return `[${value.map((item) => pythonLiteral(item, quote)).join(', ')}]`
+  if (typeof value !== 'object') return 'None'
+  return `{${Object.entries(value)
+    .map(([key, item]) => `${pythonString(key, quote)}: ${pythonLiteral(item, quote)}`)
+    .join(', ')}}`
+}
+
+function pythonNumber(value: number): string {
+  // Python pads a small exponent to two digits.
+  return JSON.stringify(value).replace(/e([+-])(\d)$/, 'e$10$2')
+}
+
+/** The other quote is taken where that saves escapes. */
+function pythonString(text: string, preferred: '"' | "'"): string {
+  const other = preferred === "'" ? '"' : "'"
+  const quote = text.includes(preferred) && !text.includes(other) ? other : preferred
+  const escaped = text.replaceAll(/[\\'"]|\p{C}|[\p{Zl}\p{Zp}]/gu, (found) => {
+    if (found === "'" || found === '"') return found === quote ? `\\${found}` : found
+    const named = NAMED.get(found)
+    if (named !== undefined) return named
+    const code = (found.codePointAt(0) ?? 0).toString(16)
+    if (code.length <= 2) return `\\x${code.padStart(2, '0')}`
+    return code.length <= 4 ? `\\u${code.padStart(4, '0')}` : `\\U${code.padStart(8, '0')}`
+  })
+  return `${quote}${escaped}${quote}`
+}
+
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ['\\', '\\\\'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+])

@@ -1,0 +1,187 @@
+import { types } from 'node:util'
+import { ToolCallError } from './tool-error.ts'
+
+/** Of one answer, as JSON. */
+export const MAX_RESULT_BYTES: number = 16 * 1024 * 1024
+const MAX_DEPTH = 199
+/** What each value counts beside its text, so that a small graph of shared parts cannot unfold to any size. */
+const NODE_BYTES = 1
+
+/**
+ * What a tool answered, as the JSON text that is sent: dates as ISO text, bytes as base64, maps as objects, sets as lists,
+ * `toJSON` heeded, `undefined` as null (and left out of objects). Nothing is changed in silence.
+ * @throws ToolCallError `invalid_result` for what JSON cannot carry, naming the place, or `result_too_large`.
+ */
+export function resultJson(tool: string, value: unknown): string {
+  let plain: unknown
+  try {
+    plain = new PlainCopy().of(value, '$')
+  } catch (error) {
+    const known = unsendable(error)
+    if (known !== undefined) throw new ToolCallError(known.code, `${tool}: ${known.message}`)
+    // A getter, a toJSON or a proxy threw.
+    throw new ToolCallError('invalid_result', `${tool}: the answer cannot be read: ${whyOf(error)}`, { cause: error })
+  }
+  const text = JSON.stringify(plain)
+  if (text.length > MAX_RESULT_BYTES || Buffer.byteLength(text) > MAX_RESULT_BYTES) {
+    throw new ToolCallError('result_too_large', `${tool}: ${tooLarge()}`)
+  }
+  return text
+}
+
+class Unsendable extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Asking a revoked proxy what it is throws. */
+function unsendable(thrown: unknown): Unsendable | undefined {
+  try {
+    return thrown instanceof Unsendable ? thrown : undefined
+  } catch {
+    return undefined
+  }
+}
+
+class PlainCopy {
+  #bytes = 0
+  readonly #ancestors = new Set<object>()
+
+  of(value: unknown, place: string): unknown {
+    this.#spend(NODE_BYTES)
+    switch (typeof value) {
+      case 'string':
+        this.#spend(value.length)
+        return value
+      case 'boolean':
+        return value
+      case 'undefined':
+        return null
+      case 'number':
+        return checkedNumber(value, place)
+      case 'bigint':
+        if (value <= Number.MAX_SAFE_INTEGER && value >= Number.MIN_SAFE_INTEGER) return Number(value)
+        throw new Unsendable('invalid_result', `${place}: an integer beyond 2^53 cannot be sent; answer with text`)
+      case 'object':
+        return value === null ? null : this.#object(value, place)
+      case 'function':
+      case 'symbol':
+        throw new Unsendable('invalid_result', `${place}: a ${typeof value} cannot be sent as JSON`)
+    }
+  }
+
+  #object(value: object, place: string): unknown {
+    if (this.#ancestors.has(value)) throw new Unsendable('invalid_result', `${place}: the answer contains itself`)
+    if (this.#ancestors.size >= MAX_DEPTH) {
+      throw new Unsendable('invalid_result', `${place}: nested deeper than ${MAX_DEPTH} levels`)
+    }
+    this.#ancestors.add(value)
+    const plain = this.#unfolded(value, place)
+    this.#ancestors.delete(value)
+    return plain
+  }
+
+  #unfolded(value: object, place: string): unknown {
+    if (ArrayBuffer.isView(value)) return this.#bytesOf(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
+    if (types.isAnyArrayBuffer(value)) return this.#bytesOf(Buffer.from(value))
+    if (value instanceof Date) {
+      if (Number.isNaN(value.getTime())) throw new Unsendable('invalid_result', `${place}: the date is not valid`)
+      return value.toISOString()
+    }
+    if (value instanceof Error) {
+      throw new Unsendable(
+        'invalid_result',
+        `${place}: an Error is no answer; throw it, so that the script sees a ToolError`,
+      )
+    }
+    if (types.isBoxedPrimitive(value)) return this.of(value.valueOf(), place)
+    const refusal = REFUSED.find(({ is }) => is(value))
+    if (refusal !== undefined) throw new Unsendable('invalid_result', `${place}: ${refusal.why}`)
+    if ('toJSON' in value && typeof value.toJSON === 'function') {
+      const made: unknown = (value as { toJSON(key: string): unknown }).toJSON('')
+      return made === value ? this.#fields(value, place) : this.of(made, place)
+    }
+    if (Array.isArray(value)) return this.#list(value, value.length, place)
+    if (value instanceof Set) return this.#list(value, value.size, place)
+    if (value instanceof Map) return this.#entries(value, place)
+    return this.#fields(value, place)
+  }
+
+  #bytesOf(bytes: Buffer): string {
+    this.#spend(Math.ceil(bytes.length / 3) * 4)
+    return bytes.toString('base64')
+  }
+
+  #list(values: Iterable<unknown>, size: number, place: string): unknown[] {
+    this.#spend(size) // the commas; and a list that is too long is known at once
+    const list: unknown[] = []
+    for (const value of values) list.push(this.of(value, `${place}[${list.length}]`))
+    return list
+  }
+
+  #entries(map: ReadonlyMap<unknown, unknown>, place: string): object {
+    const fields: [string, unknown][] = []
+    for (const [key, value] of map) {
+      if (typeof key !== 'string' && typeof key !== 'number') {
+        throw new Unsendable('invalid_result', `${place}: a key of a Map must be text`)
+      }
+      fields.push(this.#field(String(key), value, place))
+    }
+    return Object.fromEntries(fields)
+  }
+
+  #fields(value: object, place: string): object {
+    const fields: [string, unknown][] = []
+    for (const key of Object.keys(value)) {
+      const field = (value as Record<string, unknown>)[key]
+      if (field !== undefined) fields.push(this.#field(key, field, place))
+    }
+    // fromEntries defines own properties, so that a key `__proto__` stays data.
+    return Object.fromEntries(fields)
+  }
+
+  #field(key: string, value: unknown, place: string): [string, unknown] {
+    this.#spend(key.length)
+    return [key, this.of(value, `${place}.${key.slice(0, 80)}`)]
+  }
+
+  #spend(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes > MAX_RESULT_BYTES) throw new Unsendable('result_too_large', tooLarge())
+  }
+}
+
+/** Objects that hold something and have no fields: as JSON they would all be `{}`. */
+const REFUSED: readonly { readonly is: (value: unknown) => boolean; readonly why: string }[] = [
+  { is: types.isPromise, why: 'a Promise cannot be sent as JSON; await it' },
+  { is: types.isRegExp, why: 'a RegExp cannot be sent as JSON; answer with its source' },
+  { is: types.isGeneratorObject, why: 'a generator cannot be sent as JSON; answer with a list' },
+  { is: types.isWeakMap, why: 'a WeakMap cannot be sent as JSON' },
+  { is: types.isWeakSet, why: 'a WeakSet cannot be sent as JSON' },
+]
+
+/** What was thrown may be anything, even something that cannot be read either. */
+function whyOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? String(thrown.message) : `it threw ${String(thrown)}`
+  } catch {
+    return 'it threw something that cannot be read'
+  }
+}
+
+function checkedNumber(value: number, place: string): number {
+  if (!Number.isFinite(value))
+    throw new Unsendable('invalid_result', `${place}: ${value} is no JSON number; answer with null`)
+  if (Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21) {
+    throw new Unsendable('invalid_result', `${place}: an integer beyond 2^53 has lost digits already; answer with text`)
+  }
+  return value
+}
+
+function tooLarge(): string {
+  return `the answer has more than ${MAX_RESULT_BYTES} bytes; answer with less, or page by page`
+}

@@ -1,0 +1,101 @@
+import type { ToolParameter, ToolSignature } from '../protocol/index.ts'
+import { cut } from './constraints.ts'
+import type { PythonClass } from './python-classes.ts'
+import { pythonLiteral } from './python-literal.ts'
+
+/** What a model reads of one tool, without the classes: `def search(query: str) -> list[Order]:` and its docstring. */
+export function stubOf(signature: ToolSignature): string {
+  const { name, params, more, returns, doc } = signature
+  const given = [...params.map(parameterText), ...(more ? ['**more'] : [])].join(', ')
+  const lines = doc.split('\n').map((line) => `    ${line}`.trimEnd())
+  // A backslash in a description is one, not the start of an escape.
+  const quotes = doc.includes('\\') ? 'r"""' : '"""'
+  return [`def ${name}(${given}) -> ${returns}:`, `    ${quotes}`, ...lines, '    """'].join('\n')
+}
+
+/** A tool as {@link stubsOf} needs it. */
+export interface Stubbed {
+  readonly signature: ToolSignature
+  readonly classes: readonly PythonClass[]
+}
+
+const SUMMARY_CHARS = 100
+
+/**
+ * What a model reads of all tools, in at most `maxChars` characters: all of it where it fits; else one line for each,
+ * and in full as many as fit, first ones first. Where not even the names fit, the last line says how many are missing.
+ */
+export function stubsOf(tools: readonly Stubbed[], maxChars: number = Number.POSITIVE_INFINITY): string {
+  const all = fullText(tools)
+  if (all.length <= maxChars) return all
+  const head = `# ${tools.length} functions. describe_tool("name") returns the signature and description of any of them.`
+  const lines = listing(tools, maxChars - head.length - 1)
+  const text = [head, ...lines].join('\n')
+  if (lines.length < tools.length) return text.slice(0, Math.max(0, maxChars))
+  return widened(tools, [head, ...lines], maxChars)
+}
+
+function parameterText(param: ToolParameter): string {
+  const head = `${param.name}: ${param.type}`
+  if (param.required) return head
+  if (param.default !== undefined) return `${head} = ${pythonLiteral(param.default)}`
+  return `${head} = ${param.nullable ? '...' : 'None'}`
+}
+
+function fullText(tools: readonly Stubbed[]): string {
+  const written = new Set<string>()
+  return tools.map((tool) => withClasses(tool, written)).join('\n\n')
+}
+
+/** A stub behind those of its classes that are not written yet. */
+function withClasses({ signature, classes }: Stubbed, written: Set<string>): string {
+  const fresh = classes.filter(({ name }) => !written.has(name))
+  for (const { name } of fresh) written.add(name)
+  return [...fresh.map(({ source }) => source), stubOf(signature)].join('\n\n')
+}
+
+/** One line for each tool: with its summary, or where that is too long its name alone; cut where names do not fit. */
+function listing(tools: readonly Stubbed[], maxChars: number): string[] {
+  const summaries = tools.map(({ signature }) => summaryLine(signature))
+  if (lengthOf(summaries) <= maxChars) return summaries
+  const names = tools.map(({ signature }) => `# ${signature.name}`)
+  if (lengthOf(names) <= maxChars) return names
+  let left = maxChars - '# … and 0000000 more'.length - 1
+  const kept = names.filter((line) => (left -= line.length + 1) >= 0)
+  return [...kept, `# … and ${names.length - kept.length} more`].slice(0, names.length - 1)
+}
+
+/** The head and the lines, in which as many lines as fit are replaced by full text at the end. */
+function widened(tools: readonly Stubbed[], [head = '', ...lines]: readonly string[], maxChars: number): string {
+  const written = new Set<string>()
+  const listed: string[] = []
+  const full: string[] = []
+  let left = maxChars - head.length - lengthOf(lines) - 1
+  for (const [index, tool] of tools.entries()) {
+    const line = lines[index] ?? ''
+    const known = new Set(written)
+    const text = withClasses(tool, known)
+    const cost = text.length + 2 - (line.length + 1)
+    if (cost > left) {
+      listed.push(line)
+      continue
+    }
+    left -= cost
+    full.push(text)
+    for (const name of known) written.add(name)
+  }
+  return [[head, ...listed].join('\n'), ...full].join('\n\n')
+}
+
+function lengthOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + line.length + 1, 0)
+}
+
+function summaryLine({ name, params, more, doc }: ToolSignature): string {
+  const names = [
+    ...params.map((param) => (param.required ? param.name : `${param.name}=…`)),
+    ...(more ? ['**more'] : []),
+  ]
+  const first = cut(doc.split('\n\n')[0] ?? '', SUMMARY_CHARS)
+  return `# ${name}(${names.join(', ')}): ${first}`
+}

@@ -1,0 +1,42 @@
+/**
+ * The codes of a `ToolError` that Sandglass itself gives, and what each means. A tool may give codes of its own
+ * ({@link ToolCallError}).
+ */
+export const TOOL_ERROR_CODES: Readonly<Record<ToolErrorCode, string>> = {
+  unknown_tool: 'The run was given no tool of that name.',
+  invalid_arguments: 'The arguments do not match the input schema, or cannot be sent; the message names the parameter.',
+  invalid_result: 'What the tool answered does not match its output schema, or cannot be sent as JSON.',
+  result_too_large: 'The answer has more bytes than one answer may have.',
+  call_limit: 'The tool was called more often than `maxCalls` allows in one run.',
+  timed_out: 'The tool did not answer within its `timeoutMs`.',
+  cancelled: 'The run ended, or was cancelled, before the tool answered.',
+  tool_failed: 'The tool threw an error; the message is what it said.',
+  wrong_process: "The script called a tool from a process that it had forked; only the script's own may.",
+}
+
+/** See {@link TOOL_ERROR_CODES}. */
+export type ToolErrorCode =
+  | 'unknown_tool'
+  | 'invalid_arguments'
+  | 'invalid_result'
+  | 'result_too_large'
+  | 'call_limit'
+  | 'timed_out'
+  | 'cancelled'
+  | 'tool_failed'
+  | 'wrong_process'
+
+/**
+ * A tool call came to nothing; the script sees a `ToolError` with the same `code` and message. Throw one in `execute`
+ * to give the script a code of your own to react to: `throw new ToolCallError('out_of_stock', 'none left of A-1')`.
+ * Anything else that a tool throws has the code `tool_failed`.
+ */
+export class ToolCallError extends Error {
+  override readonly name = 'ToolCallError'
+  readonly code: string
+
+  constructor(code: string, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}

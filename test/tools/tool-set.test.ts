@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineTool, prepareTools, type Tool, ToolRegistry, type ToolsInput } from '../../src/tools/index.ts'
+
+function tool(name: string, more: Partial<Tool> = {}): Tool {
+  return defineTool({ name, description: name, input: z.object({ a: z.int() }), execute: () => name, ...more })
+}
+
+const names = (given: ToolsInput): string[] => [...prepareTools(given).tools.keys()]
+
+describe('a tool set', () => {
+  test('has tools by the names of the script, and lists those that have another one than they were given', () => {
+    const set = prepareTools([tool('get-user'), tool('search'), tool('class')])
+    expect([...set.tools.keys()]).toEqual(['get_user', 'search', 'class_'])
+    expect(set.signatures.map(({ name }) => name)).toEqual(['get_user', 'search', 'class_'])
+    expect(set.renamed).toEqual([
+      { from: 'get-user', to: 'get_user' },
+      { from: 'class', to: 'class_' },
+    ])
+  })
+
+  test('is made of a list, a record, a registry, or a set', () => {
+    const [a, b] = [tool('a'), tool('b')]
+    const set = prepareTools([a, b])
+    expect([
+      names([a, b]),
+      names({ x: a, 'y-z': b }),
+      names(new ToolRegistry().register(a)),
+      names(set),
+      names([]),
+    ]).toEqual([['a', 'b'], ['x', 'y_z'], ['a'], ['a', 'b'], []])
+  })
+
+  test('is made once for what holds the same tools, and again when they change', () => {
+    const list = [tool('a'), tool('b')]
+    const record: Record<string, Tool> = { a: tool('a') }
+    const registry = new ToolRegistry().register(tool('a'))
+    const before = [list, record, registry].map((given) => prepareTools(given))
+    expect([list, record, registry].map((given, index) => prepareTools(given) === before[index])).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect(before.map((set) => prepareTools(set) === set)).toEqual([true, true, true])
+    list.pop()
+    record['c'] = tool('c')
+    registry.register(tool('b'))
+    expect([list, record, registry].map(names)).toEqual([['a'], ['a', 'c'], ['a', 'b']])
+  })
+
+  test('has a digest that depends on what a script sees, and not on the order', () => {
+    const digest = (...tools: Tool[]): string => prepareTools(tools).digest
+    expect(digest(tool('a'), tool('b'))).toBe(digest(tool('b'), tool('a')))
+    const different = [digest(tool('a')), digest(tool('b')), digest(tool('a', { effect: 'read' })), digest()]
+    expect(new Set([...different, digest(tool('a', { description: 'other' }))]).size).toBe(5)
+  })
+})
+
+describe('what is no tool set is refused', () => {
+  test.each<[unknown, string]>([
+    [undefined, 'tools: expected a list of tools or a tool set'],
+    ['search', 'tools: expected a list of tools or a tool set'],
+    [[null], 'tools: an item is no tool'],
+    [{ a: 5 }, 'tools: "a" is no tool'],
+    [[{ name: 'x' }], 'tools: "x" is no tool: take defineTool, a tool of the AI SDK or of LangChain'],
+    [[tool('a-b'), tool('a.b')], 'tools: "a-b" and "a.b" would both be the function a_b of the script'],
+    [[tool('a'), tool('\uFF41')], 'tools: "a" and "\uFF41" would both be the function a of the script'],
+    [[tool('emit_result')], 'the tool name "emit_result" is a helper of every script: give the tool another name'],
+  ])('%j', (given, message) => {
+    expect(() => prepareTools(given as ToolsInput)).toThrow(new TypeError(message))
+  })
+})
+
+test('names of JavaScript are names like others', () => {
+  const set = prepareTools([tool('constructor'), tool('toString'), tool('hasOwnProperty')])
+  expect([...set.tools.keys()]).toEqual(['constructor', 'toString', 'hasOwnProperty'])
+  expect(set.tools.get('valueOf')).toBe(undefined)
+})
