@@ -31,6 +31,8 @@ import { Strays } from './strays.ts'
 import { Uids } from './uids.ts'
 
 /** How long a container may take to become ready when the options do not say. */
+/** Making or starting a container takes a loaded daemon longer than anything else. */
+const PATIENCE = 3
 const START_MS = 30_000
 
 /** A sandbox that is a container. */
@@ -175,7 +177,8 @@ function started(plan: ContainerPlan, { at, options, given, strays }: Creation):
     input: at.bundle.bytes,
     sealKey: plan.sealed ? randomBytes(SEAL_KEY_BYTES) : undefined,
     strays,
-    timeoutMs: Math.max(at.daemon.timeoutMs, options.startTimeoutMs ?? START_MS),
+    // Longer than other requests may take, and not so long that a daemon that fell silent holds a pool up.
+    timeoutMs: PATIENCE * at.daemon.timeoutMs,
     signal: given.signal,
   })
 }
