@@ -32,7 +32,7 @@ import { Uids } from './uids.ts'
 
 /** How long a container may take to become ready when the options do not say. */
 /** Making or starting a container takes a loaded daemon longer than anything else. */
-const PATIENCE = 3
+const PATIENCE = 2
 const START_MS = 30_000
 
 /** A sandbox that is a container. */

@@ -28,7 +28,7 @@ export interface DockerEngineOptions {
   readonly hostPathMap?: Readonly<Record<string, string>>
   /** How long a container may take to become ready, in milliseconds. Default 30,000. */
   readonly startTimeoutMs?: number
-  /** How long the daemon may take to answer a call, in milliseconds; three times that to make or start a container. Default 10,000. */
+  /** How long the daemon may take to answer a call, in milliseconds; twice that to make or start a container. Default 10,000. */
   readonly apiTimeoutMs?: number
 }
 
