@@ -169,7 +169,7 @@ async function createFor(kind: RuntimeKind, creation: Creation): Promise<DockerS
   }
 }
 
-function started(plan: ContainerPlan, { at, options, given, strays }: Creation): Promise<ManagedContainer> {
+function started(plan: ContainerPlan, { at, given, strays }: Creation): Promise<ManagedContainer> {
   const labels = { ...plan.labels, [LABEL.sandbox]: plan.id, [LABEL.created]: new Date().toISOString() }
   return startContainer(at.daemon, {
     name: plan.id,
