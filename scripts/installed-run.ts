@@ -5,6 +5,20 @@ import { join } from 'node:path'
 /** The Nodes that users have; npm carries each as a package of its own, without an install script. */
 const NODES = ['22', '24'] as const
 
+/** What is loaded at first use, so that README's example does not show that it is there: a tool with JSON Schema, Pyodide. */
+const LAZY = `
+import { createSandglass, defineTool } from 'sandglass'
+const input = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+const twice = defineTool({ name: 'twice', description: 'Doubles.', input, execute: ({ n }) => 2 * n })
+for (const engine of ['local', 'pyodide']) {
+  const sg = await createSandglass({ engine, poolSize: 1 })
+  const { finalData, sandbox } = await sg.run('emit_result(twice(n=21))', { tools: [twice], policy: 'standard' })
+  console.log(sandbox.engine, finalData)
+  await sg.close()
+}
+`
+const LAZY_OUTPUT = 'local 42\npyodide 42\n'
+
 /** Installs the tarball as a user would and runs README's example from it, on every Node that is supported. */
 export function runsInstalled(tarball: string, folder: string): boolean {
   return NODES.every((version) => {
@@ -14,9 +28,10 @@ export function runsInstalled(tarball: string, folder: string): boolean {
     writeFileSync(join(place, 'package.json'), '{"private":true,"type":"module"}')
     const { example, output } = readmeExample()
     writeFileSync(join(place, 'example.mjs'), version === '22' ? withoutAwaitUsing(example) : example)
+    writeFileSync(join(place, 'lazy.mjs'), LAZY)
     const installed = spawnSync(
       'npm',
-      ['install', '--silent', '--no-audit', '--no-fund', tarball, `${node}@${version}`],
+      ['install', '--silent', '--no-audit', '--no-fund', tarball, `${node}@${version}`, `pyodide@${pyodideVersion()}`],
       {
         cwd: place,
         stdio: ['ignore', 'inherit', 'inherit'],
@@ -24,15 +39,26 @@ export function runsInstalled(tarball: string, folder: string): boolean {
     )
     if (installed.status !== 0)
       return told(`npm install of the tarball beside Node ${version} ended with ${installed.status}`)
-    const ran = spawnSync(join(place, 'node_modules', node, 'bin', 'node'), ['example.mjs'], {
-      cwd: place,
-      encoding: 'utf8',
-    })
-    if (ran.stdout !== output)
-      return told(`on Node ${version} README's example printed\n${ran.stdout}${ran.stderr}and not\n${output}`)
-    console.log(`README's example runs from the tarball on Node ${version}`)
+    const program = join(place, 'node_modules', node, 'bin', 'node')
+    for (const [script, expected] of [
+      ['example.mjs', output],
+      ['lazy.mjs', LAZY_OUTPUT],
+    ] as const) {
+      const ran = spawnSync(program, [script], { cwd: place, encoding: 'utf8' })
+      if (ran.stdout !== expected)
+        return told(`on Node ${version} ${script} printed\n${ran.stdout}${ran.stderr}and not\n${expected}`)
+    }
+    console.log(`README's example, a tool with JSON Schema and Pyodide run from the tarball on Node ${version}`)
     return true
   })
+}
+
+/** The one that the engine asks for. */
+function pyodideVersion(): string {
+  const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    readonly peerDependencies: Readonly<Record<string, string>>
+  }
+  return peerDependencies['pyodide'] ?? 'latest'
 }
 
 function readmeExample(): { example: string; output: string } {

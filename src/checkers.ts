@@ -1,7 +1,15 @@
 import { SandglassError } from './errors/index.ts'
-import { checkScript, type CheckedScript, type CheckRequest } from './executor/index.ts'
+import {
+  checkScript,
+  type CheckedScript,
+  type CheckRequest,
+  type ExecutionResult,
+  type Policy,
+} from './executor/index.ts'
 import { SandboxPool } from './pool/index.ts'
 import type { SandboxEngine, SandboxSpec } from './sandbox/index.ts'
+import { definedOf } from './support/index.ts'
+import { prepareTools, type ToolsInput } from './tools/index.ts'
 
 /** Checks that one checker sandbox makes before it is replaced. It runs no script, so nothing wears it out. */
 const MAX_USES = 10_000
@@ -44,4 +52,72 @@ export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
       await pool?.close()
     },
   }
+}
+
+/** What of a run, or of a check, the checker is told. */
+export interface CheckedRun extends Pick<CheckRequest, 'mode' | 'executionId' | 'signal' | 'allowModules'> {
+  readonly policy?: Policy
+  readonly tools?: ToolsInput
+  /** Only the names count. */
+  readonly inputs?: Readonly<Record<string, unknown>>
+  /** Only the paths count. */
+  readonly files?: Readonly<Record<string, unknown>>
+  readonly checkoutTimeoutMs?: number
+}
+
+/** The result of a run whose script has mistakes, or undefined when it may run. */
+export async function rejectionOf(
+  checkers: Checkers,
+  script: string,
+  run: CheckedRun,
+): Promise<ExecutionResult | undefined> {
+  const { policy = 'off' } = run
+  if (policy === 'off') return undefined
+  const { violations, run: check } = await checked(checkers, script, policy, run)
+  if (violations === undefined) return check
+  const [first] = violations
+  if (first === undefined) return undefined
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  return {
+    ...check,
+    status: 'rejected',
+    success: false,
+    errorKind: 'validation',
+    hasResult: false,
+    finalData: null,
+    error: `the script was rejected before it ran: line ${first.line}: ${first.message}${more}`,
+    traceback: null,
+    warnings: [],
+    outputBytes: 0,
+    ending: { cause: 'not-started', exitCode: null, signal: null, by: 'host' },
+    violations,
+  }
+}
+
+/** What is wrong with a script by a policy. */
+export function checked(
+  checkers: Checkers,
+  script: string,
+  policy: Exclude<Policy, 'off'>,
+  run: CheckedRun,
+): Promise<CheckedScript> {
+  const { inputs = {}, tools, allowModules = [], files = {} } = run
+  const set = tools === undefined ? undefined : prepareTools(tools)
+  return checkers.check(
+    {
+      script,
+      policy,
+      names: Object.keys(inputs),
+      tools: set?.checked ?? [],
+      // Modules among its own files are there for the script, and not for the checker to look at.
+      allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
+      ...definedOf(run, ['mode', 'executionId', 'signal']),
+    },
+    run.checkoutTimeoutMs,
+  )
+}
+
+/** Top-level modules and packages that paths below the workspace make. */
+function modulesAmong(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => /^([^/]+)(?:\/|\.py$)/.exec(path)?.[1] ?? [])
 }

@@ -11,6 +11,8 @@ export {
   ManagedContainer,
 } from './engines/docker/index.ts'
 export { type LocalEngineOptions, localEngine } from './engines/local/index.ts'
+export { type PyodideEngineOptions, pyodideEngine } from './engines/pyodide/index.ts'
+export type { PassedOver } from './engine-choice.ts'
 export { ERROR_CODES, type ErrorCode, SandglassError } from './errors/index.ts'
 export {
   type CheckedScript,
@@ -51,6 +53,7 @@ export {
 export {
   type CheckedTool,
   PROTOCOL_VERSION,
+  type PythonToolSource,
   type ReadyFrame,
   type ToolCallFrame,
   type ToolFailure,
@@ -64,6 +67,7 @@ export type {
   Ending,
   EndingCause,
   IsolationLevel,
+  NetworkAccess,
   ReportReason,
   Requirement,
   ResourceLimits,
@@ -84,7 +88,6 @@ export {
   type RunOptions,
   type Sandglass,
   type SandglassOptions,
-  type StandardSchema,
 } from './sandglass.ts'
 export {
   type AiSdkTool,
@@ -139,3 +142,4 @@ export {
   type ToolSource,
   type ValueOf,
 } from './tools/index.ts'
+export type { StandardSchema } from './typed-result.ts'

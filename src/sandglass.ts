@@ -1,10 +1,11 @@
 import { resolve } from 'node:path'
-import { type Checkers, checkersOf } from './checkers.ts'
+import { checked, checkersOf, rejectionOf } from './checkers.ts'
 import { dockerEngine, type DockerEngineOptions } from './engines/docker/index.ts'
 import { localEngine, type LocalEngineOptions } from './engines/local/index.ts'
+import { pyodideEngine, type PyodideEngineOptions } from './engines/pyodide/index.ts'
+import { firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import { SandglassError } from './errors/index.ts'
 import {
-  type CheckedScript,
   ExecutionMode,
   type ExecutionResult,
   type Policy,
@@ -28,7 +29,7 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from './sandbox/index.ts'
-import { didYouMean } from './support/index.ts'
+import { definedOf, didYouMean } from './support/index.ts'
 import {
   bridgedTools,
   prepareTools,
@@ -38,11 +39,15 @@ import {
   type ToolLimits,
   type ToolsInput,
 } from './tools/index.ts'
+import { type StandardSchema, typed } from './typed-result.ts'
 
 /** How scripts are run. Everything has a default. */
 export interface SandglassOptions {
-  /** Default `auto`, which takes `local` in this version; `docker` runs scripts in containers. */
-  readonly engine?: 'auto' | 'local' | 'docker' | SandboxEngine
+  /**
+   * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere, held by the
+   * language alone) that can be started here and has what is required.
+   */
+  readonly engine?: 'auto' | 'local' | 'docker' | 'pyodide' | SandboxEngine
   /**
    * Defaults for every run; a run may bring its own. A limit of the sandbox that is given here or there and that the
    * machine cannot enforce is refused; of those that are not given, each result tells which are in force.
@@ -68,6 +73,8 @@ export interface SandglassOptions {
   readonly local?: LocalEngineOptions
   /** Options of the Docker engine. */
   readonly docker?: DockerEngineOptions
+  /** Options of the Pyodide engine. */
+  readonly pyodide?: PyodideEngineOptions
   /** Gives up while the first sandbox starts; later it has no effect. */
   readonly signal?: AbortSignal
 }
@@ -75,8 +82,8 @@ export interface SandglassOptions {
 /** A run's own options, beside its script. */
 export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools'> {
   /**
-   * Functions of the host that the script may call: of `defineTool`, tools of the AI SDK, of LangChain or of an MCP
-   * server, or a registry.
+   * Functions that the script may call: of the host (`defineTool`, tools of the AI SDK, of LangChain or of an MCP
+   * server), Python tools (`definePythonTool`), or a registry.
    */
   readonly tools?: ToolsInput
   /** How many calls the script may make, and how many at a time. */
@@ -125,22 +132,12 @@ export interface CheckResult {
 /** What {@link Sandglass.asTool} may be told: how the tool is described, and how its scripts are run. */
 export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
 
-/** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
-export interface StandardSchema<T> {
-  readonly '~standard': {
-    readonly validate: (value: unknown) => StandardResult<T> | Promise<StandardResult<T>>
-    readonly types?: { readonly input: unknown; readonly output: T } | undefined
-  }
-}
-
-type StandardResult<T> =
-  | { readonly value: T; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] }
-
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
   /** The engine in use. */
   readonly engine: string
+  /** Those that `auto` tried before it, and why they were not taken. */
+  readonly passedOver: readonly PassedOver[]
   /**
    * Runs one script. What the script did is a value, whatever it was.
    * @throws SandglassError when the machinery fails or the request is wrong.
@@ -177,7 +174,14 @@ const PING_TIMEOUT_MS = 2000
  */
 export async function createSandglass(options: SandglassOptions = {}): Promise<Sandglass> {
   checkOptions(options)
-  const engine = chooseEngine(options)
+  return firstThatOpens(enginesFor(options), (engine, passedOver) => openOn(engine, passedOver, options))
+}
+
+async function openOn(
+  engine: SandboxEngine,
+  passedOver: readonly PassedOver[],
+  options: SandglassOptions,
+): Promise<Sandglass> {
   const ownsEngine = typeof options.engine !== 'object'
   const defaults = specOf(options, undefined)
   const pool = new SandboxPool({
@@ -199,6 +203,7 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
     const first = await pool.checkout(nameOf(defaults), definedOf(options, ['signal']))
     await first.release()
     assertEnforced(first.sandbox.info, options.limits ?? {})
+    if (first.sandbox.info.level === 'language-only') warnOfLanguageOnly(engine.name, passedOver)
   } catch (error) {
     await close()
     throw error
@@ -251,6 +256,7 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
 
   return {
     engine: engine.name,
+    passedOver,
     run: runOne,
     stream,
     async check(script: string, given: CheckOptions = {}) {
@@ -288,15 +294,18 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
   }
 }
 
-function chooseEngine(options: SandglassOptions): SandboxEngine {
-  const { engine = 'auto', local = {}, docker = {} } = options
-  if (typeof engine === 'object') return engine
-  if (engine === 'auto' || engine === 'local') return localEngine(local)
-  if (engine === 'docker') return dockerEngine(docker)
-  if (engine === 'pyodide') {
-    throw new SandglassError('feature_unavailable', 'the engine pyodide is not in this version; use local or docker')
+/** Makers of the engines to try, in order. */
+function enginesFor({ engine = 'auto', ...options }: SandglassOptions): (() => SandboxEngine)[] {
+  if (typeof engine === 'object') return [() => engine]
+  const makers = {
+    local: () => localEngine(options.local),
+    docker: () => dockerEngine(options.docker),
+    pyodide: () => pyodideEngine(options.pyodide),
   }
-  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are auto, local and docker`)
+  if (engine === 'auto') return Object.values(makers)
+  if (Object.hasOwn(makers, engine)) return [makers[engine]]
+  const known = ['auto', ...Object.keys(makers)]
+  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are ${known.join(', ')}`)
 }
 
 const OPTIONS: readonly (keyof SandglassOptions)[] = [
@@ -312,6 +321,7 @@ const OPTIONS: readonly (keyof SandglassOptions)[] = [
   'require',
   'local',
   'docker',
+  'pyodide',
   'signal',
 ]
 /** What goes on to the executor as it is. */
@@ -394,58 +404,6 @@ function prepare<T>(
   return { executor, request, spec: specOf(options, limits) }
 }
 
-/** The result of a run whose script has mistakes, or undefined when it may run. */
-async function rejectionOf(checkers: Checkers, script: string, run: RunOptions): Promise<ExecutionResult | undefined> {
-  const { policy = 'off' } = run
-  if (policy === 'off') return undefined
-  const { violations, run: check } = await checked(checkers, script, policy, run)
-  if (violations === undefined) return check
-  const [first] = violations
-  if (first === undefined) return undefined
-  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
-  return {
-    ...check,
-    status: 'rejected',
-    success: false,
-    errorKind: 'validation',
-    hasResult: false,
-    finalData: null,
-    error: `the script was rejected before it ran: line ${first.line}: ${first.message}${more}`,
-    traceback: null,
-    warnings: [],
-    outputBytes: 0,
-    ending: { cause: 'not-started', exitCode: null, signal: null, by: 'host' },
-    violations,
-  }
-}
-
-function checked(
-  checkers: Checkers,
-  script: string,
-  policy: Exclude<Policy, 'off'>,
-  run: Omit<CheckOptions, 'policy'> & Pick<RunOptions, 'executionId' | 'checkoutTimeoutMs' | 'files'>,
-): Promise<CheckedScript> {
-  const { inputs = {}, tools, allowModules = [], files = {} } = run
-  const set = tools === undefined ? undefined : prepareTools(tools)
-  return checkers.check(
-    {
-      script,
-      policy,
-      names: Object.keys(inputs),
-      tools: set === undefined ? [] : [...set.tools.values()].map((tool) => tool.checked),
-      // Modules among its own files are there for the script, and not for the checker to look at.
-      allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
-      ...definedOf(run, ['mode', 'executionId', 'signal']),
-    },
-    run.checkoutTimeoutMs,
-  )
-}
-
-/** Top-level modules and packages that paths below the workspace make. */
-function modulesAmong(paths: readonly string[]): string[] {
-  return paths.flatMap((path) => /^([^/]+)(?:\/|\.py$)/.exec(path)?.[1] ?? [])
-}
-
 function specOf(options: SandglassOptions, limits: ResourceLimits | undefined): SandboxSpec {
   return {
     limits: sandboxLimits(resolveLimits({ ...options.limits, ...limits })),
@@ -466,34 +424,4 @@ function renamed({ leaseKey, checkoutTimeoutMs }: RunOptions): { key?: string; t
     ...(leaseKey === undefined ? {} : { key: leaseKey }),
     ...(checkoutTimeoutMs === undefined ? {} : { timeoutMs: checkoutTimeoutMs }),
   }
-}
-
-/** The named properties that are not undefined. */
-function definedOf<T extends object, K extends keyof T>(
-  given: T,
-  names: readonly K[],
-): { [P in K]?: Exclude<T[P], undefined> } {
-  const entries = names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]])
-  return Object.fromEntries(entries) as { [P in K]?: Exclude<T[P], undefined> }
-}
-
-async function typed<T>(result: ExecutionResult, schema: StandardSchema<T> | undefined): Promise<ExecutionResult<T>> {
-  if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
-  const checked = await schema['~standard'].validate(result.finalData)
-  if (checked.issues === undefined) return { ...result, finalData: checked.value }
-  const issues = checked.issues.map(
-    ({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`,
-  )
-  return {
-    ...result,
-    status: 'failed',
-    success: false,
-    errorKind: 'error',
-    finalData: null,
-    error: `the result does not match \`output\`: ${issues.join('; ')}`,
-  }
-}
-
-function segmentName(segment: unknown): string {
-  return typeof segment === 'object' && segment !== null && 'key' in segment ? String(segment.key) : String(segment)
 }

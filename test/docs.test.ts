@@ -77,6 +77,22 @@ describe('README', () => {
   })
 })
 
+test.skipIf(skip)('docs/cli.md: the example of --tools prints what it says', () => {
+  const page = readFileSync(join(ROOT, 'docs/cli.md'), 'utf8')
+  const [, example = '', output = ''] = /```sh\n(cat > tools\.ts .*?)```\n+prints `([^`]+)`/s.exec(page) ?? []
+  const program = [process.execPath, join(ROOT, 'src/cli/main.ts')].map((word) => `'${word}'`).join(' ')
+  const commands = example
+    .replace("from 'sandglass'", `from '${join(ROOT, 'src/index.ts')}'`)
+    .replace('| sandglass ', `| ${program} `)
+  const directory = mkdtempSync(join(tmpdir(), 'sandglass-docs-'))
+  try {
+    const options = { encoding: 'utf8', cwd: directory, stdio: 'pipe' } as const
+    expect(execFileSync('sh', ['-c', commands], options)).toBe(`${output}\n`)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
+
 describe.each(['docs/tools.md', 'docs/checking.md'])('the TypeScript of %s is a program', (page) => {
   test.skipIf(skip)('that prints what the page says', () => {
     const text = readFileSync(join(ROOT, page), 'utf8')

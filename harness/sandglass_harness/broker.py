@@ -6,7 +6,6 @@ It runs no script and imports nothing of others. One loop over descriptors; noth
 import binascii
 import json
 import os
-import re
 import select
 import signal
 import struct
@@ -14,26 +13,28 @@ import sys
 import time
 
 from . import PROTOCOL_VERSION, integrity
+from .collection import Collection
 from .control_group import MemoryKills
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
 from .reaper import Reaper
-from .run import ANSWER_HEAD, Run
-from .scratch import Collection, Roots
+from .run import ANSWER_HEAD, Run, as_run
+from .scratch import Roots
+from .syscalls import PR_SET_TIMERSLACK, prctl
 from .watcher import Watcher, wants_write
 from .wire import HIGH_WATER, LOW_WATER, MAX_REQUEST_LINE, LineBuffer, Outbox, encode
 
 ANSWER_SEC = 0.5  # how long the zygote may take to answer
 DRAIN_SEC = 0.1  # for what dead processes left in the pipes
 COLLECT_SEC = 5.0  # at most, for looking through the workspace
-ANSWER_ID = re.compile(rb'"id":("(?:[^"\\]|\\.)*")')
 AFTER_DEADLINE_SEC = 0.3  # of it, what may lie behind the deadline
-MAX_TO_CHILD = 64 << 20  # of answers that a script does not read
-MAX_CHECK_BYTES = 4 << 20  # of a check's answer, errors included
 READ_SIZE = 65536
+LOOKS, LOOK_AGAIN_SEC = 8, 0.00006  # at a process that said that it is done
+MAX_CHECKS = 200  # by one process; a new one gives back what the interpreter keeps
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 
 IDLE, FORKING, RUNNING, KILLING, COLLECTING, RESETTING = "idle", "forking", "running", "killing", "collecting", "resetting"
+CONFIRMING = "confirming"  # that the zygote lives, when all else is done
 
 
 class Broker:
@@ -62,10 +63,11 @@ class Broker:
     def serve(self):
         """Until the host closes the channel. Never returns."""
         leaked_fds = _open_fds_above(2) - {self._in, self._outbox.fd, self._zygote.socket.fileno()}
+        self._checks = self._config.get("checker", False)
         self._roots = Roots(self._config["scratch"])
         self._intake = Intake(self._config["workspace"], self._roots)
         # Not in gVisor: a child of PID 1's own would pass for something that a preloaded module left.
-        self._tells_exit_status = not self._config.get("sealed") and integrity.tells_exit_status()
+        tells_exit_status = not self._config.get("sealed") and integrity.tells_exit_status()
         self._memory_kills = MemoryKills()
         self._watch_signals()
         loaded = self._zygote.first_words()
@@ -77,6 +79,10 @@ class Broker:
         self._normal = integrity.snapshot([os.getpid(), self._zygote.pid])
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == self._spare.pid
+        # Only the last pid tells of threads, too.
+        self._sees_ends = tells_exit_status and self._last_pid_moves
+        if self._sees_ends:
+            prctl(PR_SET_TIMERSLACK, 1)  # ns; by default a sleep takes 50 us more
         checks = integrity.self_check(self._zygote.pid, self._config["scratch"], len(leaked_fds))
         checks["last_pid_moves"] = self._last_pid_moves
         self._zygote.kills_at_once = self._reaper.kills_at_once = not checks["gvisor"]
@@ -166,11 +172,11 @@ class Broker:
         self._watch_outbox()
         if self._run is None or self._state is not RUNNING or self._run.finished:
             return
-        waiting = max(self._outbox.size, self._run.to_child.size)
-        if not self._paused and waiting > HIGH_WATER:
+        overflows = self._run.to_child.overflows
+        if not self._paused and (self._outbox.size > HIGH_WATER or overflows):
             self._paused = True
             self._watch_run(False)
-        elif self._paused and waiting < LOW_WATER:
+        elif self._paused and self._outbox.size < LOW_WATER and not overflows:
             self._paused = False
             self._watch_run(True)
 
@@ -211,18 +217,15 @@ class Broker:
         elif kind == "execute":
             self._execute(frame)
         elif kind == "check":
-            self._execute(_as_run(frame))
+            self._execute(as_run(frame))
         elif kind == "reset":
             self._reset(frame)
 
     def _answer_child(self, line):
-        """The answer to a tool call goes to the script's process as it came: it may be large, and is the host's own."""
         run = self._run
         if self._state is not RUNNING or run.finished:
             return
-        if run.to_child.size + len(line) > MAX_TO_CHILD:
-            line = _too_large(line)
-        run.to_child.put(struct.pack("=I", len(line)) + line)
+        run.to_child.put_answer(line)
         self._write_to_child(run)
 
     def _cancel_waiting(self, run_id):
@@ -238,7 +241,7 @@ class Broker:
     def _execute(self, frame):
         if self._run is not None or self._state is not IDLE:
             return self._refuse(frame, "request", "SANDBOX_BUSY: this sandbox is busy with another run", wiped=True)
-        problem = self._intake.problem_of(frame)
+        problem = self._problem_of(frame)
         if problem is not None:
             return self._refuse(frame, *problem)
         self._uses += 1
@@ -246,24 +249,18 @@ class Broker:
         self._run = run = Run(frame, self._spare, time.monotonic(), self._outbox)
         run.memory_kills_before = self._memory_kills.count()
         self._spare = None
+        run.spare.requests += 1
         self._state = RUNNING
         self._paused = False
-        body = json.dumps(
-            {
-                "script": frame["script"],
-                "inputs": frame["inputs"],
-                "secrets": frame["secrets"],
-                "limits": frame["limits"],
-                "deadline": run.deadline,
-                "timeout_text": run.timeout_text,
-                "tools": frame.get("tools"),
-                "check": frame.get("check"),
-            }
-        ).encode()
         self._watch_run(True)
-        run.to_child.put(struct.pack("=I", len(body)) + body)
+        run.to_child.put_request(run.order())
         self._write_to_child(run)
         return None
+
+    def _problem_of(self, frame):
+        if self._checks and not frame.get("check"):
+            return "request", "this sandbox is there to check scripts; it runs none"
+        return self._intake.problem_of(frame)
 
     def _refuse(self, frame, kind, message, cause="not-started", by="harness", wiped=False):
         run_id = frame["execution_id"]
@@ -320,9 +317,39 @@ class Broker:
         run.take_frames(data, time.monotonic())
         if run.over:
             self._end_run("output-limit")
-        elif run.finished:  # its death closes every descriptor; each would wake the broker for nothing
-            self._watch_run(False)
-            run.look_soon()
+        elif run.finished:
+            self._on_finished(run)
+
+    def _on_finished(self, run):
+        """The runtime came to its orderly end; what is left of it is its process."""
+        if self._checks and not run.told_error and run.spare.requests < MAX_CHECKS:
+            return self._keep_checking(run)
+        if self._checks:
+            run.spare.no_more_requests()
+        elif self._sees_ends and self._ends_at_once(run):
+            return self._end_run(None)
+        self._watch_run(False)  # its death closes every descriptor; each would wake the broker for nothing
+        run.look_soon()
+        return None
+
+    def _ends_at_once(self, run):
+        """Looks for the end of a process while that is usually near: the kernel tells of it when all memory is back.
+
+        Asleep between two looks, because the child's last word woke the broker on the child's own processor.
+        """
+        for _ in range(LOOKS):
+            time.sleep(LOOK_AGAIN_SEC)
+            if integrity.exit_status(run.spare.stat_fd) is not None:
+                return True
+        return False
+
+    def _keep_checking(self, run):
+        """Nothing of the script was executed: its checker serves the next one, too."""
+        self._unwatch_run(run)
+        self._drain(run)
+        run.well_checked()
+        self._collection = None
+        self._finish()
 
     def _on_output(self, stream, _event):
         data = _read(stream.fd)
@@ -353,20 +380,23 @@ class Broker:
         if not self._zygote.answers():
             self._zygote_is_lost()
             return
-        if alone and self._tells_exit_status:
-            run.status = integrity.zombie_status(run.spare.stat_fd)
-            if run.status is not None:  # nothing runs any more; the zygote reaps it before it forks the next
-                self._settle(True)
-                return
+        if alone and run.finished and self._sees_ends:
+            run.status = integrity.exit_status(run.spare.stat_fd)
         try:
-            if alone:
+            if run.status is not None:  # nothing runs any more; the zygote waits for it before it forks the next
+                self._zygote.ask_for_a_sign()
+            elif alone:
                 self._zygote.ask_to_reap()
             else:
                 self._zygote.ask_to_kill()
         except OSError:
             self._zygote_is_lost()
             return
-        self._answer_due = time.monotonic() + ANSWER_SEC
+        if run.status is None:
+            self._answer_due = time.monotonic() + ANSWER_SEC
+        else:
+            run.awaits_sign = True
+            self._settle(True)
 
     def _was_alone(self, pid):
         """Whether nothing is left that this process started; it is a zombie itself."""
@@ -387,10 +417,16 @@ class Broker:
             self._watcher.forget(self._zygote.socket.fileno())
             if self._state in (FORKING, RESETTING):
                 os._exit(1)
+            if self._state is CONFIRMING:
+                self._zygote_is_lost()
             return False
         self._answer_due = None
         (number,) = struct.unpack("=i", answer)
-        if self._state is FORKING:
+        if self._run is not None and self._run.awaits_sign:
+            self._run.awaits_sign = False
+            if self._state is CONFIRMING:
+                self._finish()
+        elif self._state is FORKING:
             self._spare_is_there(number)
         elif self._state is KILLING:
             self._run.status = number
@@ -402,6 +438,11 @@ class Broker:
     def _zygote_is_lost(self):
         """The script stopped or killed the zygote: the broker itself kills, and the sandbox is given up."""
         self._reaper.kill_everything()
+        self._zygote.alive = False
+        if self._state is CONFIRMING:
+            self._run.awaits_sign = False
+            self._finish()
+            return
         if self._state is not KILLING:
             os._exit(1)
         dead = self._reaper.confirm_death()
@@ -465,6 +506,10 @@ class Broker:
 
     def _finish(self):
         run, collection = self._run, self._collection
+        if run.awaits_sign:
+            self._state, self._answer_due = CONFIRMING, time.monotonic() + ANSWER_SEC
+            self._on_zygote(None)  # it may have come meanwhile, and calls this again
+            return
         clean = self._is_clean() if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
         if self._config.get("sealed") and self._inbox.held:
@@ -490,7 +535,10 @@ class Broker:
         if not reusable:
             self._leave()
         os.sched_yield()  # the host, on a machine where it was woken behind this process
-        self._make_spare()
+        if run.keeps_process:
+            self._spare, self._state = run.spare, IDLE
+        else:
+            self._make_spare()
 
     def _leave(self):
         """Gives the sandbox up, once the host has the last frame."""
@@ -534,22 +582,6 @@ class Broker:
         if not clean:
             self._leave()
         self._make_spare()
-
-
-def _too_large(line):
-    """In place of an answer that there is no room for. The host writes an answer's id before all else."""
-    found = ANSWER_ID.search(line, 0, 1024)
-    number = json.loads(found[1]) if found else ""
-    error = {"code": "result_too_large", "message": "the script has too many answers that it did not read yet"}
-    return encode({"type": "tool_result", "id": number, "error": error})
-
-
-def _as_run(check):
-    """A check is a run of the checker in the script's place, with the same clocks and the same end."""
-    asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
-    own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
-    nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
-    return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
 
 
 def _read(fd):

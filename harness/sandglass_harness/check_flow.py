@@ -60,21 +60,21 @@ def _running(walk):
         mentions.setdefault(_owner(scope), set()).add(node.id)
     for node, scope, _ in walk.attributes:
         mentions.setdefault(_owner(scope), set()).add(node.attr)
-    running, todo = {None}, [None]
+    running, rest = {None}, [None]
     named, waiting = set(), {}
-    while todo:
-        owner = todo.pop()
+    while rest:
+        owner = rest.pop()
         for scope in inner.get(owner, ()):
             if _runs_unnamed(scope) or scope.node.name in named:
                 running.add(scope)
-                todo.append(scope)
+                rest.append(scope)
             else:
                 waiting.setdefault(scope.node.name, []).append(scope)
         for name in mentions.get(owner, ()):
             named.add(name)
             for scope in waiting.pop(name, ()):
                 running.add(scope)
-                todo.append(scope)
+                rest.append(scope)
     return running
 
 
@@ -183,11 +183,11 @@ class _WaysOut:
 def _raised_and_named(statements):
     """(whether something is raised, the names that are mentioned), without what nested functions do."""
     raises, names = False, set()
-    todo = [each for each in statements if each.__class__ not in _DEFINITIONS]
-    while todo:
-        node = todo.pop()
+    rest = [each for each in statements if each.__class__ not in _DEFINITIONS]
+    while rest:
+        node = rest.pop()
         if node.__class__ in (ast.Raise, ast.Assert):
             raises = True
         names.add(getattr(node, "attr", None) or getattr(node, "id", None))
-        todo += (each for each in ast.iter_child_nodes(node) if each.__class__ not in _DEFINITIONS)
+        rest += (each for each in ast.iter_child_nodes(node) if each.__class__ not in _DEFINITIONS)
     return raises, names

@@ -6,7 +6,7 @@ from .check_modules import module_of
 from .check_report import cut, name as short
 from .check_tools import shown_required
 from .check_uses import SHOW, Uses, assigned_name, is_of_future, value_use
-from .check_walk import NAME_ERROR, TYPE_ERROR
+from .check_foreseen import NAME_ERROR, TYPE_ERROR
 
 _AWAITABLE = frozenset({"gather", "sleep", "wait", "wait_for", "to_thread"})
 
@@ -83,7 +83,7 @@ def _awaitable(node, scope, walk, known):
     func = node.func
     signature = known.called(func, scope)
     if signature is not None:
-        return f"{signature['name']}()" if signature["name"] in known.tools else None
+        return f"{signature['name']}()" if known.is_awaited(signature) else None
     if func.__class__ is ast.Attribute and func.attr in _AWAITABLE:
         return f"asyncio.{func.attr}()" if module_of(func.value, scope, walk) == "asyncio" else None
     if func.__class__ is ast.Name:

@@ -8,7 +8,8 @@ from importlib.machinery import PathFinder
 
 from .check_nearest import nearest
 from .check_report import MAX_VIOLATIONS, listed, name as short
-from .check_walk import ANYTHING, ATTRIBUTE_ERROR, IMPORT_ERROR
+from .check_foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR
+from .check_scope import ANYTHING
 
 # What `strict` admits.
 ADMITTED = (
@@ -72,6 +73,12 @@ _SUBMODULES = frozenset(each.rpartition(".")[2] for each in (*ADMITTED, *_WELL_K
 _MAX_ALIASES = 4
 _NO_MODULES = (frozenset(), False)
 _found = {}
+
+
+def forget():
+    """What was found in directories that can change: a package may be installed between two checks."""
+    _found.clear()
+    sys.path_importer_cache.clear()
 
 
 def is_there(module):

@@ -7,7 +7,8 @@ import sys
 from .check_nearest import nearest
 from .check_report import MAX_VIOLATIONS, name as short
 from .check_tools import shown_call
-from .check_walk import ANYTHING, NAME_ERROR
+from .check_foreseen import NAME_ERROR
+from .check_scope import ANYTHING
 
 # What the runtime puts into the globals of a script beside builtins, helpers and tools.
 MODULE_NAMES = frozenset({"__name__", "__builtins__", "__doc__", "__package__", "__loader__", "__spec__"})

@@ -5,7 +5,7 @@ import ast
 from .check_nearest import nearest
 from .check_report import cut, listed, name as short
 from .check_uses import is_of_future
-from .check_walk import ATTRIBUTE_ERROR, KEY_ERROR, TYPE_ERROR
+from .check_foreseen import ATTRIBUTE_ERROR, KEY_ERROR, TYPE_ERROR
 
 _ITERABLE = frozenset({"array", "string", "object"})
 _NUMERIC = frozenset({"integer", "number", "boolean"})

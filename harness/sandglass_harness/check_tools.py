@@ -5,7 +5,7 @@ import ast
 from .check_nearest import nearest
 from .check_report import cut, listed, name as short
 from .check_schema import exclusion, literal
-from .check_walk import TOOL_ERROR, TYPE_ERROR
+from .check_foreseen import TOOL_ERROR, TYPE_ERROR
 
 MAX_ALIASES = 4
 _LEFT_OUT = "..."
@@ -33,6 +33,8 @@ class Known:
         self._walk = walk
         # Nothing is known of the value of an input; it hides a tool of the same name. Tool files bring the helpers along.
         self.opaque = frozenset(names) - HELPERS.keys()
+        # Host tools, and Python tools: these may have parameters by position or keyword alone (`kind`), take any number
+        # by position (`rest`), and give nothing to await (`awaits`).
         self.tools = {tool["name"]: tool for tool in tools if tool["name"] not in self.opaque}
         self.helpers = {name: each for name, each in HELPERS.items() if name not in self.tools}
         if self.tools and "describe_tool" not in self.opaque:
@@ -64,6 +66,10 @@ class Known:
             return None
         found = self.signature(node.id)
         return found if found is not None and self._walk.resolve(node.id, scope) is None else None
+
+    def is_awaited(self, signature):
+        """Whether a call in async code gives something to await: always one of a host tool, of others one that says so."""
+        return signature["name"] in self.tools and signature.get("awaits", True)
 
     def called(self, node, scope):
         """The signature that an expression stands for when it is called: also of `find = search`."""
@@ -100,13 +106,14 @@ def shown_call(signature, most=6):
 
 def shown_required(signature):
     """`search(query=...)`: the least that a call needs."""
-    given = ", ".join(f"{param['name']}=..." for param in signature["params"] if param["required"])
+    required = [param for param in signature["params"] if param["required"]]
+    given = ", ".join("..." if param.get("kind") == "positional" else f"{param['name']}=..." for param in required)
     return cut(f"{signature['name']}({given})", 160)
 
 
 def _shown_parameter(param):
     if param["required"]:
-        return param["name"]
+        return f"{param['name']}=..." if param.get("kind") == "keyword" else param["name"]
     default = cut(repr(param["default"]), 30) if "default" in param else _LEFT_OUT
     return f"{param['name']}={default}"
 
@@ -140,9 +147,9 @@ class _Call:
         positional = self._node.args
         spread = any(each.__class__ is ast.Starred for each in positional)
         keywords = [each for each in self._node.keywords if each.arg is not None]
-        order = list(self._params)
+        order = [each for each, param in self._params.items() if param.get("kind") != "keyword"]
         plain = [each for each in positional if each.__class__ is not ast.Starred]
-        if len(plain) > len(order):
+        if len(plain) > len(order) and not self._signature.get("rest"):
             self._too_many(plain, order)
         given = {}
         for param, value in zip(order, positional):
@@ -152,14 +159,15 @@ class _Call:
         replaced = set()
         named = {each.arg for each in keywords}
         for each in keywords:
-            if each.arg in given:
+            by_name = each.arg in self._params and self._params[each.arg].get("kind") != "positional"
+            if by_name and each.arg in given:
                 self._given_twice(each)
-            elif each.arg in self._params:
+            elif by_name:
                 given[each.arg] = each.value
             elif not self._signature["more"]:
                 replaced.add(self._unknown(each, {*given, *named, *replaced}, spread))
         if not spread and len(keywords) == len(self._node.keywords):
-            missing = [p for p in order if self._params[p]["required"] and p not in {*given, *replaced}]
+            missing = [p for p in self._params if self._params[p]["required"] and p not in {*given, *replaced}]
             if not (self._name == "emit_intermediate" and missing == ["data"] and _is_text(given["label"])):
                 self._missing(missing)  # a label alone is a sign of progress, a value alone a mistake
         for param, value in () if expects_refusal else given.items():
@@ -167,6 +175,7 @@ class _Call:
 
     def _too_many(self, plain, order):
         takes = "no arguments" if not order else f"at most {len(order)} argument{'s' * (len(order) > 1)}"
+        takes += " by position" * (len(order) < len(self._params))
         message = f"{self._name}() takes {takes}, not {len(plain)}"
         hint = f"Write {shown_call(self._signature)}."
         if self._name == "emit_result":
@@ -180,10 +189,16 @@ class _Call:
 
     def _unknown(self, argument, taken, spread):
         """Tells of it; returns the parameter that was probably meant."""
-        free = [each for each in self._params if each not in taken]
+        by_name = [each for each, param in self._params.items() if param.get("kind") != "positional"]
+        free = [each for each in by_name if each not in taken]
         meant = nearest(argument.arg, free) or self._likely(argument, free, spread)
         takes = f"{self._name}() takes {listed(self._params)}." if self._params else f"{self._name}() takes no arguments."
         hint = f"{takes} Leave {short(argument.arg)} out."
+        if argument.arg in self._params:  # known, and taken by position alone
+            hint = f"It is given by position: {shown_call(self._signature)}."
+            message = f"{self._name}() takes {short(argument.arg)} by position only"
+            self._report.add("unknown_argument", argument, message, hint)
+            return argument.arg
         if meant is not None:
             value = self._source(argument.value)
             hint = f"{takes} Write {meant}={value} in place of {short(argument.arg)}={value}."
@@ -209,7 +224,8 @@ class _Call:
         if self._name == "emit_intermediate":
             hint = "Write emit_intermediate(label, data): a short text, then the value."
         else:
-            hint = f"Add {', '.join(f'{each}=...' for each in names[:8])} to the call: {shown_call(self._signature)}."
+            added = (each if self._params[each].get("kind") == "positional" else f"{each}=..." for each in names[:8])
+            hint = f"Add {', '.join(added)} to the call: {shown_call(self._signature)}."
         self._report.add("missing_argument", self._node, message, hint)
 
     def _exclusion(self, param, value):

@@ -69,15 +69,15 @@ class Types:
         if signature is None:
             found = literal(node, lambda name: self._known.is_builtin(name, scope))
             return None if found is None else Typed({found.type})
-        awaits = scope.is_async() and signature["name"] in self._known.tools
+        awaits = scope.is_async() and self._known.is_awaited(signature)
         return None if awaits else _of_schema(signature["result"])
 
     def _of_awaited(self, node, scope):
         if node.value.__class__ is not ast.Call:
             return None
         signature = self._known.called(node.value.func, scope)
-        is_tool = signature is not None and signature["name"] in self._known.tools
-        return _of_schema(signature["result"]) if is_tool else None
+        is_awaited = signature is not None and self._known.is_awaited(signature)
+        return _of_schema(signature["result"]) if is_awaited else None
 
     def _of_name(self, node, scope, depth):
         binding = self._walk.only_binding(node.id, scope)

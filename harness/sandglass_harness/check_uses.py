@@ -76,7 +76,8 @@ def _argument(node, scope, known):
         return None
     signature = known.means(parent.func, scope)
     if signature is not None:
-        return HAND_OUT if signature["name"] != "describe_tool" else None
+        takes_functions = "awaits" in signature  # a Python tool may; what goes to the host is JSON
+        return HAND_OUT if signature["name"] != "describe_tool" and not takes_functions else None
     if inner is not node or parent.func.__class__ is not ast.Name or not known.is_builtin(parent.func, scope):
         return None
     if parent.func.id in _NEEDS_VALUE:

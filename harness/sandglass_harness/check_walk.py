@@ -4,23 +4,9 @@ stands. It keeps a stack of its own, so that no script is nested too deep for it
 import ast
 import sys
 
-# Errors that the code around a place is prepared for.
-IMPORT_ERROR, NAME_ERROR, ATTRIBUTE_ERROR, TYPE_ERROR, KEY_ERROR, TOOL_ERROR = 1, 2, 4, 8, 16, 32
-_FORESEEN = {
-    "ImportError": IMPORT_ERROR,
-    "ModuleNotFoundError": IMPORT_ERROR,
-    "NameError": NAME_ERROR,
-    "AttributeError": ATTRIBUTE_ERROR,
-    "TypeError": TYPE_ERROR,
-    "ToolError": TOOL_ERROR,
-    "KeyError": KEY_ERROR,
-    "LookupError": KEY_ERROR,
-    "IndexError": KEY_ERROR,
-    # A fallback for everything is one for a module that is not there, but none for a slip.
-    "Exception": IMPORT_ERROR,
-    "BaseException": IMPORT_ERROR,
-}
-_ASKS_FIRST = frozenset({"version_info", "TYPE_CHECKING", "hasattr", "platform", "find_spec", "hexversion"})
+from .check_foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR, asks_first, foreseen_by, is_never
+from .check_scope import Binding, Scope
+
 _LAZY_ANNOTATIONS = sys.version_info >= (3, 14)
 _PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
 # Fields that hold no nodes to walk over.
@@ -28,56 +14,6 @@ _PLAIN = frozenset(
     "ctx op ops kind type_comment attr id arg name asname module level conversion simple is_async rest kwd_attrs str".split()
 )
 _fields = {}
-
-
-class _Anything:
-    def __contains__(self, _name):
-        return True
-
-
-ANYTHING = _Anything()
-
-
-class Scope:
-    """A module, class, function, comprehension, list of type parameters, or text that is never evaluated."""
-
-    __slots__ = ("bindings", "globals", "has_yield", "kind", "node", "nonlocals", "parent", "unevaluated")
-
-    def __init__(self, kind, node, parent):
-        self.kind = kind
-        self.node = node
-        self.parent = parent
-        self.bindings = {}
-        self.globals = set()
-        self.nonlocals = set()
-        self.has_yield = False
-        self.unevaluated = kind == "unevaluated" or (parent is not None and parent.unevaluated)
-
-    def function(self):
-        """The function, lambda, class or module whose code this is part of."""
-        scope = self
-        while scope.kind in ("comprehension", "unevaluated", "types"):
-            scope = scope.parent
-        return scope
-
-    def is_async(self):
-        """Whether it runs in a coroutine."""
-        scope = self.function()
-        while scope.kind == "class":
-            scope = scope.parent.function()
-        return isinstance(scope.node, ast.AsyncFunctionDef)
-
-
-class Binding:
-    """One place that binds a name. `value` is what an assignment assigns, what a loop runs over, or a module's name."""
-
-    __slots__ = ("kind", "node", "scope", "value")
-
-    def __init__(self, kind, node, scope, value=None):
-        self.kind = kind  # assign, loop, def, class, param, import, from, star, other
-        self.node = node
-        self.scope = scope
-        self.value = value
 
 
 class Walk:
@@ -345,7 +281,7 @@ class Walk:
         self.others.append((node, scope))
         caught = foreseen
         for handler in node.handlers:
-            caught |= IMPORT_ERROR if handler.type is None else _foreseen_by([handler.type])
+            caught |= IMPORT_ERROR if handler.type is None else foreseen_by([handler.type])
         self._push_all(node.body, node, scope, caught)
         for part in (node.handlers, node.orelse, node.finalbody):
             self._push_all(part, node, scope, foreseen)
@@ -361,14 +297,14 @@ class Walk:
         for item in node.items:
             item.parent = node
             if isinstance(item.context_expr, ast.Call):
-                caught |= _foreseen_by(item.context_expr.args)
+                caught |= foreseen_by(item.context_expr.args)
             self._push(item.context_expr, item, scope, foreseen)
             self._push(item.optional_vars, item, scope, foreseen)
         self._push_all(node.body, node, scope, caught)
 
     def _condition(self, node, scope, foreseen):
         self._push(node.test, node, scope, foreseen)
-        if _is_never(node.test) or any(_asks_first(part) for part in ast.walk(node.test)):
+        if is_never(node.test) or any(asks_first(part) for part in ast.walk(node.test)):
             foreseen |= IMPORT_ERROR | ATTRIBUTE_ERROR
         if node.__class__ is ast.If:
             self._push_all(node.body, node, scope, foreseen)
@@ -413,29 +349,6 @@ def _has_future_annotations(tree):
             if any(alias.name == "annotations" for alias in node.names):
                 return True
     return False
-
-
-def _foreseen_by(types):
-    bits = 0
-    for each in types:
-        for part in each.elts if isinstance(each, ast.Tuple) else [each]:
-            bits |= _FORESEEN.get(_name_of(part), 0)
-    return bits
-
-
-def _asks_first(node):
-    """os.name and platform.system() tell where a script runs, as names of _ASKS_FIRST do."""
-    if node.__class__ is ast.Attribute and node.attr in ("name", "system"):
-        return _name_of(node.value) in ("os", "platform")
-    return _name_of(node) in _ASKS_FIRST
-
-
-def _is_never(test):
-    return test.__class__ is ast.Constant and not test.value
-
-
-def _name_of(node):
-    return node.id if node.__class__ is ast.Name else node.attr if node.__class__ is ast.Attribute else None
 
 
 _HANDLERS = {

@@ -23,6 +23,7 @@ def check(source, *, mode, policy, names, allow_modules, tools):
     wire has them. Never raises: what it can not check has the one violation `checker_failed`.
     """
     check_modules.warm_up()
+    check_modules.forget()
     collects = gc.isenabled()
     gc.disable()  # what is made stays until the end: going over it again and again is half of the time
     try:
@@ -78,5 +79,36 @@ def _allows(module, strict, allow_modules):
 def warm_up():
     """Loads what `check` needs and goes through it once, so that processes forked from this one share it."""
     check_modules.warm_up()
-    script = "import math\nx = [math.sqrt(n) for n in range(3)]\nemit_result(f'{x}')\n"
-    check(script, mode="plan", policy="strict", names=[], allow_modules=[], tools=[])
+    check(_USUAL, mode="plan", policy="strict", names=[], allow_modules=[], tools=[])
+
+
+_USUAL = """
+import json, math
+from collections import Counter
+from dataclasses import dataclass
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0.0
+
+    def length(self) -> float:
+        return math.sqrt(self.x ** 2 + self.y ** 2)
+
+def total(points, *, factor=1):
+    found = {f"{n}": p.length() * factor for n, p in enumerate(points) if p.x}
+    try:
+        while not found:
+            found["none"] = None
+    except (KeyError, ValueError) as error:
+        raise RuntimeError("no points") from error
+    return sorted(found.values(), key=lambda value: -value)[:3]
+
+points = [Point(float(n), n % 3) for n in range(10)]
+first, *rest = total(points, factor=2)
+if first > 1 and rest:
+    emit_log(json.dumps({"first": first, "rest": len(rest)}))
+for name, count in Counter("sandglass").items():
+    print(name, count)
+emit_result({"first": first, "rest": rest})
+"""

@@ -28,15 +28,25 @@ def prepare(config):
     emit.install_clock()
 
 
-def live(base_globals, loaders, fds):
-    """Everything a forked child does; never returns. `fds` are the frame socket, stdout and stderr."""
+class Ahead:
+    """What was loaded before any script: globals, what each run loads itself, and the names that this adds."""
+
+    def __init__(self, base_globals, loaders, added):
+        self.base_globals, self.loaders, self.added = base_globals, loaders, added
+
+
+def live(ahead, fds, checks=False):
+    """Everything a forked child does; never returns. `fds` are the frame socket, stdout and stderr; `checks` tells
+    whether scripts are only checked here."""
     try:
         _become_a_script_process(fds)
         emitter = emit.Emitter(FRAME_FD)
         emit.use(emitter)
-        runtime.rehearse()
-        request = _receive()
-        code = _run(request, emitter, base_globals, loaders)
+        if checks:
+            code = _check_on(emitter, ahead)
+        else:
+            runtime.rehearse()
+            code = _run(_receive(), emitter, ahead)
     except BaseException:
         code = 70
     os._exit(code)
@@ -104,23 +114,38 @@ def _exactly(count):
     return bytes(data)
 
 
-def _check(request, emitter, base_globals):
+def _check_on(emitter, ahead):
+    """One check after the other, until the broker has no more, or one that did not end well."""
+    from . import checker
+
+    checker.warm_up()  # writes to the pages that a check writes to
+    while True:
+        code = _run(_receive(), emitter, ahead)
+        if code:
+            return code
+        gc.collect()  # the answer is out
+
+
+def _check(request, emitter, ahead):
     from . import checker  # loaded ahead where sandboxes are for checks
 
     asked = request["check"]
-    asked["names"] += list(base_globals)
+    asked["names"] += [*ahead.base_globals, *ahead.added]
     emitter.send({"type": "check_result", "violations": checker.check(request["script"], **asked)})
     return 0
 
 
-def _host_tools(signatures, emitter):
-    return host_tools.functions(signatures, host_tools.Bridge(FRAME_FD, emitter)) if signatures else None
+def _host_tools(signatures, sources, emitter):
+    if not signatures and not sources:
+        return None
+    stubs = {source["name"]: source["stub"] for source in sources}
+    return host_tools.functions(signatures, host_tools.Bridge(FRAME_FD, emitter), stubs)
 
 
-def _run(request, emitter, base_globals, loaders):
+def _run(request, emitter, ahead):
     os.environ.update(request["secrets"])
     explain.hide(request["secrets"])
-    limits = request["limits"]
+    limits, sources = request["limits"], request.get("tool_sources") or ()
     if limits.get("pids"):
         _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
     if limits.get("memory_bytes"):
@@ -129,14 +154,15 @@ def _run(request, emitter, base_globals, loaders):
     try:
         emit.arm(request["deadline"] - time.monotonic())
         if request.get("check"):
-            code = _check(request, emitter, base_globals)
+            code = _check(request, emitter, ahead)
         else:
             _, code = runtime.run_script(
                 request["script"],
                 emitter,
-                base_globals=base_globals,
-                loaders=loaders,
-                tools=_host_tools(request.get("tools"), emitter),
+                base_globals=ahead.base_globals,
+                loaders=ahead.loaders,
+                tools=_host_tools(request.get("tools") or (), sources, emitter),
+                tool_sources=sources,
                 inputs=request["inputs"],
                 timeout_text=request["timeout_text"],
             )

@@ -23,31 +23,45 @@ def adopted():
             _adopt(False)
 
 
-def children():
-    """The pids of the children that have not ended."""
+def living():
+    """The pids of all that has not ended. One whose parent ends keeps its place here."""
+    known = _others()
+    found, parents = set(), _roots()
+    while parents:
+        below = {pid for pid, (_, parent) in known.items() if parent in parents}
+        parents = below - found
+        found |= below
+    return {pid for pid in found if known[pid][0] != b"Z"}
+
+
+def _children():
+    parents = _roots()
+    return {pid for pid, (state, parent) in _others().items() if parent in parents and state != b"Z"}
+
+
+def _roots():
     # Without adoption, orphans of the whole sandbox: while modules are loaded nobody else makes any.
-    parents = {os.getpid()} if _can_adopt() else {os.getpid(), 1}
-    spared = {os.getpid(), os.getppid()}  # the zygote is a child of PID 1, too
-    found = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) not in spared:
-            state, parent = _state_and_parent(name)
-            if parent in parents and state != b"Z":
-                found.add(int(name))
-    return found
+    return {os.getpid()} if _can_adopt() else {os.getpid(), 1}
+
+
+def _others():
+    """State and parent of each process but this one and its parent: the zygote is a child of PID 1, too."""
+    spared = {os.getpid(), os.getppid()}
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return {pid: _state_and_parent(pid) for pid in pids if pid not in spared}
 
 
 def end():
     """Kills the children, and those that they leave behind, until there are none."""
     while True:
-        living = children()
-        for pid in living:
+        found = _children()
+        for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)  # its pid stays its own until it is waited for
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
-            if not living:
+            if not found:
                 return
 
 

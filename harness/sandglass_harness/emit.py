@@ -124,11 +124,12 @@ class _NoRun:
 
 
 current = _NoRun()
-os.register_at_fork(
-    before=lambda: current.before_fork(),
-    after_in_parent=lambda: current.after_fork_in_parent(),
-    after_in_child=lambda: current.after_fork_in_child(),
-)
+if hasattr(os, "memfd_create"):  # not where there are no processes (Pyodide has os.fork, which fails)
+    os.register_at_fork(
+        before=lambda: current.before_fork(),
+        after_in_parent=lambda: current.after_fork_in_parent(),
+        after_in_child=lambda: current.after_fork_in_child(),
+    )
 
 
 def use(emitter):

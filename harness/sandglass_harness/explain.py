@@ -12,9 +12,14 @@ _HERE = __file__.rpartition("/")[0] + "/"
 _BRIDGE = _HERE + "host_tools.py"
 
 
-def remember_source(source):
-    """Lets tracebacks show the script's lines although it is no file."""
-    linecache.cache[FILENAME] = (len(source), None, source.splitlines(keepends=True), FILENAME)
+def tool_filename(name):
+    """The name in tracebacks of the source of a Python tool."""
+    return f"<tool {name}>"
+
+
+def remember_source(source, filename=FILENAME):
+    """Lets tracebacks show the lines of a script, or of a tool's source, although it is no file."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
 
 
 def describe(error):
@@ -85,6 +90,16 @@ def without_secrets(text):
     for name in sorted(_secrets, key=lambda name: -len(_secrets[name])):
         text = text.replace(_secrets[name], f"[redacted:{name}]")
     return text
+
+
+def last_line(error, filename):
+    """The last line of a file that an exception came through, or None."""
+    tb, line = error.__traceback__, None
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == filename:
+            line = tb.tb_lineno
+        tb = tb.tb_next
+    return line
 
 
 def _loaded_frames(tb):

@@ -112,7 +112,9 @@ class Bridge:
             raise ToolError(f"{tool}: the arguments can not be sent: {error}", "invalid_arguments") from None
         line = self._emitter.line_of({"type": "tool_call", "id": number, "name": tool, "args": plain})
         if len(line) > MAX_CALL_BYTES:
-            raise ToolError(f"{tool}: the arguments have {len(line)} bytes; at most {MAX_CALL_BYTES}", "invalid_arguments")
+            size = len(line) - len(self._emitter.line_of({"type": "tool_call", "id": number, "name": tool, "args": {}})) + 2
+            if size > MAX_CALL_BYTES:
+                raise ToolError(f"{tool}: the arguments have {size} bytes; at most {MAX_CALL_BYTES}", "invalid_arguments")
         self._emitter.send_line(line)
 
     def _wait(self, waiter):
@@ -143,6 +145,9 @@ class Bridge:
         self._buffer += data
         while self._missing() == 0:
             (length,) = struct.unpack_from("=I", self._buffer)
+            if length == 0:  # it only wakes whoever waits
+                del self._buffer[:4]
+                continue
             answer = json.loads(bytes(memoryview(self._buffer)[4 : 4 + length]), object_hook=Record)
             del self._buffer[: 4 + length]
             self._take(answer)
@@ -165,7 +170,7 @@ class Bridge:
     # ── calls from async code ───────────────────────────────────────────────────────────────────────────────────
 
     def _call_from_loop(self, loop, tool, args):
-        pending = _PendingCall(loop)
+        pending = PendingCall(loop)
         number = self._register(pending)
         try:
             self._send(number, tool, args)
@@ -174,12 +179,12 @@ class Bridge:
             if not isinstance(error, ToolError):
                 raise
             pending.future.set_exception(error)
-            return _awaited(pending.future)
+            return awaited(pending.future)
         with self._lock:
             if self._reader is None:
                 self._reader = threading.Thread(target=self._read_for_ever, name="sandglass-answers", daemon=True)
                 self._reader.start()
-        return _awaited(pending.future)
+        return awaited(pending.future)
 
     def _read_for_ever(self):
         with self._reading:
@@ -196,12 +201,12 @@ class Bridge:
             waiter.wake()
 
 
-async def _awaited(future):
+async def awaited(future):
     """A coroutine, because create_task and TaskGroup take nothing else."""
     return await future
 
 
-class _PendingCall:
+class PendingCall:
     """A call that a coroutine awaits."""
 
     __slots__ = ("_loop", "answer", "future")
@@ -249,11 +254,14 @@ class _LeftOut:
 _LEFT_OUT = _LeftOut()
 
 
-def functions(signatures, bridge):
-    """Name to function: what a script calls. Each has the parameters, defaults, annotations and text of its tool."""
+def functions(signatures, bridge, stubs=None):
+    """Name to function: what a script calls. Each has the parameters, defaults, annotations and text of its tool.
+
+    `stubs` are the texts of tools that are no host tools, by name, for describe_tool alone.
+    """
     codes = {}
     made = {signature["name"]: _function(signature, bridge, codes) for signature in signatures}
-    made["describe_tool"] = _describe_tool({signature["name"]: signature for signature in signatures})
+    made["describe_tool"] = _describe_tool({signature["name"]: signature for signature in signatures}, stubs or {})
     return made
 
 
@@ -311,14 +319,16 @@ def _default_of(param):
     return None if not param["nullable"] else _LEFT_OUT
 
 
-def _describe_tool(signatures):
+def _describe_tool(signatures, stubs):
     def describe_tool(name):
         """The signature and the description of a tool, by its name."""
         name = getattr(name, "__name__", name)
+        if name in stubs:
+            return stubs[name]
         signature = signatures.get(name)
         if signature is None:
             shown = cut_head(str(name), _NAME_SHOWN)
-            raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted(signatures))}", "unknown_tool")
+            raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted([*signatures, *stubs]))}", "unknown_tool")
         return text_of(signature)
 
     return describe_tool

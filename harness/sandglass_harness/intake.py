@@ -8,6 +8,8 @@ from .scratch import put
 
 WIPE_SEC = 0.4
 MAX_SHOWN = 400  # characters of a path in a message
+MAX_SOURCES = 256  # Python tools of one run
+MAX_SOURCE_BYTES = 1024 * 1024  # of each, in UTF-8
 
 
 class Intake:
@@ -44,7 +46,8 @@ class Intake:
         missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
         if missing:
             return "secrets", f"required secrets are missing: {', '.join(missing)}"
-        return None
+        problem = _sources_problem(frame.get("tool_sources") or ())
+        return None if problem is None else ("request", problem)
 
     def forget(self):
         """The run has started, or its files are wiped."""
@@ -55,3 +58,14 @@ class Intake:
             self._roots.wipe(WIPE_SEC)
             self._problem = None
         self._id = run_id
+
+
+def _sources_problem(sources):
+    """What is wrong with the Python tools that a run brings, or None."""
+    if len(sources) > MAX_SOURCES:
+        return f"the run brings {len(sources)} Python tools; at most {MAX_SOURCES} are allowed"
+    for source in sources:
+        size = len(source["source"].encode(errors="surrogatepass"))
+        if size > MAX_SOURCE_BYTES:
+            return f"the source of the Python tool {source['name']} has {size} bytes; at most {MAX_SOURCE_BYTES}"
+    return None

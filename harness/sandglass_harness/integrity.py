@@ -4,8 +4,9 @@ import os
 import resource
 
 from . import control_group
-from .syscalls import PR_GET_NO_NEW_PRIVS, kernel_log, prctl
+from .syscalls import PR_GET_NO_NEW_PRIVS, kernel_log, prctl, set_dumpable
 
+_PF_EXITING = 4  # of linux/sched.h
 _RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
 
 
@@ -87,25 +88,35 @@ def nobody_but(pids):
 
 
 def tells_exit_status():
-    """Whether the kernel tells how a process of another parent ended; found out with a process of the broker's own."""
+    """Whether the kernel tells how a process ended without its being reaped; found out with one of the broker's own.
+
+    It tells 0 of one that is not dumpable, as some scripts may make themselves: see who asks.
+    """
     pid = os.fork()
     if pid == 0:
+        set_dumpable(True)
         os._exit(7)
     stat = open_proc(f"{pid}/stat")
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    told = zombie_status(stat)
+    told = exit_status(stat)
     os.waitpid(pid, 0)
     if stat is not None:
         os.close(stat)
     return told == 7 << 8
 
 
-def zombie_status(stat):
-    """How a process ended that nobody has reaped yet, as wait(2) gives it; None when it is no zombie. `stat` is
-    open_proc("PID/stat"), opened while it lived or since."""
+def exit_status(stat):
+    """How a process ended that nobody has reaped yet, as wait(2) gives it; None while it can still run. `stat` is
+    open_proc("PID/stat"), opened while it lived or since.
+
+    A process that is on its way out and has let go of its address space counts: the kernel gives its memory back, which
+    takes longer than all else, but no instruction of its own is run any more.
+    """
     try:
         fields = os.pread(stat, 4096, 0).rpartition(b")")[2].split()
-        return int(fields[49]) if fields[0] == b"Z" else None
+        going = fields[0] == b"Z" or (int(fields[6]) & _PF_EXITING and fields[20] == b"0")
+        threads = int(fields[17])  # the first of them may end before the others
+        return int(fields[49]) if going and threads <= 1 else None
     except (OSError, ValueError, IndexError, TypeError):
         return None
 

@@ -4,6 +4,7 @@ What leaves a thread or a process behind can not be loaded ahead (threads do not
 of a run): it is loaded in each run instead.
 """
 
+import asyncio  # noqa: F401  async tools need it in each run: loaded here, runs share it
 import importlib
 import json
 import os
@@ -16,7 +17,7 @@ MAX_MESSAGE = 500
 
 
 def load(config):
-    """Returns (globals for scripts, what a child loads first, what was loaded and what was not).
+    """Returns (globals for scripts, what a child loads first, names that this adds, what was loaded and what was not).
 
     What a child loads are pairs of a name for messages and a function that takes the globals.
     """
@@ -26,13 +27,14 @@ def load(config):
     jobs = [("preload", name, _once(_importer(name))) for name in config["preload"]]
     jobs += [("tools", os.path.basename(path), _once(_file_loader(path, loop))) for path in files]
     told = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
-    loaders = []
+    loaders, added = [], []
     with descendants.adopted():
         verdicts = _try_out([job for _, _, job in jobs], scope)
         for (kind, name, job), verdict in zip(jobs, verdicts):
             if verdict == "ok":
                 verdict = _verdict(job, scope)  # what loaded once need not load twice
-            if verdict == "deferred":
+            if isinstance(verdict, list):
+                added += verdict
                 what = "the tool file" if kind == "tools" else "the preloaded module"
                 loaders.append((f"{what} {name}", job))
                 told[kind].setdefault("deferred", []).append(name)
@@ -43,7 +45,7 @@ def load(config):
     deferred = told["tools"].pop("deferred", [])
     told["tools"]["loaded"] += deferred
     told["preload"]["deferred"] += deferred
-    return tools.public(scope), loaders, told
+    return tools.public(scope), loaders, added, told
 
 
 def _importer(name):
@@ -82,7 +84,8 @@ def _once(job):
 
 
 def _try_out(jobs, scope):
-    """A verdict for each job: `ok`, `deferred`, or what went wrong. One that kills its process does not stop the rest."""
+    """A verdict for each job: `ok`, the names that it adds where each run has to do it, or what went wrong. One that kills
+    its process does not stop the rest."""
     verdicts = []
     while len(verdicts) < len(jobs):
         verdicts += _try_in_a_process(jobs[len(verdicts) :], scope)
@@ -97,10 +100,10 @@ def _try_in_a_process(jobs, scope):
     if pid == 0:
         with descendants.adopted():  # seen, that is, also when they fled into a session of their own
             for job in jobs:
-                before = _threads(), descendants.children()
+                before = _threads(), descendants.living(), set(tools.public(scope))
                 verdict = _verdict(job, scope)
-                if verdict == "ok" and (_threads() > before[0] or descendants.children() - before[1]):
-                    verdict = "deferred"
+                if verdict == "ok" and (_threads() > before[0] or descendants.living() - before[1]):
+                    verdict = sorted(set(tools.public(scope)) - before[2])
                 os.write(answers, json.dumps(verdict).encode() + b"\n")
         os._exit(0)
     os.waitpid(pid, 0)

@@ -30,6 +30,10 @@ class Zygote:
         socket.send_fds(self.socket, [b"S"], spare.child_fds())
         spare.given_away()
 
+    def ask_for_a_sign(self):
+        """Has it answer at once, which a signal that came before does not let it. Raises OSError when it is gone."""
+        self.socket.send(b"A")
+
     def ask_to_reap(self):
         """Has it take the status of its dead child; it answers the status."""
         self.socket.send(b"R")
@@ -66,6 +70,7 @@ class Spare:
         self.out_fd, self._child_out = os.pipe()
         self.err_fd, self._child_err = os.pipe()
         self.pid = self.pid_fd = self.stat_fd = None
+        self.requests = 0  # that it was given
         for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
             os.set_blocking(fd, False)
 
@@ -88,6 +93,10 @@ class Spare:
         self._child_socket.close()
         os.close(self._child_out)
         os.close(self._child_err)
+
+    def no_more_requests(self):
+        """It ends when it has done what it was given."""
+        self.socket.shutdown(socket.SHUT_WR)
 
     def close(self):
         """Gives back the broker's ends."""

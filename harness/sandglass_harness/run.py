@@ -7,7 +7,8 @@ import time
 
 from .emit import MAX_LABEL, MAX_LEVEL
 from .host_tools import MAX_CALL_BYTES
-from .wire import LineBuffer, Outbox, decode, encode
+from .to_child import ToChild
+from .wire import LineBuffer, decode, encode
 
 MAX_TEXT_PER_FRAME = 64 * 1024
 # Each read of output is a frame, and a frame costs the host more than the text in it. So that the number of frames is
@@ -18,21 +19,11 @@ PACE_SEC = 0.001  # how much later a deadline or a ping may be looked at
 JUNK_LINE = 100  # what a line that is no frame counts beside its length: about the frame that it is not
 LOOK_SEC = 0.02  # where no descriptor tells of a process's end (gVisor): how often it is looked at
 GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it can not
+MAX_CHECK_BYTES = 4 << 20  # of a check's answer, errors included
 MAX_CALL_ID, MAX_TOOL_NAME = 64, 256
+CALL_HEAD = 4096  # at most, of a call's line beside its arguments
 ANSWER_HEAD = b'{"type":"tool_result",'
 _CHILD_KINDS = {"exception", "exit", "syntax", "memory", "timeout"}
-
-
-class ToChild(Outbox):
-    """What the script's process has not taken yet; when it is gone, so is that."""
-
-    def flush(self):
-        """Writes what it takes. True when nothing is left."""
-        try:
-            return super().flush()
-        except OSError:
-            self.clear()
-            return True
 
 
 class OutputStream:
@@ -76,18 +67,36 @@ class Run:
         self.memory_kills_before = None
         self.confirmed = False  # nothing that it started lives
         self.clean = None  # files and processes are as before; None: not looked at yet
+        self.awaits_sign = False  # of the zygote, that the script has neither stopped nor killed it
+        self.keeps_process = False  # it serves the next one, too
         self.sent = 0  # of what counts towards the limit
         self.over = False
         self._small_frames = 0
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
         self._lines = LineBuffer()
         self._outbox = outbox
-        self._max_line = max(self.max_output, MAX_CALL_BYTES if request.get("tools") else 0)
+        self._max_line = max(self.max_output, MAX_CALL_BYTES + CALL_HEAD if request.get("tools") else 0)
+
+    def order(self):
+        """What the process needs to know to do it."""
+        asked = self.request
+        return {
+            **{name: asked[name] for name in ("script", "inputs", "secrets", "limits")},
+            "deadline": self.deadline,
+            "timeout_text": self.timeout_text,
+            "tools": asked.get("tools"),
+            "tool_sources": asked.get("tool_sources"),
+            "check": asked.get("check"),
+        }
 
     def look_soon(self):
         """The script's process seems to end."""
         if self.look_at is not None:
             self.look_at, self._look_sec = 0, LOOK_SEC / 64
+
+    def well_checked(self):
+        """A check that ended as it should: nothing of the script was executed, so nothing has to be ended for it."""
+        self.status, self.confirmed, self.clean, self.keeps_process = 0, True, True, True
 
     def look_later(self, now):
         """It lives; a script that only pretended to end costs less and less."""
@@ -237,6 +246,14 @@ class Run:
             by = "unknown" if name == "SIGKILL" else "script"
             return {"cause": "signal", "exit_code": None, "signal": name, "by": by}
         return {"cause": "exit", "exit_code": code, "signal": None, "by": "script"}
+
+
+def as_run(check):
+    """A check is a run of the checker in the script's place, with the same clocks and the same end."""
+    asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
+    own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
+    nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
+    return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
 
 
 def _violation(found):

@@ -7,7 +7,7 @@ import sys
 import threading
 import types
 
-from . import emit, explain
+from . import emit, explain, tools as python_tools
 from .convert import to_json
 from .host_tools import ToolError
 
@@ -15,22 +15,31 @@ from .host_tools import ToolError
 DONE, RAISED, EXITED, TIMED_OUT = "done", "raised", "exited", "timed-out"
 
 
-def run_script(source, emitter, *, base_globals=None, loaders=(), tools=None, inputs=None, timeout_text=""):
+def run_script(
+    source, emitter, *, base_globals=None, loaders=(), tools=None, tool_sources=(), inputs=None, timeout_text=""
+):
     """Executes `source` with fresh globals and reports an error through `emitter`.
 
     `loaders` are what preloading.load left to be loaded into `base_globals` in the run itself; when one fails, the
-    script does not start. `tools` are the functions that stand for host tools. Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises is reported
-    as 'Script timed out after Xs' with the traceback of where it was.
+    script does not start. `tools` are the functions that stand for host tools, `tool_sources` tools that are Python
+    themselves, as the wire has them. Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises
+    is reported as 'Script timed out after Xs' with the traceback of where it was.
     """
     emit.use(emitter)
     explain.remember_source(source)
     base_globals = {} if base_globals is None else base_globals
     if not all(_load(name, job, base_globals, emitter) for name, job in loaders):
         return RAISED, 1
+    kinds = {"a tool of the host": tools or (), "an input": inputs or ()}
+    kinds["a Python tool"] = [each["name"] for each in tool_sources]
+    if base_globals and not _are_free(kinds, base_globals, emitter):
+        return RAISED, 1
+    if tool_sources and not _load_sources(tool_sources, base_globals, emitter):
+        return RAISED, 1
     scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
     ending = DONE, 0
     try:
-        exec(compile(source, explain.FILENAME, "exec", dont_inherit=True), scope)  # noqa: S102
+        exec(compile(source, explain.FILENAME, "exec", dont_inherit=True), scope)  # noqa: S102 - to run it is what this is for
     except BaseException as error:
         ending = _tell_ending(emitter, error, timeout_text)
         if ending[0] is TIMED_OUT or emit.clock_ran_out():
@@ -43,7 +52,7 @@ def run_script(source, emitter, *, base_globals=None, loaders=(), tools=None, in
     return ending
 
 
-def _load(name, job, scope, emitter):
+def _load(name, job, scope, emitter, filename=None):
     """False, and told, when it failed."""
     try:
         job(scope)
@@ -52,8 +61,32 @@ def _load(name, job, scope, emitter):
     except BaseException as error:
         message, place = explain.describe(error)
         kind = "memory" if isinstance(error, MemoryError) else "exception"
-        _tell(emitter, f"{name} could not be loaded: {message}", place, kind)
+        _tell(emitter, f"{name} could not be loaded: {message}{_line_of(error, filename)}", place, kind)
         return False
+    return True
+
+
+def _line_of(error, filename):
+    """As the text of a SyntaxError has it."""
+    line = explain.last_line(error, filename)
+    return "" if line is None else f" ({filename}, line {line})"
+
+
+def _load_sources(sources, scope, emitter):
+    """False, and told, when one failed."""
+    names = [explain.tool_filename(source["name"]) for source in sources]
+    pairs = zip(python_tools.loaders(sources), names)
+    return all(_load(name, job, scope, emitter, filename) for (name, job), filename in pairs)
+
+
+def _are_free(kinds, base_globals, emitter):
+    """False, and told, when a name that the run brings is that of a function of the tools directory."""
+    for kind, names in kinds.items():
+        taken = next((name for name in names if python_tools.is_of_directory(base_globals.get(name))), None)
+        if taken is not None:
+            message = f"{taken} is {kind} of this run, and a function of the tools directory: give one another name"
+            _tell(emitter, message, None, "exception")
+            return False
     return True
 
 

@@ -1,7 +1,7 @@
 """A warm interpreter that forks the process of each script. It never sees a request, a secret or a result.
 
-It talks to the broker alone, over a socket whose messages are one byte: S(pare), R(eap), K(ill) and, where one kill can
-miss what is just being forked, L(asting kill).
+It talks to the broker alone, over a socket whose messages are one byte: S(pare), A(nswer), R(eap), K(ill) and, where one
+kill can miss what is just being forked, L(asting kill).
 """
 
 import _socket
@@ -34,11 +34,12 @@ def main(config, control_fd):
         sys.path += installed.directories()
     _builtins_of_site()
     seccomp.load()
-    base_globals, loaders, loaded = {}, [], {"tools": _nothing(), "preload": {**_nothing(), "deferred": []}}
+    ahead, loaded = child.Ahead({}, [], []), {"tools": _nothing(), "preload": {**_nothing(), "deferred": []}}
     if config["tools"] or config["preload"]:
         from . import preloading
 
-        base_globals, loaders, loaded = preloading.load(config)
+        *all_ahead, loaded = preloading.load(config)
+        ahead = child.Ahead(*all_ahead)
     if config.get("checker"):
         from . import checker
 
@@ -48,7 +49,7 @@ def main(config, control_fd):
     if config.get("sealed"):
         os.dup2(0, 2)  # as in the broker: standard error is the machinery's own
     control.send(json.dumps(loaded).encode())
-    _serve(control, base_globals, loaders)
+    _serve(control, ahead, config.get("checker", False))
 
 
 def _nothing():
@@ -79,24 +80,26 @@ def _warm_up():
     gc.freeze()
 
 
-def _serve(control, base_globals, loaders):
+def _serve(control, ahead, checks):
     pid = 0
     while True:
         message, fds = _receive_with_fds(control)
         if not message:
             os._exit(0)
         if message == b"S":
-            _forget_signals()
             if pid:
                 os.waitpid(pid, 0)
                 _reap_others()
+            _forget_signals()
             pid = os.fork()
             if pid == 0:
                 control.detach()
-                child.live(base_globals, loaders, fds)
+                child.live(ahead, fds, checks)
             for fd in fds:
                 os.close(fd)
             control.send(struct.pack("=i", pid))
+        elif message == b"A":
+            control.send(struct.pack("=i", 0))
         else:
             if message == b"K":
                 _kill_everything()

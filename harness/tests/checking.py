@@ -30,7 +30,7 @@ def _read(name):
 
 
 def wire_tool(tool):
-    """As the host sends it: `CheckedTool` of src/protocol/frames.ts."""
+    """As the host sends it: `CheckedTool` of src/protocol/host-frames.ts."""
     given = tool["input"]
     keys = sorted(given["properties"], key=lambda key: key not in given["required"])
     params = [_parameter(key, given["properties"][key], key in given["required"]) for key in keys]

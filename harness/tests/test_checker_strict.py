@@ -104,7 +104,7 @@ REFUSED = [
 ]
 
 ADMITTED = [
-    "import json, math, typing, copy, dataclasses, enum, heapq, bisect, fractions, re, datetime, collections, itertools, functools, statistics, random, string, decimal, textwrap, time, uuid, hashlib, base64",  # noqa: E501
+    "import json, math, typing, copy, dataclasses, enum, heapq, bisect, fractions, re, datetime, collections, itertools, functools, statistics, random, string, decimal, textwrap, time, uuid, hashlib, base64",  # noqa: E501 - one script
     "\n".join(
         [
             "from collections.abc import Mapping",

@@ -239,24 +239,24 @@ class FakeLibrariesTest(unittest.TestCase):
         return module
 
     def test_numpy_scalars_and_arrays(self):
-        class generic:  # noqa: N801
+        class generic:  # noqa: N801 - numpy's own name
             def __init__(self, plain):
                 self.plain = plain
 
             def item(self):
                 return self.plain
 
-        class ndarray:  # noqa: N801
+        class ndarray:  # noqa: N801 - as above
             dtype = types.SimpleNamespace(kind="i")
 
             def tolist(self):
                 return [[1, 2], [3, 4]]
 
-        class datetime64(generic):  # noqa: N801
+        class datetime64(generic):  # noqa: N801 - as above
             def __str__(self):
                 return self.plain
 
-        class timedelta64(generic):  # noqa: N801
+        class timedelta64(generic):  # noqa: N801 - as above
             pass
 
         self.with_module(

@@ -59,7 +59,7 @@ class ToolLoopTest(unittest.TestCase):
         def script():
             met = asyncio.Event
 
-            async def meet(state={"count": 0}):  # noqa: B006
+            async def meet(state={"count": 0}):  # noqa: B006 - kept by the function on purpose
                 state.setdefault("event", met())
                 state["count"] += 1
                 if state["count"] == 3:
@@ -107,6 +107,30 @@ class ToolLoopTest(unittest.TestCase):
             ("price", "Unit price.", "(sku: str, n: int = 1) -> float", len),
         )
 
+    def test_what_is_async_is_what_inspect_says(self):
+        import functools
+        import inspect
+
+        async def plain(): ...
+        def sync(): ...
+        async def generator():
+            yield
+
+        class Bound:
+            async def method(self): ...
+            async def __call__(self): ...
+
+        def marked(): ...
+
+        if hasattr(inspect, "markcoroutinefunction"):
+            inspect.markcoroutinefunction(marked)
+        partial = functools.partial(functools.partial(plain))
+        values = [plain, sync, generator, Bound, Bound(), Bound().method, Bound.method, marked, partial, len, 3, lambda: plain()]
+        scope = {str(number): value for number, value in enumerate(values)}
+        tools.wrap_async(scope, tools.ToolLoop())
+        wrapped = [scope[str(number)] is not value for number, value in enumerate(values)]
+        self.assertEqual(wrapped, [inspect.iscoroutinefunction(value) for value in values])
+
     def test_one_async_tool_may_await_another(self):
         def script():
             scope = {}
@@ -136,14 +160,15 @@ class PreloadingTest(unittest.TestCase):
 
         def work():
             emitter = forked.Collecting()
-            scope, loaders, told = preloading.load({"tools": self.directory, "preload": list(preload)})
+            scope, loaders, added, told = preloading.load({"tools": self.directory, "preload": list(preload)})
             threads_ahead = threading.active_count()
             with descendants.adopted():  # the end of a run ends what it started
                 for _, loader in loaders:
                     loader(scope)
                 emit.use(emitter)
                 used = eval(use, dict(scope))
-            return {"told": told, "used": used, "deferred": [name for name, _ in loaders], "threads": threads_ahead}
+            deferred = [name for name, _ in loaders]
+            return {"told": told, "used": used, "deferred": deferred, "added": added, "threads": threads_ahead}
 
         return forked.call(work)
 
@@ -214,6 +239,7 @@ class PreloadingTest(unittest.TestCase):
         self.assertEqual(got["told"]["tools"], {"loaded": ["b.py", "a_thread.py"], "failed": []})
         self.assertEqual(got["told"]["preload"]["deferred"], ["a_thread.py"])
         self.assertEqual((got["deferred"], got["threads"], got["used"]), (["the tool file a_thread.py"], 1, [2, True]))
+        self.assertIn("alive", got["added"])
 
     DAEMON = """
         import os, signal
@@ -245,6 +271,32 @@ class PreloadingTest(unittest.TestCase):
         self.assertEqual((got["told"]["preload"]["deferred"], got["used"]), (["a_daemon.py"], [1, 2]))
         pids, alive = self.left_alive("pids")
         self.assertEqual((len(pids), alive), (2, []))
+
+    def test_a_process_that_changes_parents_is_not_laid_to_the_next_file(self):
+        self.write(
+            a_daemon="""
+            import os, signal
+            wait_go, go = os.pipe()
+            wait, ready = os.pipe()
+            between = os.fork()
+            if between == 0:
+                if os.fork() == 0:
+                    signal.alarm(30)
+                    os.write(ready, str(os.getpid()).encode())
+                    signal.pause()
+                os.read(wait_go, 1)
+                os._exit(0)
+            left = int(os.read(wait, 20))
+            """,
+            b="""
+            B = 2
+            if "left" in globals():
+                os.write(go, b".")
+                while open(f"/proc/{left}/stat").read().rpartition(")")[2].split()[1] == str(between):
+                    pass
+            """,
+        )
+        self.assertEqual(self.load("B")["told"]["preload"]["deferred"], ["a_daemon.py"])
 
     def test_a_file_that_kills_its_process_and_leaves_another_holds_nothing_up(self):
         for end in ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)"):

@@ -12,15 +12,11 @@ export function doctorText(auto: string | null, engines: readonly EngineFindings
       '\n',
     )
   })
-  const verdict = auto === null ? noneText(engines) : `--engine auto takes ${auto}.`
+  const verdict =
+    auto === null
+      ? 'No engine is usable here: scripts cannot be run until one of the above is mended.'
+      : `--engine auto takes ${auto}.`
   return `${[...blocks, verdict].join('\n\n')}\n`
-}
-
-function noneText(engines: readonly EngineFindings[]): string {
-  const other = engines.find(({ usable }) => usable)
-  return other === undefined
-    ? 'No engine is usable here: scripts cannot be run until one of the above is mended.'
-    : `--engine auto takes none here; --engine ${other.name} works.`
 }
 
 function details(engine: EngineFindings): string[] {
@@ -36,10 +32,13 @@ function details(engine: EngineFindings): string[] {
 function facts({ probes, limits_enforced: limits, network, capabilities }: EngineFindings): string[] {
   const can = Object.entries(capabilities).flatMap(([name, has]) => (has ? [name.replaceAll('_', ' ')] : []))
   return [
-    row('python', `${String(probes['python_version'])} (${String(probes['python'] ?? probes['image'])})`),
+    row(
+      'python',
+      `${String(probes['python_version'])} (${String(probes['python'] ?? probes['image'] ?? `pyodide ${String(probes['pyodide'])}`)})`,
+    ),
     ...listed(probes['python_passed_over']).map((text) => row('passed over', text)),
     row('limits', limits.length === 0 ? 'none is enforced' : limits.join(', ')),
-    row('network', network === 'none' ? 'none' : 'open'),
+    row('network', String(network)),
     row('has', can.join(', ')),
     ...runtimes(probes),
     ...PLACES.filter(([, name]) => probes[name] !== undefined).map(([label, name]) => row(label, String(probes[name]))),
@@ -53,6 +52,7 @@ const PLACES = [
   ['daemon', 'daemon'],
   ['version', 'daemon_version'],
   ['kernel', 'kernel'],
+  ['snapshot', 'snapshot'],
 ] as const
 
 /** Those that were tried with their level. */

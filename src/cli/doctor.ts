@@ -1,5 +1,6 @@
 import { dockerEngine, reportOtherRuntimes, type RuntimeReport } from '../engines/docker/index.ts'
 import { localEngine } from '../engines/local/index.ts'
+import { pyodideEngine } from '../engines/pyodide/index.ts'
 import type { SandboxEngine } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
@@ -9,16 +10,17 @@ import { EXIT } from './exit-codes.ts'
 
 /** `sandglass doctor`: what is in force here, from probes. Resolves to the exit code. */
 export async function doctor(given: Given, context: Context): Promise<number> {
-  const engines = [await probed(localEngine(), context.signal), await docker(context.signal), absent('pyodide')]
+  const engines = [
+    await probed(localEngine(), context.signal),
+    await docker(context.signal),
+    await probed(pyodideEngine(), context.signal),
+  ]
   context.signal.throwIfAborted()
-  const auto = engines.find(({ name, usable }) => usable && AUTO.includes(name))?.name ?? null
+  const auto = engines.find(({ usable }) => usable)?.name ?? null
   if (given.has('--json')) await context.stdout.line({ v: 1, auto, engines })
   else await context.stdout.write(doctorText(auto, engines, context.stdout.isTerminal && isLively(context)))
   return auto === null ? EXIT.missing : EXIT.ok
 }
-
-/** What `--engine auto` chooses from. */
-const AUTO = ['local']
 
 async function probed(engine: SandboxEngine, signal: AbortSignal): Promise<EngineFindings> {
   try {
@@ -64,26 +66,6 @@ function unusableRuntime({ name, report }: RuntimeReport): EngineFindings['reaso
     message: `the runtime ${name}: ${message}`,
     remedy,
   }))
-}
-
-function absent(name: string): EngineFindings {
-  return {
-    name,
-    usable: false,
-    level: 'none',
-    reasons: [
-      {
-        severity: 'error',
-        code: 'feature_unavailable',
-        message: `the engine ${name} is not in this version`,
-        remedy: 'use the engine local or docker',
-      },
-    ],
-    limits_enforced: [],
-    network: null,
-    capabilities: {},
-    probes: {},
-  }
 }
 
 function snakeCased(given: object): Record<string, boolean> {

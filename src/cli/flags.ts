@@ -8,7 +8,7 @@ const COMMON: Specs = { '--help': {}, '--json': {} }
 /** What `run` and `batch` share: the engine, and how each script is run. */
 const SANDBOX: Specs = {
   ...COMMON,
-  '--engine': { value: 'auto|local|docker' },
+  '--engine': { value: 'auto|local|docker|pyodide' },
   '--image': { value: 'REF' },
   '--mode': { value: 'interactive|plan' },
   '--policy': { value: 'off|standard|strict' },
@@ -45,7 +45,7 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   },
   check: {
     ...COMMON,
-    '--engine': { value: 'auto|local|docker' },
+    '--engine': { value: 'auto|local|docker|pyodide' },
     '--image': { value: 'REF' },
     '--mode': { value: 'interactive|plan' },
     '--policy': { value: 'standard|strict' },

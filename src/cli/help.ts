@@ -24,7 +24,7 @@ Exit codes of run: 0 done, 1 the script failed, 2 wrong usage, 3 rejected, 4 tim
 `
 
 const SANDBOX_HELP = `Sandbox:
-  --engine NAME             auto, local or docker; auto takes local
+  --engine NAME             auto, local, docker or pyodide; auto takes the first that does here
   --image REF               the image of --engine docker, default python:3.12-slim
   --require ITEM,…          refuse to start unless these are in force: memory, pids, cpu, disk, output, wall,
                             network, system-call-filter, uid-per-sandbox, or at least a level such as os-sandbox
@@ -50,7 +50,7 @@ Script:
   --secret NAME             an environment variable of yours for the script, hidden in all output; repeat for more
   --policy POLICY           look for mistakes first, and run nothing that has some: standard finds wrong syntax, names
                             and tool calls; strict also refuses what reaches beyond plain computing; default off
-  --tools FILE              a JS or TS module that exports tools: functions of the host that the script can call
+  --tools FILE              a JS or TS module that exports tools: functions of the host, and Python tools, for the script
 
 Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more

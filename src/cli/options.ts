@@ -1,4 +1,3 @@
-import { SandglassError } from '../errors/index.ts'
 import { ExecutionMode, type Policy } from '../executor/index.ts'
 import type { SandglassOptions } from '../index.ts'
 import { type Requirement, REQUIREMENTS, type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
@@ -16,14 +15,14 @@ export interface SandboxFlags {
   readonly policy: Policy | undefined
 }
 
-const ENGINES = ['auto', 'local', 'docker', 'pyodide']
+const ENGINES = ['auto', 'local', 'docker', 'pyodide'] as const
 /** What a script is checked for before it runs. */
 export const POLICIES: readonly Policy[] = ['off', 'standard', 'strict']
 const MODES: readonly string[] = Object.values(ExecutionMode)
 
 /**
  * Checks the shared flags.
- * @throws UsageError, or SandglassError `feature_unavailable` for an engine that is not in this version.
+ * @throws UsageError.
  */
 export function sandboxFlags(given: Given): SandboxFlags {
   const policy = oneOf(given, '--policy', POLICIES)
@@ -46,19 +45,12 @@ export function sandboxFlags(given: Given): SandboxFlags {
   }
 }
 
-function chosenEngine(given: Given): 'auto' | 'local' | 'docker' {
-  const engine = oneOf(given, '--engine', ENGINES) ?? 'auto'
-  if (engine === 'pyodide') {
-    throw new SandglassError(
-      'feature_unavailable',
-      'the engine pyodide is not in this version; use --engine local or docker',
-    )
-  }
-  if (engine === 'docker') return 'docker'
-  if (given.has('--image')) {
+function chosenEngine(given: Given): (typeof ENGINES)[number] {
+  const engine = ENGINES.find((name) => name === oneOf(given, '--engine', ENGINES)) ?? 'auto'
+  if (engine !== 'docker' && given.has('--image')) {
     throw new UsageError('invalid_request', '--image belongs to the engine docker: add --engine docker')
   }
-  return engine === 'local' ? 'local' : 'auto'
+  return engine
 }
 
 function givenLimits(given: Given): ResourceLimits {

@@ -1,7 +1,7 @@
 /** Colours (SGR) are kept; every other control character but these could drive the terminal: titles, clipboard, cursor. */
-// oxlint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const CONTROLS = /\u001B\[[0-9;]{0,32}m|[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g
-// oxlint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const COLOUR = /^\u001B\[[0-9;]*m$/
 
 /** A text of a script as a terminal may show it: control sequences are written out as `\x1b`. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { messageOf } from '../errors/index.ts'
-import { prepareTools, type ToolSet, type ToolsInput } from '../tools/index.ts'
+import { isPythonTool, prepareTools, type ToolSet, type ToolsInput } from '../tools/index.ts'
 import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { UsageError } from './failure.ts'
@@ -15,7 +15,7 @@ export async function toolsOf(given: Given, context: Context): Promise<ToolSet |
   const path = given.last('--tools')
   if (path === undefined) return undefined
   const set = prepared(path, await inputOf(path, await imported(path)))
-  if (set.tools.size === 0) throw wrong(path, NO_TOOLS)
+  if (set.tools.size + set.pythonTools.size === 0) throw wrong(path, NO_TOOLS)
   for (const { from, to } of set.renamed) {
     await note(context, `--tools ${path}: scripts call ${JSON.stringify(from)} by the name ${to}`)
   }
@@ -60,6 +60,7 @@ function prepared(path: string, given: unknown): ToolSet {
 }
 
 function isTool(value: unknown): boolean {
+  if (isPythonTool(value)) return true
   return typeof value === 'object' && value !== null && ('execute' in value || 'invoke' in value)
 }
 

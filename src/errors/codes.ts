@@ -17,6 +17,7 @@ export type ErrorCode =
   | 'image_missing'
   | 'runtime_unknown'
   | 'root_required'
+  | 'pyodide_missing'
   | 'mcp_client_missing'
   | 'mcp_unreachable'
   | 'debootstrap_missing'
@@ -95,6 +96,10 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   image_missing: { meaning: 'The Docker daemon does not have the image.', retryable: false },
   runtime_unknown: { meaning: 'The Docker daemon knows no runtime of that name.', retryable: false },
   root_required: { meaning: 'What was asked for can be done by root only; the message says why.', retryable: false },
+  pyodide_missing: {
+    meaning: 'The engine pyodide needs the npm package pyodide, in the version that the message names.',
+    retryable: false,
+  },
   mcp_client_missing: {
     meaning: 'MCP servers need the npm package @modelcontextprotocol/client, which is not installed.',
     retryable: false,

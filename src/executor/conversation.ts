@@ -131,7 +131,7 @@ export class Conversation {
       executionId,
       redact: (text) => redactor.text(text),
       answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
-      began: (call) => toolLog.began(call),
+      began: (call, effect) => toolLog.began(call, effect),
       ended: (id, outcome) => {
         toolLog.ended(id, outcome)
         this.#news.resolve(undefined)

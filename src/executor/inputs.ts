@@ -6,7 +6,7 @@ const MAX_INPUT_UNITS = 32 * 1024 * 1024
 const NODE_UNITS = 8
 const IDENTIFIER = /^[\p{XID_Start}_]\p{XID_Continue}*$/u
 /** Globals that belong to the harness. */
-const RESERVED = new Set(['emit_result', 'emit_intermediate', 'emit_log', 'emit_display'])
+const RESERVED = new Set(['emit_result', 'emit_intermediate', 'emit_log', 'emit_display', 'ToolError'])
 const KEYWORDS = new Set(
   (
     'False None True and as assert async await break class continue def del elif else except finally for from ' +
@@ -37,7 +37,7 @@ function nameProblem(name: string): string | undefined {
   if (name.normalize('NFKC') !== name) return `is written ${shown(name.normalize('NFKC'))} by Python; use that`
   if (KEYWORDS.has(name)) return 'is a keyword of Python'
   if (name.startsWith('__')) return 'is refused: names that start with "__" belong to Python'
-  if (RESERVED.has(name)) return 'is a function of every script'
+  if (RESERVED.has(name)) return `is a ${name === 'ToolError' ? 'class' : 'function'} of every script`
   return undefined
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { encodeFrame } from '../protocol/index.ts'
+import { CAPS, encodeFrame, type PythonToolSource } from '../protocol/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 import { checkInputs } from './inputs.ts'
 import { checkCollect, checkFiles, type StagedFile } from './input-files.ts'
@@ -52,9 +52,11 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
   const secrets = checkSecrets(request.secrets)
   const collect = checkCollect(request.collect)
   const lesser = lesserLimits(limits.asked, sandbox)
-  const tools = checkTools(request.tools)
+  const given = checkTools(request.tools)
+  const sources = checkSources(given?.sources)
+  const tools = given?.signatures.length === 0 ? undefined : given
   const inputs = checkInputs(request.inputs)
-  refuseSameNames(inputs, tools)
+  refuseSameNames(inputs, given)
   const execute = encodeFrame({
     type: 'execute',
     execution_id: executionId,
@@ -64,10 +66,16 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     max_output_bytes: limits.maxOutputBytes,
     inputs,
     secrets,
-    required_secrets: checkRequiredSecrets(request.requiredSecrets),
+    required_secrets: [
+      ...new Set([
+        ...checkRequiredSecrets(request.requiredSecrets),
+        ...checkRequiredSecrets(given?.requiredSecrets, 'secrets of the Python tools'),
+      ]),
+    ],
     collect,
     limits: lesser,
     ...(tools === undefined ? {} : { tools: [...tools.signatures] }),
+    ...(sources.length === 0 ? {} : { tool_sources: [...sources] }),
   })
   if (execute.length > MAX_EXECUTE_BYTES) {
     throw invalid('request', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
@@ -133,6 +141,8 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
   }
 }
 
+/** A global of scripts that have tools. */
+const DESCRIBE_TOOL = 'describe_tool'
 const CHECKED_POLICIES: readonly unknown[] = ['standard', 'strict']
 /** A checker that needs longer has met a script that is made to be slow. */
 const CHECK_TIMEOUT_SEC = 10
@@ -149,13 +159,44 @@ function checkTools(given: unknown): RunTools | undefined {
   if (typeof given !== 'object' || given === null || !('open' in given) || !('signatures' in given)) {
     throw invalid('tools', 'they are no tools of a run; make them with runTools()')
   }
-  const tools = given as RunTools
-  return tools.signatures.length === 0 ? undefined : tools
+  return given as RunTools
+}
+
+function checkSources(sources: readonly PythonToolSource[] = []): readonly PythonToolSource[] {
+  if (sources.length > CAPS.toolSources) {
+    throw invalid('tools', `${sources.length} Python tools; at most ${CAPS.toolSources} are allowed in one run`)
+  }
+  let total = 0
+  for (const { name, source } of sources) {
+    const bytes = Buffer.byteLength(source)
+    total += bytes
+    if (bytes <= CAPS.toolSourceBytes) continue
+    throw invalid(
+      'tools',
+      `the source of the Python tool ${shown(name)} has ${bytes} bytes; at most ${CAPS.toolSourceBytes} are allowed`,
+    )
+  }
+  if (total > MAX_EXECUTE_BYTES) {
+    throw invalid(
+      'tools',
+      `the sources of the Python tools have ${total} bytes; at most ${MAX_EXECUTE_BYTES} in one run`,
+    )
+  }
+  return sources
 }
 
 function refuseSameNames(inputs: Readonly<Record<string, unknown>>, tools: RunTools | undefined): void {
-  const both = tools?.signatures.find(({ name }) => Object.hasOwn(inputs, name))
-  if (both !== undefined) throw invalid('inputs', `${shown(both.name)} is the name of a tool; give the input another`)
+  const kinds: [string, readonly { readonly name: string }[]][] = [
+    ['a tool', tools?.signatures ?? []],
+    ['a Python tool', tools?.sources ?? []],
+  ]
+  for (const [kind, named] of kinds) {
+    const both = named.find(({ name }) => Object.hasOwn(inputs, name))
+    if (both !== undefined)
+      throw invalid('inputs', `${shown(both.name)} is the name of ${kind}; give the input another`)
+  }
+  const helper = kinds.some(([, named]) => named.length > 0) && Object.hasOwn(inputs, DESCRIBE_TOOL)
+  if (helper) throw invalid('inputs', `${shown(DESCRIBE_TOOL)} is a function of every script that has tools`)
 }
 
 /** An id is opaque text: it is echoed and compared, never used as a key, a path or a name. */

@@ -1,5 +1,5 @@
-import type { RunTools } from './tool-port.ts'
-import type { Ending, IsolationLevel, EnforcedLimit } from '../sandbox/index.ts'
+import type { EffectMark, RunTools } from './tool-port.ts'
+import type { Ending, EnforcedLimit, IsolationLevel, NetworkAccess } from '../sandbox/index.ts'
 
 /** PLAN needs a result; INTERACTIVE may end without one (mission: script executor). */
 export const ExecutionMode = { PLAN: 'plan', INTERACTIVE: 'interactive' } as const
@@ -55,9 +55,11 @@ export interface CollectedFile {
   readonly content: Uint8Array
 }
 
-/** A call of a host tool. Secrets are redacted. */
+/** A call of a host tool; calls of Python tools stay in the script's process. Secrets are redacted. */
 export interface ToolCall {
   readonly name: string
+  /** What the tool says that a call may change; null where there is no such tool. */
+  readonly effect: EffectMark | null
   /** As the script gave them; large ones are left out, and it says so in their place. */
   readonly args: unknown
   readonly ok: boolean
@@ -89,7 +91,7 @@ export interface ServedBy {
   /** How many scripts this sandbox had run, this one included; 0 when the sandbox did not get to say it. */
   readonly use: number
   readonly limitsEnforced: readonly EnforcedLimit[]
-  readonly network: 'none' | 'open'
+  readonly network: NetworkAccess
 }
 
 /** The comprehensive outcome of one run (mission: ExecutionResult; requirement EX-04). */
@@ -153,6 +155,7 @@ export type RunEvent<T = unknown> =
       readonly executionId: string
       readonly callId: string
       readonly name: string
+      readonly effect: EffectMark | null
       readonly args: unknown
     }
   | {

@@ -34,15 +34,15 @@ export function checkSecrets(given: unknown): Record<string, string> {
  * The names that a script requires. Whether they are there is the harness's to say (HA-08).
  * @throws SandglassError `invalid_request` listing every name that is none.
  */
-export function checkRequiredSecrets(given: unknown): string[] {
+export function checkRequiredSecrets(given: unknown, field = 'requiredSecrets'): string[] {
   if (given === undefined) return []
-  if (!Array.isArray(given)) throw invalid('requiredSecrets', `${shown(given)} is no array of names`)
+  if (!Array.isArray(given)) throw invalid(field, `${shown(given)} is no array of names`)
   const names: unknown[] = given
   const bad = names.filter((name) => typeof name !== 'string' || nameProblem(name) !== undefined)
   if (bad.length > 0) {
     const list = bad.slice(0, MAX_SHOWN_NAMES).map(shown).join(', ')
     throw invalid(
-      'requiredSecrets',
+      field,
       `not usable as names of environment variables: ${list}${bad.length > MAX_SHOWN_NAMES ? ' …' : ''}; ` +
         'a name is letters, digits and "_", does not start with a digit or "__", nor with LD_ or PYTHON',
     )

@@ -1,7 +1,7 @@
 import type { ToolCallFrame } from '../protocol/index.ts'
 import type { Redactor } from './redact.ts'
 import type { RunEvent, ToolCall } from './result.ts'
-import type { ToolOutcome } from './tool-port.ts'
+import type { EffectMark, ToolOutcome } from './tool-port.ts'
 
 /** Calls that a result lists; the others are counted. */
 const MAX_LISTED = 1000
@@ -23,11 +23,11 @@ export class ToolLog {
   }
 
   /** A call began. */
-  began({ id, name, args }: ToolCallFrame): void {
+  began({ id, name, args }: ToolCallFrame, effect: EffectMark | null): void {
     this.count += 1
-    const call = { callId: this.#redactor.text(id), name: this.#redactor.text(name), args: this.#redactor.value(args) }
-    this.#open.set(id, { name: call.name, args: bounded(call.args) })
-    this.#news.push({ type: 'tool_call', executionId: this.#executionId, ...call })
+    const call = { name: this.#redactor.text(name), effect, args: this.#redactor.value(args) }
+    this.#open.set(id, { ...call, args: bounded(call.args) })
+    this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId: this.#redactor.text(id), ...call })
   }
 
   /** A call came to its end. */

@@ -20,6 +20,10 @@ export const CAPS: {
   readonly secret: number
   /** One tool call's arguments, and one answer, as JSON. */
   readonly toolBytes: number
+  /** Python tools that one run brings along. */
+  readonly toolSources: number
+  /** The source of one of them, in UTF-8. */
+  readonly toolSourceBytes: number
 } = {
   files: 100,
   fileBytes: 4 * MiB,
@@ -29,4 +33,6 @@ export const CAPS: {
   level: 64,
   secret: 4,
   toolBytes: 16 * MiB,
+  toolSources: 256,
+  toolSourceBytes: MiB,
 }

@@ -1,4 +1,6 @@
-import { type HarnessFrame, harnessFrames, type HostFrame, MAX_DEPTH, type ToolFailure } from './frames.ts'
+import { type HarnessFrame, harnessFrames } from './harness-frames.ts'
+import type { HostFrame, ToolFailure } from './host-frames.ts'
+import { MAX_DEPTH } from './version.ts'
 
 /** What one line from a harness turned out to be. */
 export type DecodedLine =

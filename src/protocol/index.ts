@@ -1,20 +1,15 @@
 export { CAPS } from './caps.ts'
 export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
+export { type HarnessFrame, harnessFrames, type ReadyFrame, type ToolCallFrame } from './harness-frames.ts'
 export {
-  FILE_CHUNK_BYTES,
-  type HarnessFrame,
-  harnessFrames,
-  type HostFrame,
-  hostFrames,
-  MAX_DEPTH,
-  PROTOCOL_VERSION,
   type CheckedTool,
   type CheckFrame,
-  type ReadyFrame,
-  type ToolCallFrame,
+  type HostFrame,
+  hostFrames,
+  type PythonToolSource,
   type ToolFailure,
   type ToolParameter,
   type ToolSignature,
-  UNCOUNTED_FRAMES,
-} from './frames.ts'
+} from './host-frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'
+export { FILE_CHUNK_BYTES, MAX_DEPTH, PROTOCOL_VERSION, UNCOUNTED_FRAMES } from './version.ts'

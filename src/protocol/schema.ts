@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import { harnessFrames, hostFrames, PROTOCOL_VERSION } from './frames.ts'
+import { harnessFrames } from './harness-frames.ts'
+import { hostFrames } from './host-frames.ts'
+import { PROTOCOL_VERSION } from './version.ts'
 
 /** The wire protocol as JSON Schema 2020-12: one definition for each type of frame, as it stands on the wire. */
 export function protocolSchema(): ProtocolSchema {

@@ -6,6 +6,12 @@ import type { SandboxLimits } from './limits.ts'
  */
 export type IsolationLevel = 'vm' | 'gvisor' | 'container' | 'os-sandbox' | 'language-only' | 'none'
 
+/**
+ * What scripts reach of the network. `language-only`: nothing that a script can name leads there, and nothing of the
+ * operating system would stop one that gets out of its language.
+ */
+export type NetworkAccess = 'none' | 'language-only' | 'open'
+
 /** A limit that an engine can really hold a script to. */
 export type EnforcedLimit = 'memory' | 'pids' | 'cpu' | 'disk' | 'output' | 'wall'
 
@@ -74,7 +80,7 @@ export interface SandboxInfo {
   readonly level: IsolationLevel
   /** Version of the Python inside, for example `3.11.2`. */
   readonly python: string
-  readonly network: 'none' | 'open'
+  readonly network: NetworkAccess
   readonly limitsEnforced: readonly EnforcedLimit[]
   /** For limits that are not enforced: why, what to do, and what holds in their place. For messages. */
   readonly limitsMissing?: Readonly<Partial<Record<EnforcedLimit, string>>>
@@ -122,7 +128,7 @@ export interface SandboxReport {
   /** Why it is not usable, or not fully; each with a remedy. */
   readonly reasons: readonly ReportReason[]
   readonly limitsEnforced: readonly EnforcedLimit[]
-  readonly network: 'none' | 'open'
+  readonly network: NetworkAccess
   readonly capabilities: SandboxCapabilities
   /** Facts found by probing: name to value, for people and for `doctor`. */
   readonly probes: Readonly<Record<string, string | number | boolean | null | readonly string[]>>

@@ -5,6 +5,7 @@ export type {
   Ending,
   EndingCause,
   IsolationLevel,
+  NetworkAccess,
   ReportReason,
   Sandbox,
   SandboxCapabilities,

@@ -1,2 +1,3 @@
 export { didYouMean, nearest } from './nearest.ts'
 export { isLiving, pidNamespace, startOf, statusOf } from './process-identity.ts'
+export { definedOf } from './defined-of.ts'

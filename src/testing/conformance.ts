@@ -6,6 +6,7 @@ import { isolationTests } from './conformance/isolation.ts'
 import { lifeTests } from './conformance/life.ts'
 import { limitTests } from './conformance/limits.ts'
 import { outputTests } from './conformance/output.ts'
+import { pythonToolTests } from './conformance/python-tools.ts'
 import { reuseTests } from './conformance/reuse.ts'
 import { runTests } from './conformance/runs.ts'
 import { toolTests } from './conformance/tools.ts'
@@ -38,6 +39,7 @@ const PARTS: readonly (readonly [string, (at: Bed) => void])[] = [
   ['values', valueTests],
   ['output', outputTests],
   ['tools', toolTests],
+  ['Python tools', pythonToolTests],
   ['checks', checkTests],
   ['files', fileTests],
   ['imports', importTests],

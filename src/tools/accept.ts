@@ -1,5 +1,6 @@
 import { messageOf } from '../errors/index.ts'
 import { isSchemaObject } from './json-schema.ts'
+import { isPythonTool, type PythonTool } from './python-tool.ts'
 import { isStandardSchema, type SchemaResult, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
 import { defineTool, type Tool, type ToolContext } from './tool.ts'
 
@@ -23,16 +24,18 @@ export interface LangChainTool {
 }
 
 /** A tool of any kind that has its own name. */
-export type NamedTool = Tool | LangChainTool
+export type NamedTool = Tool | PythonTool | LangChainTool
 
 /** A tool that gets its name from the key it stands under. */
-export type KeyedTool = Tool | LangChainTool | AiSdkTool
+export type KeyedTool = Tool | PythonTool | LangChainTool | AiSdkTool
 
 /**
- * A tool of any accepted kind as a {@link Tool}; `key` is the name it stands under, where it stands under one.
+ * A tool of any accepted kind as a {@link Tool}, or a Python tool as it is; `key` is the name it stands under, where it
+ * stands under one.
  * @throws TypeError for what is no tool, and for one that cannot run here; it names the tool.
  */
-export function acceptTool(given: unknown, key?: string): Tool {
+export function acceptTool(given: unknown, key?: string): Tool | PythonTool {
+  if (isPythonTool(given)) return acceptPythonTool(given, key)
   if (!isSchemaObject(given) && typeof given !== 'function') {
     throw new TypeError(`tools: ${key === undefined ? 'an item' : JSON.stringify(key)} is no tool`)
   }
@@ -53,6 +56,13 @@ export function acceptTool(given: unknown, key?: string): Tool {
     throw new TypeError('tools: tools of the AI SDK have their names in the tool set: give the set, not a list')
   }
   return fromAiSdk(given as AiSdkTool, name)
+}
+
+function acceptPythonTool(tool: PythonTool, key: string | undefined): PythonTool {
+  if (key === undefined || key === tool.name) return tool
+  throw new TypeError(
+    `tools: ${JSON.stringify(key)} is the Python tool ${JSON.stringify(tool.name)}, which keeps the name of its function`,
+  )
 }
 
 function isMade(given: object): given is Tool {

@@ -1,9 +1,10 @@
 import { didYouMean } from '../support/index.ts'
-import type { ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
+import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
 import { CallLimits, type ToolLimits } from './call-limits.ts'
 import { failureOf } from './failure.ts'
 import type { PreparedTool } from './prepared-tool.ts'
 import { resultJson } from './result-json.ts'
+import type { ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
 import type { ToolSet } from './tool-set.ts'
 
@@ -11,7 +12,7 @@ import type { ToolSet } from './tool-set.ts'
 export interface BridgedRun {
   readonly executionId: string
   answer(id: string, answer: { readonly resultJson: string } | { readonly error: ToolFailure }): Promise<void>
-  began(call: ToolCallFrame): void
+  began(call: ToolCallFrame, effect: ToolEffect | null): void
   ended(id: string, outcome: { readonly ms: number; readonly error: ToolFailure | undefined }): void
   redact(text: string): string
 }
@@ -19,12 +20,15 @@ export interface BridgedRun {
 /** The tools of a run, as an executor takes them. */
 export interface BridgedTools {
   readonly signatures: readonly ToolSignature[]
+  readonly sources: readonly PythonToolSource[]
+  readonly requiredSecrets: readonly string[]
   open(run: BridgedRun): Bridge
 }
 
 /** Tools for an executor: a set, and how much one run may ask of it. */
 export function bridgedTools(set: ToolSet, limits: ToolLimits = {}): BridgedTools {
-  return { signatures: set.signatures, open: (run) => new Bridge(set, run, new CallLimits(limits)) }
+  const { signatures, sources, requiredSecrets } = set
+  return { signatures, sources, requiredSecrets, open: (run) => new Bridge(set, run, new CallLimits(limits)) }
 }
 
 /**
@@ -49,7 +53,7 @@ export class Bridge {
     if (this.#over.signal.aborted || this.#ids.has(call.id)) return
     const tool = this.#set.tools.get(call.name)
     const refusal = tool === undefined ? this.#unknown(call.name) : this.#limits.refusal(tool)
-    this.#run.began(call)
+    this.#run.began(call, tool?.effect ?? null)
     if (tool === undefined || refusal !== undefined) {
       await this.#refuse(call, refusal ?? this.#unknown(call.name))
       return

@@ -6,7 +6,7 @@ export { connectMcp, type McpAddress, type McpConnection, type McpProgram, type 
 export { type ParameterSpec, parametersSchema } from './parameter-list.ts'
 export type { PreparedTool } from './prepared-tool.ts'
 export type { PythonClass } from './python-classes.ts'
-export { definePythonTool, type PythonTool, type PythonToolOptions } from './python-tool.ts'
+export { definePythonTool, isPythonTool, type PythonTool, type PythonToolOptions } from './python-tool.ts'
 export { type RegisterOptions, type SandboxTools, ToolRegistry } from './registry.ts'
 export {
   type RanScript,

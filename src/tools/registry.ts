@@ -12,10 +12,13 @@ export interface RegisterOptions {
   readonly dependencies?: readonly string[]
 }
 
-/** All that one sandbox needs for its tools. The same object as long as nothing is registered for it. */
+/**
+ * All that one sandbox needs for its tools; it can be given where tools can. The same object as long as nothing is
+ * registered for it.
+ */
 export interface SandboxTools {
   readonly sandbox: string
-  /** Tools of the host, for `prepareTools`. */
+  /** Tools of the host. */
   readonly tools: readonly Tool[]
   /** Tools that run in the sandbox. */
   readonly pythonTools: readonly PythonTool[]
@@ -37,19 +40,20 @@ interface Entry {
 
 /**
  * The mission's registry: tools by sandbox, with what each sandbox needs for them (OR-11). A registry can be given
- * wherever tools can; then all its host tools are.
+ * wherever tools can; then all its tools are.
  */
 export class ToolRegistry {
   readonly #entries: Entry[] = []
   #tools: readonly Tool[] = []
+  #pythonTools: readonly PythonTool[] = []
   readonly #sandboxes = new Map<string, SandboxTools>()
 
   /**
    * Registers a tool of the host or of the sandbox.
    * @throws TypeError for what is no tool, and for a name that the sandbox has already.
    */
-  register(given: NamedTool | PythonTool, options: RegisterOptions = {}): this {
-    const tool = isPythonTool(given) ? given : acceptTool(given)
+  register(given: NamedTool, options: RegisterOptions = {}): this {
+    const tool = acceptTool(given)
     const sandbox = options.sandbox ?? (isPythonTool(tool) ? tool.sandbox : undefined) ?? 'default'
     if (this.#entries.some((entry) => entry.sandbox === sandbox && entry.tool.name === tool.name)) {
       throw new TypeError(
@@ -59,6 +63,7 @@ export class ToolRegistry {
     const own = isPythonTool(tool) ? tool.dependencies : []
     this.#entries.push({ sandbox, tool, dependencies: sorted([...own, ...(options.dependencies ?? [])]) })
     this.#tools = [...new Set(hostTools(this.#entries))]
+    this.#pythonTools = [...new Set(pythonTools(this.#entries))]
     this.#sandboxes.delete(sandbox)
     return this
   }
@@ -66,6 +71,11 @@ export class ToolRegistry {
   /** All tools of the host, of all sandboxes; the same list as long as nothing is registered. */
   get tools(): readonly Tool[] {
     return this.#tools
+  }
+
+  /** All tools that are Python themselves, of all sandboxes; the same list as long as nothing is registered. */
+  get pythonTools(): readonly PythonTool[] {
+    return this.#pythonTools
   }
 
   /** Names of the sandboxes that have tools, sorted. */
@@ -84,13 +94,13 @@ export class ToolRegistry {
     if (known !== undefined) return known
     const entries = this.#entries.filter(({ sandbox }) => sandbox === name)
     const tools = hostTools(entries)
-    const pythonTools = entries.map(({ tool }) => tool).filter(isPythonTool)
+    const ownPythonTools = pythonTools(entries)
     const made: SandboxTools = {
       sandbox: name,
       tools,
-      pythonTools,
+      pythonTools: ownPythonTools,
       dependencies: sorted(entries.flatMap(({ dependencies }) => dependencies)),
-      secrets: sorted(pythonTools.flatMap(({ secrets }) => secrets)),
+      secrets: sorted(ownPythonTools.flatMap(({ secrets }) => secrets)),
       hostSecrets: sorted(tools.flatMap(({ secrets }) => secrets)),
       digest: digestOf(entries),
     }
@@ -101,6 +111,10 @@ export class ToolRegistry {
 
 function hostTools(entries: readonly Entry[]): Tool[] {
   return entries.map(({ tool }) => tool).filter((tool): tool is Tool => !isPythonTool(tool))
+}
+
+function pythonTools(entries: readonly Entry[]): PythonTool[] {
+  return entries.map(({ tool }) => tool).filter(isPythonTool)
 }
 
 function sorted(words: readonly string[]): string[] {
@@ -114,8 +128,8 @@ function digestOf(entries: readonly Entry[]): string {
   return createHash('sha256').update(lines.toSorted().join('\n')).digest('hex')
 }
 
-function ofPython({ name, description, source, signature, secrets }: PythonTool): object {
-  return { name, description, source, signature, secrets: sorted(secrets) }
+function ofPython({ name, description, source, checked, secrets }: PythonTool): object {
+  return { name, description, source, checked, secrets: sorted(secrets) }
 }
 
 function ofHost(tool: Tool): object {

@@ -108,10 +108,12 @@ function describe(set: ToolSet | undefined, maxStubChars: number, instructions: 
       'Each script starts anew: nothing of an earlier one is there. print() and emit_log(message) are returned too.',
     instructions,
   ]
-  if (set !== undefined && set.tools.size > 0) {
+  if (set !== undefined && set.tools.size + set.pythonTools.size > 0) {
     parts.push(
-      'The script can call these functions directly, without import; do as much as you can in one script. ' +
-        'A failed call raises ToolError (e.code, str(e)). Fields of an object: r["name"] or r.name.',
+      'The script can call these functions directly, without import; do as much as you can in one script.' +
+        (set.tools.size > 0
+          ? ' A failed call raises ToolError (e.code, str(e)). Fields of an object: r["name"] or r.name.'
+          : ''),
       `\`\`\`python\n${set.stubs(maxStubChars)}\n\`\`\``,
     )
   }

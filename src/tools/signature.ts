@@ -15,6 +15,8 @@ export interface Described {
   readonly input: JsonSchemaObject
   /** Undefined where the tool says nothing of its answer. */
   readonly output: JsonSchemaObject | undefined
+  /** Whether its docstring says that calls may fail with ToolError. Default true. */
+  readonly raises?: boolean
 }
 
 /** A signature, the classes that it names, and the name in Python of each parameter. */
@@ -32,7 +34,10 @@ const MAX_PARAMETERS = 256
  * The Python signature of a tool. `classPrefix` stands before the names of classes that have a title.
  * @throws TypeError where the input schema admits something else than objects.
  */
-export function signatureOf({ name, description, input, output }: Described, classPrefix = ''): PythonSignature {
+export function signatureOf(
+  { name, description, input, output, raises = true }: Described,
+  classPrefix = '',
+): PythonSignature {
   const shape = inputShape(input)
   const classes = new PythonClasses(classPrefix)
   const types = new PythonTypes(input, classes)
@@ -53,7 +58,7 @@ export function signatureOf({ name, description, input, output }: Described, cla
       params,
       more,
       returns,
-      doc: docOf({ description, params, input, output, shape }),
+      doc: docOf({ description, params, input, output, shape, raises }),
       types: classes.list.map(({ source }) => source).join('\n\n'),
     },
     classes: classes.list,
@@ -171,8 +176,9 @@ function docOf(given: {
   input: JsonSchemaObject
   output: JsonSchemaObject | undefined
   shape: ObjectShape
+  raises: boolean
 }): string {
-  const { description, params, input, output, shape } = given
+  const { description, params, input, output, shape, raises } = given
   const args = params.flatMap((param) => {
     const key = param.key ?? param.name
     const text = parameterText(withoutReferences(input, shape.properties.get(key) ?? true))
@@ -183,7 +189,7 @@ function docOf(given: {
     description.trim(),
     ...(args.length === 0 ? [] : [`Args:\n${args.join('\n')}`]),
     ...(result === '' ? [] : [`Returns:\n    ${indented(result)}`]),
-    'Raises:\n    ToolError: the call failed; `code` and the text tell why.',
+    raises ? 'Raises:\n    ToolError: the call failed; `code` and the text tell why.' : '',
   ]
   return printable(sections.filter((section) => section !== '').join('\n\n'))
 }

@@ -7,16 +7,23 @@ import { pythonLiteral } from './python-literal.ts'
 export function stubOf(signature: ToolSignature): string {
   const { name, params, more, returns, doc } = signature
   const given = [...params.map(parameterText), ...(more ? ['**more'] : [])].join(', ')
+  return textOf(`def ${name}(${given}) -> ${returns}:`, doc)
+}
+
+/** The header of a function and its docstring. */
+export function textOf(head: string, doc: string): string {
   const lines = doc.split('\n').map((line) => `    ${line}`.trimEnd())
   // A backslash in a description is one, not the start of an escape.
   const quotes = doc.includes('\\') ? 'r"""' : '"""'
-  return [`def ${name}(${given}) -> ${returns}:`, `    ${quotes}`, ...lines, '    """'].join('\n')
+  return [head, `    ${quotes}`, ...lines, '    """'].join('\n')
 }
 
 /** A tool as {@link stubsOf} needs it. */
 export interface Stubbed {
   readonly signature: ToolSignature
   readonly classes: readonly PythonClass[]
+  /** What a model reads of it, where that is not made from the signature. */
+  readonly stub?: string
 }
 
 const SUMMARY_CHARS = 100
@@ -48,10 +55,10 @@ function fullText(tools: readonly Stubbed[]): string {
 }
 
 /** A stub behind those of its classes that are not written yet. */
-function withClasses({ signature, classes }: Stubbed, written: Set<string>): string {
+function withClasses({ signature, classes, stub }: Stubbed, written: Set<string>): string {
   const fresh = classes.filter(({ name }) => !written.has(name))
   for (const { name } of fresh) written.add(name)
-  return [...fresh.map(({ source }) => source), stubOf(signature)].join('\n\n')
+  return [...fresh.map(({ source }) => source), stub ?? stubOf(signature)].join('\n\n')
 }
 
 /** One line for each tool: with its summary, or where that is too long its name alone; cut where names do not fit. */

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type * as Ajv7 from 'ajv'
 import type { Options, ValidateFunction } from 'ajv'
-import type * as Ajv2020 from 'ajv/dist/2020.js'
+import type * as Ajv2020Module from 'ajv/dist/2020.js'
 import type formatsPlugin from 'ajv-formats'
 import { messageOf } from '../errors/index.ts'
 import { schemaPattern } from './pattern.ts'
@@ -78,12 +78,20 @@ interface Compiler {
 function compiler(draft: Draft, options: Options): Compiler {
   const load = createRequire(import.meta.url)
   const formats = load('ajv-formats') as typeof formatsPlugin.default
-  const made =
-    draft === '2020-12'
-      ? new (load('ajv/dist/2020.js') as typeof Ajv2020).Ajv2020(options)
-      : new (load('ajv') as typeof Ajv7).Ajv(options)
+  const made = draft === '2020-12' ? draft2020(load, options) : draft7(load, options)
   formats(made)
   return made
+}
+
+// Each class in a name of its own: TypeScript 7.0 writes `new (call()).Name()` without the brackets it needs.
+function draft2020(load: NodeJS.Require, options: Options): Ajv7.Ajv {
+  const { Ajv2020 } = load('ajv/dist/2020.js') as typeof Ajv2020Module
+  return new Ajv2020(options)
+}
+
+function draft7(load: NodeJS.Require, options: Options): Ajv7.Ajv {
+  const { Ajv } = load('ajv') as typeof Ajv7
+  return new Ajv(options)
 }
 
 const OPTIONS: Options = {

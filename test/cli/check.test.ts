@@ -77,6 +77,28 @@ describe.skipIf(skip)('sandglass check', () => {
     expect(ended).toEqual({ code: 0, stdout: '{"ok":true,"violations":[]}\n', stderr: '' })
   })
 
+  test('knows the parameters of Python tools, with policy strict too', async () => {
+    const index = JSON.stringify(join(import.meta.dirname, '../../src/index.ts'))
+    const source = `'def half(n: int, *, up=False):\\n    "Half of a number."\\n'`
+    const tools = cli.file(
+      'python.ts',
+      `import { definePythonTool } from ${index}\nexport const half = definePythonTool({ source: ${source} })`,
+    )
+    const [right, wrong] = await Promise.all([
+      cli.run(['check', '-', '--tools', tools, '--policy', 'strict'], { input: 'emit_result(half(3, up=True))' }),
+      cli.run(['check', '-', '--json', '--tools', tools], { input: 'emit_result(half(3, True))' }),
+    ])
+    expect(right).toEqual({ code: 0, stdout: '<stdin>: no violations\n', stderr: '' })
+    const violation = {
+      code: 'too_many_arguments',
+      line: 1,
+      column: 20,
+      message: 'half() takes at most 1 argument by position, not 2',
+      hint: 'Write half(n, up=False).',
+    }
+    expect(JSON.parse(wrong.stdout)).toEqual({ ok: false, violations: [violation] })
+  })
+
   test('tells people place, line and hint of each violation', async () => {
     const file = cli.file('shown.py', WRONG)
     const [ofFile, ofStdin] = await Promise.all([

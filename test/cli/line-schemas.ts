@@ -37,10 +37,11 @@ const sandbox = z.strictObject({
   python: z.string(),
   use: count.meta({ description: 'How many scripts this sandbox had run, this one included.' }),
   limits_enforced: z.array(z.enum(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])),
-  network: z.enum(['none', 'open']),
+  network: z.enum(['none', 'language-only', 'open']),
 })
 
 const toolArgs = z.record(z.string(), json)
+const toolEffect = z.enum(['read', 'idempotent', 'write']).nullable()
 const toolOutcome = {
   ok: z.boolean(),
   ms: z.number().min(0),
@@ -99,7 +100,7 @@ const result = z
     violations: z.array(
       z.strictObject({ code: z.string(), line: count, column: count, message: z.string(), hint: z.string() }),
     ),
-    tool_calls: z.array(z.strictObject({ name: z.string(), args: toolArgs, ...toolOutcome })),
+    tool_calls: z.array(z.strictObject({ name: z.string(), effect: toolEffect, args: toolArgs, ...toolOutcome })),
     ending,
     duration_ms: z.number().min(0),
     sandbox,
@@ -164,7 +165,7 @@ export const anyLine: z.ZodType = z
     event('intermediate', { label: z.string(), data: json }),
     event('error', { message: z.string(), traceback: z.string().nullable() }),
     event('final_result', { data: json }),
-    event('tool_call', { id: z.string(), name: z.string(), args: toolArgs }),
+    event('tool_call', { id: z.string(), name: z.string(), effect: toolEffect, args: toolArgs }),
     event('tool_result', { id: z.string(), name: z.string(), ...toolOutcome }),
   ])
   .meta({ title: 'A line of sandglass run --json, run --events or batch' })

@@ -12,7 +12,10 @@ const AI = JSON.stringify(import.meta.resolve('ai'))
 
 /** A module with tools in the directory of the test; its path. */
 function moduleOf(name: string, source: string): string {
-  return cli.file(name, `import { defineTool, ToolCallError, ToolRegistry } from ${SANDGLASS}\n${source}`)
+  return cli.file(
+    name,
+    `import { definePythonTool, defineTool, ToolCallError, ToolRegistry } from ${SANDGLASS}\n${source}`,
+  )
 }
 
 const DOUBLE = `defineTool({
@@ -26,6 +29,7 @@ const REFUND = `defineTool({
   input: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
   execute: ({ id }) => { throw new ToolCallError('already_refunded', id + ' was refunded before') },
 })`
+const HALVE = `definePythonTool({ source: 'def halve(n):\\n    "Half of a number."\\n    return n // 2\\n' })`
 const TRIPLE = `tool({
   description: 'Three times a number.',
   inputSchema: jsonSchema({ type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }),
@@ -39,6 +43,14 @@ describe.skipIf(skip)('sandglass run --tools', () => {
     ['a list that is called tools', `export const tools = [${DOUBLE}]`, 'double(n=21)', 42],
     ['each export that is a tool', `export const a = ${DOUBLE}\nexport const other = 1`, 'double(21)', 42],
     ['a function', `export default async () => [${DOUBLE}]`, 'double(21)', 42],
+    ['a Python tool', `export default ${HALVE}`, 'halve(n=84)', 42],
+    ['exports of both kinds', `export const a = ${HALVE}\nexport const b = ${DOUBLE}`, 'halve(double(42))', 42],
+    [
+      'a registry of both kinds',
+      `export default new ToolRegistry().register(${HALVE}).register(${DOUBLE})`,
+      'double(halve(42))',
+      42,
+    ],
     ['a registry', `export default new ToolRegistry().register(${DOUBLE})`, 'double(21)', 42],
     [
       'a tool set of the AI SDK',
@@ -68,12 +80,13 @@ describe.skipIf(skip)('sandglass run --tools', () => {
     expect(line.tool_calls).toEqual([
       {
         name: 'refund_order',
+        effect: 'write',
         args: { id: 'A-1' },
         ok: false,
         ms: expect.any(Number) as number,
         error: { code: 'already_refunded', message: 'A-1 was refunded before' },
       },
-      { name: 'double', args: { n: 4 }, ok: true, ms: expect.any(Number) as number, error: null },
+      { name: 'double', effect: 'read', args: { n: 4 }, ok: true, ms: expect.any(Number) as number, error: null },
     ])
     expect(ended.stderr).toBe(`sandglass: --tools ${file}: scripts call "refund-order" by the name refund_order\n`)
   })
@@ -84,7 +97,7 @@ describe.skipIf(skip)('sandglass run --tools', () => {
     const lines = linesOf(ended)
     const call = { v: 1, execution_id: lines.at(-1)?.execution_id, id: expect.any(String) as string, name: 'double' }
     expect(lines.slice(1, 3)).toEqual([
-      { ...call, type: 'tool_call', args: { n: 4 } },
+      { ...call, type: 'tool_call', effect: 'read', args: { n: 4 } },
       { ...call, type: 'tool_result', ok: true, ms: expect.any(Number) as number, error: null },
     ])
     expect(lines[1]?.id).toBe(lines[2]?.id)
@@ -115,6 +128,11 @@ describe.skipIf(skip)('sandglass run --tools', () => {
       'has two tools for one name',
       `export default [${DOUBLE}, { ...${DOUBLE} }]`,
       'tools: "double" and "double" would both be the function double of the script',
+    ],
+    [
+      'has a Python tool whose file is missing',
+      'export default [definePythonTool({ file: "/nowhere/clean.py" })]',
+      "it cannot be loaded: definePythonTool: the file /nowhere/clean.py cannot be read: ENOENT: no such file or directory, open '/nowhere/clean.py'",
     ],
     ['exports something else', 'export default 42', 'tools: expected a list of tools or a tool set'],
     [

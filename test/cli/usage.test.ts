@@ -120,20 +120,41 @@ test.concurrent('an image without the engine docker is a mistake', async () => {
   expect([code, stderr]).toEqual([2, 'sandglass: --image belongs to the engine docker: add --engine docker\n'])
 })
 
-test.concurrent('an engine that is not in this version exits with 8', async () => {
-  const ended = await cli.run(['run', SCRIPT, '--json', '--engine', 'pyodide'])
+test.concurrent('--engine pyodide runs a script where there is nothing but Node, and warns once', async () => {
+  const ended = await cli.run(['run', SCRIPT, '--json', '--engine', 'pyodide'], { env: { PATH: '/nonexistent' } })
   expect({ code: ended.code, ...lastLine(ended) }).toMatchObject({
-    code: 'feature_unavailable',
-    error_kind: 'infrastructure',
+    code: 0,
+    success: true,
+    sandbox: { engine: 'pyodide', level: 'language-only', network: 'language-only' },
   })
-  expect(ended.code).toBe(8)
+  expect(ended.stderr.match(/SandglassWarning/g)).toEqual(['SandglassWarning'])
 })
 
-test.concurrent.each(['run', 'batch', 'doctor'])('without bubblewrap %s exits with 8', async (command) => {
+test.concurrent.each(['run', 'batch'])('without bubblewrap %s --engine local exits with 8', async (command) => {
   const file = command === 'run' ? [SCRIPT] : []
-  const { code, stdout } = await cli.run([command, ...file, '--json'], { env: { PATH: '/nonexistent' } })
+  const { code, stdout } = await cli.run([command, ...file, '--json', '--engine', 'local'], {
+    env: { PATH: '/nonexistent' },
+  })
   expect(code).toBe(8)
   expect(stdout).toContain('bubblewrap_missing')
+})
+
+test.concurrent('without bubblewrap and Docker doctor says so, and that auto takes pyodide', async () => {
+  const { code, stdout } = await cli.run(['doctor', '--json'], {
+    env: { PATH: '/nonexistent', DOCKER_HOST: 'unix:///nonexistent/docker.sock' },
+  })
+  expect([code, JSON.parse(stdout)]).toMatchObject([0, { auto: 'pyodide' }])
+  expect(stdout).toContain('bubblewrap_missing')
+  expect(stdout).toContain('docker_unreachable')
+})
+
+test.concurrent('auto refuses when no engine has what is required, with the reason of each', async () => {
+  const ended = await cli.run(['run', SCRIPT, '--json', '--require', 'network'], {
+    env: { PATH: '/nonexistent', DOCKER_HOST: 'unix:///nonexistent/docker.sock' },
+  })
+  expect(ended.code).toBe(8)
+  expect(lastLine(ended)).toMatchObject({ code: 'engine_unavailable' })
+  expect(ended.stdout).toMatch(/local: .*docker: .*pyodide: /)
 })
 
 test('help and version go to stdout; no command at all is wrong usage', async () => {

@@ -111,7 +111,7 @@ describe('inputs', () => {
     [{ a: { 'b c': 10n } }, 'inputs.a["b c"]: 10n is no JSON value'],
     [{ a: () => 1 }, 'inputs.a: a function is no JSON value'],
     [{ a: undefined }, 'inputs.a: undefined is no JSON value'],
-    [{ a: [, 1] }, 'inputs.a[0]: undefined is no JSON value'], // eslint-disable-line no-sparse-arrays
+    [{ a: [, 1] }, 'inputs.a[0]: undefined is no JSON value'], // eslint-disable-line no-sparse-arrays -- the hole is the case
     [{ a: Symbol('s') }, 'inputs.a: Symbol(s) is no JSON value'],
     [{ a: new Date(0) }, 'inputs.a: an instance of Date is no JSON value'],
     [{ a: new Map() }, 'inputs.a: an instance of Map'],
@@ -209,5 +209,52 @@ describe('files', () => {
   test('a file named __proto__ is a file', async () => {
     const { sandbox } = await play([done()], { request: { files: own('__proto__', 'x') as Record<string, string> } })
     expect(sandbox.sent[0]).toMatchObject({ type: 'file_put', path: '__proto__' })
+  })
+})
+
+describe('Python tools', () => {
+  const source = { name: 'clean', source: 'def clean(): pass', stub: 'def clean():' }
+  const tools = (more: Fields = {}): Fields => ({
+    tools: { signatures: [], sources: [source], open: () => undefined, ...more },
+  })
+
+  test('are sent as source, with the secrets that they need beside those of the request', async () => {
+    const { result, sandbox } = await play([done()], {
+      request: { ...tools({ requiredSecrets: ['A', 'B'] }), requiredSecrets: ['B', 'C'] },
+    })
+    expect(sandbox.sent).toMatchObject([{ tool_sources: [source], required_secrets: ['B', 'C', 'A'] }])
+    expect([result.status, 'tools' in (sandbox.sent[0] ?? {})]).toEqual(['step-done', false])
+  })
+
+  test.each([
+    [{ ...tools(), inputs: { clean: 1 } }, 'inputs: "clean" is the name of a Python tool; give the input another'],
+    [
+      { ...tools(), inputs: { describe_tool: 1 } },
+      'inputs: "describe_tool" is a function of every script that has tools',
+    ],
+    [{ inputs: { ToolError: 1 } }, 'inputs: "ToolError" is a class of every script'],
+    [
+      tools({ sources: [{ ...source, source: 'é'.repeat((1 << 19) + 1) }] }),
+      'tools: the source of the Python tool "clean" has 1048578 bytes; at most 1048576 are allowed',
+    ],
+    [
+      tools({ sources: Array.from({ length: 257 }, () => source) }),
+      'tools: 257 Python tools; at most 256 are allowed in one run',
+    ],
+    [
+      tools({ sources: Array.from({ length: 33 }, () => ({ ...source, source: 'x'.repeat(1 << 20) })) }),
+      'tools: the sources of the Python tools have 34603008 bytes; at most 33554432 in one run',
+    ],
+    [
+      tools({ requiredSecrets: ['LD_PRELOAD'] }),
+      'secrets of the Python tools: not usable as names of environment variables: "LD_PRELOAD"',
+    ],
+  ])('%#', async (fields, message) => {
+    expect(await refusal(fields)).toContain(message)
+  })
+
+  test('describe_tool is an input like any other where there are no tools', async () => {
+    const { sandbox } = await play([done()], { request: { inputs: { describe_tool: 1 } } })
+    expect(sandbox.sent).toMatchObject([{ inputs: { describe_tool: 1 } }])
   })
 })

@@ -7,14 +7,15 @@ import { done, error, frame, play } from '../executor/wire.ts'
 
 const LOOK = `
 import json
-from sandglass_harness import PROTOCOL_VERSION, convert, emit, explain, host_tools, run, scratch, wire
+from sandglass_harness import PROTOCOL_VERSION, collection, convert, emit, explain, host_tools, intake, run, wire
 print(json.dumps({
     'caps': {
-        'files': scratch.MAX_FILES, 'fileBytes': scratch.MAX_FILE_BYTES, 'totalBytes': scratch.MAX_TOTAL_BYTES,
-        'fileDepth': scratch.MAX_WALK_DEPTH, 'label': emit.MAX_LABEL, 'level': emit.MAX_LEVEL,
+        'files': collection.MAX_FILES, 'fileBytes': collection.MAX_FILE_BYTES, 'totalBytes': collection.MAX_TOTAL_BYTES,
+        'fileDepth': collection.MAX_WALK_DEPTH, 'label': emit.MAX_LABEL, 'level': emit.MAX_LEVEL,
         'secret': explain.MIN_SECRET, 'toolBytes': host_tools.MAX_CALL_BYTES,
+        'toolSources': intake.MAX_SOURCES, 'toolSourceBytes': intake.MAX_SOURCE_BYTES,
     },
-    'chunk': scratch.CHUNK,
+    'chunk': collection.CHUNK,
     'depths': [convert.MAX_DEPTH, wire.MAX_DEPTH],
     'integers': [convert.MAX_SAFE_INTEGER, wire.MAX_SAFE_INTEGER],
     'protocol': PROTOCOL_VERSION,

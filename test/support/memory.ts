@@ -26,6 +26,13 @@ export function settledMemory(): number {
   return process.memoryUsage().rss
 }
 
+/** Bytes that are still referred to: objects, strings and buffers, without what the allocator has not given back. */
+export function heldMemory(): number {
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void

@@ -7,9 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createSandglass, type Sandglass } from '../../src/sandglass.ts'
 import { defineTool } from '../../src/tools/index.ts'
+import { requireDockerEngine } from '../docker-engine.ts'
 import { requireLocalEngine } from '../local-engine.ts'
 
-const { skip } = await requireLocalEngine()
+const local = await requireLocalEngine()
+const docker = await requireDockerEngine()
 
 const stock = defineTool({
   name: 'get_stock',
@@ -33,10 +35,18 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: undefined },
 }
 
-describe.skipIf(skip)('run_python for an agent', () => {
+describe.skipIf(local.skip)('run_python for an agent, on the local engine', () => {
+  runPythonFor('local')
+})
+describe.skipIf(docker.skip)('run_python for an agent, on the docker engine', () => {
+  runPythonFor('docker')
+})
+
+/** What the one tool does, whatever the engine. */
+function runPythonFor(engine: 'local' | 'docker'): void {
   let sg: Sandglass
   beforeAll(async () => {
-    sg = await createSandglass({ engine: 'local', poolSize: 1, maxOverflow: 1 })
+    sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 1 })
   }, 60_000)
   afterAll(() => sg.close())
 
@@ -186,4 +196,4 @@ describe.skipIf(skip)('run_python for an agent', () => {
     const script = 'import time\ntime.sleep(20)'
     expect(await tool.execute({ script }, { abortSignal: signal })).toMatchObject({ ok: false, status: 'cancelled' })
   })
-})
+}

@@ -31,7 +31,7 @@ function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}) {
       await Promise.resolve()
       answers.push([id, 'resultJson' in answer ? (JSON.parse(answer.resultJson) as unknown) : answer.error])
     },
-    began: ({ id }) => void told.push(`began ${id}`),
+    began: ({ id }, effect) => void told.push(`began ${id} ${effect}`),
     ended: (id, { error }) => void told.push(`ended ${id} ${error?.code ?? 'ok'}`),
     redact: (text) => text.replaceAll(SECRET, '[redacted:RUN]'),
   })
@@ -67,7 +67,7 @@ describe('what may be called is known to the host alone', () => {
       expect(await answered(1)).toEqual([
         ['1', { code: 'unknown_tool', message: `no tool ${shown} in this run.${hint}` }],
       ])
-      expect(told).toEqual(['began 1', 'ended 1 unknown_tool'])
+      expect(told).toEqual(['began 1 null', 'ended 1 unknown_tool'])
       expect(execute).not.toHaveBeenCalled()
     },
   )
@@ -87,7 +87,7 @@ describe('what may be called is known to the host alone', () => {
       ['b', { n: 4 }],
     ])
     expect(execute).toHaveBeenCalledTimes(2)
-    expect(told).toEqual(['began a', 'ended a ok', 'began b', 'ended b ok'])
+    expect(told).toEqual(['began a write', 'ended a ok', 'began b write', 'ended b ok'])
   })
 
   test('the tool is told the run, the call and its input', async () => {
@@ -283,7 +283,7 @@ describe('the end of the run', () => {
       [true, 'cancelled'],
       [true, 'cancelled'],
     ])
-    expect([answers, told]).toEqual([[], ['began 1', 'began 2', 'began 3']])
+    expect([answers, told]).toEqual([[], ['began 1 write', 'began 2 write', 'began 3 write']])
   })
 
   test('is no unhandled rejection of tools that reject afterwards, and no warning of many listeners', async () => {

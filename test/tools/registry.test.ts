@@ -58,6 +58,13 @@ describe('a registry', () => {
     expect(registry.forSandbox('nowhere')).toMatchObject({ tools: [], pythonTools: [], dependencies: [] })
     expect(registry.forSandbox('data')).toBe(registry.forSandbox('data'))
     expect(prepareTools(registry.forSandbox('data'))).toBe(prepareTools(registry.forSandbox('data')))
+    const set = prepareTools(registry.forSandbox('data'))
+    expect([[...set.tools.keys()], [...set.pythonTools.keys()], set.requiredSecrets]).toEqual([
+      ['orders'],
+      ['clean'],
+      ['S3_KEY'],
+    ])
+    expect(prepareTools(registry).sources).toEqual([{ name: 'clean', source: clean.source, stub: clean.stub }])
   })
 
   test('has one digest for the same tools, whatever the order, and another for others', () => {
@@ -150,22 +157,94 @@ describe('a tool of Python source', () => {
       more: false,
       returns: 'Any',
       types: '',
-      doc: "Cleans rows.\n\nArgs:\n    rows: Rows to clean.\n    how: for example 'well'\n\nRaises:\n    ToolError: the call failed; `code` and the text tell why.",
+      doc: "Cleans rows.\n\nArgs:\n    rows: Rows to clean.\n    how: for example 'well'",
     })
   })
 
   test('may stand in a file, which names it', () => {
     const tool = definePythonTool({ file: join(directory, 'shout.py'), description: 'Shouts.' })
-    expect([tool.name, tool.source.length, tool.signature.more]).toEqual(['shout', 64, true])
+    expect([tool.name, tool.source.length, tool.stub]).toEqual([
+      'shout',
+      64,
+      'def shout(text):\n    """\n    Shouts.\n    """',
+    ])
+  })
+
+  test('a file that cannot be read, or that lacks the function, is named with its path', () => {
+    const [gone, latin, other] = ['gone.py', 'latin.py', 'other-tools.py'].map((name) => join(directory, name)) as [
+      string,
+      string,
+      string,
+    ]
+    writeFileSync(latin, Buffer.from('def latin(): "\u00E9"\n', 'latin1'))
+    writeFileSync(other, 'def one(): "One"\ndef two(): "Two"\n')
+    const define =
+      (file: string, more: Partial<PythonToolOptions> = {}) =>
+      () =>
+        definePythonTool({ file, ...more })
+    expect(define(gone)).toThrow(new RegExp(`^definePythonTool: the file ${gone} cannot be read: ENOENT`))
+    expect(define(directory)).toThrow(new RegExp(`^definePythonTool: the file ${directory} cannot be read: EISDIR`))
+    expect(define(latin)).toThrow(new RegExp(`^definePythonTool: the file ${latin} cannot be read: .*not valid`))
+    expect(define(other)).toThrow(`definePythonTool: "other-tools" is no name of a function (of ${other}): give name`)
+    expect(define(other, { name: 'three' })).toThrow(
+      `definePythonTool: ${other} defines no function three; it defines one, two`,
+    )
+    expect(define(other, { name: 'two' })().description).toBe('Two')
+  })
+
+  test('has the parameters of its source, with the types and texts of the list', () => {
+    const source = 'async def find(query, *, limit: int = 5, near=None, key=len):\n    """Finds rows."""\n'
+    const parameters = [
+      { name: 'query', type: 'str', description: 'What to find.' },
+      { name: 'near', type: 'list[float]', required: false },
+    ]
+    const { stub, checked } = definePythonTool({ source, description: 'Search.', parameters })
+    expect(stub).toBe(
+      'def find(query: str, *, limit: int = 5, near: list[float] | None = None, key=len):\n    """\n' +
+        '    Search.\n\n    Finds rows.\n\n    Args:\n        query: What to find.\n    """',
+    )
+    const keyword = { kind: 'keyword', required: false, nullable: true }
+    expect([checked.params, checked.rest, checked.awaits, checked.more]).toEqual([
+      [
+        { name: 'query', type: 'str', required: true, nullable: false },
+        { name: 'limit', type: 'int', ...keyword, default: 5 },
+        { name: 'near', type: 'list[float] | None', ...keyword, nullable: false, default: null },
+        { name: 'key', type: 'Any', ...keyword },
+      ],
+      false,
+      true,
+      false,
+    ])
+  })
+
+  test('whose function is decorated takes any arguments, as far as the checker knows', () => {
+    const { checked, stub } = definePythonTool({ source: '@wrapped\ndef f(a): "F"\n' })
+    expect([checked.params, checked.more, checked.rest, checked.awaits]).toEqual([[], true, true, false])
+    expect(stub).toBe('def f(a):\n    """\n    F\n    """')
   })
 
   test.each<[Partial<PythonToolOptions>, RegExp]>([
     [{ source: undefined as never }, /^definePythonTool: give source or file, one of the two$/],
     [{ file: 'x.py' }, /^definePythonTool: give source or file, one of the two$/],
-    [{ source: 'x = 1' }, /^a tool has an empty name$/],
-    [{ name: 'g' }, /^definePythonTool: the source defines no function g$/],
+    [{ source: 'x = 1' }, /^definePythonTool: the source defines no function$/],
+    [{ name: 'g' }, /^definePythonTool: the source defines no function g; it defines f$/],
     [{ source: 'def print(): pass' }, /^the tool name "print" is a builtin of Python/],
     [{ name: 'a-b' }, /^definePythonTool: "a-b" is no name of a function$/],
+    [
+      { description: undefined as never },
+      /^definePythonTool f: give a description, as text, or the function a docstring$/,
+    ],
+    [{ source: 'def f(a' }, /^definePythonTool: the source is no Python: the header of the function f has no end$/],
+    [
+      { source: `def f(): pass\n#${'x'.repeat(1 << 20)}` },
+      /^definePythonTool: the source has 1048591 bytes; at most 1048576/,
+    ],
+    [
+      { parameters: [{ name: 'b', type: 'int' }] },
+      /^definePythonTool f: the function has no parameter "b": it has none$/,
+    ],
+    [{ secrets: ['A B'] }, /^definePythonTool f: secrets must be a list of names of environment variables$/],
+    [{ source: 5 as never }, /^definePythonTool: source must be text, not number$/],
     [{ param: [] } as never, /^definePythonTool: no option "param"\./],
   ])('%j is refused', (options, message) => {
     const sound = { source: 'def f(): pass', description: 'F' }

@@ -105,7 +105,7 @@ describe('what cannot be sent is told with its place, each apart', () => {
       'a getter that throws undefined',
       {
         get x(): never {
-          // oxlint-disable-next-line typescript/only-throw-error
+          // oxlint-disable-next-line typescript/only-throw-error -- answers of others may
           throw undefined
         },
       },
@@ -115,7 +115,7 @@ describe('what cannot be sent is told with its place, each apart', () => {
       'a getter that throws what cannot be read',
       {
         get x(): never {
-          // oxlint-disable-next-line typescript/only-throw-error
+          // oxlint-disable-next-line typescript/only-throw-error -- answers of others may
           throw revoked.proxy
         },
       },

@@ -1,10 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { defineTool, prepareTools, type Tool, ToolRegistry, type ToolsInput } from '../../src/tools/index.ts'
+import {
+  definePythonTool,
+  defineTool,
+  prepareTools,
+  type PythonTool,
+  type Tool,
+  ToolRegistry,
+  type ToolsInput,
+} from '../../src/tools/index.ts'
 
 function tool(name: string, more: Partial<Tool> = {}): Tool {
   return defineTool({ name, description: name, input: z.object({ a: z.int() }), execute: () => name, ...more })
 }
+
+const python = (name: string, body = 'pass'): PythonTool =>
+  definePythonTool({ source: `def ${name}(): ${body}`, description: name })
 
 const names = (given: ToolsInput): string[] => [...prepareTools(given).tools.keys()]
 
@@ -53,7 +64,19 @@ describe('a tool set', () => {
     expect(digest(tool('a'), tool('b'))).toBe(digest(tool('b'), tool('a')))
     const different = [digest(tool('a')), digest(tool('b')), digest(tool('a', { effect: 'read' })), digest()]
     expect(new Set([...different, digest(tool('a', { description: 'other' }))]).size).toBe(5)
+    const [one, two] = [python('a', 'return 1'), python('a', 'return 2')].map((each) => prepareTools([each]).digest)
+    expect(one).not.toBe(two)
+    expect(prepareTools([python('a'), tool('b')]).digest).toBe(prepareTools([tool('b'), python('a')]).digest)
   })
+})
+
+test('Python tools stand beside tools of the host, and both are what a model and the checker are told of', () => {
+  const set = prepareTools([python('b'), tool('a')])
+  expect([[...set.tools.keys()], [...set.pythonTools.keys()]]).toEqual([['a'], ['b']])
+  expect(set.checked.map(({ name }) => name)).toEqual(['b', 'a'])
+  expect(set.stubs()).toMatch(/^def b\(\):\n {4}"""\n {4}b\n {4}"""\n\ndef a\(a: int\)/)
+  expect(set.stubs(130)).toMatch(/\n# b\(\): b\n# a\(a\): a/)
+  expect(prepareTools({ b: python('b') }).pythonTools.size).toBe(1)
 })
 
 describe('what is no tool set is refused', () => {
@@ -65,6 +88,12 @@ describe('what is no tool set is refused', () => {
     [[{ name: 'x' }], 'tools: "x" is no tool: take defineTool, a tool of the AI SDK or of LangChain'],
     [[tool('a-b'), tool('a.b')], 'tools: "a-b" and "a.b" would both be the function a_b of the script'],
     [[tool('a'), tool('\uFF41')], 'tools: "a" and "\uFF41" would both be the function a of the script'],
+    [[tool('a'), python('a')], 'tools: "a" and the Python tool "a" would both be the function a of the script'],
+    [
+      [python('a'), tool('\uFF41')],
+      'tools: the Python tool "a" and "\uFF41" would both be the function a of the script',
+    ],
+    [{ b: python('a') }, 'tools: "b" is the Python tool "a", which keeps the name of its function'],
     [[tool('emit_result')], 'the tool name "emit_result" is a helper of every script: give the tool another name'],
   ])('%j', (given, message) => {
     expect(() => prepareTools(given as ToolsInput)).toThrow(new TypeError(message))

@@ -9,8 +9,10 @@ import {
   rmdirSync,
   writeFileSync,
 } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errnoOf } from '../../errors/index.ts'
+import { startOf } from '../../support/index.ts'
 import type { EnforcedLimit, SandboxLimits } from '../../sandbox/index.ts'
 
 /** Name of the directory below which every group of this product lies. */
@@ -35,8 +37,8 @@ interface CgroupParent {
 /** The groups of one sandbox. */
 export interface Cgroup {
   readonly paths: readonly string[]
-  /** Moves a process in; everything that it starts later is in, too. */
-  add(pid: number): void
+  /** Moves a process in; everything that it starts later is in, too. Milliseconds of waiting in the kernel. */
+  add(pid: number): Promise<void>
   /** The limits for which the kernel names this group as the one of a process. `text` is replaced by tests only. */
   holds(pid: number, text?: string): EnforcedLimit[]
   /** Whether its processes get little of a busy processor, or their share. */
@@ -141,8 +143,12 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
   const quota = existing('cpu.max') ?? existing('cpu.cfs_quota_us')
   return {
     paths,
-    add: (pid) => {
-      for (const path of paths) writeFileSync(join(path, 'cgroup.procs'), String(pid))
+    add: async (pid) => {
+      const since = startOf(pid)
+      for (const path of paths) {
+        await writeFile(join(path, 'cgroup.procs'), String(pid))
+        if (startOf(pid) !== since) throw new Error(`the process ${pid} ended before it was in its control groups`)
+      }
     },
     holds: (pid, text) => {
       const groups = ownGroups(`/proc/${pid}/cgroup`, text)

@@ -91,7 +91,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     const { pid, info } = await innerPid(told, closed, options)
     inner.pid = pid
     inner.start = startOf(pid)
-    options.cgroup?.add(inner.pid)
+    await options.cgroup?.add(inner.pid)
     endWith(pipes[FD.block] as Writable, 'go')
     const ready = await awaitReady(channel, {
       timeoutMs: options.startTimeoutMs,

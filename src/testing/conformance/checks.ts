@@ -22,10 +22,47 @@ export function checkTests(at: Bed): void {
         assert.match(violations[0]?.hint ?? '', /emit_result/)
         assert.deepEqual([done.ending, done.reusable], [exited(), true])
         assert.deepEqual((await checked(peer, 'emit_result(1)')).violations, [])
-        assert.deepEqual((await peer.run("import os\nemit_result(os.listdir('.'))")).result, [])
+        const look = await peer.run("import os\nemit_result(os.listdir('.'))")
+        if (!checker) return assert.deepEqual(look.result, [])
+        const [refused, ...others] = look.events
+        assert.deepEqual(
+          [refused?.['type'], refused?.['kind'], others, look.done.reusable],
+          ['error', 'request', [], true],
+        )
+        assert.match(String(refused?.['message']), /it runs none/)
       }),
     )
   }
+
+  for (const checks of [6, 250]) {
+    at.test(
+      `a check knows nothing of the ${checks - 1} before it`,
+      () =>
+        at.with({ checker: true }, async (peer) => {
+          for (let n = 0; n < checks; n += 1) {
+            const { violations, done } = await checked(peer, n % 2 === 0 ? 'known = 1' : 'print(known)')
+            const codes = violations.map(({ code }) => code)
+            assert.deepEqual([codes, done.ending, done.reusable], [n % 2 === 0 ? [] : ['unknown_name'], exited(), true])
+          }
+        }),
+      ({ capabilities: { processes } }) =>
+        processes || checks < 100 ? undefined : 'each of its checks has a process of its own, which takes time',
+    )
+  }
+
+  at.test('a check that runs out of time ends as a timeout, and the next has all of its own', () =>
+    at.with({ checker: true }, async (peer) => {
+      const { execution_id } = peer.request('')
+      await peer.send(checkOf(execution_id, 'x = [y for y in range(3)]\n'.repeat(100_000), { timeout_sec: 0.05 }))
+      const { events, done } = await peer.finish(execution_id)
+      assert.deepEqual(
+        events.map(({ type, kind }) => [type, kind]),
+        [['error', 'timeout']],
+      )
+      assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
+      assert.deepEqual((await checked(peer, 'x = 1')).violations, [])
+    }),
+  )
 
   at.test('a script that is no Python, or too deep to be read, is a violation and costs no sandbox', () =>
     at.with({ checker: true }, async (peer) => {
@@ -45,13 +82,20 @@ export function checkTests(at: Bed): void {
 async function checked(
   peer: HarnessPeer,
   script: string,
-  options: Partial<CheckFrame> = {},
 ): Promise<{
   violations: readonly { code: string; line: number; column: number; hint: string }[]
   done: ReturnType<typeof timeless>
 }> {
   const { execution_id } = peer.request(script)
-  await peer.send({
+  await peer.send(checkOf(execution_id, script))
+  const { events, done } = await peer.finish(execution_id)
+  const [event, ...others] = events
+  assert.deepEqual([event?.['type'], others], ['check_result', []], JSON.stringify(events).slice(0, 500))
+  return { violations: event?.['violations'] as never, done: timeless(done) }
+}
+
+function checkOf(execution_id: string, script: string, options: Partial<CheckFrame> = {}): CheckFrame {
+  return {
     type: 'check',
     execution_id,
     script,
@@ -62,9 +106,5 @@ async function checked(
     allow_modules: [],
     tools: [],
     ...options,
-  })
-  const { events, done } = await peer.finish(execution_id)
-  const [event, ...others] = events
-  assert.deepEqual([event?.['type'], others], ['check_result', []], JSON.stringify(events).slice(0, 500))
-  return { violations: event?.['violations'] as never, done: timeless(done) }
+  }
 }

@@ -173,8 +173,8 @@ export function importTests(at: Bed): void {
             },
           ),
       ),
-    ({ capabilities }) =>
-      capabilities.packages && capabilities.preload ? undefined : 'it takes no packages or preloads',
+    ({ capabilities: { packages, preload, threads } }) =>
+      packages && preload && threads ? undefined : 'it takes no packages or preloads, or scripts cannot start threads',
   )
 
   at.test('modules beside the script can be imported', () =>
@@ -190,7 +190,8 @@ export function importTests(at: Bed): void {
   )
 }
 
-async function withFiles(
+/** Calls `use` with a directory that holds these files, by path; it is gone afterwards. */
+export async function withFiles(
   files: Readonly<Record<string, string>>,
   use: (directory: string) => Promise<void>,
 ): Promise<void> {

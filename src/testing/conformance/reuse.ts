@@ -28,7 +28,8 @@ export function reuseTests(at: Bed): void {
         sys.path.append('/left')
         sys.setrecursionlimit(300)
         gc.disable()
-        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        if ${(await at.report()).capabilities.threads ? 'True' : 'False'}:
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
       `
       assert.deepEqual(timeless((await peer.run(spoil)).done).ending, exited())
       assert.deepEqual((await peer.run(look)).result, before)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { SandboxReport } from '../../sandbox/index.ts'
 import type { Bed } from './bed.ts'
 import { exited, python, timeless } from './peer.ts'
 
@@ -99,15 +100,18 @@ export function runTests(at: Bed): void {
     ],
     ['a script that stops itself', 'import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)'],
   ] as const) {
-    at.test(`${name} is killed within a second of the deadline, with the same message (HA-06)`, () =>
-      at.with({}, async (peer) => {
-        const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
-        const messages = events.map((event) => [event['type'], event['kind'], event['message']])
-        assert.deepEqual(messages, [['error', 'timeout', 'Script timed out after 0.25s']])
-        assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
-        assert.ok(done.duration_ms < 1250, `${done.duration_ms} ms`)
-        assert.equal((await peer.run('emit_result(1)')).result, 1)
-      }),
+    at.test(
+      `${name} is killed within a second of the deadline, with the same message (HA-06)`,
+      () =>
+        at.with({}, async (peer) => {
+          const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
+          const messages = events.map((event) => [event['type'], event['kind'], event['message']])
+          assert.deepEqual(messages, [['error', 'timeout', 'Script timed out after 0.25s']])
+          assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
+          assert.ok(done.duration_ms < 1250, `${done.duration_ms} ms`)
+          assert.equal((await peer.run('emit_result(1)')).result, 1)
+        }),
+      script.includes('SIGSTOP') ? needsProcesses : undefined,
     )
   }
 
@@ -162,13 +166,27 @@ export function runTests(at: Bed): void {
         ],
       )
       assert.deepEqual(gone.done.ending, exited(7))
-      const broken = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)')
-      const ending = { cause: 'signal', exit_code: null, signal: 'SIGSEGV', by: 'script' }
-      assert.deepEqual([broken.events, broken.done.ending, broken.done.reusable], [[], ending, true])
-      const killed = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGKILL)')
-      assert.deepEqual([killed.done.ending?.signal, killed.done.ending?.by], ['SIGKILL', 'unknown'])
       assert.equal((await peer.run('emit_result(1)')).result, 1)
     }),
+  )
+
+  at.test(
+    'a process that a signal ends is told with the name of the signal, and the harness lives on',
+    () =>
+      at.with({}, async (peer) => {
+        const broken = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)')
+        const ending = { cause: 'signal', exit_code: null, signal: 'SIGSEGV', by: 'script' }
+        assert.deepEqual([broken.events, broken.done.ending, broken.done.reusable], [[], ending, true])
+        const killed = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGKILL)')
+        assert.deepEqual([killed.done.ending?.signal, killed.done.ending?.by], ['SIGKILL', 'unknown'])
+        // The kernel hides the exit code of a process that is not dumpable from everybody but its parent.
+        const hidden = 'import ctypes, os, signal; ctypes.CDLL(None).prctl(4, 0)\n'
+        assert.deepEqual((await peer.run(`${hidden}os._exit(7)`)).done.ending, exited(7))
+        const hiding = await peer.run(`${hidden}os.kill(os.getpid(), signal.SIGSEGV)`)
+        assert.deepEqual(hiding.done.ending, ending)
+        assert.equal((await peer.run('emit_result(1)')).result, 1)
+      }),
+    needsProcesses,
   )
 
   at.test('missing secrets are listed, exactly, and nothing runs (HA-08)', () =>
@@ -222,3 +240,7 @@ export function runTests(at: Bed): void {
     }),
   )
 }
+
+/** A script that is no process of its own gets no signals. */
+const needsProcesses = ({ capabilities }: SandboxReport): string | undefined =>
+  capabilities.processes ? undefined : 'a script has no process of its own'

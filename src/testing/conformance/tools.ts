@@ -48,7 +48,11 @@ export function toolTests(at: Bed): void {
             emit_result([error.code, str(error)])
       `
       assert.deepEqual((await answered(peer, caught, [SEARCH], refuse)).result, ['no_such_order', 'no order 7'])
-      const { events } = await answered(peer, 'x = 1\nsearch("a")\n', [SEARCH], refuse)
+      const uncaught = await answered(peer, 'x = 1\nsearch("a")\n', [SEARCH], refuse)
+      // From 3.13 on Python marks the call in a line below.
+      const events = uncaught.events.map(({ traceback: told, ...event }) =>
+        typeof told !== 'string' ? event : { ...event, traceback: told.replace(/^ *[~^]+\n/gm, '') },
+      )
       const traceback =
         'Traceback (most recent call last):\n  File "<script>", line 2, in <module>\n    search("a")\nToolError: no order 7\n'
       assert.deepEqual(events.slice(1), [
@@ -92,7 +96,7 @@ export function toolTests(at: Bed): void {
           const want = Array.from('abcdefgh').map((letter) => `answer to ${letter}`)
           assert.deepEqual((await peer.finish(execution_id)).result, want)
         }),
-      needsThreads,
+      how === 'threads' ? needsThreads : undefined,
     )
   }
 

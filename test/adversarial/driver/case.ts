@@ -44,6 +44,7 @@ export const GROUPS: readonly string[] = [
   'network',
   'pool',
   'host-faults',
+  'wasm-pyodide',
 ]
 
 /** Every case. */

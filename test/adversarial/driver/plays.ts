@@ -16,6 +16,7 @@ export const SCRIPT_KINDS: readonly string[] = [
   'script_generator',
   'config_values',
   'run_request',
+  'pyodide_script',
 ]
 
 /** The runs that a case is made of; `together` when they start at once. */
@@ -24,6 +25,7 @@ export function playsOf(given: AcceptanceCase, fixtures: Fixtures): { plays: rea
   if (given.id === 'PRO-042') return { plays: tagged(given, fixtures), together: true }
   switch (given.kind) {
     case 'python_script':
+    case 'pyodide_script':
     case 'script_generator':
       return { plays: [play(scriptOf(given))], together: false }
     case 'script_list':

@@ -67,6 +67,12 @@ const ENVIRONMENT = (fixtures: Fixtures): Readonly<Record<string, string>> => ({
 /** By case id. A case with a `setup` text and no entry here fails. */
 export const SETUPS: ReadonlyMap<string, Setup> = new Map<string, Setup>([
   ...TOOL_SETUPS,
+  [
+    'WAS-006',
+    {
+      expect: everyAnswer('no path of the host', ({ result }) => isDeepStrictEqual(result?.finalData, { hits: [] })),
+    },
+  ],
   ['CTL-013', { expect: everyAnswer('SystemExit', ({ result }) => result?.error?.includes('SystemExit') === true) }],
   ['CTL-014', { repeat: 20, expect: sameEachTime }],
   ['CTL-015', { expect: everyAnswer('the late error as a warning', hasLateError) }],

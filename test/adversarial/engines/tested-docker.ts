@@ -7,7 +7,7 @@ import { foreignLabelsAreLeftAlone, twoHostsShareADaemon } from './faults/labels
 import { killedHostLeavesNothing, suspendedHostGoesOn } from './faults/lost-hosts.ts'
 import { memoryKillIsTold, memoryKillOfAChildIsNoFailure } from './faults/memory-kills.ts'
 import { missingFilterFailsClosed } from './faults/images.ts'
-import type { TestedEngine } from './tested.ts'
+import { type LeftOut, NO_BRIDGE, type TestedEngine } from './tested.ts'
 
 /** The docker engine, on the machine's daemon. */
 export const DOCKER: TestedEngine = {
@@ -29,7 +29,8 @@ export const DOCKER: TestedEngine = {
     ['FLT-026', twoHostsShareADaemon],
     ['FLT-031', containerIsHardened],
   ]),
-  leftOut: new Map([
+  leftOut: new Map<string, LeftOut>([
+    ...NO_BRIDGE,
     [
       'FLT-004',
       { file: 'engines/docker/daemon-faults.test.ts', test: 'FLT-004: that %s in the middle of a run: sandbox-lost' },

@@ -6,7 +6,7 @@ import { memoryKillIsTold, memoryKillOfAChildIsNoFailure } from './faults/memory
 import { missingControlsFailClosedOrAreTold, withoutBubblewrapNothingRuns } from './faults/missing-parts.ts'
 import { corruptRecordsAreSetAside, twoHostsShareAState } from './faults/shared-state.ts'
 import { openEngine } from './local.ts'
-import type { TestedEngine } from './tested.ts'
+import { type LeftOut, NO_BRIDGE, type TestedEngine } from './tested.ts'
 
 const NO_DAEMON = { why: 'the local engine has no daemon and no containers' }
 
@@ -26,7 +26,10 @@ export const LOCAL: TestedEngine = {
     ['FLT-025', corruptRecordsAreSetAside],
     ['FLT-026', twoHostsShareAState],
   ]),
-  leftOut: new Map(['FLT-004', 'FLT-005', 'FLT-010', 'FLT-011', 'FLT-031'].map((id) => [id, NO_DAEMON])),
+  leftOut: new Map<string, LeftOut>([
+    ...['FLT-004', 'FLT-005', 'FLT-010', 'FLT-011', 'FLT-031'].map((id) => [id, NO_DAEMON] as const),
+    ...NO_BRIDGE,
+  ]),
 }
 
 /** Its records are then of the hosts of one case alone. */

@@ -30,6 +30,19 @@ export async function betweenRuns(tested: TestedEngine): Promise<void> {
       }
     })
 
+    test.each(['SIGKILL', 'SIGSTOP'])(
+      'that ends in good order after %s to the zygote costs the next run nothing',
+      async (signal) => {
+        for (let n = 0; n < 25; n += 1) {
+          const attack = await sg.run(`import os, signal\nemit_result(1)\nos.kill(os.getppid(), signal.${signal})`)
+          expect(attack.finalData).toBe(1)
+          const next = await sg.run('emit_result(2)')
+          expect(next).toMatchObject({ status: 'completed', finalData: 2, error: null })
+        }
+      },
+      60_000,
+    )
+
     test('that fills the frame socket with blank lines ends by the output limit, and the next run is served', async () => {
       const fill =
         'import os\nos.set_blocking(3, False)\ntry:\n    while True: os.write(3, b"\\n" * 65536)\nexcept BlockingIOError: pass'

@@ -16,7 +16,7 @@ const TIMEOUT_MS = 300_000
 
 /** Every case on one engine with the checker off, and those with the key `static` with it too; those that are not for it are skipped, each with its reason. */
 export async function acceptanceCases(tested: TestedEngine): Promise<void> {
-  const { name, faults, leftOut } = tested
+  const { name, faults, leftOut, groups = GROUPS } = tested
   const cases = readCases()
   const later = new Set(readLater().map(({ id }) => id))
   const now = cases.filter(({ id }) => !later.has(id))
@@ -60,7 +60,7 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
       assert.deepEqual(breaches, [])
     })
 
-    describe.each(GROUPS)('%s', (group) => {
+    describe.each(groups)('%s', (group) => {
       for (const given of now.filter((one) => one.group === group)) {
         const where = leftOut.get(given.id)
         test.concurrent(

@@ -1,22 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.ts'
 import { processOf } from '../../support/processes.ts'
+import { FORKING } from '../../support/scripts.ts'
 import type { EngineUnderTest } from '../driver/engine.ts'
 import { startHost } from '../driver/host-process.ts'
 import type { TestedEngine } from '../engines/tested.ts'
 
 const RUNS = 8
-
-/** Each run has children that ignore what can be ignored and have sessions of their own. */
-const WITH_CHILDREN = `import os, signal, time
-for _ in range(4):
-    if os.fork() == 0:
-        os.setsid()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        while True:
-            time.sleep(1)
-time.sleep(600)`
 
 /** What is left of a host that is killed while it uses all that it has. */
 export async function hostDeath(tested: TestedEngine): Promise<void> {
@@ -33,7 +23,7 @@ export async function hostDeath(tested: TestedEngine): Promise<void> {
       await using host = startHost(engine)
       await host.open({ poolSize: RUNS, maxOverflow: 0 })
       const runs = Array.from({ length: RUNS }, () =>
-        host.run(WITH_CHILDREN, { limits: { executionTimeoutSec: 600 } }).catch(() => 'the host is gone'),
+        host.run(FORKING, { limits: { executionTimeoutSec: 600 } }).catch(() => 'the host is gone'),
       )
       // Broker, zygote, script and its four children in each.
       const started = await eventually(() => {

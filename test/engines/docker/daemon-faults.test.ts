@@ -143,20 +143,40 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
   })
 })
 
+/** A daemon without room on its disk, and a Sandglass on it with one sandbox, made while there was some. */
+async function fullDaemon(options: { readonly maxUses?: number } = {}): Promise<FullDaemon> {
+  const daemon = await startDaemon({ diskBytes: 1024 * MiB })
+  try {
+    await daemon.load(image)
+    const engine = dockerEngine({ image, host: daemon.host })
+    const sandglass = await createSandglass({ engine, poolSize: 1, maxOverflow: 0, ...options })
+    expect((await sandglass.run('emit_result(0)')).finalData).toBe(0)
+    const filler = join(daemon.directory, 'data/filler')
+    fill(filler)
+    const close = async (): Promise<void> => {
+      await sandglass.close()
+      await daemon[Symbol.asyncDispose]()
+    }
+    return { daemon, sandglass, filler, [Symbol.asyncDispose]: close }
+  } catch (error) {
+    await daemon[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+interface FullDaemon extends AsyncDisposable {
+  readonly daemon: Awaited<ReturnType<typeof startDaemon>>
+  readonly sandglass: Sandglass
+  /** Taking it away makes room. */
+  readonly filler: string
+}
+
 describe.skipIf(noDocker || noDaemon)('a daemon whose disk is full', () => {
   test(
     'refuses new containers with no_space, keeps those that run, and makes new ones when there is room',
     async () => {
-      await using daemon = await startDaemon({ diskBytes: 1024 * MiB })
-      await daemon.load(image)
-      await using sandglass = await createSandglass({
-        engine: dockerEngine({ image, host: daemon.host }),
-        poolSize: 1,
-        maxOverflow: 0,
-      })
-      await sandglass.run('emit_result(0)')
-      const filler = join(daemon.directory, 'data/filler')
-      fill(filler)
+      await using full = await fullDaemon()
+      const { daemon, sandglass, filler } = full
       // In memory alone: what runs needs no room on the disk.
       expect((await sandglass.run('open("x", "w").write("y" * 100_000)\nemit_result(1)')).finalData).toBe(1)
       const engine = dockerEngine({ image, host: daemon.host })
@@ -177,17 +197,8 @@ describe.skipIf(noDocker || noDaemon)('a daemon whose disk is full, with a sandb
   test(
     'fails runs with no_space in bounded time, and serves them when there is room',
     async () => {
-      await using daemon = await startDaemon({ diskBytes: 1024 * MiB })
-      await daemon.load(image)
-      await using sandglass = await createSandglass({
-        engine: dockerEngine({ image, host: daemon.host }),
-        poolSize: 1,
-        maxOverflow: 0,
-        maxUses: 1,
-      })
-      expect((await sandglass.run('emit_result(0)')).finalData).toBe(0)
-      const filler = join(daemon.directory, 'data/filler')
-      fill(filler)
+      await using full = await fullDaemon({ maxUses: 1 })
+      const { daemon, sandglass, filler } = full
       // One sandbox may have been made before the disk was full; the one after it cannot be.
       const answers: unknown[] = []
       const from = performance.now()

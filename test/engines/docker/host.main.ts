@@ -2,6 +2,7 @@
 import { dockerEngine, type DockerEngineOptions } from '../../../src/engines/docker/index.ts'
 import { resolveLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
 import { createSandglass } from '../../../src/sandglass.ts'
+import { FORKING } from '../../support/scripts.ts'
 
 /** What the host is to do. */
 export interface HostOrder {
@@ -15,17 +16,6 @@ export interface HostOrder {
   readonly uid?: number
   readonly runs?: number
 }
-
-const FORKING = `import os, signal, time
-for _ in range(4):
-    if os.fork() == 0:
-        os.setsid()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        while True:
-            time.sleep(1)
-print('forked', flush=True)
-time.sleep(600)`
 
 const { act, engine: options, uid, runs = 1 } = JSON.parse(process.argv[2] ?? '') as HostOrder
 if (uid !== undefined) {

@@ -17,7 +17,7 @@ export function reportAs(uid: number): SandboxReport {
 export function reportWithoutClient(): SandboxReport {
   const place = mkdtempSync(join(tmpdir(), 'sandglass-no-client-'))
   try {
-    for (const name of ['src', 'harness', 'node_modules/zod', 'package.json', MAIN]) {
+    for (const name of ['src', 'harness', 'node_modules/zod', 'package.json', 'test/support/scripts.ts', MAIN]) {
       cpSync(join(ROOT, name), join(place, name), { recursive: true })
     }
     return reportIn(place, { act: 'report' })

@@ -128,7 +128,7 @@ test.skipIf(NEEDS_ROOT)('version 2 without delegation is told, and nothing is en
   expect(found?.problems[0]).toBe(`${join(root, GROUP_PARENT)} cannot be made: EACCES`)
 })
 
-test('a group of version 2 gets its limits, its members and its count of kills', () => {
+test('a group of version 2 gets its limits, its members and its count of kills', async () => {
   const parent = place.directory('v2-parent')
   const host: CgroupHost = {
     version: 2,
@@ -145,12 +145,12 @@ test('a group of version 2 gets its limits, its members and its count of kills',
     '50000 100000',
   ])
   expect(existsSync(join(path, 'memory.swap.max'))).toBe(false) // only where the kernel has it
-  group.add(4711)
+  await group.add(4711)
   expect(groupMembers(path)).toEqual([4711])
   expect(existingGroups(host)).toEqual([path])
 })
 
-test('groups of version 1 get their limits in the files of that version', () => {
+test('groups of version 1 get their limits in the files of that version', async () => {
   const parents = ['memory', 'pids', 'cpu'].map((name) => ({
     path: place.directory(`v1-${name}`),
     controllers: [name],
@@ -165,7 +165,7 @@ test('groups of version 1 get their limits in the files of that version', () => 
     text(cpu, 'cpu.cfs_period_us'),
     text(cpu, 'cpu.cfs_quota_us'),
   ]).toEqual([String(100 << 20), '32', '100000', '250000'])
-  group.add(4711)
+  await group.add(4711)
   expect(group.paths.map(groupMembers)).toEqual([[4711], [4711], [4711]])
 })
 

@@ -23,7 +23,7 @@ console.log(JSON.stringify(await outcomes(order)))
 
 async function outcomes({ limits = {}, runs = [] }: LimitsOrder): Promise<Outcome[]> {
   try {
-    await using sandglass = await createSandglass({ limits, poolSize: 1 })
+    await using sandglass = await createSandglass({ engine: 'local', limits, poolSize: 1 })
     const found: Outcome[] = []
     for (const run of runs) {
       const one = sandglass.run(run.script, { limits: run.limits })

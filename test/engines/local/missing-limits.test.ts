@@ -102,7 +102,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('where no control group can be
   })
 
   test('the command line exits with 8 and names the flag; a line of a batch is answered and the next one served', () => {
-    const one = cli(['run', '-', '--json', '--memory', '256m'], 'emit_result(1)')
+    const one = cli(['run', '-', '--engine', 'local', '--json', '--memory', '256m'], 'emit_result(1)')
     expect([one.code, one.lines]).toEqual([
       8,
       [
@@ -117,7 +117,10 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('where no control group can be
       { id: 'a', script: 'emit_result(1)', limits: { memory_bytes: 256 * MiB } },
       { id: 'b', script: 'emit_result(1)' },
     ]
-    const many = cli(['batch', '--concurrency', '1'], requests.map((request) => JSON.stringify(request)).join('\n'))
+    const many = cli(
+      ['batch', '--engine', 'local', '--concurrency', '1'],
+      requests.map((request) => JSON.stringify(request)).join('\n'),
+    )
     expect([many.code, many.lines]).toMatchObject([
       0,
       [
@@ -148,7 +151,13 @@ while 'aside' not in open('/proc/1/cgroup').read(): time.sleep(0.002)
       return done ? undefined : 'sandboxes start'
     }, 50_000)
     try {
-      const options = { local: { stateDir: state.path }, toolsDir: tools.path, poolSize: 1, maxOverflow: 0 }
+      const options = {
+        engine: 'local' as const,
+        local: { stateDir: state.path },
+        toolsDir: tools.path,
+        poolSize: 1,
+        maxOverflow: 0,
+      }
       await expect(createSandglass({ ...options, limits: { memoryBytes: 512 * MiB } })).rejects.toMatchObject({
         code: 'limit_not_enforceable',
       })

@@ -50,7 +50,7 @@ test('where the links cannot be read, what bubblewrap told is compared, and the 
   expect(lookAt({ ...given, info: '{}' }).problems).toHaveLength(NAMESPACES.length)
 })
 
-test('a limit counts as held only while the kernel names the group of the process', () => {
+test('a limit counts as held only while the kernel names the group of the process', async () => {
   using parent = scopedDirectory('group')
   const host: CgroupHost = {
     version: 2,
@@ -59,7 +59,7 @@ test('a limit counts as held only while the kernel names the group of the proces
     problems: [],
   }
   const group = makeCgroup(host, 'sg-1', LIMITS)
-  group.add(process.pid)
+  await group.add(process.pid)
   expect(group.holds(process.pid)).toEqual([]) // a plain directory holds nobody
   expect(group.holds(process.pid, '0::/user.slice/sandglass/sg-1\n')).toEqual(['memory', 'pids', 'cpu'])
   expect(group.holds(process.pid, '0::/user.slice/sandglass/sg-2\n')).toEqual([])

@@ -368,7 +368,7 @@ describe.skipIf(skip)('the state directory', () => {
       '-m',
       'sh',
       '-c',
-      `mount -t tmpfs -o size=1m,mode=755 none ${directory} && exec "$@"`,
+      `mount -t tmpfs -o size=4m,mode=755 none ${directory} && exec "$@"`,
       'sh',
     ]
     const [full, freed] = place.run<SandboxReport>(

@@ -1,0 +1,172 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type * as EngineModule from '../src/engines/pyodide/index.ts'
+import { bridgedTools, defineTool, prepareTools } from '../src/tools/index.ts'
+import { startFloor } from './floor.ts'
+import { coldStart } from './latency.ts'
+import { interleaved, pause, summarize, timed } from './measure.ts'
+import { ms, ratioRow, type Row, table } from './row.ts'
+import { localEngine, resolveForBench, ScriptExecutor } from './subject.ts'
+
+const SCRIPT = 'emit_result(1)'
+const CALLS = 200
+const add = defineTool({
+  name: 'add',
+  description: 'Adds.',
+  effect: 'read',
+  input: z.object({ a: z.number(), b: z.number() }),
+  execute: ({ a, b }) => a + b,
+})
+const LOOP = `
+import time
+clock, times = time.perf_counter_ns, []
+for n in range(${CALLS}):
+    start = clock()
+    add(n, 1)
+    times.append((clock() - start) / 1e6)
+emit_result(times)
+`
+const PLAIN = `
+const { loadPyodide } = await import(process.argv[1])
+const pyodide = await loadPyodide()
+if (pyodide.runPython('1') !== 1) process.exit(1)
+process.exit(0)
+`
+/** Answers each byte, as a process does that has nothing else to do. */
+const ECHO = `
+const { readSync, writeSync } = require('node:fs')
+const byte = Buffer.alloc(1)
+while (readSync(0, byte, 0, 1, null) === 1) writeSync(1, byte)
+`
+
+/** The figures of the engine pyodide, as it is built (\`npm run build\` first): the instances start from JavaScript. */
+export async function pyodideFigures(python: string): Promise<Row[]> {
+  const awake = setInterval(() => {}, 60_000)
+  const cacheDir = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
+  const { pyodideEngine } = await builtEngine()
+  const engine = pyodideEngine({ cacheDir })
+  const local = localEngine()
+  const floor = startFloor(python)
+  const { spec, execute } = resolveForBench()
+  try {
+    await coldStart(engine) // makes the snapshot
+    const cold = await interleaved(5, 200, { plain: plainLoad, snapshot: () => coldStart(engine) })
+    await using sandbox = await engine.create(spec)
+    await execute(sandbox, SCRIPT)
+    const warm = await interleaved(20, 1500, {
+      floor: () => floor.measure(),
+      warm: () => timed(() => execute(sandbox, SCRIPT)),
+    })
+    const calls = await toolCalls(sandbox)
+    const memory = memoryOf()
+    const sustained = await perSecond(sandbox, execute)
+    await using beside = await local.create(spec)
+    const sustainedLocal = await perSecond(beside, execute)
+    const [plain = 0, snapshot = 1] = [cold['plain']?.p50, cold['snapshot']?.p50]
+    return [
+      { what: 'plain `loadPyodide()` in a process of Node, to its first result, p50 (n=5)', figure: ms(plain) },
+      {
+        what: 'cold pyodide sandbox to first result, snapshot cached, p50 (n=5)',
+        figure: `${ms(snapshot)} = ${(plain / snapshot).toFixed(1)}x faster`,
+        bound: '>= 5x faster',
+        met: plain / snapshot >= 5,
+      },
+      ratioRow(
+        'warm pyodide instance, p50 (n=20)',
+        ms(warm['warm']?.p50 ?? 0),
+        (warm['warm']?.p50 ?? 0) / (warm['floor']?.p50 ?? 1),
+        10,
+        'floor',
+      ),
+      ...calls,
+      { what: 'memory of an instance that waits (PSS)', figure: memory },
+      { what: 'runs after each other in one pyodide sandbox', figure: `${sustained.toFixed(1)} runs/s` },
+      { what: 'the same in one local sandbox', figure: `${sustainedLocal.toFixed(0)} runs/s` },
+    ]
+  } finally {
+    floor.close()
+    await engine.close()
+    await local.close()
+    rmSync(cacheDir, { recursive: true, force: true })
+    clearInterval(awake)
+  }
+}
+
+async function builtEngine(): Promise<typeof EngineModule> {
+  const built = new URL('../dist/engines/pyodide/index.js', import.meta.url)
+  if (!existsSync(built)) throw new Error('npm run build first: from TypeScript each instance starts 0.15 s later')
+  return (await import(built.href)) as typeof EngineModule
+}
+
+async function plainLoad(): Promise<number> {
+  const module = createRequire(import.meta.url).resolve('pyodide/pyodide.mjs')
+  return timed(async () => {
+    const { status } = spawnSync(process.execPath, ['--input-type=module', '--eval', PLAIN, module], {
+      stdio: 'ignore',
+    })
+    if (status !== 0) throw new Error('Pyodide did not load')
+    await Promise.resolve()
+  })
+}
+
+async function toolCalls(sandbox: Parameters<ScriptExecutor['run']>[0]['sandbox']): Promise<Row[]> {
+  const executor = new ScriptExecutor({ mode: 'interactive' })
+  const echo = startEcho()
+  const calls: number[] = []
+  const echoes: number[] = []
+  for (let batch = 0; batch < 5; batch += 1) {
+    const result = await executor.run({
+      sandbox,
+      script: LOOP,
+      tools: bridgedTools(prepareTools([add]), { maxCalls: CALLS }),
+    })
+    if (!result.success) throw new Error(result.error ?? result.status)
+    for (let n = 0; n < CALLS; n += 1) echoes.push(await timed(() => echo.once()))
+    if (batch > 0) calls.push(...(result.finalData as number[]))
+    await pause(1500)
+  }
+  echo.close()
+  const [call, bare] = [summarize(calls), summarize(echoes)]
+  return [
+    { what: `bare echo of a byte through the pipes of a child process, p50 (n=${bare.n})`, figure: ms(bare.p50) },
+    ratioRow(`host tool call of a pyodide script, p50 (n=${call.n})`, ms(call.p50), call.p50 / bare.p50, 4, 'echo'),
+  ]
+}
+
+function startEcho(): { once: () => Promise<void>; close: () => void } {
+  const child = spawn(process.execPath, ['--eval', ECHO], { stdio: ['pipe', 'pipe', 'inherit'] })
+  return {
+    once: () =>
+      new Promise((resolve) => {
+        child.stdout.once('data', () => resolve())
+        child.stdin.write('x')
+      }),
+    close: () => child.stdin.end(),
+  }
+}
+
+/** Of the processes of this one's sandboxes: there is one of pyodide, which waits. */
+function memoryOf(): string {
+  const listed = spawnSync('pgrep', ['-P', String(process.pid), '-f', 'pyodide/guest/main'], { encoding: 'utf8' })
+  const sizes = listed.stdout
+    .trim()
+    .split('\n')
+    .map((pid) => Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024)
+  return sizes.map((size) => `${size.toFixed(0)} MiB`).join(', ')
+}
+
+async function perSecond(
+  sandbox: Parameters<ScriptExecutor['run']>[0]['sandbox'],
+  execute: (on: typeof sandbox, script: string) => Promise<unknown>,
+): Promise<number> {
+  const start = performance.now()
+  let runs = 0
+  for (; performance.now() - start < 10_000; runs += 1) await execute(sandbox, SCRIPT)
+  return (runs * 1000) / (performance.now() - start)
+}
+
+if (import.meta.main) process.stdout.write(`${table(await pyodideFigures('/usr/bin/python3'))}\n`)

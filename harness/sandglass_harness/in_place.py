@@ -1,0 +1,308 @@
+"""Runs one script in the interpreter that is there: for engines whose sandboxes have no processes (Pyodide).
+
+The engine has opened descriptors 0 to 2 and 3, over which frames go out and a request and answers come in, each as a
+length and JSON. It keeps the clock, and makes it a SIGALRM. After the script the engine throws the interpreter away.
+"""
+
+import gc
+import json
+import os
+import signal
+import struct
+import sys
+import time
+import types
+
+from . import checker, emit, explain, host_tools, in_place_loop, runtime, tools
+from .convert import to_json
+
+FRAME_FD = 3
+_BRIDGES = {"js", "pyodide", "pyodide_js", "_pyodide", "_pyodide_core"}
+_REMOVED = {"_ctypes", "_posixsubprocess", "_remote_debugging"}
+MAX_MESSAGE = 500
+
+_loop = in_place_loop.Calls()
+_emitter = None
+_base_globals, _loaders = {}, []
+
+
+def warm_up():
+    """Before a snapshot is taken: loads and touches once what every run needs."""
+    checker.warm_up()
+    runtime.rehearse()
+    json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
+    try:
+        exec(compile("1/0", explain.FILENAME, "exec"), {})
+    except ZeroDivisionError as error:
+        explain.describe(error)
+    gc.collect()
+
+
+def prepare(config):
+    """Before the request comes: shuts the ways out of Python, loads tools and modules. Returns what was found, as JSON."""
+    global _emitter, _base_globals
+    config = json.loads(config)
+    _shut_bridges()
+    if "random" in sys.modules:  # its state is in the snapshot: every run would draw the same numbers
+        sys.modules["random"].seed()
+    _lay_out(config)
+    _emitter = emit.Emitter(FRAME_FD)
+    scope = tools.fresh_scope()
+    loaded = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
+    for name in config["preload"]:
+        _load(loaded["preload"], name, lambda name=name: _import(name), config)
+    for path in tools.tool_files(config["tools"]) if config["tools"] else []:
+        _load(loaded["tools"], os.path.basename(path), lambda path=path: _load_file(path, scope), config)
+    _base_globals = tools.public(scope)
+    _rehearse()
+    gc.collect()
+    version = ".".join(str(n) for n in sys.version_info[:3])
+    return json.dumps({"python": version, "loaded": loaded, "checks": _checks(config)})
+
+
+class _Nobody(emit.Emitter):
+    """An emitter whose frames go nowhere."""
+
+    def _write(self, data):
+        os.write(FRAME_FD, data[:0])
+
+
+_REHEARSAL = """
+import json
+total = sum(n * n for n in range(5) if n % 2)
+emit_log(f"{total}")
+emit_intermediate("part", {"a": [1, 2.5, None, True], "b": "text"})
+emit_result({"total": total, "sorted": sorted("cab")})
+"""
+
+
+def _rehearse():
+    """Goes the way of a run once: WebAssembly compiles a function when it is called for the first time."""
+    before = set(sys.modules)
+    emitter = _Nobody(FRAME_FD)
+    host_tools.functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
+    runtime.run_script(_REHEARSAL, emitter, inputs=json.loads('{"rows": [1, {"a": null}]}'))
+    print(end="")
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+_TOOL = {
+    "name": "rehearsed",
+    "params": [{"name": "x", "type": "int", "required": True, "nullable": False}],
+    "more": False,
+    "returns": "int",
+    "doc": "",
+    "types": "",
+}
+
+
+def live():
+    """Takes the request and runs it. Returns the exit code."""
+    request = json.loads(_exactly(struct.unpack("=I", _exactly(4))[0]))
+    sources = request.get("tool_sources") or ()
+    os.environ.update(request["secrets"])
+    explain.hide(request["secrets"])
+    emit.use(_emitter)
+    code = None
+    try:
+        if request.get("check"):
+            asked = request["check"]
+            asked["names"] += list(_base_globals)
+            _emitter.send({"type": "check_result", "violations": checker.check(request["script"], **asked)})
+            code = 0
+        else:
+            _, code = runtime.run_script(
+                request["script"],
+                _emitter,
+                base_globals=_base_globals,
+                tools=_host_tools(request.get("tools") or (), sources),
+                tool_sources=sources,
+                inputs=request["inputs"],
+                timeout_text=request["timeout_text"],
+            )
+    except emit.ScriptTimeout:
+        if code is None:
+            code = 1
+            runtime.tell_timeout(_emitter, request["timeout_text"])
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    try:
+        os.write(FRAME_FD, b'{"type":"finished"}\n')
+    except OSError:
+        pass
+    return code
+
+
+def _shut_bridges():
+    """No object of JavaScript is left in Python, nor a module that makes one."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not _module_of(finder).startswith("_pyodide")]
+    sys.path_hooks[:] = [hook for hook in sys.path_hooks if not _module_of(hook).startswith("_pyodide")]
+    sys.path_importer_cache.clear()
+    for name in list(sys.modules):
+        if name.partition(".")[0] in _BRIDGES | _REMOVED:
+            module = sys.modules.pop(name)
+            if isinstance(module, types.ModuleType):
+                module.__dict__.clear()
+    gc.collect()
+    for thing in gc.get_objects():  # finders and loaders that something still holds, with the objects that they hold
+        if _module_of(type(thing)).startswith("_pyodide") and hasattr(thing, "__dict__"):
+            thing.__dict__.clear()
+    sys.modules.pop("ctypes", None)
+    sys.meta_path.insert(0, _NoBridges())
+    sys.breakpointhook, sys.excepthook = sys.__breakpointhook__, sys.__excepthook__
+
+
+class _NoBridges:
+    """The Python parts of the bridge still lie in the library, and are of no use."""
+
+    def find_spec(self, name, _path=None, _target=None):
+        """As a finder."""
+        if name.partition(".")[0] in _BRIDGES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _module_of(thing):
+    return getattr(thing, "__module__", None) or getattr(type(thing), "__module__", "")
+
+
+def _lay_out(config):
+    """Paths, streams and functions as scripts on the other engines find them."""
+    os.environ.clear()
+    os.environ.update(config["environment"])
+    os.chdir(config["workspace"])
+    harness = os.path.dirname(os.path.dirname(__file__))
+    library = [path for path in dict.fromkeys(sys.path) if path not in ("", harness)]
+    sys.path[:] = [config["workspace"], *library, *config["import_paths"]]
+    sys.argv = [""]
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = _text_stream(1)
+    sys.stderr = sys.__stderr__ = _text_stream(2)
+    emit.install_clock()
+    time.sleep = _sleep
+    _refuse_names()
+    in_place_loop.install(_loop)
+    tools.ToolLoop = in_place_loop.ToolLoop
+
+
+def _refuse_names():
+    """The interpreter would make addresses up for names of hosts; there is no network to find any in."""
+    import _socket
+    import socket
+
+    def refused(*_args, **_kwargs):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"):
+        for module in (_socket, socket):
+            setattr(module, name, refused)
+
+
+def _text_stream(fd):
+    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def _sleep(seconds, /):
+    """Suspends execution for a number of seconds. (The interpreter's own would keep the processor busy.)"""
+    if seconds != seconds:
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        os.lseek(FRAME_FD, min(max(int(left * 1_000_000), 0), 3_600_000_000), os.SEEK_SET)
+        for _ in range(64):  # a deadline is looked at every few steps only
+            pass
+        if time.monotonic() >= end:
+            return
+
+
+def _load(told, name, job, config):
+    if name in config["fatal"]:
+        told["failed"].append({"name": name, "message": "its process died while it was loaded"})
+        return
+    os.write(FRAME_FD, json.dumps({"type": "loading", "name": name}).encode() + b"\n")
+    try:
+        job()
+    except BaseException as error:
+        message = explain.cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_MESSAGE)
+        told["failed"].append({"name": name, "message": message})
+    else:
+        told["loaded"].append(name)
+
+
+def _import(name):
+    import importlib
+
+    importlib.import_module(name)
+
+
+def _load_file(path, scope):
+    before = dict(scope)
+    try:
+        tools.load_file(path, scope)
+    except BaseException:
+        scope.clear()
+        scope.update(before)
+        raise
+    tools.wrap_async(scope, tools.ToolLoop())
+
+
+def _host_tools(signatures, sources):
+    if not signatures and not sources:
+        return None
+    _loop.bridge = bridge = in_place_loop.Bridge(FRAME_FD, _emitter)
+    return host_tools.functions(signatures, bridge, {source["name"]: source["stub"] for source in sources})
+
+
+def _exactly(count):
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))
+        if not piece:
+            os._exit(0)
+        data += piece
+    return bytes(data)
+
+
+def _checks(config):
+    """What a script could do that it must not, found by trying."""
+    import _imp
+
+    def can(call):
+        try:
+            call()
+        except BaseException:
+            return False
+        return True
+
+    def start_thread():
+        import threading
+
+        threading.Thread(target=int).start()
+
+    def grows_too_large():
+        bytearray(config["memory_bytes"])
+
+    def fills(directory, size):
+        path = os.path.join(directory, ".sandglass")
+        with open(path, "wb") as file:
+            try:
+                file.truncate(size + 1)
+            finally:
+                os.unlink(path)
+
+    scratch = config["scratch"].items()
+    return {
+        "bridges": ", ".join(sorted(name for name in _BRIDGES if can(lambda name=name: __import__(name)))),
+        "memory_by_address": can(lambda: __import__("_ctypes")) or bool(_imp.is_builtin("_ctypes")),
+        "bridge_builtin": bool(_imp.is_builtin("_pyodide_core")),
+        "threads": can(start_thread),
+        "processes": hasattr(os, "fork") and can(os.fork),
+        "memory_limited": not can(grows_too_large),
+        "disk_limited": not any(can(lambda d=d, s=s: fills(d, s)) for d, s in scratch),
+    }

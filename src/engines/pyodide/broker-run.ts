@@ -1,0 +1,218 @@
+import type { CheckFrame, HostFrame } from '../../protocol/index.ts'
+import { CAPS, decodeLine, LineSplitter, LineTooLongError } from '../../protocol/index.ts'
+import type { Outbox } from './outbox.ts'
+import { OutputGatherer } from './output-gatherer.ts'
+import { cut } from './text.ts'
+
+type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
+
+/** Why a run was ended from outside. */
+export type KillCause = 'timeout' | 'output-limit' | 'cancelled' | 'memory'
+
+const GRACE_MS = 300
+/** What a line that is no frame counts beside its length: about the frame that it is not. */
+const JUNK_LINE_BYTES = 100
+/** At most, of a call's line beside its arguments. */
+const CALL_HEAD_BYTES = 4096
+const MAX_CHECK_BYTES = 4 * 1024 * 1024
+const FINISHED = Buffer.from('{"type":"finished"}')
+const WAKE = /^\{"type":"wake","after":(\d[\d.e+-]{0,30})\}$/
+const CHILD_KINDS: ReadonlySet<string> = new Set(['exception', 'exit', 'syntax', 'memory', 'timeout'])
+const FROM_SCRIPT: ReadonlySet<string> = new Set([
+  'final_result',
+  'intermediate',
+  'log',
+  'error',
+  'tool_call',
+  'check_result',
+])
+
+/** One run: what came out of the script's process, what is counted, how it ended. All ids and counts are the host's own. */
+export class BrokerRun {
+  readonly id: string
+  readonly request: ExecuteFrame | CheckFrame
+  readonly startedAt: number = performance.now()
+  readonly deadline: number
+  readonly killAt: number
+  readonly maxOutput: number
+  readonly streams: readonly [stdout: OutputGatherer, stderr: OutputGatherer]
+  /** The first cause for which it was ended from outside. */
+  killedFor: KillCause | undefined
+  /** The runtime came to its orderly end. */
+  finished = false
+  over = false
+  exitCode: number | null = null
+  fault: string | null = null
+  /** The guest said how the script ended. */
+  hasEnded = false
+  limitsHit: readonly string[] = []
+  readonly warnings: { code: string; message: string }[] = []
+  #toldError = false
+  #toldTimeout = false
+  #sent = 0
+  readonly #outbox: Outbox
+  readonly #lines: LineSplitter
+  readonly #onWake: (afterMs: number) => void
+
+  constructor(request: ExecuteFrame | CheckFrame, outbox: Outbox, onWake: (afterMs: number) => void) {
+    this.id = request.execution_id
+    this.request = request
+    this.deadline = this.startedAt + request.timeout_sec * 1000
+    this.killAt = this.deadline + GRACE_MS
+    this.maxOutput = request.type === 'execute' ? request.max_output_bytes : MAX_CHECK_BYTES
+    this.#outbox = outbox
+    this.#onWake = onWake
+    this.#lines = new LineSplitter(Math.max(this.maxOutput, this.hasTools ? CAPS.toolBytes + CALL_HEAD_BYTES : 0, 4096))
+    const output = (name: 'stdout' | 'stderr') => new OutputGatherer((text) => this.#emitOutput(name, text))
+    this.streams = [output('stdout'), output('stderr')]
+  }
+
+  get hasTools(): boolean {
+    return this.request.type === 'execute' && (this.request.tools?.length ?? 0) > 0
+  }
+
+  get timeoutText(): string {
+    return String(Number(this.request.timeout_sec.toPrecision(6)))
+  }
+
+  /** Bytes from the script's own way out. */
+  takeFrames(data: Uint8Array): void {
+    try {
+      for (const line of this.#lines.push(data)) {
+        if (this.over) return
+        if (!this.#takeLine(line)) this.#charge(line.length + JUNK_LINE_BYTES)
+      }
+    } catch (error) {
+      if (!(error instanceof LineTooLongError)) throw error
+      this.over = true
+    }
+  }
+
+  /** Sends a frame of this run, unless it would go over the limit of its output. */
+  emit(frame: object, counted = true): void {
+    this.#send(Buffer.from(`${JSON.stringify({ ...frame, execution_id: this.id })}\n`), counted)
+  }
+
+  /** The error that only the supervisor can tell, once everything is over. */
+  lastWords(): void {
+    const told = this.#wordsOf()
+    if (told === undefined) return
+    const [message, kind] = told
+    const frame = { type: 'error', execution_id: this.id, message, traceback: null, kind }
+    const line = Buffer.from(`${JSON.stringify(frame)}\n`)
+    this.#sent += line.length
+    this.#outbox.put(line)
+  }
+
+  #wordsOf(): readonly [message: string, kind: string] | undefined {
+    switch (this.killedFor) {
+      case 'timeout':
+        return this.#toldTimeout ? undefined : [`Script timed out after ${this.timeoutText}s`, 'timeout']
+      case 'output-limit':
+        return [`the output went over the limit of ${this.maxOutput} bytes`, 'output_limit']
+      case 'cancelled':
+        return ['the run was cancelled', 'cancelled']
+      case 'memory':
+        return undefined // its ending says so
+      case undefined:
+        if (this.finished) return undefined
+        if (this.fault !== null) return [cut(`the interpreter failed: ${this.fault}`, 8192), 'crash']
+        if (this.exitCode === null) return undefined
+        return [`the script's process ended with exit code ${this.exitCode} before the script was done`, 'crash']
+    }
+  }
+
+  /** How the script's process ended, in the words of the wire. */
+  ending(signal: string | null): object {
+    if (this.killedFor === 'memory') return { cause: 'signal', exit_code: null, signal: 'SIGKILL', by: 'kernel' }
+    const { exitCode } = this
+    if (this.killedFor !== undefined) {
+      const by = this.killedFor === 'cancelled' ? 'host' : 'harness'
+      return { cause: this.killedFor, exit_code: exitCode, signal: exitCode === null ? signal : null, by }
+    }
+    if (exitCode === null && this.fault === null && signal !== null) {
+      return { cause: 'signal', exit_code: null, signal, by: signal === 'SIGKILL' ? 'unknown' : 'script' }
+    }
+    return { cause: 'exit', exit_code: exitCode ?? 70, signal: null, by: 'script' }
+  }
+
+  #takeLine(line: Uint8Array): boolean {
+    if (line.length < 64) {
+      if (FINISHED.equals(line)) return (this.finished = true)
+      const after = WAKE.exec(Buffer.from(line).toString('latin1'))?.[1]
+      if (after !== undefined) {
+        this.#onWake(Number(after) * 1000)
+        return true
+      }
+    }
+    if (line.length < 3 || line[0] !== 0x7b || line.at(-1) !== 0x7d) return false
+    // Behind all that the script wrote: of names that come twice the last one counts, so the id is the host's own.
+    const stamped = Buffer.concat([line.subarray(0, -1), Buffer.from(`,"execution_id":${JSON.stringify(this.id)}}\n`)])
+    const decoded = decodeLine(stamped.subarray(0, -1))
+    if (decoded.kind !== 'frame' || !FROM_SCRIPT.has(decoded.frame.type)) return false
+    const { frame } = decoded
+    if (frame.type === 'error') {
+      this.#takeError(frame)
+      return true
+    }
+    if (frame.type === 'tool_call' && !this.hasTools) return false
+    if ((frame.type === 'check_result') !== (this.request.type === 'check')) return false
+    if (frame.type === 'intermediate' && frame.label.length > CAPS.label) return false
+    if (frame.type === 'log' && frame.level.length > CAPS.level) return false
+    this.#send(stamped, frame.type !== 'tool_call')
+    return true
+  }
+
+  #takeError({ message, traceback, kind: claimed }: { message: string; traceback: string | null; kind: string }): void {
+    const early = claimed === 'timeout' && performance.now() < this.deadline - 1
+    const kind = CHILD_KINDS.has(claimed) && !early ? claimed : 'exception'
+    this.#toldError = true
+    this.emit({ type: 'error', message, traceback, kind })
+    if (kind !== 'timeout') return
+    this.#toldTimeout = true
+    this.killedFor ??= 'timeout'
+  }
+
+  get toldError(): boolean {
+    return this.#toldError
+  }
+
+  /** Sends output, or the head of it that fits. It counts by its text: how reads cut it depends on timing. */
+  #emitOutput(name: 'stdout' | 'stderr', text: string): void {
+    if (this.over || text === '') return
+    let bytes = Buffer.from(text)
+    const room = this.maxOutput - this.#sent
+    let kept = text
+    if (bytes.length > room) {
+      this.over = true
+      kept = wholeCharacters(bytes, room)
+      bytes = Buffer.from(kept)
+    }
+    if (kept === '') return
+    this.#sent += bytes.length
+    this.#outbox.put(Buffer.from(`${JSON.stringify({ type: name, execution_id: this.id, text: kept })}\n`))
+  }
+
+  #send(line: Uint8Array, counted: boolean): void {
+    if (counted) {
+      if (this.over || this.#sent + line.length > this.maxOutput) {
+        this.over = true
+        return
+      }
+      this.#sent += line.length
+    }
+    this.#outbox.put(line)
+  }
+
+  /** Counts what is not sent: junk costs time, and must end a run like any other output. */
+  #charge(bytes: number): void {
+    this.#sent += bytes
+    if (this.#sent > this.maxOutput) this.over = true
+  }
+}
+
+function wholeCharacters(bytes: Uint8Array, most: number): string {
+  let end = Math.max(0, most)
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return Buffer.from(bytes.subarray(0, end)).toString('utf8')
+}

@@ -1,0 +1,56 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import type { GuestFile } from './guest/wire.ts'
+
+/** Files for a guest: where each goes, and the bytes of all. */
+export interface FileBundle {
+  readonly files: readonly GuestFile[]
+  readonly bytes: Uint8Array
+}
+
+/** A file on its way into a guest. */
+export interface BundledFile {
+  readonly path: string
+  readonly content: Uint8Array
+}
+
+/** What an instance can be given: it lies in the memory of each. */
+const MAX_BUNDLE_BYTES = 512 * 1024 * 1024
+
+/** Puts files one behind the other. */
+export function bundle(contents: readonly BundledFile[]): FileBundle {
+  let at = 0
+  const files = contents.map(({ path, content }) => ({ path, start: at, end: (at += content.length) }))
+  return { files, bytes: Buffer.concat(contents.map(({ content }) => content)) }
+}
+
+/**
+ * All regular files below a directory, as they will lie below `target`.
+ * @throws SandglassError `packages_unreadable`, naming the option and the directory.
+ */
+export async function filesBelow(option: string, directory: string, target: string): Promise<BundledFile[]> {
+  const found: BundledFile[] = []
+  let total = 0
+  const walk = async (from: string, to: string): Promise<void> => {
+    for (const name of (await readdir(from)).toSorted()) {
+      if (name === '__pycache__') continue
+      const path = join(from, name)
+      const kind = await stat(path).catch(() => undefined) // a link that leads nowhere
+      if (kind?.isDirectory() === true) await walk(path, `${to}/${name}`)
+      else if (kind?.isFile() === true) {
+        total += kind.size
+        if (total > MAX_BUNDLE_BYTES) throw new Error(`it holds more than ${MAX_BUNDLE_BYTES} bytes`)
+        found.push({ path: `${to}/${name}`, content: await readFile(path) })
+      }
+    }
+  }
+  try {
+    await walk(directory, target)
+  } catch (error) {
+    throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    })
+  }
+  return found
+}

@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto'
+import { SandglassError } from '../../errors/index.ts'
+import type { ReadyFrame } from '../../protocol/index.ts'
+import type { CreateOptions, Ending, Sandbox, SandboxEngine, SandboxSpec } from '../../sandbox/index.ts'
+import { Broker } from './broker.ts'
+import { checkOptions } from './check-options.ts'
+import { enforcedLimits, failedInside, MISSING_LIMITS } from './findings.ts'
+import { findSnapshot, type Ground, makeSnapshot, prepare, starterFor } from './ground.ts'
+import type { PyodideEngineOptions } from './options.ts'
+import { probe } from './probe.ts'
+import type { Snapshot } from './snapshot-cache.ts'
+
+const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by: 'host' }
+
+/**
+ * Python compiled to WebAssembly, in child processes of Node: works wherever Node does, and is no boundary of the
+ * operating system. Nothing is touched before the first use.
+ * @throws TypeError naming an option that is wrong or does not exist.
+ */
+export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine {
+  checkOptions(options)
+  const timeoutMs = options.startTimeoutMs ?? 60_000
+  let ground: Ground | undefined
+  let found: Promise<Snapshot> | undefined
+  let checked: Promise<boolean> | undefined
+  const prepared = (): Ground => (ground ??= prepare(options))
+  const snapshot = (): Promise<Snapshot> =>
+    (found ??= findSnapshot(prepared(), timeoutMs).catch((error: unknown) => {
+      found = undefined // what is missing may be there next time
+      throw error
+    }))
+
+  /** The digest of a cached snapshot is looked at while the first instance starts from it. */
+  const isWhole = (given: Snapshot): Promise<boolean> => {
+    if ('bytes' in given) return Promise.resolve(true)
+    const { cache, key } = prepared()
+    return (checked ??= cache.isWhole(key))
+  }
+
+  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
+    const at = prepared()
+    refuseAborted(given.signal)
+    const id = `sg-${randomUUID()}`
+    for (let attempt = 1; ; attempt += 1) {
+      const from = await snapshot()
+      const start = await starterFor(at, spec, from, id)
+      refuseAborted(given.signal)
+      const broker = new Broker({ start, startTimeoutMs: timeoutMs, checker: spec.checker === true })
+      const [started, whole] = await Promise.allSettled([readyOf(broker, given.signal), isWhole(from)])
+      const isRight = whole.status === 'fulfilled' && whole.value
+      if (started.status === 'fulfilled' && isRight) return sandboxOf(id, broker, started.value, spec)
+      await broker.end(DESTROYED)
+      const error: unknown = started.status === 'rejected' ? started.reason : new Error('the snapshot is damaged')
+      if (error instanceof SandglassError && error.code === 'aborted') throw error
+      // A snapshot that was damaged after it had been found whole shows by instances that do not start.
+      const isDamaged = 'path' in from && !(await at.cache.isWhole(at.key))
+      if (!isDamaged || attempt > 1) throw error
+      checked = undefined
+      found = makeSnapshot(at, timeoutMs)
+    }
+  }
+
+  return {
+    name: 'pyodide',
+    create,
+    report: (given) => probe({ create: (spec) => create(spec, given), prepared }),
+    close() {
+      ground = found = checked = undefined
+      return Promise.resolve()
+    },
+  }
+}
+
+async function readyOf(broker: Broker, signal: AbortSignal | undefined): Promise<ReadyFrame> {
+  const { promise: interrupted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while a sandbox was starting'))
+  signal?.addEventListener('abort', onAbort)
+  try {
+    const starting = broker.start()
+    starting.catch(() => {}) // told below, unless the signal was first
+    const ready = await Promise.race([starting, interrupted])
+    const failed = failedInside(ready.checks)
+    if (failed.length === 0) return ready
+    throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a sandbox was starting')
+}
+
+function sandboxOf(id: string, broker: Broker, ready: ReadyFrame, spec: SandboxSpec): Sandbox {
+  const destroy = async (): Promise<void> => {
+    await broker.end(DESTROYED)
+    await broker.closed
+  }
+  return {
+    id,
+    info: {
+      engine: 'pyodide',
+      level: 'language-only',
+      python: ready.python,
+      network: 'language-only',
+      limitsEnforced: enforcedLimits(ready.checks),
+      limitsMissing: MISSING_LIMITS,
+      limits: spec.limits,
+    },
+    channel: broker.channel,
+    ready,
+    closed: broker.closed,
+    // Python is refused memory instead of being killed; what the watchdog kills is told with the run.
+    memoryKills: () => null,
+    destroy,
+    [Symbol.asyncDispose]: destroy,
+  }
+}

@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import { LineSplitter } from '../../protocol/index.ts'
+import type { GuestMessage, HostMessage, StartMessage } from './guest/wire.ts'
+
+/** The longest line of a guest: a piece of a file, as base64. */
+const MAX_LINE_BYTES = 1024 * 1024
+const MAX_WORDS = 8192
+
+/** A child process with one instance of Pyodide in it, seen from the host. What comes from it is hostile. */
+export interface GuestProcess {
+  readonly pid: number | undefined
+  /** The script's frames, stdout and stderr: bytes. */
+  readonly frames: Readable
+  readonly stdout: Readable
+  readonly stderr: Readable
+  /** The guest's own words, in order; the iteration ends with the process. */
+  readonly control: AsyncIterableIterator<GuestMessage>
+  /** Settles when the process is gone and all that it wrote was read. Never rejects. */
+  readonly ended: Promise<ProcessEnd>
+  /** Sends a message, and bytes behind it. What is not taken any more is dropped. */
+  send(message: HostMessage, ...bytes: readonly Uint8Array[]): void
+  /** Sends bytes as they are. */
+  sendRaw(bytes: Uint8Array): void
+  /** Bytes that it did not take yet. */
+  readonly unsentBytes: number
+  /** Called whenever it has taken everything. */
+  onTaken(listener: () => void): void
+  kill(): void
+  /** Kills it, and reads nothing more. */
+  destroy(): void
+  /** What the process printed beside all that, bounded. */
+  lastWords(): string
+}
+
+/** How a process ended. */
+export interface ProcessEnd {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+/** How a guest is started. */
+export interface GuestCommand {
+  readonly program: string
+  readonly args: readonly string[]
+}
+
+/**
+ * Starts a guest and gives it its first message.
+ * @throws SandglassError `sandbox_setup_failed` when no process can be started.
+ */
+export function startGuest(
+  command: GuestCommand,
+  message: StartMessage,
+  ...bytes: readonly Uint8Array[]
+): GuestProcess {
+  const child = spawn(command.program, command.args, {
+    cwd: '/',
+    env: {},
+    stdio: ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+    windowsHide: true,
+  })
+  if (child.pid === undefined) {
+    child.once('error', () => {})
+    throw new SandglassError('sandbox_setup_failed', `no process can be started from ${command.program}`)
+  }
+  const input = child.stdin as Writable
+  const [frames, stdout, stderr, control] = child.stdio.slice(3) as [Readable, Readable, Readable, Readable]
+  let words = ''
+  const { promise: ended, resolve: end } = Promise.withResolvers<ProcessEnd>()
+  input.on('error', () => {}) // told by its end
+  for (const stream of [frames, stdout, stderr, control, child.stderr as Readable]) stream.on('error', () => {})
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    if (words.length < MAX_WORDS) words += text.slice(0, MAX_WORDS - words.length)
+  })
+  child.once('error', (error) => {
+    words += messageOf(error)
+    end({ code: null, signal: null })
+  })
+  child.once('close', (code, signal) => end({ code, signal }))
+  for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
+  child.unref()
+  const kill = (): void => {
+    child.ref() // whoever kills waits for the end
+    child.kill('SIGKILL')
+  }
+
+  const self: GuestProcess = {
+    pid: child.pid,
+    frames,
+    stdout,
+    stderr,
+    control: messagesOf(control),
+    ended,
+    send(sent, ...rest) {
+      const body = Buffer.from(JSON.stringify(sent))
+      const head = Buffer.alloc(4)
+      head.writeUInt32LE(body.length)
+      input.write(head)
+      input.write(body)
+      for (const piece of rest) input.write(piece)
+    },
+    sendRaw: (sent) => void input.write(sent),
+    get unsentBytes() {
+      return input.writableLength
+    },
+    onTaken: (listener) => void input.on('drain', listener),
+    kill,
+    destroy() {
+      kill()
+      for (const stream of child.stdio) stream?.destroy()
+    },
+    lastWords: () => words.trim(),
+  }
+  self.send(message, ...bytes)
+  return self
+}
+
+async function* messagesOf(control: Readable): AsyncIterableIterator<GuestMessage> {
+  const splitter = new LineSplitter(MAX_LINE_BYTES)
+  try {
+    for await (const chunk of control) {
+      for (const line of splitter.push(chunk as Uint8Array)) {
+        const message = messageIn(line)
+        if (message !== undefined) yield message
+      }
+    }
+  } catch {
+    // Nothing that follows can be trusted; the process ends, and its end is told.
+  }
+}
+
+/** A line as a message, as far as its shape can be told here; what its fields hold is looked at where they are used. */
+function messageIn(line: Uint8Array): GuestMessage | undefined {
+  if (line.length === 0) return undefined
+  try {
+    const value: unknown = JSON.parse(Buffer.from(line).toString('utf8'))
+    return typeof value === 'object' && value !== null && 'type' in value ? (value as GuestMessage) : undefined
+  } catch {
+    return undefined
+  }
+}

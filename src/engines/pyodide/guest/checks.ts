@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import type { GuestChecks } from './wire.ts'
+
+/** What this process may do that no script should, found by trying, before anything of it is shut. */
+export async function checkAround(): Promise<GuestChecks> {
+  return {
+    files_refused: isRefused(() => readFileSync('/')),
+    processes_refused: await processesRefused(),
+    code_from_text_refused: isRefused(() => Reflect.construct(Function, ['return 1'])),
+    environment: Object.keys(process.env).length,
+    network_refused: await networkRefused(),
+  }
+}
+
+function isRefused(attempt: () => unknown): boolean {
+  try {
+    attempt()
+    return false
+  } catch (error) {
+    const { code, name } = error as { code?: unknown; name?: unknown }
+    return code === 'ERR_ACCESS_DENIED' || name === 'EvalError'
+  }
+}
+
+async function processesRefused(): Promise<boolean> {
+  const { spawnSync } = await import('node:child_process')
+  return isRefused(() => spawnSync('/nonexistent'))
+}
+
+/** Whether not even this machine's own addresses can be spoken to. */
+async function networkRefused(): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  try {
+    const socket = connect({ host: '127.0.0.1', port: 9 })
+    socket.once('connect', () => resolve(false))
+    socket.once('error', (error: { code?: string }) => {
+      resolve(error.code === 'ERR_ACCESS_DENIED' || error.code === 'ENETUNREACH')
+    })
+  } catch (error) {
+    resolve((error as { code?: unknown }).code === 'ERR_ACCESS_DENIED')
+  }
+  return promise
+}

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
+
+const PAGE_BYTES = 65_536
+/** WebAssembly's section of memories. */
+const MEMORY_SECTION = 5
+
+/** How an interpreter is to be made. */
+export interface Load {
+  /** Python's memory never grows beyond it. */
+  readonly maxBytes: number
+  /** A snapshot of this very build to go on from. */
+  readonly snapshot?: Promise<Uint8Array>
+  /** Whether a snapshot is to be made of it. */
+  readonly make?: boolean
+}
+
+/** Loads Pyodide from the directory of its npm package. Python has no object of JavaScript afterwards. */
+export async function loadInterpreter(
+  directory: string,
+  { maxBytes, snapshot: read, make = false }: Load,
+): Promise<{ readonly pyodide: Pyodide; readonly memory: WasmMemory }> {
+  let memory: WasmMemory | undefined
+  // Read beside the parsing of a megabyte of JavaScript.
+  const program = readFile(`${directory}pyodide.asm.wasm`)
+  const url = `file://${directory.startsWith('/') ? '' : '/'}${directory}`
+  const api = (globalThis as unknown as { WebAssembly: WasmApi }).WebAssembly
+  api.instantiateStreaming = async (_response: unknown, imports: unknown) => {
+    const bytes = await program
+    limitMemory(bytes, Math.floor(maxBytes / PAGE_BYTES))
+    const made = await api.instantiate(bytes, imports)
+    memory = made.instance.exports['memory'] as WasmMemory
+    const snapshot = await read
+    if (snapshot !== undefined) growTo(memory, heapBytesOf(snapshot))
+    return made
+  }
+  const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
+    loadPyodide: (options: object) => Promise<Pyodide>
+  }
+  const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: unknown }
+  const snapshot = await read
+  const pyodide = await loadPyodide({
+    indexURL: url,
+    lockFileContents: { info: lock.info, packages: {} }, // none is ever fetched
+    packageBaseUrl: url,
+    jsglobals: Object.freeze(Object.create(null) as object),
+    env: { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox' },
+    ...(make ? { _makeSnapshot: true } : {}),
+    ...(snapshot === undefined ? {} : { _loadSnapshot: snapshot }),
+  })
+  if (memory === undefined) throw new Error('Pyodide made no memory')
+  return { pyodide, memory }
+}
+
+/** A snapshot is a head, whose second word says how long it is, and the memory. */
+function heapBytesOf(snapshot: Uint8Array): number {
+  return snapshot.length - new DataView(snapshot.buffer, snapshot.byteOffset).getUint32(4, true)
+}
+
+function growTo(memory: WasmMemory, bytes: number): void {
+  const pages = Math.ceil((bytes - memory.buffer.byteLength) / PAGE_BYTES)
+  if (pages > 0) memory.grow(pages)
+}
+
+/** Writes another maximum over the one that is declared, in as many bytes. */
+function limitMemory(bytes: Uint8Array, pages: number): void {
+  let at = 8
+  const number = (): number => {
+    let value = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at] ?? 0
+      at += 1
+      value += (byte & 0x7f) * 2 ** shift
+      if (byte < 0x80) return value
+    }
+  }
+  while (at < bytes.length) {
+    const section = number()
+    const size = number()
+    if (section !== MEMORY_SECTION) {
+      at += size
+      continue
+    }
+    number() // how many memories
+    const flags = number()
+    number() // pages at first
+    const start = at
+    const declared = number()
+    if ((flags & 1) === 0) break
+    const width = at - start
+    const limit = Math.min(pages, declared)
+    for (let n = 0; n < width; n += 1) {
+      const rest = Math.floor(limit / 2 ** (7 * n)) & 0x7f
+      bytes[start + n] = n === width - 1 ? rest : rest | 0x80
+    }
+    return
+  }
+  throw new Error('this Pyodide declares no limit of memory')
+}

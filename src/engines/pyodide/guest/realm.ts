@@ -1,0 +1,99 @@
+import { createHash, randomFillSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+type Globals = Record<string, unknown>
+
+/** What Pyodide and the language itself need of the global object once a script may run. All else of it is deleted. */
+const KEPT: ReadonlySet<string> = new Set(
+  `
+    Object Function Array Number parseFloat parseInt Infinity NaN undefined Boolean String Symbol Date Promise
+    RegExp Error AggregateError EvalError RangeError Iterator ReferenceError SyntaxError TypeError URIError JSON
+    Math Intl ArrayBuffer Uint8Array Int8Array Uint16Array Int16Array Uint32Array Int32Array Float32Array
+    Float64Array Float16Array Uint8ClampedArray BigUint64Array BigInt64Array DataView Map BigInt Set WeakMap WeakSet
+    WeakRef Proxy Reflect FinalizationRegistry decodeURI decodeURIComponent encodeURI encodeURIComponent escape
+    unescape isFinite isNaN globalThis SuppressedError DisposableStack AsyncDisposableStack WebAssembly TextDecoder
+    TextEncoder crypto performance console
+  `
+    .trim()
+    .split(/\s+/),
+)
+
+/**
+ * Makes this process look like a browser's worker to Pyodide: it then takes nothing of Node into its own closures, neither
+ * `require` nor files nor `process`, whatever of them a script may come to reach.
+ */
+export function hideNode(): void {
+  const globals = globalThis as unknown as Globals
+  for (const name of ['process', 'require', 'module', 'navigator', 'Buffer', 'MessageChannel', 'WebSocket']) {
+    delete globals[name]
+  }
+  const set = (name: string, value: unknown): void => {
+    Object.defineProperty(globals, name, { value, configurable: true, writable: true, enumerable: false })
+  }
+  set('self', globals)
+  set('WorkerGlobalScope', { [Symbol.hasInstance]: () => true })
+  set('location', 'file:///')
+  set('crypto', { getRandomValues: (view: Uint8Array) => randomFillSync(view) })
+  const quiet = (): void => undefined
+  set('console', { log: quiet, warn: quiet, error: quiet, info: quiet, debug: quiet })
+  set('performance', { now: performance.now.bind(performance) })
+  set('fetch', (from: unknown) => Promise.resolve(fileAsResponse(String(from))))
+}
+
+/** Pyodide asks for its own files by URL, and for nothing else. */
+function fileAsResponse(url: string): unknown {
+  const bytes = readFileSync(new URL(url))
+  return {
+    ok: true,
+    json: () => Promise.resolve(JSON.parse(bytes.toString('utf8')) as unknown),
+    arrayBuffer: () => Promise.resolve(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)),
+  }
+}
+
+/**
+ * Deletes what no script may come to reach, should it get out of Python. New WebAssembly is refused but for the modules
+ * with these digests, and the stack of an error shows no functions.
+ */
+export function shutRealm(modules: readonly string[]): void {
+  const globals = globalThis as unknown as Globals
+  const allowed = new Set(modules)
+  const { Module, Instance, Table, Memory, Global, RuntimeError, CompileError, LinkError, Tag, Exception } = globals[
+    'WebAssembly'
+  ] as Record<string, new (...args: unknown[]) => object>
+  class KnownModule {
+    constructor(bytes: Uint8Array) {
+      // Of a copy: what is looked at must be what is compiled.
+      const copy = Uint8Array.from(bytes)
+      const digest = createHash('sha256').update(copy).digest('hex')
+      if (!allowed.has(digest) || Module === undefined) throw new TypeError('this WebAssembly is of no wheel')
+      return new Module(copy)
+    }
+    static [Symbol.hasInstance](value: unknown): boolean {
+      return Module !== undefined && value instanceof Module
+    }
+    static customSections(module: unknown, name: string): unknown {
+      return (Module as unknown as { customSections(module: unknown, name: string): unknown }).customSections(
+        module,
+        name,
+      )
+    }
+  }
+  for (const name of Reflect.ownKeys(globals)) {
+    if (typeof name === 'string' && KEPT.has(name)) continue
+    if (!Reflect.deleteProperty(globals, name)) throw new Error(`${String(name)} cannot be deleted`)
+  }
+  const rest = {
+    Module: KnownModule,
+    Instance,
+    Table,
+    Memory,
+    Global,
+    RuntimeError,
+    CompileError,
+    LinkError,
+    Tag,
+    Exception,
+  }
+  Object.defineProperty(globals, 'WebAssembly', { value: Object.freeze(rest) })
+  Object.defineProperty(Error, 'prepareStackTrace', { value: undefined, writable: false, configurable: false })
+}

@@ -1,0 +1,2 @@
+export { pyodideEngine } from './engine.ts'
+export type { PyodideEngineOptions } from './options.ts'

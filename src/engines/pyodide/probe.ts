@@ -1,0 +1,74 @@
+import {
+  type ReportReason,
+  resolveLimits,
+  type Sandbox,
+  sandboxLimits,
+  type SandboxReport,
+  type SandboxSpec,
+  unusableReport,
+} from '../../sandbox/index.ts'
+import type { Ground } from './ground.ts'
+import { PYODIDE_VERSION } from './package-dir.ts'
+
+/** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
+export async function probe(engine: {
+  prepared: () => Ground
+  create: (spec: SandboxSpec) => Promise<Sandbox>
+}): Promise<SandboxReport> {
+  try {
+    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
+    try {
+      return found(engine.prepared(), sandbox)
+    } finally {
+      await sandbox.destroy()
+    }
+  } catch (error) {
+    return unusableReport('pyodide', error, REMEDIES)
+  }
+}
+
+function found(at: Ground, { info, ready: { checks } }: Sandbox): SandboxReport {
+  return {
+    engine: 'pyodide',
+    usable: true,
+    level: info.level,
+    reasons: WARNINGS,
+    limitsEnforced: info.limitsEnforced,
+    network: info.network,
+    capabilities: {
+      processes: false,
+      threads: false,
+      preload: true,
+      packages: true,
+      toolsDir: true,
+      systemCallFilter: false,
+      uidPerSandbox: false,
+    },
+    probes: {
+      pyodide: PYODIDE_VERSION,
+      node: process.version,
+      python_version: info.python,
+      snapshot: at.cache.pathOf(at.key),
+      snapshot_cached: at.cache.has(at.key),
+      ...checks,
+    },
+  }
+}
+
+const WARNINGS: readonly ReportReason[] = [
+  {
+    severity: 'warning',
+    code: 'language_only',
+    message:
+      'scripts are held by WebAssembly and by Node alone: no namespace, no system call filter, no user of their own; ' +
+      'who gets out of both has what this user has, the network included',
+    remedy: 'for scripts that nobody trusts take the engine local (Linux, bubblewrap) or docker',
+  },
+]
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  pyodide_missing: `npm install pyodide@${PYODIDE_VERSION}`,
+  harness_start_failed: 'see the message; free memory, or raise pyodide.startTimeoutMs on a slow machine',
+  sandbox_setup_failed: 'use a Node of the versions that package.json names, without flags that weaken its permissions',
+  platform_unsupported: 'use Node',
+}

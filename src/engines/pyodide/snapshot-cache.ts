@@ -1,0 +1,95 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { lstatSync, mkdirSync } from 'node:fs'
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+
+/** A memory snapshot: in a file that its digest was found right of, or in this process where no file can be written. */
+export type Snapshot = { readonly path: string } | { readonly bytes: Uint8Array }
+
+const DIGEST_BYTES = 32
+const UNUSED_MS = 30 * 86_400_000
+const NAME = /^pyodide-[\da-f]{16}\.snapshot$/
+
+/** Where snapshots are kept when nobody says: root's own directory, else one of the user. */
+export function defaultCacheDir(): string {
+  if (process.getuid?.() === 0) return '/var/cache/sandglass'
+  const base = process.env['XDG_CACHE_HOME'] ?? ''
+  if (isAbsolute(base)) return join(base, 'sandglass')
+  const local = process.platform === 'win32' ? process.env['LOCALAPPDATA'] : undefined
+  return join(local ?? join(homedir(), '.cache'), 'sandglass')
+}
+
+/** The name of a snapshot: everything that decides what is in it. */
+export function snapshotKey(parts: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
+}
+
+/** Snapshots on disk: written beside their place and renamed, so that one is there whole or not at all. */
+export class SnapshotCache {
+  readonly #directory: string
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** Where a snapshot is, or would be. */
+  pathOf(key: string): string {
+    return join(this.#directory, `pyodide-${key}.snapshot`)
+  }
+
+  /** Whether there is one that may be used: nobody else can have written it. */
+  has(key: string): boolean {
+    try {
+      const own = process.getuid?.()
+      const found = [lstatSync(this.#directory), lstatSync(this.pathOf(key))]
+      const isOurs = found.every(
+        ({ uid, mode }) => own === undefined || ((uid === own || uid === 0) && (mode & 0o022) === 0),
+      )
+      return isOurs && (found[1]?.isFile() ?? false)
+    } catch {
+      return false
+    }
+  }
+
+  /** Whether it is what was written. */
+  async isWhole(key: string): Promise<boolean> {
+    try {
+      const bytes = await readFile(this.pathOf(key))
+      const body = bytes.subarray(0, -DIGEST_BYTES)
+      const isWhole = createHash('sha256').update(body).digest().equals(bytes.subarray(-DIGEST_BYTES))
+      if (isWhole) await utimes(this.pathOf(key), new Date(), new Date()).catch(() => undefined)
+      return isWhole
+    } catch {
+      return false
+    }
+  }
+
+  /** Keeps a snapshot. Where that cannot be done, on a full or read-only disk, it is the bytes themselves. */
+  async keep(key: string, bytes: Uint8Array): Promise<Snapshot> {
+    const path = this.pathOf(key)
+    const beside = `${path}.${randomUUID()}`
+    try {
+      mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+      await this.#removeUnused()
+      const digest = createHash('sha256').update(bytes).digest()
+      await writeFile(beside, Buffer.concat([bytes, digest]), { mode: 0o600, flush: true })
+      await rename(beside, path)
+      return this.has(key) ? { path } : { bytes }
+    } catch {
+      await rm(beside, { force: true }).catch(() => undefined)
+      return { bytes }
+    }
+  }
+
+  /** What no version uses any more, and what writers that were killed left. */
+  async #removeUnused(): Promise<void> {
+    for (const name of await readdir(this.#directory)) {
+      const path = join(this.#directory, name)
+      const isLeft = name.startsWith('pyodide-') && !NAME.test(name)
+      if (!isLeft && !NAME.test(name)) continue
+      const { mtimeMs } = await stat(path)
+      if (Date.now() - mtimeMs > (isLeft ? 3_600_000 : UNUSED_MS)) await rm(path, { force: true })
+    }
+  }
+}

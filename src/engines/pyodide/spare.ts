@@ -1,0 +1,101 @@
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import { LineSplitter, type ReadyFrame } from '../../protocol/index.ts'
+import type { GuestMessage } from './guest/wire.ts'
+import type { GuestProcess } from './guest-process.ts'
+
+/** An instance that is ready for its one script. */
+export interface Spare {
+  readonly guest: GuestProcess
+  readonly python: string
+  readonly loaded: Pick<ReadyFrame, 'tools' | 'preload'>
+  readonly checks: ReadyFrame['checks']
+}
+
+/** Starts a guest that leaves out what is known to end its process when loaded. */
+export type StartGuest = (fatal: readonly string[]) => GuestProcess
+
+const MAX_LOADING_LINE = 64 * 1024
+
+/**
+ * Makes an instance. What ends the process while it is loaded is left out from then on: `fatal` is added to.
+ * @throws SandglassError `harness_start_failed` when it does not become ready.
+ */
+export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: number): Promise<Spare> {
+  for (;;) {
+    const guest = start(fatal)
+    let timedOut = false
+    const timer = setTimeout(() => {
+      timedOut = true
+      guest.kill()
+    }, timeoutMs)
+    try {
+      const result = await readied(guest)
+      if ('python' in result) return result
+      const { loading } = result
+      if (loading !== undefined && !fatal.includes(loading) && !timedOut) {
+        fatal.push(loading)
+        continue
+      }
+      const { code, signal } = await guest.ended
+      const how = timedOut ? `it was silent for ${timeoutMs} ms` : `it ended (${signal ?? `exit code ${code}`})`
+      const words = guest.lastWords()
+      throw new SandglassError(
+        'harness_start_failed',
+        `an instance of Pyodide did not become ready: ${how}${words === '' ? '' : `; it said: ${words}`}`,
+      )
+    } catch (error) {
+      guest.destroy()
+      if (error instanceof SandglassError) throw error
+      throw new SandglassError('harness_start_failed', messageOf(error), { cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** Waits for `ready`; when the process ends before, what it was loading last. What it prints meanwhile is nobody's. */
+async function readied(guest: GuestProcess): Promise<Spare | { readonly loading: string | undefined }> {
+  let loading: string | undefined
+  const splitter = new LineSplitter(MAX_LOADING_LINE)
+  const onFrames = (chunk: Uint8Array): void => {
+    try {
+      for (const line of splitter.push(chunk)) loading = nameIn(line) ?? loading
+    } catch {
+      guest.kill() // a line without an end
+    }
+  }
+  const drop = (): void => {}
+  guest.frames.on('data', onFrames)
+  guest.stdout.on('data', drop)
+  guest.stderr.on('data', drop)
+  try {
+    for (;;) {
+      const next = await guest.control.next()
+      if (next.done === true) {
+        await guest.ended
+        return { loading }
+      }
+      const spare = spareOf(guest, next.value)
+      if (spare !== undefined) return spare
+    }
+  } finally {
+    guest.frames.off('data', onFrames)
+    guest.stdout.off('data', drop)
+    guest.stderr.off('data', drop)
+  }
+}
+
+function spareOf(guest: GuestProcess, message: GuestMessage): Spare | undefined {
+  if (message.type !== 'ready') return undefined
+  const { python, loaded, checks } = message
+  return { guest, python, loaded: loaded as Spare['loaded'], checks }
+}
+
+function nameIn(line: Uint8Array): string | undefined {
+  try {
+    const value = JSON.parse(Buffer.from(line).toString('utf8')) as { type?: unknown; name?: unknown }
+    return value.type === 'loading' && typeof value.name === 'string' ? value.name : undefined
+  } catch {
+    return undefined
+  }
+}

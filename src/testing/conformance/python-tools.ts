@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { CAPS, type PythonToolSource, type ToolSignature } from '../../protocol/index.ts'
+import type { Bed } from './bed.ts'
+import { withFiles } from './imports.ts'
+import { python } from './peer.ts'
+
+/** Tools that a run brings along as Python source. */
+export function pythonToolTests(at: Bed): void {
+  at.test(
+    'a Python tool is a global of the script that brought it, an async one too, in a module of its own (HA-02, HA-04)',
+    () =>
+      at.with({}, async (peer) => {
+        const script = python`
+          import asyncio
+          async def main():
+              return await asyncio.gather(fetch(1), fetch(2))
+          emit_result([count("a", step=2), fetch(3), asyncio.run(main()), "STEPS" in globals(),
+                       describe_tool("count"), describe_tool(fetch)])
+        `
+        const { result, done } = await peer.run(script, { tool_sources: [COUNT, FETCH] })
+        assert.deepEqual(result, [['a', 2], 6, [2, 4], false, COUNT.stub, FETCH.stub])
+        assert.equal(done.reusable, true)
+      }),
+    (report) => (report.capabilities.threads ? undefined : 'no threads'),
+  )
+
+  at.test('nothing of a Python tool is there in the next run: neither it nor what its module held', () =>
+    at.with({}, async (peer) => {
+      const script = 'emit_result([count("a"), count("b")])'
+      const [once, twice] = [
+        ['a', 1],
+        ['a', 1, 'b', 1],
+      ]
+      const first = await peer.run('emit_result(list(count("a")))', { tool_sources: [COUNT] })
+      const second = await peer.run(script, { tool_sources: [COUNT] })
+      const third = await peer.run(
+        'import sys\nemit_result([name for name in ("count", "describe_tool") if name in globals()] + ' +
+          '[name for name in sys.modules if "count" in name])',
+      )
+      assert.deepEqual([first.result, second.result, third.result], [once, [twice, twice], []])
+    }),
+  )
+
+  at.test('a Python tool that cannot be loaded is the error of the run, with its name and line', () =>
+    at.with({}, async (peer) => {
+      const broken = { name: 'broken', source: 'def broken(): pass\n\nbroken.x = 1 / 0\n', stub: '' }
+      const { events, done } = await peer.run('emit_log("ran")', { tool_sources: [COUNT, broken] })
+      const message =
+        'the Python tool broken could not be loaded: ZeroDivisionError: division by zero (<tool broken>, line 3)'
+      assert.deepEqual(
+        [events.map(({ type, kind, message: told }) => [type, kind, told]), done.reusable],
+        [[['error', 'exception', message]], true],
+      )
+      const [{ traceback } = {}] = events
+      assert.match(String(traceback), /File "<tool broken>", line 3, in <module>\n {4}broken\.x = 1 \/ 0\n/)
+    }),
+  )
+
+  at.test(
+    'a name that a run brings and that a function of the tools directory has is refused',
+    () =>
+      withFiles({ 'shared.py': 'def known(): return "of the directory"\n' }, (toolsDir) =>
+        at.with({ toolsDir }, async (peer) => {
+          const tool = { name: 'known', source: 'def known(): return "mine"', stub: '' }
+          const error = (kind: string): object => ({
+            type: 'error',
+            message: `known is ${kind} of this run, and a function of the tools directory: give one another name`,
+            traceback: null,
+            kind: 'exception',
+          })
+          const ofPython = await peer.run('emit_log("ran")', { tool_sources: [tool] })
+          const host = await peer.run('emit_log("ran")', { tools: [HOST_TOOL] })
+          const input = await peer.run('emit_log("ran")', { inputs: { known: 1 } })
+          assert.deepEqual(
+            [ofPython, host, input].map(({ events }) => events),
+            [[error('a Python tool')], [error('a tool of the host')], [error('an input')]],
+          )
+          assert.equal((await peer.run('emit_result(known())')).result, 'of the directory')
+        }),
+      ),
+    ({ capabilities }) => (capabilities.toolsDir ? undefined : 'it takes no tools directory'),
+  )
+
+  at.test('a source that is larger than any may be is refused before anything runs', () =>
+    at.with({}, async (peer) => {
+      const large = { ...COUNT, source: `${COUNT.source}#${'x'.repeat(CAPS.toolSourceBytes)}` }
+      const { events, done } = await peer.run('emit_log("ran")', { tool_sources: [large] })
+      assert.deepEqual(
+        [events.map(({ type, kind }) => [type, kind]), done.ending?.cause, done.reusable],
+        [[['error', 'request']], 'not-started', true],
+      )
+      assert.match(
+        String(events[0]?.['message']),
+        /^the source of the Python tool count has \d+ bytes; at most 1048576$/,
+      )
+    }),
+  )
+
+  at.test('a Python tool reads the secrets of its run, as the script beside it does', () =>
+    at.with({}, async (peer) => {
+      const source = 'import os\nTOKEN = os.environ["TOKEN"]\ndef token(): return TOKEN\n'
+      const options = { tool_sources: [{ name: 'token', source, stub: '' }], required_secrets: ['TOKEN'] }
+      const script = 'import os\nemit_result([token() == os.environ["TOKEN"], len(token())])'
+      const with_ = await peer.run(script, { ...options, secrets: { TOKEN: 'value-of-the-token' } })
+      assert.deepEqual(with_.result, [true, 18])
+      const without = await peer.run(script, options)
+      assert.deepEqual(
+        without.events.map(({ kind, message }) => [kind, message]),
+        [['secrets', 'required secrets are missing: TOKEN']],
+      )
+    }),
+  )
+}
+
+const COUNT: PythonToolSource = {
+  name: 'count',
+  source: 'STEPS = []\ndef count(name, *, step=1):\n    STEPS.extend([name, step])\n    return STEPS\n',
+  stub: 'def count(name, *, step=1):\n    """\n    Counts.\n    """',
+}
+const FETCH: PythonToolSource = {
+  name: 'fetch',
+  source: 'import asyncio\nasync def fetch(n):\n    await asyncio.sleep(0)\n    return n * 2\n',
+  stub: 'def fetch(n):\n    """\n    Fetches.\n    """',
+}
+const HOST_TOOL: ToolSignature = { name: 'known', params: [], more: false, returns: 'Any', doc: '', types: '' }

@@ -1,0 +1,38 @@
+import type { ExecutionResult } from './executor/index.ts'
+
+/** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
+export interface StandardSchema<T> {
+  readonly '~standard': {
+    readonly validate: (value: unknown) => StandardResult<T> | Promise<StandardResult<T>>
+    readonly types?: { readonly input: unknown; readonly output: T } | undefined
+  }
+}
+
+type StandardResult<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] }
+
+/** The result with its data as the schema makes it; one that does not match is `failed`, and its error says where. */
+export async function typed<T>(
+  result: ExecutionResult,
+  schema: StandardSchema<T> | undefined,
+): Promise<ExecutionResult<T>> {
+  if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
+  const checked = await schema['~standard'].validate(result.finalData)
+  if (checked.issues === undefined) return { ...result, finalData: checked.value }
+  const issues = checked.issues.map(
+    ({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`,
+  )
+  return {
+    ...result,
+    status: 'failed',
+    success: false,
+    errorKind: 'error',
+    finalData: null,
+    error: `the result does not match \`output\`: ${issues.join('; ')}`,
+  }
+}
+
+function segmentName(segment: unknown): string {
+  return typeof segment === 'object' && segment !== null && 'key' in segment ? String(segment.key) : String(segment)
+}

@@ -1,0 +1,17 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, it } from 'vitest'
+import { pyodideEngine } from '../../src/engines/pyodide/index.ts'
+import { engineConformance } from '../../src/testing/index.ts'
+
+/* The same suite on the engine that needs nothing but Node; what it leaves out is on docs/limitations/pyodide.md. */
+const cacheDir = mkdtempSync(join(tmpdir(), 'sandglass-pyodide-'))
+afterAll(() => rmSync(cacheDir, { recursive: true, force: true }))
+
+engineConformance({
+  name: 'pyodide',
+  makeEngine: () => pyodideEngine({ cacheDir }),
+  describe,
+  it,
+})

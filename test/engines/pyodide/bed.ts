@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pyodideEngine, type PyodideEngineOptions } from '../../../src/engines/pyodide/index.ts'
+import type { SandboxEngine, SandboxSpec } from '../../../src/sandbox/index.ts'
+import { ScriptExecutor } from '../../../src/executor/index.ts'
+import type { ExecutionResult, RunRequest } from '../../../src/executor/index.ts'
+
+const MiB = 1024 * 1024
+
+/** What the sandboxes of these tests have. */
+export const SPEC: SandboxSpec = {
+  limits: { memoryBytes: 160 * MiB, cpus: 1, pids: 128, diskBytes: 8 * MiB },
+}
+
+/** A directory that is gone when its scope ends. */
+export function place(): { readonly path: string } & Disposable {
+  const path = mkdtempSync(join(tmpdir(), 'sandglass-pyodide-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** An engine that keeps its snapshot there. */
+export function engineAt(cacheDir: string, options: PyodideEngineOptions = {}): SandboxEngine {
+  return pyodideEngine({ cacheDir, ...options })
+}
+
+/** What one script came to, in a sandbox of its own. */
+export async function runOn(
+  engine: SandboxEngine,
+  script: string,
+  { spec = {}, ...request }: Partial<RunRequest> & { readonly spec?: Partial<SandboxSpec> } = {},
+): Promise<ExecutionResult> {
+  await using sandbox = await engine.create({ ...SPEC, ...spec })
+  return await new ScriptExecutor({ mode: 'interactive' }).run({ ...request, script, sandbox })
+}

@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync, chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { engineAt, place, runOn } from './bed.ts'
+
+const snapshotsIn = (directory: string): string[] =>
+  readdirSync(directory).filter((name) => name.startsWith('pyodide-'))
+
+test('the snapshot is made once, also when many want it at the same time, and used from then on', async () => {
+  using cache = place()
+  const engines = [engineAt(cache.path), engineAt(cache.path)]
+  const results = await Promise.all(engines.map((engine) => runOn(engine, 'emit_result(6 * 7)')))
+  expect(results.map(({ finalData }) => finalData)).toEqual([42, 42])
+  const [name = '', ...others] = snapshotsIn(cache.path)
+  expect(others).toEqual([])
+  const { mtimeMs, size } = statSync(join(cache.path, name))
+  writeFileSync(join(cache.path, 'marker'), '')
+  expect((await runOn(engineAt(cache.path), 'emit_result(1)')).finalData).toBe(1)
+  expect(snapshotsIn(cache.path)).toEqual([name])
+  expect(statSync(join(cache.path, name)).size).toBe(size)
+  expect(statSync(join(cache.path, name)).mtimeMs).toBeGreaterThanOrEqual(mtimeMs)
+})
+
+test.each([
+  ['cut short', (path: string) => truncateSync(path, 1_000_000)],
+  ['empty', (path: string) => truncateSync(path, 0)],
+  [
+    'changed in one byte',
+    (path: string) => {
+      const bytes = readFileSync(path)
+      bytes[5_000_000] = (bytes[5_000_000] ?? 0) ^ 0xff
+      writeFileSync(path, bytes)
+    },
+  ],
+])('a snapshot that is %s is made anew', async (_how, damage) => {
+  using cache = place()
+  await runOn(engineAt(cache.path), '')
+  const path = join(cache.path, snapshotsIn(cache.path)[0] ?? '')
+  const { size } = statSync(path)
+  damage(path)
+  expect((await runOn(engineAt(cache.path), 'emit_result("whole")')).finalData).toBe('whole')
+  expect(statSync(path).size).toBe(size)
+})
+
+test('a snapshot that others could have written is not used', async () => {
+  using cache = place()
+  await runOn(engineAt(cache.path), '')
+  const path = join(cache.path, snapshotsIn(cache.path)[0] ?? '')
+  const before = statSync(path).ino
+  chmodSync(path, 0o666)
+  expect((await runOn(engineAt(cache.path), 'emit_result(1)')).finalData).toBe(1)
+  expect(statSync(path).ino).not.toBe(before)
+})
+
+test('where nothing can be kept, scripts run all the same', async () => {
+  expect((await runOn(engineAt('/dev/null/place'), 'emit_result("in memory")')).finalData).toBe('in memory')
+})
