@@ -15,7 +15,7 @@ export interface Container {
   readonly lease: string
 }
 
-const FIELDS = ['{{.ID}}', '{{.Names}}', `{{.Label "${LABEL.owner}"}}`, `{{.Label "${LABEL.lease}"}}`]
+const FIELDS = ['{{.ID}}', '{{.Names}}', `{{.Label "${LABEL.owner}"}}`, `{{.Label "${LABEL.lease}"}}`, '{{.State}}']
 
 /** The containers of this product that exist, in whatever state; or the one of a sandbox. */
 export function containers(daemon: string | undefined, sandboxId?: string): Container[] {
@@ -25,9 +25,16 @@ export function containers(daemon: string | undefined, sandboxId?: string): Cont
     .split('\n')
     .filter(Boolean)
     .map((line) => {
-      const [id = '', name = '', owner = '', lease = ''] = line.split('\t')
-      return { id, name, owner: ownerPid({ [LABEL.owner]: owner }), lease }
+      const [id = '', name = '', owner = '', lease = '', state = ''] = line.split('\t')
+      return { id, name, owner: ownerPid({ [LABEL.owner]: owner }), lease, state }
     })
+    .filter(({ id, state }) => state !== 'dead' || !isPhantom(daemon, id))
+    .map(({ state: _state, ...container }) => container)
+}
+
+/** Dockerd 20.10 that was killed may list a container that it removed while it started; it is nowhere but in that list. */
+function isPhantom(daemon: string | undefined, id: string): boolean {
+  return /no such (object|container)/i.test(ask(daemon, ['inspect', id]).said)
 }
 
 /** The living processes of containers: each has the id of its container in the paths of its control groups. */

@@ -27,8 +27,11 @@ export function isGone(error: unknown): boolean {
   return isUnknown(error) || /already in progress|is not running/i.test(messageOf(error))
 }
 
-/** A removal that is in progress may still fail: that of a daemon that was killed meanwhile, for example. */
-function isUnknown(error: unknown): boolean {
+/**
+ * Whether a daemon refused because there is no such container. A removal that is in progress may still fail: that of a
+ * daemon that was killed meanwhile, for example.
+ */
+export function isUnknown(error: unknown): boolean {
   return answers(error, 404) || /no such container/i.test(messageOf(error))
 }
 

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode'
 import type { ContainerRemnant } from './container-remnant.ts'
 import type { Daemon } from './daemon.ts'
-import { discard } from './discard.ts'
+import { discard, isUnknown } from './discard.ts'
 import { Gate } from './gate.ts'
 import { introduced, timeOf } from './introduction.ts'
 import { LABEL, ownerPid, ownerState } from './owner.ts'
@@ -19,7 +19,9 @@ export async function listContainers(daemon: Daemon): Promise<ContainerRemnant[]
   const found = await daemon.call('list containers', (abortSignal) =>
     daemon.docker.listContainers({ all: true, filters, abortSignal }),
   )
-  return found.map((one) => remnantOf(one, now))
+  const gate = new Gate(AT_A_TIME)
+  const there = await Promise.all(found.map((one) => gate.pass(() => exists(daemon, one))))
+  return found.filter((_one, index) => there[index]).map((one) => remnantOf(one, now))
 }
 
 /**
@@ -33,6 +35,20 @@ export async function removeLeftovers(daemon: Daemon): Promise<ContainerRemnant[
     left.map((one) => gate.pass(async () => ((await discard(daemon, one.id)) ? one : undefined))),
   )
   return removed.filter((one) => one !== undefined)
+}
+
+/**
+ * A daemon that was killed and starts anew may remove a container while it reads what there was. It then goes on listing it
+ * as dead, without a name, until its next start; to every other question it says that there is no such container.
+ */
+async function exists(daemon: Daemon, { Id, State }: Docker.ContainerInfo): Promise<boolean> {
+  if (State !== 'dead') return true
+  const container = daemon.docker.getContainer(Id)
+  const asked = daemon.call('look at a container', (abortSignal) => container.inspect({ abortSignal }))
+  return asked.then(
+    () => true,
+    (error: unknown) => !isUnknown(error),
+  )
 }
 
 function remnantOf(info: Docker.ContainerInfo, now: number): ContainerRemnant {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type Docker from 'dockerode'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { connect, type Daemon } from '../../../src/engines/docker/daemon.ts'
 import { dockerEngine } from '../../../src/engines/docker/index.ts'
@@ -28,6 +29,16 @@ afterEach(() => {
 function withClock(daemon: Daemon, SystemTime: string | undefined): Daemon {
   const info = (): Promise<object> => Promise.resolve({ ServerVersion: '1', SystemTime })
   return { ...daemon, docker: Object.assign(Object.create(daemon.docker) as typeof daemon.docker, { info }) }
+}
+
+/** The daemon as it is after it removed a container while it started: it lists that one on, and knows nothing more of it. */
+function withPhantom(daemon: Daemon, phantom: Docker.ContainerInfo): Daemon {
+  const { docker: client } = daemon
+  const listContainers = async (): Promise<Docker.ContainerInfo[]> => [
+    ...(await client.listContainers({ all: true })),
+    phantom,
+  ]
+  return { ...daemon, docker: Object.assign(Object.create(client) as typeof client, { listContainers }) }
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -125,6 +136,21 @@ describe.skipIf(noDocker || noDaemon)('what a dead host left', () => {
         .toSorted(),
     ).toEqual(left.toSorted())
     expect(existing([...left, ...kept])).toEqual(kept)
+  })
+
+  test('is not told of when the daemon only lists it, and has no such container', async () => {
+    const dead = await host()
+    await dead.kill()
+    const there = container(dead.labels, 'exited')
+    const connection = await connect({ host: daemon.host })
+    const [listed] = await connection.docker.listContainers({ all: true, filters: { id: [there] } })
+    if (listed === undefined) throw new Error(`${there} is not listed`)
+    const phantom = { ...listed, Id: 'f'.repeat(64), Names: [], State: 'dead' }
+    const told = await listContainers(withPhantom(connection, phantom))
+    expect(told.map(({ id }) => id)).toEqual([there])
+    const stillThere = { ...listed, State: 'dead' }
+    expect(await listContainers(withPhantom(connection, stillThere))).toMatchObject([{ id: there }, { id: there }])
+    expect(await removeLeftovers(withPhantom(connection, phantom))).toMatchObject([{ id: there, state: 'exited' }])
   })
 })
 
