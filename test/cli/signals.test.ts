@@ -102,7 +102,9 @@ test('doctor tells what is in force, ps and prune what is there', async () => {
     engines: [
       { name: 'local', usable: !skip },
       { name: 'docker', usable: false, level: 'none', reasons: [{ code: 'docker_unreachable' }] },
-      { name: 'pyodide', usable: true, level: 'language-only', reasons: [{ code: 'language_only' }] },
+      skip
+        ? { name: 'pyodide', usable: true, level: 'language-only', reasons: [{ code: 'language_only' }] }
+        : { name: 'pyodide', usable: true, level: 'os-sandbox', reasons: [] },
     ],
   })
   expect([doctor.code, text.code]).toEqual([0, 0])

@@ -11,7 +11,7 @@ afterAll(() => rmSync(cacheDir, { recursive: true, force: true }))
 
 engineConformance({
   name: 'pyodide',
-  makeEngine: () => pyodideEngine({ cacheDir }),
+  makeEngine: () => pyodideEngine({ cacheDir, bubblewrap: false }),
   describe,
   it,
 })

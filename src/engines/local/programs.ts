@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { delimiter, join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { INSIDE } from '../../sandbox/index.ts'
+import { isProgram, programsNamed } from '../../support/index.ts'
 import { canReach } from './reach.ts'
 
 const run = promisify(execFile)
@@ -65,7 +66,7 @@ print(json.dumps({"version": version, "path": path, "directories": stdlib, "libr
  * @throws SandglassError `python_missing` or `python_unreachable`, naming what was looked at.
  */
 export async function findPython(wanted: string | undefined, uid: number): Promise<FoundPython> {
-  const candidates = wanted === undefined ? onPath('python3', ['/usr/bin', '/usr/local/bin']) : [resolve(wanted)]
+  const candidates = wanted === undefined ? programsNamed('python3', ['/usr/bin', '/usr/local/bin']) : [resolve(wanted)]
   const passedOver: string[] = []
   let unreachable = false
   for (const candidate of candidates) {
@@ -145,28 +146,10 @@ function outermost(paths: readonly string[]): string[] {
 
 /** @throws SandglassError `bubblewrap_missing`. */
 export function findBwrap(wanted: string | undefined): string {
-  const found = (wanted === undefined ? onPath('bwrap', ['/usr/bin', '/usr/local/bin']) : [wanted]).find(isProgram)
+  const found = (wanted === undefined ? programsNamed('bwrap') : [wanted]).find(isProgram)
   if (found !== undefined) return realpathSync(found)
   throw new SandglassError(
     'bubblewrap_missing',
     `${wanted ?? 'bwrap'} was not found or cannot be executed; install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap; Alpine: apk add bubblewrap)`,
   )
-}
-
-/** Every program of a name on PATH; `extra` directories count only when PATH has none. */
-function onPath(name: string, extra: readonly string[]): string[] {
-  const directories = (process.env['PATH'] ?? '').split(delimiter).filter((directory) => directory.startsWith('/'))
-  const found = directories.map((directory) => join(directory, name)).filter(isProgram)
-  const all =
-    name === 'bwrap' ? found : [...found, ...extra.map((directory) => join(directory, name)).filter(isProgram)]
-  return [...new Set(all)]
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return statSync(path).isFile()
-  } catch {
-    return false
-  }
 }

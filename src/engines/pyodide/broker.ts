@@ -27,7 +27,7 @@ const ALONE_MS = 100
 const AFTER_DEADLINE_MS = 300
 const MAX_WARNING = 500
 const ANSWER_HEAD = '{"type":"tool_result",'
-const NO_BYTES: Uint8Array = new Uint8Array(4)
+const NO_BYTES: Uint8Array = new Uint8Array()
 
 /** What the broker is made of. */
 export interface BrokerOptions {
@@ -186,12 +186,8 @@ export class Broker {
     const guest = this.#guest
     const run = this.#run
     if (guest === undefined || run === undefined || run.finished || run.hasEnded) return
-    let body = Buffer.from(line)
-    if (guest.unsentBytes + body.length > MAX_UNREAD_BYTES) body = tooLarge(body)
-    const head = Buffer.alloc(4)
-    head.writeUInt32LE(body.length)
-    guest.sendRaw(head)
-    guest.sendRaw(body)
+    const fits = guest.unsentBytes + line.length <= MAX_UNREAD_BYTES
+    guest.sendToScript(fits ? line : tooLarge(line))
   }
 
   // ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,21 +235,15 @@ export class Broker {
       COLLECT_MS,
     )
     const memoryBytes = request.type === 'execute' ? request.limits.memory_bytes : undefined
-    const body = Buffer.from(JSON.stringify(bodyOf(run)))
-    const head = Buffer.alloc(4)
-    head.writeUInt32LE(body.length)
     const drained = this.#listen(run, guest)
-    guest.send(
-      {
-        type: 'run',
-        deadlineMs: Math.max(0, run.deadline - performance.now()),
-        collect: request.type === 'execute' ? request.collect : [],
-        collectMs: budgetMs,
-        ...(memoryBytes === undefined ? {} : { memoryBytes }),
-      },
-      head,
-      body,
-    )
+    guest.send({
+      type: 'run',
+      deadlineMs: Math.max(0, run.deadline - performance.now()),
+      collect: request.type === 'execute' ? request.collect : [],
+      collectMs: budgetMs,
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    })
+    guest.sendToScript(Buffer.from(JSON.stringify(bodyOf(run))))
     for (;;) {
       const next = await guest.control.next()
       if (next.done === true) break
@@ -457,7 +447,7 @@ export class Broker {
   }
 
   #wakeNow(): void {
-    if (this.#run?.hasTools === true && !this.#run.hasEnded) this.#guest?.sendRaw(NO_BYTES)
+    if (this.#run?.hasTools === true && !this.#run.hasEnded) this.#guest?.sendToScript(NO_BYTES)
   }
 
   /** A host that does not read stops the reading of what the script says, and so the script; no deadline waits for it. */
@@ -498,8 +488,8 @@ function bodyOf(run: BrokerRun): object {
 }
 
 /** In place of an answer that there is no room for. The host writes an answer's id before all else. */
-function tooLarge(line: Buffer): Buffer<ArrayBuffer> {
-  const id = /"id":("(?:[^"\\]|\\.)*")/.exec(line.subarray(0, 1024).toString('utf8'))?.[1] ?? '""'
+function tooLarge(line: Uint8Array): Uint8Array {
+  const id = /"id":("(?:[^"\\]|\\.)*")/.exec(Buffer.from(line.subarray(0, 1024)).toString('utf8'))?.[1] ?? '""'
   const error = { code: 'result_too_large', message: 'the script has too many answers that it did not read yet' }
   return Buffer.from(`{"type":"tool_result","id":${id},"error":${JSON.stringify(error)}}\n`)
 }

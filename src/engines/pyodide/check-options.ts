@@ -7,6 +7,7 @@ const MAX_TIMER_MS = 2_147_483_647
 const CHECKS: Readonly<Record<keyof PyodideEngineOptions, (value: unknown) => string | undefined>> = {
   wheels: path,
   cacheDir: path,
+  bubblewrap: (value) => (typeof value === 'boolean' ? undefined : 'must be true or false'),
   startTimeoutMs: (value) =>
     typeof value === 'number' && value >= 1 && value <= MAX_TIMER_MS
       ? undefined

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../../errors/index.ts'
 import type { ReadyFrame } from '../../protocol/index.ts'
 import type { CreateOptions, Ending, Sandbox, SandboxEngine, SandboxSpec } from '../../sandbox/index.ts'
+import type { Box } from './box.ts'
 import { Broker } from './broker.ts'
 import { checkOptions } from './check-options.ts'
-import { enforcedLimits, failedInside, MISSING_LIMITS } from './findings.ts'
+import { enforcedLimits, failedInside, MISSING_LIMITS, wallOf } from './findings.ts'
 import { findSnapshot, type Ground, makeSnapshot, prepare, starterFor } from './ground.ts'
 import type { PyodideEngineOptions } from './options.ts'
 import { probe } from './probe.ts'
@@ -42,13 +43,16 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
     refuseAborted(given.signal)
     const id = `sg-${randomUUID()}`
     for (let attempt = 1; ; attempt += 1) {
+      const box = await at.box()
       const from = await snapshot()
       const start = await starterFor(at, spec, from, id)
       refuseAborted(given.signal)
       const broker = new Broker({ start, startTimeoutMs: timeoutMs, checker: spec.checker === true })
-      const [started, whole] = await Promise.allSettled([readyOf(broker, given.signal), isWhole(from)])
+      const [started, whole] = await Promise.allSettled([readyOf(broker, box, given.signal), isWhole(from)])
       const isRight = whole.status === 'fulfilled' && whole.value
-      if (started.status === 'fulfilled' && isRight) return sandboxOf(id, broker, started.value, spec)
+      if (started.status === 'fulfilled' && isRight) {
+        return sandboxOf(id, broker, started.value, { box, spec })
+      }
       await broker.end(DESTROYED)
       const error: unknown = started.status === 'rejected' ? started.reason : new Error('the snapshot is damaged')
       if (error instanceof SandglassError && error.code === 'aborted') throw error
@@ -71,7 +75,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
   }
 }
 
-async function readyOf(broker: Broker, signal: AbortSignal | undefined): Promise<ReadyFrame> {
+async function readyOf(broker: Broker, box: Box, signal: AbortSignal | undefined): Promise<ReadyFrame> {
   const { promise: interrupted, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while a sandbox was starting'))
   signal?.addEventListener('abort', onAbort)
@@ -79,7 +83,7 @@ async function readyOf(broker: Broker, signal: AbortSignal | undefined): Promise
     const starting = broker.start()
     starting.catch(() => {}) // told below, unless the signal was first
     const ready = await Promise.race([starting, interrupted])
-    const failed = failedInside(ready.checks)
+    const failed = failedInside(ready.checks, box)
     if (failed.length === 0) return ready
     throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
   } finally {
@@ -91,7 +95,12 @@ function refuseAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a sandbox was starting')
 }
 
-function sandboxOf(id: string, broker: Broker, ready: ReadyFrame, spec: SandboxSpec): Sandbox {
+function sandboxOf(
+  id: string,
+  broker: Broker,
+  ready: ReadyFrame,
+  { box, spec }: { readonly box: Box; readonly spec: SandboxSpec },
+): Sandbox {
   const destroy = async (): Promise<void> => {
     await broker.end(DESTROYED)
     await broker.closed
@@ -100,9 +109,8 @@ function sandboxOf(id: string, broker: Broker, ready: ReadyFrame, spec: SandboxS
     id,
     info: {
       engine: 'pyodide',
-      level: 'language-only',
+      ...wallOf(box),
       python: ready.python,
-      network: 'language-only',
       limitsEnforced: enforcedLimits(ready.checks),
       limitsMissing: MISSING_LIMITS,
       limits: spec.limits,

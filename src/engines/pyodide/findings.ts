@@ -1,5 +1,6 @@
 import type { ReadyFrame } from '../../protocol/index.ts'
-import type { EnforcedLimit } from '../../sandbox/index.ts'
+import type { EnforcedLimit, SandboxInfo } from '../../sandbox/index.ts'
+import { BOX, type Box } from './box.ts'
 
 /** What an instance must find around itself: default is closed. */
 const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
@@ -15,8 +16,34 @@ const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
 }
 
 /** What is not as built, in words; empty when all is. */
-export function failedInside(checks: ReadyFrame['checks']): string[] {
-  return Object.entries(EXPECTED)
+export function failedInside(checks: ReadyFrame['checks'], { bwrap }: Box): string[] {
+  const failed = differences(checks, EXPECTED)
+  if (bwrap === undefined) return failed
+  const namespace = Number(checks['own_pid']) <= MAX_PID ? [] : ['it has no pid namespace of its own']
+  return [...failed, ...differences(checks, BOXED), ...namespace]
+}
+
+/** What an instance must find that the kernel holds, too. */
+const BOXED: Readonly<Record<string, string | boolean>> = {
+  hostname: BOX.hostname,
+  interfaces: 'lo',
+  users_hidden: true,
+}
+/** Bubblewrap is the first process of a box. */
+const MAX_PID = 3
+
+/** What holds scripts, and what they reach of the network, for instances that found everything {@link failedInside} asks for. */
+export function wallOf({ bwrap }: Box): Pick<SandboxInfo, 'level' | 'network'> {
+  return bwrap === undefined
+    ? { level: 'language-only', network: 'language-only' }
+    : { level: 'os-sandbox', network: 'none' }
+}
+
+function differences(
+  checks: ReadyFrame['checks'],
+  expected: Readonly<Record<string, string | number | boolean>>,
+): string[] {
+  return Object.entries(expected)
     .filter(([name, value]) => checks[name] !== value)
     .map(([name, value]) => `${name} is ${JSON.stringify(checks[name])} and must be ${JSON.stringify(value)}`)
 }

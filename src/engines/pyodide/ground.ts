@@ -4,6 +4,7 @@ import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SandglassError } from '../../errors/index.ts'
 import { harnessSources, INSIDE, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
+import { type Box, boxed, findBox } from './box.ts'
 import { type BundledFile, bundle, type FileBundle, filesBelow } from './directory-files.ts'
 import { type GuestCommand, startGuest } from './guest-process.ts'
 import type { StartMessage } from './guest/wire.ts'
@@ -14,7 +15,7 @@ import type { StartGuest } from './spare.ts'
 import { unpackWheels, type Wheels } from './wheels.ts'
 
 /** Changes when what a snapshot holds changes for a reason that no digest shows. */
-const RECIPE = 1
+const RECIPE = 2
 const MiB = 1024 * 1024
 /** V8's own heap: names of files, JSON on its way. Python's memory and files lie outside of it. */
 const HEAP_MiB = 128
@@ -29,6 +30,10 @@ export interface Ground {
   readonly pyodide: string
   /** The program in the child process. */
   readonly guest: string
+  /** The package.json of the package that it is in. */
+  readonly packageFile: string
+  /** What else holds instances; tried at the first use. */
+  readonly box: () => Promise<Box>
   readonly cache: SnapshotCache
   readonly key: string
   readonly harness: readonly BundledFile[]
@@ -51,9 +56,12 @@ export function prepare(options: PyodideEngineOptions): Ground {
   const sources = Object.entries(harnessSources()).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const pyodide = pyodideDirectory()
   let wheels: Promise<Wheels> | undefined
+  let box: Promise<Box> | undefined
   return {
     pyodide,
     guest,
+    packageFile: fileURLToPath(new URL('../../../package.json', import.meta.url)),
+    box: () => (box ??= findBox(options.bubblewrap ?? true)),
     cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
     key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
     wheels: () =>
@@ -84,7 +92,7 @@ export async function makeSnapshot(at: Ground, timeoutMs: number): Promise<Snaps
     config: {},
     modules: [],
   }
-  const guest = startGuest(commandFor(at, undefined), plan, bytes)
+  const guest = startGuest(commandFor(at, await at.box(), undefined), plan, bytes)
   const timer = setTimeout(() => guest.kill(), timeoutMs)
   const chunks: Uint8Array[] = []
   let size = 0
@@ -113,12 +121,12 @@ export async function makeSnapshot(at: Ground, timeoutMs: number): Promise<Snaps
  * @throws SandglassError `packages_unreadable`.
  */
 export async function starterFor(at: Ground, spec: SandboxSpec, snapshot: Snapshot, id: string): Promise<StartGuest> {
-  const wheels = await at.wheels()
+  const [box, wheels] = await Promise.all([at.box(), at.wheels()])
   const given = bundle([...wheels.files, ...(await filesFor(spec))]) // the harness is in the snapshot
   const sizes = scratchSizes(spec.limits.diskBytes)
   return (fatal) =>
     startGuest(
-      commandFor(at, snapshot, id),
+      commandFor(at, box, snapshot, id),
       { ...planFor(at, spec, snapshot, given, sizes, fatal), modules: wheels.modules },
       ...rest(given, snapshot),
     )
@@ -171,22 +179,24 @@ function common({ pyodide }: Ground): Pick<StartMessage, 'type' | 'pyodide' | 'w
 }
 
 /** Node, with all of its permissions taken but for reading the program itself, Pyodide and the snapshot. */
-function commandFor(at: Ground, snapshot: Snapshot | undefined, id = 'snapshot'): GuestCommand {
+function commandFor(at: Ground, box: Box, snapshot: Snapshot | undefined, id = 'snapshot'): GuestCommand {
   const readable = [dirname(at.guest) + sep, at.pyodide]
   if (snapshot !== undefined && 'path' in snapshot) readable.push(snapshot.path)
-  return {
+  return boxed(box, {
     program: process.execPath,
     args: [
       '--permission',
       ...readable.map((path) => `--allow-fs-read=${path}`),
       '--allow-worker', // the watchdog, started before anything else
       '--disallow-code-generation-from-strings',
+      '--wasm-lazy-validation', // of functions when they are called first: most never are
       `--max-old-space-size=${HEAP_MiB}`,
       '--no-warnings',
       at.guest,
       id, // whose process it is, for whoever looks from outside
     ],
-  }
+    readable: [...readable, at.packageFile], // which tells Node that the program is a module
+  })
 }
 
 function fileOf(module: string): string {

@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { constants } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { LineSplitter } from '../../protocol/index.ts'
@@ -17,12 +18,12 @@ export interface GuestProcess {
   readonly stderr: Readable
   /** The guest's own words, in order; the iteration ends with the process. */
   readonly control: AsyncIterableIterator<GuestMessage>
-  /** Settles when the process is gone and all that it wrote was read. Never rejects. */
+  /** Settles when the process is gone, with all that its box held, and all that it wrote was read. Never rejects. */
   readonly ended: Promise<ProcessEnd>
   /** Sends a message, and bytes behind it. What is not taken any more is dropped. */
   send(message: HostMessage, ...bytes: readonly Uint8Array[]): void
-  /** Sends bytes as they are. */
-  sendRaw(bytes: Uint8Array): void
+  /** Sends bytes for the script's own process, with their length before them. */
+  sendToScript(body: Uint8Array): void
   /** Bytes that it did not take yet. */
   readonly unsentBytes: number
   /** Called whenever it has taken everything. */
@@ -44,6 +45,8 @@ export interface ProcessEnd {
 export interface GuestCommand {
   readonly program: string
   readonly args: readonly string[]
+  /** Whether it is bubblewrap with the guest in it. */
+  readonly isBoxed?: boolean
 }
 
 /**
@@ -60,6 +63,7 @@ export function startGuest(
     env: {},
     stdio: ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
     windowsHide: true,
+    detached: command.isBoxed === true, // a process group of its own, to be killed as a whole
   })
   if (child.pid === undefined) {
     child.once('error', () => {})
@@ -78,12 +82,14 @@ export function startGuest(
     words += messageOf(error)
     end({ code: null, signal: null })
   })
-  child.once('close', (code, signal) => end({ code, signal }))
+  child.once('close', (code, signal) => end(command.isBoxed === true ? insideOf(code, signal) : { code, signal }))
   for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
   child.unref()
   const kill = (): void => {
-    child.ref() // whoever kills waits for the end
-    child.kill('SIGKILL')
+    // Whoever kills waits for the end: of the last process that has its pipes, which in a box is not the one that was started.
+    for (const one of [child, ...child.stdio]) (one as { ref?: () => void } | null)?.ref?.()
+    if (command.isBoxed === true) killGroup(child)
+    else child.kill('SIGKILL')
   }
 
   const self: GuestProcess = {
@@ -94,14 +100,10 @@ export function startGuest(
     control: messagesOf(control),
     ended,
     send(sent, ...rest) {
-      const body = Buffer.from(JSON.stringify(sent))
-      const head = Buffer.alloc(4)
-      head.writeUInt32LE(body.length)
-      input.write(head)
-      input.write(body)
+      input.write(withLength(Buffer.from(JSON.stringify(sent))))
       for (const piece of rest) input.write(piece)
     },
-    sendRaw: (sent) => void input.write(sent),
+    sendToScript: (body) => void input.write(withLength(body)),
     get unsentBytes() {
       return input.writableLength
     },
@@ -109,12 +111,36 @@ export function startGuest(
     kill,
     destroy() {
       kill()
-      for (const stream of child.stdio) stream?.destroy()
+      for (const stream of child.stdio) if (stream !== child.stderr) stream?.destroy()
     },
     lastWords: () => words.trim(),
   }
   self.send(message, ...bytes)
   return self
+}
+
+/** Also what bubblewrap has begun and not yet tied to its own life. */
+function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
+  if (pid === undefined || exitCode !== null || signalCode !== null) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It is gone.
+  }
+}
+
+/** Bubblewrap ends with 128 and the number of the signal that ended what it started. */
+function insideOf(code: number | null, signal: string | null): ProcessEnd {
+  const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
+  return name === undefined ? { code, signal } : { code: null, signal: name }
+}
+
+/** In one piece: each write wakes who waits for it. */
+function withLength(body: Uint8Array): Uint8Array {
+  const message = Buffer.allocUnsafe(4 + body.length)
+  message.writeUInt32LE(body.length)
+  message.set(body, 4)
+  return message
 }
 
 async function* messagesOf(control: Readable): AsyncIterableIterator<GuestMessage> {

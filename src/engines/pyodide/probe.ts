@@ -7,6 +7,7 @@ import {
   type SandboxSpec,
   unusableReport,
 } from '../../sandbox/index.ts'
+import type { Box } from './box.ts'
 import type { Ground } from './ground.ts'
 import { PYODIDE_VERSION } from './package-dir.ts'
 
@@ -18,7 +19,8 @@ export async function probe(engine: {
   try {
     const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
     try {
-      return found(engine.prepared(), sandbox)
+      const at = engine.prepared()
+      return found(at, await at.box(), sandbox)
     } finally {
       await sandbox.destroy()
     }
@@ -27,12 +29,12 @@ export async function probe(engine: {
   }
 }
 
-function found(at: Ground, { info, ready: { checks } }: Sandbox): SandboxReport {
+function found(at: Ground, box: Box, { info, ready: { checks } }: Sandbox): SandboxReport {
   return {
     engine: 'pyodide',
     usable: true,
     level: info.level,
-    reasons: WARNINGS,
+    reasons: box.bwrap === undefined ? [languageOnly(box.reason)] : [],
     limitsEnforced: info.limitsEnforced,
     network: info.network,
     capabilities: {
@@ -55,16 +57,16 @@ function found(at: Ground, { info, ready: { checks } }: Sandbox): SandboxReport 
   }
 }
 
-const WARNINGS: readonly ReportReason[] = [
-  {
+function languageOnly(reason: string): ReportReason {
+  return {
     severity: 'warning',
     code: 'language_only',
     message:
       'scripts are held by WebAssembly and by Node alone: no namespace, no system call filter, no user of their own; ' +
-      'who gets out of both has what this user has, the network included',
+      `who gets out of both has what this user has, the network included (${reason})`,
     remedy: 'for scripts that nobody trusts take the engine local (Linux, bubblewrap) or docker',
-  },
-]
+  }
+}
 
 const REMEDIES: Readonly<Record<string, string>> = {
   pyodide_missing: `npm install pyodide@${PYODIDE_VERSION}`,

@@ -6,8 +6,10 @@ import type { SandboxReport } from '../../sandbox/index.ts'
 import type { Bed } from './bed.ts'
 import { python } from './peer.ts'
 
-const needsSystem = (report: SandboxReport): string | undefined =>
-  report.level === 'language-only' || report.level === 'none' ? `its level is ${report.level}` : undefined
+const needsSystem = ({ level, capabilities }: SandboxReport): string | undefined => {
+  if (level === 'none') return `its level is ${level}`
+  return capabilities.processes ? undefined : 'a script is no process of the operating system'
+}
 
 /** What a script finds around itself, looked at from inside (HA-11). */
 export function isolationTests(at: Bed): void {

@@ -6,7 +6,7 @@ import { allProcesses, cpuMs } from '../../support/processes.ts'
 import { ofHost } from '../../support/resources.ts'
 import type { EngineUnderTest, SandboxProcess } from '../driver/engine.ts'
 
-/** The Pyodide engine, on this machine as it is: it uses no bubblewrap wherever it runs. */
+/** The Pyodide engine as it is where there is no bubblewrap: what holds in a box holds it, too. */
 export function openEngine(state?: string): EngineUnderTest {
   const cacheDir = state ?? mkdtempSync(join(tmpdir(), 'sandglass-pyodide-'))
   return {
@@ -17,7 +17,8 @@ export function openEngine(state?: string): EngineUnderTest {
     packagesInside: '/packages',
     readOnly: {},
     refusedBeneath: [],
-    open: (options = {}) => createSandglass({ ...options, engine: 'pyodide', pyodide: { cacheDir } }),
+    open: (options = {}) =>
+      createSandglass({ ...options, engine: 'pyodide', pyodide: { cacheDir, bubblewrap: false } }),
     processesOf,
     cpuMsOf: (id) => processesOf(id).reduce((sum, { pid }) => sum + cpuMs(pid), 0),
     sandboxesOf: (host) =>

@@ -172,12 +172,11 @@ test('an owner is alive, dead, or on another machine', async () => {
 })
 
 test('an owner that is dead and was not waited for is dead', async () => {
-  // The shell becomes a program that waits for no child.
-  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] })
-  hosts.push(parent)
+  const program = 'import os, time\npid = os.fork() or os._exit(0)\nprint(pid, flush=True)\ntime.sleep(60)'
+  const parent = spawn('/usr/bin/python3', ['-c', program], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
-  const isZombie = await eventually(() => (statusOf(Number(line))?.lives === false ? undefined : 'it lives'), 5000)
-  expect(isZombie).toBeUndefined()
+  const look = (): string | undefined => (statusOf(Number(line))?.lives === false ? undefined : 'it is no zombie')
+  expect(await eventually(look, 5000)).toBeUndefined()
   const namespace = ownerLabels()[LABEL.owner]?.split(':')[0] ?? ''
   const owner = `${namespace}:${line}:${startOf(Number(line)) ?? ''}`
   expect(ownerState({ ...ownerLabels(), [LABEL.owner]: owner })).toBe('dead')

@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findBox } from '../../../src/engines/pyodide/box.ts'
 import { pyodideEngine, type PyodideEngineOptions } from '../../../src/engines/pyodide/index.ts'
 import type { SandboxEngine, SandboxSpec } from '../../../src/sandbox/index.ts'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
 import type { ExecutionResult, RunRequest } from '../../../src/executor/index.ts'
+import { skipFor } from '../../required.ts'
 
 const MiB = 1024 * 1024
 
@@ -22,6 +24,13 @@ export function place(): { readonly path: string } & Disposable {
 /** An engine that keeps its snapshot there. */
 export function engineAt(cacheDir: string, options: PyodideEngineOptions = {}): SandboxEngine {
   return pyodideEngine({ cacheDir, ...options })
+}
+
+/** Whether instances can be put into a box here; where not, the reason is printed, or thrown where `local` is required. */
+export async function requireBox(): Promise<{ readonly skip: boolean }> {
+  const box = await findBox(true)
+  if (box.bwrap === undefined) skipFor('local', `Pyodide in bubblewrap: ${box.reason}`)
+  return { skip: box.bwrap === undefined }
 }
 
 /** What one script came to, in a sandbox of its own. */

@@ -3,21 +3,25 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.ts'
-import { allProcesses } from '../../support/processes.ts'
-import { place } from './bed.ts'
+import { allProcesses, type HostProcess } from '../../support/processes.ts'
+import { place, requireBox } from './bed.ts'
 
 const MAIN = join(import.meta.dirname, 'host.main.ts')
 
-test.each([
+const { skip: noBox } = await requireBox()
+const LOOPS = [
   ['a loop of Python', 'while True: pass'],
   ['a loop inside C, which no clock of Python interrupts', 'sum(range(10**15))'],
-])('a host that is killed leaves no process behind: %s', async (_what, loop) => {
+] as const
+const cases = (['open', 'box'] as const).flatMap((box) => LOOPS.map(([what, loop]) => ({ box, what, loop })))
+
+test.each(cases)('a host that is killed leaves no process behind: $what ($box)', async ({ box, loop }) => {
+  if (box === 'box' && noBox) return
   using cache = place()
-  const host = spawn(process.execPath, ['--no-warnings', MAIN, cache.path, `emit_log("up")\n${loop}`], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const args = ['--no-warnings', MAIN, cache.path, `emit_log("up")\n${loop}`, box]
+  const host = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(host.stdout, 'data')
-  const children = allProcesses().filter(({ parent }) => parent === host.pid)
+  const children = below(host.pid ?? 0)
   expect(children.length).toBeGreaterThan(0)
   host.kill('SIGKILL')
   await once(host, 'exit')
@@ -28,3 +32,11 @@ test.each([
   }, 5000)
   expect(left).toBeUndefined()
 })
+
+/** What a process started, and what that started. */
+function below(pid: number): HostProcess[] {
+  const all = allProcesses()
+  const found = all.filter(({ parent }) => parent === pid)
+  for (const one of found) found.push(...all.filter(({ parent }) => parent === one.pid))
+  return found
+}

@@ -46,7 +46,8 @@ emit_result([codes, open('again', 'wb', buffering=0).write(bytes(8 << 20))])
 })
 
 test('a limit of CPU is refused, and so is what only an operating system can give', async () => {
-  const options = { engine: 'pyodide', pyodide: { cacheDir: cache.path }, poolSize: 1 } as const
+  const pyodide = { cacheDir: cache.path, bubblewrap: false }
+  const options = { engine: 'pyodide', pyodide, poolSize: 1 } as const
   await expect(createSandglass({ ...options, limits: { cpus: 0.5 } })).rejects.toMatchObject({
     code: 'limit_not_enforceable',
   })

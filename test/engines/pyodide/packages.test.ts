@@ -1,11 +1,14 @@
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { engineAt, place, runOn, SPEC } from './bed.ts'
 
+const cache = place()
+afterAll(() => cache[Symbol.dispose]())
+
 test('modules of `packages` are imported ahead and cannot be changed; what cannot be loaded is told', async () => {
-  using cache = place()
   using packages = place()
   mkdirSync(join(packages.path, 'sg_plain'))
   writeFileSync(join(packages.path, 'sg_plain/__init__.py'), 'from .inner import VALUE\n')
@@ -37,7 +40,6 @@ emit_result([ahead, sg_plain.VALUE, written])
 })
 
 test('a directory of packages that is not there is an error that names it', async () => {
-  using cache = place()
   const engine = engineAt(cache.path)
   await expect(engine.create({ ...SPEC, packages: '/no/such/place' })).rejects.toMatchObject({
     code: 'packages_unreadable',
@@ -46,7 +48,6 @@ test('a directory of packages that is not there is an error that names it', asyn
 })
 
 test('wheels of a directory are there, packed or not, and one that is none is an error that names it', async () => {
-  using cache = place()
   using wheels = place()
   const pack = `import sys, zipfile
 with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
@@ -61,3 +62,55 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     message: expect.stringContaining('broken.whl') as string,
   })
 })
+
+/** A wheel with WebAssembly for this very Pyodide, as PyPI has it. */
+const NATIVE = {
+  name: 'msgpack-1.2.4-cp314-cp314-pyemscripten_2026_0_wasm32.whl',
+  sha256: '06a0657a4110d563255006b7cb7147432f67827144e429c2cdb1c967548d1817',
+} as const
+
+test('a wheel with WebAssembly is loaded by its digest, and none that is not in it', async ({ skip }) => {
+  using wheels = place()
+  const content = await fromPyPI('msgpack', NATIVE)
+  if (typeof content === 'string') return skip(`${NATIVE.name} cannot be had: ${content}`)
+  writeFileSync(join(wheels.path, NATIVE.name), content)
+  const engine = engineAt(cache.path, { wheels: wheels.path })
+  const script = `
+import importlib.util, os
+from msgpack import _cmsgpack
+whole = _cmsgpack.unpackb(_cmsgpack.Packer().pack({'a': [1, 2.5, None]}))
+path = _cmsgpack.__file__
+with open(path, 'rb') as file:
+    module = bytearray(file.read())
+module[-1] ^= 1
+with open('/tmp/_cmsgpack.so', 'wb') as file:
+    file.write(module)
+spec = importlib.util.spec_from_file_location('_cmsgpack', '/tmp/_cmsgpack.so')
+try:
+    importlib.util.module_from_spec(spec)
+    emit_result([whole, 'loaded'])
+except ImportError:
+    emit_result([whole, 'refused'])
+`
+  expect((await runOn(engine, script)).finalData).toEqual([{ a: [1, 2.5, null] }, 'refused'])
+}, 60_000)
+
+/** A file of a package's page, or why there is none. */
+async function fromPyPI(
+  project: string,
+  { name, sha256 }: { readonly name: string; readonly sha256: string },
+): Promise<Uint8Array | string> {
+  try {
+    const headers = { accept: 'application/vnd.pypi.simple.v1+json' }
+    const page = await fetch(`https://pypi.org/simple/${project}/`, { headers, signal: AbortSignal.timeout(20_000) })
+    const { files } = (await page.json()) as { files: { filename: string; url: string }[] }
+    const url = files.find(({ filename }) => filename === name)?.url
+    if (url === undefined) return 'it is not listed'
+    const answer = await fetch(url, { signal: AbortSignal.timeout(20_000) })
+    const content = new Uint8Array(await answer.arrayBuffer())
+    const digest = createHash('sha256').update(content).digest('hex')
+    return digest === sha256 ? content : `its digest is ${digest}`
+  } catch (error) {
+    return `PyPI cannot be reached: ${String(error)}`
+  }
+}

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { hostname, networkInterfaces, userInfo } from 'node:os'
 import type { GuestChecks } from './wire.ts'
 
 /** What this process may do that no script should, found by trying, before anything of it is shut. */
@@ -8,8 +9,12 @@ export async function checkAround(): Promise<GuestChecks> {
     files_refused: isRefused(() => readFileSync('/')),
     processes_refused: await processesRefused(),
     code_from_text_refused: isRefused(() => Reflect.construct(Function, ['return 1'])),
-    environment: Object.keys(process.env).length,
+    environment: Object.keys(process.env).filter((name) => name !== 'PWD').length, // bubblewrap's own, which is /
     network_refused: await networkRefused(),
+    interfaces: Object.keys(networkInterfaces()).join(','),
+    hostname: hostname(),
+    own_pid: process.pid,
+    users_hidden: usersHidden(),
   }
 }
 
@@ -26,6 +31,16 @@ function isRefused(attempt: () => unknown): boolean {
 async function processesRefused(): Promise<boolean> {
   const { spawnSync } = await import('node:child_process')
   return isRefused(() => spawnSync('/nonexistent'))
+}
+
+/** Whether the machine's list of users is out of reach, which is read without Node's permission to read files. */
+function usersHidden(): boolean {
+  try {
+    userInfo()
+    return false
+  } catch {
+    return true
+  }
 }
 
 /** Whether not even this machine's own addresses can be spoken to. */

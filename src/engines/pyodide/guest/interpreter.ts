@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
+import { loadProgram } from './program.ts'
+import type { Snapshot } from './snapshot.ts'
 
 const PAGE_BYTES = 65_536
 /** WebAssembly's section of memories. */
@@ -10,17 +12,20 @@ const MEMORY_SECTION = 5
 export interface Load {
   /** Python's memory never grows beyond it. */
   readonly maxBytes: number
-  /** A snapshot of this very build to go on from. */
-  readonly snapshot?: Promise<Uint8Array>
-  /** Whether a snapshot is to be made of it. */
-  readonly make?: boolean
+  /** To go on from; without one, a snapshot can be made of it. */
+  readonly snapshot?: Snapshot
+}
+
+/** An interpreter, and what it is made of. */
+export interface Interpreter {
+  readonly pyodide: Pyodide
+  readonly memory: WasmMemory
+  /** What V8 made of Pyodide's JavaScript so far. */
+  readonly compiled: () => Uint8Array
 }
 
 /** Loads Pyodide from the directory of its npm package. Python has no object of JavaScript afterwards. */
-export async function loadInterpreter(
-  directory: string,
-  { maxBytes, snapshot: read, make = false }: Load,
-): Promise<{ readonly pyodide: Pyodide; readonly memory: WasmMemory }> {
+export async function loadInterpreter(directory: string, { maxBytes, snapshot }: Load): Promise<Interpreter> {
   let memory: WasmMemory | undefined
   // Read beside the parsing of a megabyte of JavaScript.
   const program = readFile(`${directory}pyodide.asm.wasm`)
@@ -31,26 +36,25 @@ export async function loadInterpreter(
     limitMemory(bytes, Math.floor(maxBytes / PAGE_BYTES))
     const made = await api.instantiate(bytes, imports)
     memory = made.instance.exports['memory'] as WasmMemory
-    const snapshot = await read
-    if (snapshot !== undefined) growTo(memory, heapBytesOf(snapshot))
+    if (snapshot !== undefined) growTo(memory, heapBytesOf(await snapshot.memory))
     return made
   }
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
     loadPyodide: (options: object) => Promise<Pyodide>
   }
   const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: unknown }
-  const snapshot = await read
+  const { create, compiled } = loadProgram(directory, snapshot?.compiled)
   const pyodide = await loadPyodide({
     indexURL: url,
     lockFileContents: { info: lock.info, packages: {} }, // none is ever fetched
     packageBaseUrl: url,
     jsglobals: Object.freeze(Object.create(null) as object),
     env: { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox' },
-    ...(make ? { _makeSnapshot: true } : {}),
-    ...(snapshot === undefined ? {} : { _loadSnapshot: snapshot }),
+    createPyodideModule: create,
+    ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
   })
   if (memory === undefined) throw new Error('Pyodide made no memory')
-  return { pyodide, memory }
+  return { pyodide, memory, compiled }
 }
 
 /** A snapshot is a head, whose second word says how long it is, and the memory. */

@@ -4,7 +4,6 @@
  */
 import { Buffer } from 'node:buffer'
 import { closeSync, writeSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 import { checkAround } from './checks.ts'
 import { collect } from './collection.ts'
@@ -15,6 +14,7 @@ import { removeBuiltinModules } from './inittab.ts'
 import { loadInterpreter } from './interpreter.ts'
 import { limitFiles, MemoryBudget } from './quota.ts'
 import { hideNode, shutRealm } from './realm.ts'
+import { openSnapshot, type Snapshot, snapshotBytes } from './snapshot.ts'
 import { FDS, readExactly, readMessage, type RunMessage, type StartMessage, tell, writeFully } from './wire.ts'
 
 /** What the process may hold beside Python's memory and files: V8, Node and the compiled WebAssembly. */
@@ -27,9 +27,6 @@ sys.path.insert(0, HARNESS)
 from sandglass_harness import in_place
 in_place.warm_up()
 `
-
-/** Behind a snapshot in a file: what the host tells a damaged one by. */
-const DIGEST_BYTES = 32
 
 const exit = process.exit.bind(process)
 // Not as Node would tell it, with a line of Pyodide's source that has a megabyte.
@@ -45,21 +42,15 @@ async function start(plan: StartMessage): Promise<void> {
   const files = readExactly(plan.fileBytes)
   if (files === undefined) exit(0)
   else if (plan.task === 'snapshot') await makeSnapshot(plan, files)
-  else await serve(plan, files, snapshotOf(plan))
-}
-
-async function snapshotOf({ snapshot }: Pick<StartMessage, 'snapshot'>): Promise<Uint8Array> {
-  if (snapshot === null) throw new Error('no snapshot is given')
-  if ('path' in snapshot) return (await readFile(snapshot.path)).subarray(0, -DIGEST_BYTES)
-  return readExactly(snapshot.bytes) ?? new Uint8Array()
+  else await serve(plan, files, openSnapshot(plan.snapshot))
 }
 
 async function makeSnapshot(plan: StartMessage, files: Uint8Array): Promise<void> {
   hideNode()
-  const { pyodide } = await loadInterpreter(plan.pyodide, { make: true, maxBytes: plan.limits.memoryBytes })
+  const { pyodide, compiled } = await loadInterpreter(plan.pyodide, { maxBytes: plan.limits.memoryBytes })
   putFiles(pyodide.FS, plan, files)
   warmUp(pyodide, plan)
-  const bytes = pyodide.makeMemorySnapshot()
+  const bytes = snapshotBytes(compiled(), pyodide.makeMemorySnapshot())
   tell({ type: 'snapshot', bytes: bytes.length })
   writeFully(FDS.frames, bytes)
   exit(0)
@@ -70,7 +61,7 @@ function warmUp(pyodide: Pyodide, { harness }: StartMessage): void {
   removeBuiltinModules(pyodide._module.HEAPU8)
 }
 
-async function serve(plan: StartMessage, files: Uint8Array, snapshot: Promise<Uint8Array>): Promise<void> {
+async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot): Promise<void> {
   const watching = new Int32Array(new SharedArrayBuffer(4))
   const watch = watchWith(watching)
   watch(true)
