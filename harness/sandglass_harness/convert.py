@@ -56,6 +56,10 @@ def _convert(value, ancestors):
 def _array(values, ancestors):
     result = []
     for value in values:
+        kind = type(value)
+        if kind is str or value is None or kind is bool:  # without a call: most values are plain
+            result.append(value)
+            continue
         try:
             result.append(_convert(value, ancestors))
         except ConversionError as error:
@@ -70,6 +74,10 @@ def _object(pairs, ancestors):
         name = key if type(key) is str else _key(key)
         if name in result:
             raise ConversionError(f"two keys become {name!r}")
+        kind = type(value)
+        if kind is str or value is None or kind is bool:
+            result[name] = value
+            continue
         try:
             result[name] = _convert(value, ancestors)
         except ConversionError as error:

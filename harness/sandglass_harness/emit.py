@@ -11,6 +11,9 @@ from .explain import cut_head
 
 MAX_LABEL = 1024
 MAX_LEVEL = 64
+# Made once: json.dumps makes one a call.
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encoded_as_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class ScriptTimeout(BaseException):
@@ -38,9 +41,9 @@ class Emitter:
     def line_of(frame):
         """A frame as it is written."""
         try:
-            return json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+            return _encoded(frame).encode() + b"\n"
         except UnicodeEncodeError:  # lone surrogates travel escaped
-            return json.dumps(frame, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+            return _encoded_as_ascii(frame).encode() + b"\n"
 
     def send_line(self, line):
         """Writes what `line_of` gave."""

@@ -47,6 +47,9 @@ class Record(dict):
         return dict, (dict(self),)
 
 
+_decoded = json.JSONDecoder(object_hook=Record).raw_decode  # made once: json.loads makes one a call
+
+
 class _Waiter:
     """One call under way. Its lock is open when there is an answer, or when it is its turn to read."""
 
@@ -148,7 +151,7 @@ class Bridge:
             if length == 0:  # it only wakes whoever waits
                 del self._buffer[:4]
                 continue
-            answer = json.loads(bytes(memoryview(self._buffer)[4 : 4 + length]), object_hook=Record)
+            answer, _ = _decoded(str(memoryview(self._buffer)[4 : 4 + length], "utf-8"))
             del self._buffer[: 4 + length]
             self._take(answer)
 
