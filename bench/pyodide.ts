@@ -3,33 +3,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { z } from 'zod'
 import type * as EngineModule from '../src/engines/pyodide/index.ts'
-import { bridgedTools, defineTool, prepareTools } from '../src/tools/index.ts'
 import { startFloor } from './floor.ts'
 import { coldStart } from './latency.ts'
 import { interleaved, pause, summarize, timed } from './measure.ts'
 import { ms, ratioRow, type Row, table } from './row.ts'
-import { localEngine, resolveForBench, ScriptExecutor } from './subject.ts'
+import { localEngine, resolveForBench, type Sandbox } from './subject.ts'
+import { timedCalls } from './timed-calls.ts'
 
 const SCRIPT = 'emit_result(1)'
 const CALLS = 200
-const add = defineTool({
-  name: 'add',
-  description: 'Adds.',
-  effect: 'read',
-  input: z.object({ a: z.number(), b: z.number() }),
-  execute: ({ a, b }) => a + b,
-})
-const LOOP = `
-import time
-clock, times = time.perf_counter_ns, []
-for n in range(${CALLS}):
-    start = clock()
-    add(n, 1)
-    times.append((clock() - start) / 1e6)
-emit_result(times)
-`
 const PLAIN = `
 const { loadPyodide } = await import(process.argv[1])
 const pyodide = await loadPyodide()
@@ -113,20 +96,15 @@ async function plainLoad(): Promise<number> {
   })
 }
 
-async function toolCalls(sandbox: Parameters<ScriptExecutor['run']>[0]['sandbox']): Promise<Row[]> {
-  const executor = new ScriptExecutor({ mode: 'interactive' })
+async function toolCalls(sandbox: Sandbox): Promise<Row[]> {
+  const run = timedCalls(CALLS)
   const echo = startEcho()
   const calls: number[] = []
   const echoes: number[] = []
   for (let batch = 0; batch < 5; batch += 1) {
-    const result = await executor.run({
-      sandbox,
-      script: LOOP,
-      tools: bridgedTools(prepareTools([add]), { maxCalls: CALLS }),
-    })
-    if (!result.success) throw new Error(result.error ?? result.status)
+    const times = await run(sandbox)
     for (let n = 0; n < CALLS; n += 1) echoes.push(await timed(() => echo.once()))
-    if (batch > 0) calls.push(...(result.finalData as number[]))
+    if (batch > 0) calls.push(...times)
     await pause(1500)
   }
   echo.close()
@@ -160,8 +138,8 @@ function memoryOf(): string {
 }
 
 async function perSecond(
-  sandbox: Parameters<ScriptExecutor['run']>[0]['sandbox'],
-  execute: (on: typeof sandbox, script: string) => Promise<unknown>,
+  sandbox: Sandbox,
+  execute: (on: Sandbox, script: string) => Promise<unknown>,
 ): Promise<number> {
   const start = performance.now()
   let runs = 0

@@ -9,7 +9,7 @@ import {
 import { resolveLimits, sandboxLimits } from '../src/sandbox/index.ts'
 
 export { createSandglass } from '../src/index.ts'
-export { dockerEngine, localEngine, ScriptExecutor }
+export { dockerEngine, localEngine, type Sandbox, ScriptExecutor }
 
 /** What a bench that goes below `createSandglass` needs: a spec, and a way to run in a sandbox of its own. */
 export function resolveForBench(): {

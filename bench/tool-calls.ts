@@ -1,34 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
+import { checkScript, type Sandbox, type SandboxEngine } from '../src/index.ts'
 import { decodeLine, encodeFrame, LineSplitter } from '../src/protocol/index.ts'
-import type { Sandbox, SandboxEngine } from '../src/sandbox/index.ts'
-import { bridgedTools, defineTool, prepareTools } from '../src/tools/index.ts'
-import { ScriptExecutor } from '../src/executor/index.ts'
-import { checkScript } from '../src/executor/check.ts'
 import { pause, summarize } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 import { dockerEngine, localEngine, resolveForBench } from './subject.ts'
+import { timedCalls } from './timed-calls.ts'
 
 const BATCHES = 20
 const CALLS = 100
-const add = defineTool({
-  name: 'add',
-  description: 'Adds.',
-  effect: 'read',
-  input: z.object({ a: z.number(), b: z.number() }),
-  execute: ({ a, b }) => a + b,
-})
-const LOOP = `
-import time
-clock, times = time.perf_counter_ns, []
-for n in range(${CALLS}):
-    start = clock()
-    add(n, 1)
-    times.append((clock() - start) / 1e6)
-emit_result(times)
-`
 
 /** A call of a host tool, seen from the script, beside the bare echo of the same channel, in turn. */
 export async function toolCalls(): Promise<Row[]> {
@@ -47,14 +28,12 @@ export async function toolCalls(): Promise<Row[]> {
 async function onEngine(name: string, engine: SandboxEngine, most: number): Promise<Row[]> {
   const { spec } = resolveForBench()
   await using sandbox = await engine.create(spec)
-  const executor = new ScriptExecutor({ mode: 'interactive' })
-  const tools = bridgedTools(prepareTools([add]), { maxCalls: CALLS })
+  const run = timedCalls(CALLS)
   const calls: number[] = []
   const echoes: number[] = []
   for (let batch = 0; batch < BATCHES; batch += 1) {
-    const result = await executor.run({ sandbox, script: LOOP, tools })
-    if (!result.success) throw new Error(result.error ?? result.status)
-    if (batch > 0) calls.push(...(result.finalData as number[]))
+    const times = await run(sandbox)
+    if (batch > 0) calls.push(...times)
     for (let n = 0; n < CALLS; n += 1) {
       const took = await echo(sandbox)
       if (batch > 0) echoes.push(took)

@@ -5,6 +5,7 @@ import {
   type CheckRequest,
   type ExecutionResult,
   type Policy,
+  type Violation,
 } from './executor/index.ts'
 import { SandboxPool } from './pool/index.ts'
 import type { SandboxEngine, SandboxSpec } from './sandbox/index.ts'
@@ -54,6 +55,12 @@ export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
   }
 }
 
+/** What is wrong with a script; nothing of it was executed. */
+export interface CheckResult {
+  readonly ok: boolean
+  readonly violations: readonly Violation[]
+}
+
 /** What of a run, or of a check, the checker is told. */
 export interface CheckedRun extends Pick<CheckRequest, 'mode' | 'executionId' | 'signal' | 'allowModules'> {
   readonly policy?: Policy
@@ -94,8 +101,26 @@ export async function rejectionOf(
   }
 }
 
+/**
+ * What the caller of a check is told.
+ * @throws SandglassError `aborted` or `sandbox_setup_failed` when the check did not come to its end, or that of `check`.
+ */
+export async function checkResultOf(
+  checkers: Checkers,
+  script: string,
+  policy: Exclude<Policy, 'off'>,
+  run: CheckedRun,
+): Promise<CheckResult> {
+  const { violations, run: check } = await checked(checkers, script, policy, run)
+  if (violations === undefined) {
+    const isAborted = check.status === 'cancelled'
+    throw new SandglassError(isAborted ? 'aborted' : 'sandbox_setup_failed', `the check ended early: ${check.error}`)
+  }
+  return { ok: violations.length === 0, violations }
+}
+
 /** What is wrong with a script by a policy. */
-export function checked(
+function checked(
   checkers: Checkers,
   script: string,
   policy: Exclude<Policy, 'off'>,

@@ -1,4 +1,8 @@
+import { dockerEngine } from './engines/docker/index.ts'
+import { localEngine } from './engines/local/index.ts'
+import { pyodideEngine } from './engines/pyodide/index.ts'
 import { messageOf, SandglassError } from './errors/index.ts'
+import type { SandglassOptions } from './options.ts'
 import type { SandboxEngine } from './sandbox/index.ts'
 
 /** An engine that `auto` did not take, and why. */
@@ -8,6 +12,8 @@ export interface PassedOver {
   readonly message: string
 }
 
+type EngineOptions = Pick<SandglassOptions, 'engine' | 'local' | 'docker' | 'pyodide'>
+
 /** What is wrong whatever the engine. */
 const NOT_THE_ENGINE: ReadonlySet<string> = new Set([
   'invalid_request',
@@ -16,6 +22,23 @@ const NOT_THE_ENGINE: ReadonlySet<string> = new Set([
   'mount_refused',
   'aborted',
 ])
+
+/**
+ * Makers of the engines to try, in order.
+ * @throws SandglassError `engine_unknown`.
+ */
+export function enginesFor({ engine = 'auto', ...options }: EngineOptions): (() => SandboxEngine)[] {
+  if (typeof engine === 'object') return [() => engine]
+  const makers = {
+    local: () => localEngine(options.local),
+    docker: () => dockerEngine(options.docker),
+    pyodide: () => pyodideEngine(options.pyodide),
+  }
+  if (engine === 'auto') return Object.values(makers)
+  if (Object.hasOwn(makers, engine)) return [makers[engine]]
+  const known = ['auto', ...Object.keys(makers)]
+  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are ${known.join(', ')}`)
+}
 
 /**
  * Opens the first engine that does: its first sandbox is the probe.

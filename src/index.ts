@@ -1,3 +1,4 @@
+export type { CheckResult } from './checkers.ts'
 export {
   type BuiltImage,
   buildImage,
@@ -42,6 +43,7 @@ export {
   type ToolRun,
   type Violation,
 } from './executor/index.ts'
+export type { AsToolOptions, CheckOptions, RunOptions, SandglassOptions } from './options.ts'
 export {
   type CheckoutOptions,
   type Lease,
@@ -80,15 +82,7 @@ export type {
   SandboxSpec,
 } from './sandbox/index.ts'
 export { DEFAULT_LIMITS } from './sandbox/index.ts'
-export {
-  type AsToolOptions,
-  type CheckOptions,
-  type CheckResult,
-  createSandglass,
-  type RunOptions,
-  type Sandglass,
-  type SandglassOptions,
-} from './sandglass.ts'
+export { createSandglass, type Sandglass } from './sandglass.ts'
 export {
   type AiSdkTool,
   type BridgedRun,

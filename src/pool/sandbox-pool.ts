@@ -10,9 +10,9 @@ import {
   resolvePoolOptions,
   timerMs,
 } from './options.ts'
-import { closedError, makeShelf, type Shelf } from './shelf.ts'
+import { abortedError, closedError } from './refusals.ts'
+import { makeShelf, type Shelf } from './shelf.ts'
 import { type PoolStats, sumStats } from './stats.ts'
-import { abortedError } from './waiter.ts'
 
 /** How a pool is closed. */
 export interface PoolCloseOptions {

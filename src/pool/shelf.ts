@@ -1,11 +1,12 @@
-import { messageOf, SandglassError } from '../errors/index.ts'
-import type { Sandbox, SandboxSpec } from '../sandbox/index.ts'
+import type { SandboxSpec } from '../sandbox/index.ts'
 import { makeBackOff } from './back-off.ts'
 import { answers } from './health.ts'
 import type { Holding, Lease } from './lease.ts'
 import type { ResolvedPoolOptions } from './options.ts'
-import { chooseIdle, chooseVictim, comesBack, noticed, type PooledSandbox } from './pooled-sandbox.ts'
+import { chooseIdle, chooseVictim, comesBack, type PooledSandbox } from './pooled-sandbox.ts'
+import { closedError, exhaustedError } from './refusals.ts'
 import { noStats, type PoolStats } from './stats.ts'
+import { makeStock } from './stock.ts'
 import { makeWaiter, type Waiter } from './waiter.ts'
 
 /** The sandboxes of one spec, and the queue for them. */
@@ -30,13 +31,6 @@ export interface ShelfRequest {
 /** An occasional spec that is asked for this often is kept warm like any other. */
 const REGULAR_FROM = 3
 
-/** A creation under way. */
-interface Creation {
-  /** Whom it was started for; null for a refill. Its sandbox goes to whoever is first when it is there. */
-  readonly origin: Waiter | null
-  readonly stop: AbortController
-}
-
 /**
  * Makes the shelf of one spec. Everything that may let a waiter go on ends in `settle`, which looks at the whole queue
  * in order of arrival: there is no second path to a sandbox, so nobody is overtaken.
@@ -49,16 +43,12 @@ export function makeShelf(
   occasional: boolean,
 ): Shelf {
   const { engine, poolSize, maxOverflow, maxUses } = options
-  /** Idle, checked and leased ones, in the order in which they last came back. */
-  const sandboxes = new Set<PooledSandbox>()
-  const creations = new Set<Creation>()
   const queue = new Set<Waiter>()
   const prewarmers = new Set<PromiseWithResolvers<void>>()
-  /** What `close` has to wait for: creations and ends under way. */
-  const unfinished = new Set<Promise<void>>()
-  const allReturned = Promise.withResolvers<void>()
   const backOff = makeBackOff(settle)
   const counters = noStats()
+  const stock = makeStock(engine, spec, counters, { onMade, onFailed, onClosed, onEndFailed })
+  const { sandboxes } = stock
   let lastError: unknown
   let filling = false
   let checkouts = 0
@@ -75,7 +65,9 @@ export function makeShelf(
       wanted: sandboxId === undefined ? null : find(sandboxId, key),
       timeoutMs,
       signal,
-      onDeadline: (late) => refuse(late, exhausted(late, timeoutMs)),
+      onDeadline: (late) => {
+        refuse(late, exhaustedError(name, late.wanted, { ...stats(), poolSize, maxOverflow, timeoutMs }, lastError))
+      },
       onAbort: refuse,
     })
     queue.add(waiter)
@@ -95,20 +87,14 @@ export function makeShelf(
   }
 
   function stats(): PoolStats {
-    const leased = leasedOnes().length
-    return {
-      ...counters,
-      idle: sandboxes.size - leased,
-      leased,
-      starting: creations.size,
-      waiting: queue.size,
-    }
+    const leased = stock.leased()
+    return { ...counters, idle: sandboxes.size - leased, leased, starting: stock.starting, waiting: queue.size }
   }
 
   function shed(): void {
     filling = false
     checkouts = 0
-    for (const pooled of sandboxes) if (pooled.state === 'idle') void end(pooled)
+    for (const pooled of sandboxes) if (pooled.state === 'idle') void stock.end(pooled)
   }
 
   function close(graceMs: number): Promise<void> {
@@ -122,12 +108,11 @@ export function makeShelf(
     for (const waiter of queue) drop(waiter, closedError())
     for (const prewarmer of prewarmers) prewarmer.reject(closedError())
     prewarmers.clear()
-    for (const creation of creations) creation.stop.abort(closedError())
-    for (const pooled of sandboxes) if (pooled.state !== 'leased') void end(pooled)
-    if (graceMs > 0 && leasedOnes().length > 0) await oneOf(allReturned.promise, graceMs)
-    for (const pooled of sandboxes) void end(pooled)
-    // A creation that comes to its end starts the end of its sandbox.
-    while (unfinished.size > 0) await Promise.all(unfinished)
+    stock.stopStarting(closedError())
+    for (const pooled of sandboxes) if (pooled.state !== 'leased') void stock.end(pooled)
+    if (graceMs > 0 && stock.leased() > 0) await stock.allReturned(graceMs)
+    for (const pooled of sandboxes) void stock.end(pooled)
+    await stock.allFinished()
   }
 
   // ── the queue ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,11 +145,11 @@ export function makeShelf(
       }
       waiter.wanted = null
       if (waiter.failed !== null) {
-        failing = creations.size > 0
+        failing = stock.starting > 0
         if (!failing) drop(waiter, waiter.failed.error)
         continue
       }
-      if (claimed < creations.size) {
+      if (claimed < stock.starting) {
         claimed += 1
         noteOutcome(waiter, 'miss')
         continue
@@ -176,7 +161,7 @@ export function makeShelf(
       }
       noteOutcome(waiter, 'miss')
       waiter.demanded = true
-      start(waiter)
+      stock.start(waiter)
       claimed += 1
     }
   }
@@ -192,7 +177,7 @@ export function makeShelf(
       if (pooled.state !== 'checking') return
       if (!healthy) {
         counters.failures += 1
-        void end(pooled)
+        void stock.end(pooled)
         settle()
       } else if (queue.has(waiter)) {
         grant(waiter, pooled)
@@ -246,57 +231,36 @@ export function makeShelf(
 
   /** Makes sure that one more may start, at the cost of an idle one of another key. */
   function makeRoom(key: string): boolean {
-    if (sandboxes.size + creations.size < poolSize + maxOverflow) return true
+    if (sandboxes.size + stock.starting < poolSize + maxOverflow) return true
     const victim = chooseVictim(sandboxes, key)
     if (victim === null) return false
-    void end(victim)
+    void stock.end(victim)
     return true
   }
 
   function refill(): void {
     if (!filling || backOff.pending) return
-    while (sandboxes.size + creations.size < poolSize) {
+    while (sandboxes.size + stock.starting < poolSize) {
       counters.refills += 1
-      start(null)
+      stock.start(null)
     }
   }
 
-  function start(origin: Waiter | null): void {
-    const creation: Creation = { origin, stop: new AbortController() }
-    creations.add(creation)
-    track(create(creation))
-  }
-
-  async function create(creation: Creation): Promise<void> {
-    let sandbox: Sandbox
-    try {
-      sandbox = await engine.create(spec, { signal: creation.stop.signal, background: creation.origin === null })
-    } catch (error) {
-      creations.delete(creation)
-      if (!open) return
-      counters.failures += 1
-      discourage(error)
-      charge(creation.origin, error)
-      settle()
-      return
-    }
-    creations.delete(creation)
-    counters.created += 1
+  function onMade(pooled: PooledSandbox): void {
     lastError = undefined
-    const pooled: PooledSandbox = {
-      sandbox: noticed(sandbox, () => {
-        pooled.dead = true
-      }),
-      state: 'idle',
-      key: null,
-      uses: 0,
-      dead: false,
-      idleSince: null,
-      gone: null,
-    }
-    sandboxes.add(pooled)
-    void sandbox.closed.then((ending) => onClosed(pooled, ending.cause))
     putBack(pooled)
+  }
+
+  function onFailed(origin: Waiter | null, error: unknown): void {
+    if (!open) return
+    counters.failures += 1
+    discourage(error)
+    charge(origin, error)
+    settle()
+  }
+
+  function onEndFailed(error: unknown): void {
+    lastError = error
   }
 
   /** A failed creation ends the hopes of one waiter: its own, or another that had one started when that is served. */
@@ -309,16 +273,15 @@ export function makeShelf(
 
   /** Hands a sandbox that is free now to the next who can use it, keeps it, or ends it when it is one too many. */
   function putBack(pooled: PooledSandbox): void {
-    if (!open) return void end(pooled)
+    if (!open) return void stock.end(pooled)
     pooled.state = 'idle'
     pooled.idleSince = null
-    sandboxes.delete(pooled)
-    sandboxes.add(pooled)
+    stock.putLast(pooled)
     // Without a pool nothing is handed on: every checkout gets a fresh one.
     if (poolSize > 0 || pooled.uses === 0) serve()
     if (pooled.state === 'idle') {
       pooled.idleSince = performance.now()
-      if (sandboxes.size > poolSize) void end(pooled)
+      if (sandboxes.size > poolSize) void stock.end(pooled)
     }
     settle()
   }
@@ -328,7 +291,7 @@ export function makeShelf(
       putBack(pooled)
     } else {
       if (pooled.state === 'leased' && reusable && !pooled.dead) counters.retired += 1
-      void end(pooled)
+      void stock.end(pooled)
       settle()
     }
     await pooled.gone
@@ -341,31 +304,10 @@ export function makeShelf(
       // One that dies before it was of any use is as good as a failed creation: its successor must not follow at once.
       if (pooled.uses === 0) discourage(new Error(`sandbox ${pooled.sandbox.id} ended while it was idle: ${cause}`))
       for (const waiter of queue) if (waiter.checking === pooled) waiter.checking = null
-      void end(pooled)
+      void stock.end(pooled)
     }
     // A leased one stays counted until its lease ends, but nobody waits for it any longer.
     settle()
-  }
-
-  /** Ends a sandbox; idempotent. It stops counting at once. */
-  function end(pooled: PooledSandbox): Promise<void> {
-    if (pooled.gone !== null) return pooled.gone
-    pooled.state = 'ending'
-    sandboxes.delete(pooled)
-    counters.destroyed += 1
-    pooled.gone = destroyed(pooled.sandbox)
-    track(pooled.gone)
-    if (leasedOnes().length === 0 && !open) allReturned.resolve()
-    return pooled.gone
-  }
-
-  /** Also one that ended by itself is destroyed: only that frees what it held. */
-  async function destroyed(sandbox: Sandbox): Promise<void> {
-    try {
-      await sandbox.destroy()
-    } catch (error) {
-      lastError = error
-    }
   }
 
   /** Creations do not work at the moment: the next refill waits, and who asked for a full shelf hears why. */
@@ -376,48 +318,5 @@ export function makeShelf(
     prewarmers.clear()
   }
 
-  function track(work: Promise<void>): void {
-    unfinished.add(work)
-    void work.finally(() => unfinished.delete(work))
-  }
-
-  function leasedOnes(): PooledSandbox[] {
-    return [...sandboxes].filter((pooled) => pooled.state === 'leased')
-  }
-
-  // ── errors ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  function exhausted(waiter: Waiter, timeoutMs: number): SandglassError {
-    const { leased, starting, waiting } = stats()
-    const sizes = [
-      `${leased} leased`,
-      ...(starting > 0 ? [`${starting} starting`] : []),
-      `pool size ${poolSize}`,
-      `overflow ${maxOverflow}`,
-      `${waiting} waiting`,
-      `after ${timeoutMs} ms`,
-    ].join(', ')
-    const what = waiter.wanted === null ? `sandbox of spec "${name}"` : `lease of sandbox ${waiter.wanted.sandbox.id}`
-    const why = lastError === undefined ? '' : `; the engine last said: ${messageOf(lastError)}`
-    return new SandglassError(
-      'pool_exhausted',
-      `pool exhausted: no ${what} became free (${sizes})${why}; give leases back sooner, ` +
-        'or raise poolSize, maxOverflow or checkoutTimeoutMs',
-      lastError === undefined ? undefined : { cause: lastError },
-    )
-  }
-
   return { spec, checkout, prewarm, stats, shed, close }
-}
-
-/** The error of everything that is asked of a closed pool. */
-export function closedError(): SandglassError {
-  return new SandglassError('pool_closed', 'the sandbox pool is closed; make a new one')
-}
-
-async function oneOf(promise: Promise<void>, timeoutMs: number): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, timeoutMs)
-  await Promise.race([promise, late])
-  clearTimeout(timer)
 }

@@ -26,8 +26,11 @@ export interface PoolStats {
   readonly waiting: number
 }
 
+/** Stats that are being counted. */
+export type Counters = { -readonly [Name in keyof PoolStats]: PoolStats[Name] }
+
 /** The counters of a pool at its beginning. */
-export function noStats(): { -readonly [Name in keyof PoolStats]: PoolStats[Name] } {
+export function noStats(): Counters {
   return {
     hits: 0,
     misses: 0,

@@ -1,6 +1,7 @@
-import { SandglassError } from '../errors/index.ts'
+import type { SandglassError } from '../errors/index.ts'
 import type { Lease } from './lease.ts'
 import type { PooledSandbox, Wish } from './pooled-sandbox.ts'
+import { abortedError } from './refusals.ts'
 
 /** One checkout that is not settled yet. */
 export interface Waiter extends Wish {
@@ -65,9 +66,4 @@ export function makeWaiter(options: WaiterOptions): Waiter {
     },
   }
   return waiter
-}
-
-/** The error of a checkout whose signal fired. */
-export function abortedError(signal: AbortSignal | undefined): SandglassError {
-  return new SandglassError('aborted', 'the checkout of a sandbox was aborted by its signal', { cause: signal?.reason })
 }

@@ -1,6 +1,6 @@
 import { type HarnessFrame, harnessFrames } from './harness-frames.ts'
 import type { HostFrame, ToolFailure } from './host-frames.ts'
-import { MAX_DEPTH } from './version.ts'
+import { MAX_DEPTH } from './caps.ts'
 
 /** What one line from a harness turned out to be. */
 export type DecodedLine =

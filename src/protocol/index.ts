@@ -1,4 +1,4 @@
-export { CAPS } from './caps.ts'
+export { CAPS, FILE_CHUNK_BYTES, MAX_DEPTH, UNCOUNTED_FRAMES } from './caps.ts'
 export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
 export { type HarnessFrame, harnessFrames, type ReadyFrame, type ToolCallFrame } from './harness-frames.ts'
 export {
@@ -12,4 +12,4 @@ export {
   type ToolSignature,
 } from './host-frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'
-export { FILE_CHUNK_BYTES, MAX_DEPTH, PROTOCOL_VERSION, UNCOUNTED_FRAMES } from './version.ts'
+export { PROTOCOL_VERSION } from './version.ts'

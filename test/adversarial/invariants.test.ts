@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import type { RunOptions } from '../../src/sandglass.ts'
+import type { RunOptions } from '../../src/options.ts'
 import type { Answer, Runner } from './driver/answer.ts'
 import type { EngineUnderTest } from './driver/engine.ts'
 import { INVARIANTS } from './driver/invariants.ts'

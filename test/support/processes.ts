@@ -38,6 +38,27 @@ export function allProcesses(): HostProcess[] {
   return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (processOf(Number(name)) ?? []) : []))
 }
 
+/** Living processes below a process, however deep. */
+export function descendantsOf(root: number): number[] {
+  const all = allProcesses()
+  const found: number[] = []
+  for (let parents = [root]; parents.length > 0;) {
+    const children = all.filter(({ parent }) => parents.includes(parent)).map(({ pid }) => pid)
+    found.push(...children)
+    parents = children
+  }
+  return found
+}
+
+/** The arguments of a process, each ended by a NUL; empty when it is gone. */
+export function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
 /** CPU time that a process used so far, all threads, in milliseconds; 0 when it is gone. */
 export function cpuMs(pid: number): number {
   try {

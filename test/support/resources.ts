@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { existingGroups, findCgroups } from '../../src/engines/local/cgroups.ts'
 import { DAEMON_PREFIX } from './daemon-remains.ts'
-import { allProcesses } from './processes.ts'
+import { descendantsOf } from './processes.ts'
 
 /** What a host process and the sandboxes of one state directory hold on this machine, at one moment: lists by name. */
 export type Resources = Readonly<Record<string, readonly string[]>>
@@ -27,7 +27,7 @@ export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, h
 
 /** What a host process holds whatever its engine is: the processes below it, and its descriptors. */
 export function ofHost(host: number): Resources {
-  return { processes: descendants(host).map(String), [DESCRIPTORS]: descriptors(host) }
+  return { processes: descendantsOf(host).map(String), [DESCRIPTORS]: descriptors(host) }
 }
 
 /** What is there now and was not before, in words; undefined when nothing is. */
@@ -45,18 +45,6 @@ export function addedResources(before: Resources, now: Resources): string | unde
 function isOfADaemon(mount: string): boolean {
   const point = mount.split(' ')[4] ?? ''
   return point.startsWith(DAEMON_PREFIX) || /\/(?:overlay2|netns|containers)\//.test(point)
-}
-
-/** Living processes below a process. */
-function descendants(root: number): number[] {
-  const all = allProcesses()
-  const found: number[] = []
-  for (let parents = [root]; parents.length > 0;) {
-    const children = all.filter(({ parent }) => parents.includes(parent)).map(({ pid }) => pid)
-    found.push(...children)
-    parents = children
-  }
-  return found
 }
 
 /** Files of a directory that somebody holds a lock on. */

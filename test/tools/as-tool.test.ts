@@ -3,15 +3,10 @@ import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { generateText, stepCountIs } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createSandglass, type Sandglass } from '../../src/sandglass.ts'
 import { defineTool } from '../../src/tools/index.ts'
-import { requireDockerEngine } from '../docker-engine.ts'
-import { requireLocalEngine } from '../local-engine.ts'
-
-const local = await requireLocalEngine()
-const docker = await requireDockerEngine()
+import { type OnEngine, onEachEngine } from './each-engine.ts'
 
 const stock = defineTool({
   name: 'get_stock',
@@ -35,21 +30,12 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: undefined },
 }
 
-describe.skipIf(local.skip)('run_python for an agent, on the local engine', () => {
-  runPythonFor('local')
-})
-describe.skipIf(docker.skip)('run_python for an agent, on the docker engine', () => {
-  runPythonFor('docker')
+describe('run_python for an agent', () => {
+  onEachEngine(runPythonFor)
 })
 
 /** What the one tool does, whatever the engine. */
-function runPythonFor(engine: 'local' | 'docker'): void {
-  let sg: Sandglass
-  beforeAll(async () => {
-    sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 1 })
-  }, 60_000)
-  afterAll(() => sg.close())
-
+function runPythonFor(at: OnEngine): void {
   test('the AI SDK gives a model its description and schema, runs its script, and gives it the answer', async () => {
     const calls: unknown[] = []
     const model = new MockLanguageModelV4({
@@ -74,7 +60,7 @@ function runPythonFor(engine: 'local' | 'docker'): void {
         })
       },
     })
-    const tool = sg.asTool({ tools: [stock] })
+    const tool = at.sg.asTool({ tools: [stock] })
     const { text, steps } = await generateText({
       model,
       prompt: 'How many A-1 are left?',
@@ -98,7 +84,7 @@ function runPythonFor(engine: 'local' | 'docker'): void {
   })
 
   test('an MCP server registers it, and a client lists and calls it', async () => {
-    const { mcp, description } = sg.asTool({ tools: [stock] })
+    const { mcp, description } = at.sg.asTool({ tools: [stock] })
     const server = new McpServer({ name: 'test', version: '1.0.0' })
     server.registerTool(mcp.name, mcp.config, (input, extra) => mcp.handler(input, extra))
     const client = new Client({ name: 'test', version: '1.0.0' })
@@ -128,8 +114,8 @@ function runPythonFor(engine: 'local' | 'docker'): void {
   })
 
   test('a description of many tools is cut to its budget, names all of them first, and describe_tool tells the rest', async () => {
-    const tool = sg.asTool({ tools: manyTools, maxStubChars: 3000 })
-    const whole = sg.asTool({ tools: manyTools, maxStubChars: 1e6 })
+    const tool = at.sg.asTool({ tools: manyTools, maxStubChars: 3000 })
+    const whole = at.sg.asTool({ tools: manyTools, maxStubChars: 1e6 })
     const stubs = /```python\n([^]*)\n```/.exec(tool.description)?.[1] ?? ''
     expect(stubs.length).toBeLessThanOrEqual(3000)
     expect(whole.description.length).toBeGreaterThan(20_000)
@@ -144,14 +130,14 @@ function runPythonFor(engine: 'local' | 'docker'): void {
   })
 
   test('instructions and name are its own', () => {
-    const { name, description, mcp } = sg.asTool({ name: 'python', instructions: 'Answer in German.' })
+    const { name, description, mcp } = at.sg.asTool({ name: 'python', instructions: 'Answer in German.' })
     expect([name, mcp.name]).toEqual(['python', 'python'])
     expect(description).toMatch(/Answer in German\.$/)
-    expect(() => sg.asTool({ nmae: 'x' } as never)).toThrow(/no option "nmae".*Did you mean "name"/)
+    expect(() => at.sg.asTool({ nmae: 'x' } as never)).toThrow(/no option "nmae".*Did you mean "name"/)
   })
 
   test('an error, its traceback and what was printed come back as text', async () => {
-    const tool = sg.asTool()
+    const tool = at.sg.asTool()
     const error: unknown = expect.stringMatching(/^ValueError: invalid literal[^]*line 2/)
     expect(await tool.execute({ script: 'print("so far")\nint("x")' })).toEqual({
       ok: false,
@@ -169,12 +155,12 @@ function runPythonFor(engine: 'local' | 'docker'): void {
 
   test('scripts are checked unless another policy is asked for; undefined is not another one', async () => {
     const script = 'emit_result(nope)'
-    expect((await sg.asTool({ policy: undefined } as never).execute({ script })).status).toBe('rejected')
-    expect((await sg.asTool({ policy: 'off' }).execute({ script })).status).toBe('failed')
+    expect((await at.sg.asTool({ policy: undefined } as never).execute({ script })).status).toBe('rejected')
+    expect((await at.sg.asTool({ policy: 'off' }).execute({ script })).status).toBe('failed')
   })
 
   test('results, output and mistakes are bounded, and it says what is left out', async () => {
-    const tool = sg.asTool({ maxAnswerChars: 100 })
+    const tool = at.sg.asTool({ maxAnswerChars: 100 })
     expect(await tool.execute({ script: 'print("y" * 500)\nemit_result("x" * 500)' })).toEqual({
       ok: true,
       status: 'completed',
@@ -191,7 +177,7 @@ function runPythonFor(engine: 'local' | 'docker'): void {
   })
 
   test("the model's client may give up: the script is cancelled", async () => {
-    const tool = sg.asTool()
+    const tool = at.sg.asTool()
     const signal = AbortSignal.timeout(300)
     const script = 'import time\ntime.sleep(20)'
     expect(await tool.execute({ script }, { abortSignal: signal })).toMatchObject({ ok: false, status: 'cancelled' })

@@ -1,39 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { createSandglass, type Sandglass } from '../../src/sandglass.ts'
-import { defineTool, type Tool } from '../../src/tools/index.ts'
-import { requireDockerEngine } from '../docker-engine.ts'
-import { requireLocalEngine } from '../local-engine.ts'
+import { defineTool } from '../../src/tools/index.ts'
 import { heldMemory, settledMemory } from '../support/memory.ts'
+import { type OnEngine, onEachEngine } from './each-engine.ts'
 import { add, counter } from './sample-tools.ts'
 
 const MiB = 1024 * 1024
 
-const local = await requireLocalEngine()
-const docker = await requireDockerEngine()
-
-describe.skipIf(local.skip)('on the local engine', () => {
-  hostileCalls('local')
-})
-describe.skipIf(docker.skip)('on the docker engine', () => {
-  hostileCalls('docker')
-})
+onEachEngine(hostileCalls)
 
 /** Calls that no honest script makes: forged, replayed, without end. */
-function hostileCalls(engine: 'local' | 'docker'): void {
-  let sg: Sandglass
-  beforeAll(async () => {
-    sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 1 })
-  }, 60_000)
-  afterAll(() => sg.close())
-
-  /** What a script hands to emit_result. */
-  async function dataOf(script: string, tools: readonly Tool[], timeoutSec = 60): Promise<unknown> {
-    const { error, finalData } = await sg.run(script, { tools, limits: { executionTimeoutSec: timeoutSec } })
-    expect(error).toBe(null)
-    return finalData
-  }
+function hostileCalls(at: OnEngine): void {
+  const { dataOf } = at
 
   test('ten thousand calls at once of a tool that the run was not given: each is a ToolError, nothing is executed', async () => {
     const { tool, execute } = counter()
@@ -68,7 +47,7 @@ frame(id="c", name="count", args=[])
 for n in range(3):
     frame(id="real", name="count", args={"n": 7})
 emit_result(count(n=1))`
-    const result = await sg.run(script, { tools: [tool], executionId: 'mine', limits: { executionTimeoutSec: 20 } })
+    const result = await at.sg.run(script, { tools: [tool], executionId: 'mine', limits: { executionTimeoutSec: 20 } })
     expect([result.error, result.finalData]).toEqual([null, { n: 1 }])
     // The harness puts the run's own id into each frame, so that the third forged one is of this run too.
     const inputs = execute.mock.calls.map(([input]) => input)
@@ -80,8 +59,8 @@ emit_result(count(n=1))`
   test('a name of the tool of another run under way is unknown', async () => {
     const [mine, others] = [counter('mine'), counter('others')]
     const [a, b] = await Promise.all([
-      sg.run('emit_result(["others" in globals(), mine(n=1)])', { tools: [mine.tool] }),
-      sg.run('emit_result(["mine" in globals(), others(n=2)])', { tools: [others.tool] }),
+      at.sg.run('emit_result(["others" in globals(), mine(n=1)])', { tools: [mine.tool] }),
+      at.sg.run('emit_result(["mine" in globals(), others(n=2)])', { tools: [others.tool] }),
     ])
     expect([a.finalData, b.finalData]).toEqual([
       [false, { n: 1 }],
@@ -120,7 +99,7 @@ for n in range(5000):
     except ToolError as error:
         codes.add(error.code)
 emit_result(list(codes))`
-    const { finalData, toolCalls, warnings } = await sg.run(script, {
+    const { finalData, toolCalls, warnings } = await at.sg.run(script, {
       tools: [tool],
       toolLimits: { maxCalls: 10 },
       limits: { executionTimeoutSec: 60 },
@@ -153,7 +132,7 @@ while sent < ${128 * MiB}:
 look()
 emit_result(sent >= ${128 * MiB})`
     const limits = { executionTimeoutSec: 60 }
-    const result = await sg.run(script, { tools: [tool, look], executionId: 'flood', limits })
+    const result = await at.sg.run(script, { tools: [tool, look], executionId: 'flood', limits })
     expect([result.status, result.finalData, execute.mock.calls.length]).toEqual(['completed', true, 1])
     expect(kept).toBeLessThan(8)
   }, 90_000)
@@ -184,7 +163,7 @@ time.sleep(0.5)  # the answers are there, unread
 print("x" * 400_000)  # more than the pipe holds
 emit_result("done")`
     const limits = { executionTimeoutSec: 20 }
-    const { status, finalData, stdout, logs, error } = await sg.run(script, { tools: [large], limits })
+    const { status, finalData, stdout, logs, error } = await at.sg.run(script, { tools: [large], limits })
     expect([error, status, finalData, stdout.length, logs.length]).toEqual([null, 'completed', 'done', 400_001, 3])
   }, 60_000)
 }

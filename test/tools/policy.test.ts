@@ -1,30 +1,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { RunEvent } from '../../src/executor/index.ts'
-import { createSandglass, type Sandglass } from '../../src/sandglass.ts'
-import { requireDockerEngine } from '../docker-engine.ts'
+import { createSandglass } from '../../src/sandglass.ts'
 import { scopedDirectory } from '../engines/docker/scoped-directory.ts'
-import { requireLocalEngine } from '../local-engine.ts'
+import { type OnEngine, onEachEngine } from './each-engine.ts'
 import { counter } from './sample-tools.ts'
 
-const local = await requireLocalEngine()
-const docker = await requireDockerEngine()
-
-describe.skipIf(local.skip)('on the local engine', () => {
-  policies('local')
-})
-describe.skipIf(docker.skip)('on the docker engine', () => {
-  policies('docker')
-})
+onEachEngine(policies)
 
 /** What the checker does before a run, whatever the engine. */
-function policies(engine: 'local' | 'docker'): void {
-  let sg: Sandglass
-  beforeAll(async () => {
-    sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 1 })
-  }, 60_000)
-  afterAll(() => sg.close())
+function policies(at: OnEngine): void {
+  const { engine } = at
 
   test('OR-05: a script with mistakes is rejected before it runs, and takes no sandbox of the pool', async () => {
     await using own = await createSandglass({ engine, poolSize: 1, maxOverflow: 0 })
@@ -49,27 +36,27 @@ function policies(engine: 'local' | 'docker'): void {
 
   test('stream() of a rejected script tells its result and nothing else', async () => {
     const events: RunEvent[] = []
-    for await (const event of sg.stream('emit_result(nope)', { policy: 'standard' })) events.push(event)
+    for await (const event of at.sg.stream('emit_result(nope)', { policy: 'standard' })) events.push(event)
     expect(events.map(({ type }) => type)).toEqual(['result'])
   }, 60_000)
 
   test('strict refuses modules beside its own, unless allowModules names them; a right script runs', async () => {
     const script = 'import socket\nemit_result(socket.AF_INET)'
-    const { ok, violations } = await sg.check(script, { policy: 'strict' })
+    const { ok, violations } = await at.sg.check(script, { policy: 'strict' })
     expect([ok, violations.map(({ line }) => line)]).toEqual([false, [1]])
-    expect(await sg.check('import json\nemit_result(json.dumps(1))', { policy: 'strict' })).toEqual({
+    expect(await at.sg.check('import json\nemit_result(json.dumps(1))', { policy: 'strict' })).toEqual({
       ok: true,
       violations: [],
     })
-    const allowed = await sg.run(script, { policy: 'strict', allowModules: ['socket'] })
+    const allowed = await at.sg.run(script, { policy: 'strict', allowModules: ['socket'] })
     expect([allowed.status, allowed.finalData]).toEqual(['completed', 2])
   }, 60_000)
 
   test('checks one after the other are made by one sandbox', async () => {
     const served = new Set<string>()
-    for (let n = 0; n < 5; n += 1) served.add((await sg.run('nope', { policy: 'standard' })).sandbox.id)
+    for (let n = 0; n < 5; n += 1) served.add((await at.sg.run('nope', { policy: 'standard' })).sandbox.id)
     expect(served.size).toBe(1)
-    const { sandbox } = await sg.run('emit_result(1)', { policy: 'standard' })
+    const { sandbox } = await at.sg.run('emit_result(1)', { policy: 'standard' })
     expect(served.has(sandbox.id)).toBe(false)
   }, 60_000)
 

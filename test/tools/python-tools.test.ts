@@ -1,15 +1,11 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createSandglass, type RunOptions, type Sandglass } from '../../src/sandglass.ts'
-import { definePythonTool, defineTool, type PythonTool, ToolRegistry, type ToolsInput } from '../../src/tools/index.ts'
-import { requireDockerEngine } from '../docker-engine.ts'
-import { requireLocalEngine } from '../local-engine.ts'
-
-const local = await requireLocalEngine()
-const docker = await requireDockerEngine()
+import { createSandglass } from '../../src/sandglass.ts'
+import { definePythonTool, defineTool, type PythonTool, ToolRegistry } from '../../src/tools/index.ts'
+import { type OnEngine, onEachEngine } from './each-engine.ts'
 
 const price = defineTool({
   name: 'price',
@@ -47,32 +43,17 @@ const signed = definePythonTool({
   sandbox: 'data',
 })
 
-describe.skipIf(local.skip)('on the local engine', () => {
-  toolsOfPython('local')
-})
-describe.skipIf(docker.skip)('on the docker engine', () => {
-  toolsOfPython('docker')
-})
+onEachEngine(toolsOfPython, { maxOverflow: 0 })
 
 /** What tools of Python source do, whatever the engine. */
-function toolsOfPython(engine: 'local' | 'docker'): void {
-  let sg: Sandglass
+function toolsOfPython(at: OnEngine): void {
+  const { engine, dataOf } = at
   let directory: string
-  beforeAll(async () => {
+  beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'sandglass-'))
     chmodSync(directory, 0o755)
-    sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 0 })
-  }, 60_000)
-  afterAll(async () => {
-    await sg.close()
-    rmSync(directory, { recursive: true })
   })
-
-  async function dataOf(script: string, tools: ToolsInput, options: RunOptions = {}): Promise<unknown> {
-    const { error, finalData } = await sg.run(script, { tools, ...options })
-    expect(error).toBe(null)
-    return finalData
-  }
+  afterAll(() => rmSync(directory, { recursive: true }))
 
   test('HA-02, HA-04: Python tools, async ones too, are called beside tools of the host, and may be handed them', async () => {
     const total = definePythonTool({
@@ -86,7 +67,7 @@ async def main():
 both = asyncio.run(main())
 emit_result([median([1, 2, 10])["median"], price("abc"), total(["a", "bc"], price), pause(1, "x"), both,
              time.perf_counter() - began < 0.55])`
-    const result = await sg.run(script, { tools: [median, price, total, pause] })
+    const result = await at.sg.run(script, { tools: [median, price, total, pause] })
     expect([result.error, result.finalData]).toEqual([null, [2, 3, 3, 'x', ['a', 'b', 'c'], true]])
     expect(result.toolCalls.map(({ name, effect, ok }) => [name, effect, ok])).toEqual([
       ['price', 'read', true],
@@ -100,7 +81,7 @@ emit_result([median([1, 2, 10])["median"], price("abc"), total(["a", "bc"], pric
     writeFileSync(file, 'N = 0\n\ndef tally():\n    """Counts calls."""\n    global N\n    N += 1\n    return N\n')
     const tools = [definePythonTool({ file })]
     const script = 'emit_result([tally(), tally(), "N" in globals()])'
-    const runs = [await sg.run(script, { tools }), await sg.run(script, { tools })]
+    const runs = [await at.sg.run(script, { tools }), await at.sg.run(script, { tools })]
     expect(runs.map(({ finalData }) => finalData)).toEqual([
       [1, 2, false],
       [1, 2, false],
@@ -111,7 +92,7 @@ emit_result([median([1, 2, 10])["median"], price("abc"), total(["a", "bc"], pric
   })
 
   test('a model is told of them by stub and describe_tool, and its mistakes are found before anything runs', async () => {
-    const tool = sg.asTool({ tools: [median, price] })
+    const tool = at.sg.asTool({ tools: [median, price] })
     const stub =
       'def median(values: list[float], *, digits=2):\n    """\n    Median of numbers, rounded.\n\n    Args:\n' +
       '        values: At least one.\n    """'
@@ -142,17 +123,17 @@ async def main():
     return median([1])["median"] + await pause(1, 2)
 emit_result(asyncio.run(main()))
 medain([1])`
-    const { violations } = await sg.check(script, { tools: [median, pause] })
+    const { violations } = await at.sg.check(script, { tools: [median, pause] })
     expect(violations.map(({ code, line, hint }) => [code, line, hint])).toEqual([
       ['not_awaited', 4, 'Write (await pause(1, 2)) with the parentheses, then take the field.'],
       ['unknown_name', 7, 'Did you mean median(values, digits=2)?'],
     ])
-    expect((await sg.check('emit_result(median([1]))', { tools: [median], policy: 'strict' })).ok).toBe(true)
+    expect((await at.sg.check('emit_result(median([1]))', { tools: [median], policy: 'strict' })).ok).toBe(true)
   })
 
   test('one whose source is broken fails the run with its name and line, and the next run is a run as any', async () => {
     const broken = definePythonTool({ source: 'def broken():\n    "Broken."\n\nimport nowhere_to_be_found\n' })
-    const result = await sg.run('emit_log("ran")', { tools: [median, broken] })
+    const result = await at.sg.run('emit_log("ran")', { tools: [median, broken] })
     expect([result.status, result.errorKind, result.logs, result.error]).toEqual([
       'failed',
       'error',
@@ -164,14 +145,14 @@ medain([1])`
 
   test('one that never comes to an end while it is loaded ends with the deadline of the run', async () => {
     const slow = definePythonTool({ source: 'def slow(): "Slow."\nwhile True: pass\n' })
-    const result = await sg.run('emit_log("ran")', { tools: [slow], limits: { executionTimeoutSec: 0.5 } })
+    const result = await at.sg.run('emit_log("ran")', { tools: [slow], limits: { executionTimeoutSec: 0.5 } })
     expect([result.status, result.logs]).toEqual(['timed-out', []])
   })
 
   test('an error that a call raises is one that the script can catch; uncaught, its traceback has the lines of both', async () => {
     const script = 'try:\n    median([])\nexcept Exception as error:\n    emit_result(type(error).__name__)'
     expect(await dataOf(script, [median])).toBe('StatisticsError')
-    const { error, traceback } = await sg.run('x = 1\nmedian([])', { tools: [median] })
+    const { error, traceback } = await at.sg.run('x = 1\nmedian([])', { tools: [median] })
     expect(error).toBe('statistics.StatisticsError: no median for empty data')
     expect(traceback).toMatch(
       /File "<script>", line 2, in <module>\n {4}median\(\[\]\)\n[^]*File "<tool median>", line 8, in median\n/,
@@ -182,7 +163,7 @@ medain([1])`
     const registry = new ToolRegistry().register(price, { sandbox: 'data' }).register(signed).register(median)
     const tools = registry.forSandbox('data')
     const script = 'import os\nemit_result([signed("a"), price("abc"), os.environ["SIGN_KEY"], "median" in globals()])'
-    const without = await sg.run(script, { tools })
+    const without = await at.sg.run(script, { tools })
     expect([without.status, without.errorKind, without.error, without.ending.cause]).toEqual([
       'failed',
       'error',
@@ -198,7 +179,7 @@ medain([1])`
   })
 
   test('an input, or a function of the tools directory, of the same name is refused and both are named', async () => {
-    await expect(sg.run('x = 1', { tools: [median], inputs: { median: 1 } })).rejects.toMatchObject({
+    await expect(at.sg.run('x = 1', { tools: [median], inputs: { median: 1 } })).rejects.toMatchObject({
       code: 'invalid_request',
       message: 'inputs: "median" is the name of a Python tool; give the input another',
     })
@@ -212,7 +193,7 @@ medain([1])`
 
   test('a source that is too large is refused before a sandbox is sent anything', async () => {
     const large: PythonTool = { ...median, source: `${median.source}#${'x'.repeat(1 << 20)}` }
-    await expect(sg.run('x = 1', { tools: [large] })).rejects.toMatchObject({
+    await expect(at.sg.run('x = 1', { tools: [large] })).rejects.toMatchObject({
       code: 'invalid_request',
       message: expect.stringMatching(
         /^tools: the source of the Python tool "median" has \d+ bytes; at most 1048576 are allowed$/,

@@ -1,40 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { RunEvent } from '../../src/executor/index.ts'
-import { createSandglass, type Sandglass } from '../../src/sandglass.ts'
-import { defineTool, type JsonSchemaObject, type Tool, type ToolContext } from '../../src/tools/index.ts'
-import { requireDockerEngine } from '../docker-engine.ts'
-import { requireLocalEngine } from '../local-engine.ts'
+import { createSandglass } from '../../src/sandglass.ts'
+import { defineTool, type JsonSchemaObject, type ToolContext } from '../../src/tools/index.ts'
+import { type OnEngine, onEachEngine } from './each-engine.ts'
 import { add } from './sample-tools.ts'
 
 const MiB = 1024 * 1024
 
-const local = await requireLocalEngine()
-const docker = await requireDockerEngine()
-
-describe.skipIf(local.skip)('on the local engine', () => {
-  toolsOfTheHost('local')
-})
-describe.skipIf(docker.skip)('on the docker engine', () => {
-  toolsOfTheHost('docker')
-})
+onEachEngine(toolsOfTheHost)
 
 /** What host tools do, whatever the engine. */
-function toolsOfTheHost(engine: 'local' | 'docker'): void {
-  let sg: Sandglass
-  beforeAll(async () => {
-    sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 1 })
-  }, 60_000)
-  afterAll(() => sg.close())
-
-  /** What a script hands to emit_result. */
-  async function dataOf(script: string, tools: readonly Tool[], timeoutSec = 60): Promise<unknown> {
-    const { error, finalData } = await sg.run(script, { tools, limits: { executionTimeoutSec: timeoutSec } })
-    expect(error).toBe(null)
-    return finalData
-  }
+function toolsOfTheHost(at: OnEngine): void {
+  const { engine, dataOf } = at
 
   test('OR-05: a script calls tools with zod schemas; defaults, checks and mistakes are as the schema says', async () => {
     const script = `
@@ -119,7 +99,7 @@ got = asyncio.run(main())`,
     }
     const hang = defineTool({ name: 'hang', description: '', input: z.object({}), execute })
     const events: RunEvent[] = []
-    const result = await sg.run('hang()', {
+    const result = await at.sg.run('hang()', {
       tools: [hang],
       limits: { executionTimeoutSec: 0.5 },
       onEvent: (event) => void events.push(event),
@@ -128,7 +108,7 @@ got = asyncio.run(main())`,
     late.resolve('late')
     expect([result.status, signals.map(({ aborted }) => aborted), result.toolCalls]).toEqual(['timed-out', [true], []])
     expect(result.warnings.map(({ code }) => code)).toContain('tool_calls_unanswered')
-    expect((await sg.run('emit_result(2)')).finalData).toBe(2)
+    expect((await at.sg.run('emit_result(2)')).finalData).toBe(2)
     expect(events.length).toBe(told)
   })
 
@@ -169,7 +149,7 @@ try:
 except ToolError as error:
     emit_result(str(error))`
     const events: RunEvent[] = []
-    for await (const event of sg.stream(script, { tools: [look], secrets: { TOKEN: secret } })) events.push(event)
+    for await (const event of at.sg.stream(script, { tools: [look], secrets: { TOKEN: secret } })) events.push(event)
     expect(JSON.stringify(events)).not.toContain(secret)
     const error = { code: 'tool_failed', message: 'no entry for [redacted:TOKEN]' }
     const calls = events.filter(({ type }) => type === 'tool_call' || type === 'tool_result')

@@ -1,30 +1,24 @@
 import {
+  reportOfProbe,
   type ReportReason,
-  resolveLimits,
   type Sandbox,
-  sandboxLimits,
   type SandboxReport,
   type SandboxSpec,
-  unusableReport,
 } from '../../sandbox/index.ts'
 import { MISSING_REMEDY, whyMissing } from './findings.ts'
 import type { Ground } from './ground.ts'
 
 /** Starts a container with the production flags and tells what was found in force. Never throws for a missing part. */
-export async function probe(engine: {
+export function probe(engine: {
   prepared: () => Promise<Ground>
   create: (spec: SandboxSpec) => Promise<Sandbox>
 }): Promise<SandboxReport> {
-  try {
-    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
-    try {
-      return found(await engine.prepared(), sandbox)
-    } finally {
-      await sandbox.destroy()
-    }
-  } catch (error) {
-    return unusableReport('docker', error, REMEDIES)
-  }
+  return reportOfProbe({
+    engine: 'docker',
+    create: engine.create,
+    found: async (sandbox) => found(await engine.prepared(), sandbox),
+    remedies: REMEDIES,
+  })
 }
 
 function found(at: Ground, sandbox: Sandbox): SandboxReport {

@@ -20,7 +20,7 @@ import { startCode } from './mark.ts'
 import { lookAt, type Outside } from './outside.ts'
 import { killSame } from './process-id.ts'
 import { endOf, killSandbox } from './sandbox-processes.ts'
-import { streamChannel } from './socket-channel.ts'
+import { streamChannel } from './stream-channel.ts'
 
 /** What to start. */
 export interface Launch extends Layout {

@@ -1,12 +1,10 @@
 import {
   type EnforcedLimit,
+  reportOfProbe,
   type ReportReason,
-  resolveLimits,
   type Sandbox,
-  sandboxLimits,
   type SandboxReport,
   type SandboxSpec,
-  unusableReport,
 } from '../../sandbox/index.ts'
 import type { Ground } from './ground.ts'
 
@@ -19,20 +17,16 @@ export interface LocalSandbox extends Sandbox {
 }
 
 /** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
-export async function probe(engine: {
+export function probe(engine: {
   prepared: () => Promise<Ground>
   create: (spec: SandboxSpec) => Promise<LocalSandbox>
 }): Promise<SandboxReport> {
-  try {
-    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
-    try {
-      return found(await engine.prepared(), sandbox)
-    } finally {
-      await sandbox.destroy()
-    }
-  } catch (error) {
-    return unusableReport('local', error, REMEDIES)
-  }
+  return reportOfProbe({
+    engine: 'local',
+    create: engine.create,
+    found: async (sandbox) => found(await engine.prepared(), sandbox),
+    remedies: REMEDIES,
+  })
 }
 
 function found(at: Ground, sandbox: LocalSandbox): SandboxReport {

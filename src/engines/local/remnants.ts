@@ -3,7 +3,8 @@ import { basename, join } from 'node:path'
 import { isLiving, startOf } from '../../support/index.ts'
 import { type CgroupHost, existingGroups, findCgroups, groupMembers } from './cgroups.ts'
 import { type SandboxProcess, sandboxProcesses } from './sandbox-processes.ts'
-import { defaultStateDir, type SandboxRecord, StateDirectory } from './state.ts'
+import type { SandboxRecord } from './sandbox-record.ts'
+import { defaultStateDir, StateDirectory } from './state.ts'
 import { firstUidOf } from './uids.ts'
 
 /** One thing of this product on the machine: alive with its owner, or left over. */

@@ -21,7 +21,8 @@ import { messageOf, SandglassError } from '../../errors/index.ts'
 import { HARNESS_DIR } from '../../sandbox/index.ts'
 import type { FoundPython } from './programs.ts'
 import { canReach, grants } from './reach.ts'
-import { type Slot, stateError, type StateDirectory } from './state.ts'
+import { stateError } from './state-error.ts'
+import type { Slot, StateDirectory } from './state.ts'
 
 const run = promisify(execFile)
 

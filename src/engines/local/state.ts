@@ -15,22 +15,12 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import { errnoOf, SandglassError } from '../../errors/index.ts'
 import { type FileLock, isLocked, tryLock } from './flock.ts'
 import { type InfoFile, openInfoFile } from './info-file.ts'
 import { obstacle } from './reach.ts'
-
-/** What is written down about a living sandbox, so that another process can find and remove what is left of it. */
-export interface SandboxRecord {
-  readonly id: string
-  /** The slot that the owner holds: its lock and the name in it tell whether the owner lives. */
-  readonly slot: number
-  readonly owner: string
-  readonly uid: number | null
-  readonly host_pid: number
-  readonly cgroups: readonly string[]
-  readonly created_at: string
-}
+import { readRecord, type SandboxRecord } from './sandbox-record.ts'
+import { NAMED_BY, stateError, unusableState } from './state-error.ts'
 
 /** One owner's place in the state directory: a lock, and on a root host the uids that go with it. */
 export interface Slot {
@@ -80,7 +70,7 @@ export class StateDirectory {
       const closed = obstacle(this.stagedPath, uid)
       if (closed !== undefined) {
         const remedy = `chmod o+x it, or name a state directory elsewhere (${NAMED_BY})`
-        throw unusable(this.path, `a sandbox with uid ${uid} cannot enter ${closed}: ${remedy}`)
+        throw unusableState(this.path, `a sandbox with uid ${uid} cannot enter ${closed}: ${remedy}`)
       }
       const probe = join(this.path, `.probe-${randomUUID()}`)
       writeFileSync(probe, 'x')
@@ -294,24 +284,6 @@ export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
   return join(base !== undefined && base.startsWith('/') ? base : join(homedir(), '.local', 'state'), 'sandglass')
 }
 
-const NAMED_BY = 'option stateDir, variable SANDGLASS_STATE_DIR'
-
-/** The error of a failed system call in the state directory, with what to do. */
-export function stateError(path: string, error: unknown): SandglassError {
-  if (error instanceof SandglassError) return error
-  if (errnoOf(error) === 'ENOSPC' || errnoOf(error) === 'EDQUOT') {
-    return new SandglassError('no_space', `no space left for the state directory ${path}: free some, then try again`, {
-      cause: error,
-    })
-  }
-  return unusable(path, `${messageOf(error)}; make it writable or name another one (${NAMED_BY})`, error)
-}
-
-function unusable(path: string, why: string, cause?: unknown): SandglassError {
-  const message = `the state directory ${path} cannot be used: ${why}`
-  return new SandglassError('state_dir_unusable', message, cause === undefined ? {} : { cause })
-}
-
 /** Whatever the umask says, sandboxes of another uid can pass what is made here; what is private in it has a mode of its own. */
 function makePassable(path: string, uid: number): void {
   const first = mkdirSync(path, { recursive: true, mode: 0o755 })
@@ -324,13 +296,13 @@ function refuseOthers(state: string, path: string): void {
   const { uid, mode } = statSync(path)
   const own = process.getuid?.()
   if (uid !== own) {
-    throw unusable(
+    throw unusableState(
       state,
       `${path} belongs to uid ${uid}, not to uid ${own}: chown it, or name another one (${NAMED_BY})`,
     )
   }
   if ((mode & 0o022) !== 0) {
-    throw unusable(
+    throw unusableState(
       state,
       `${path} can be written by others: chmod go-w it if all in it is yours, or name another one (${NAMED_BY})`,
     )
@@ -351,28 +323,4 @@ function readText(path: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function readRecord(path: string): SandboxRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    return isRecord(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isRecord(value: unknown): value is SandboxRecord {
-  if (typeof value !== 'object' || value === null) return false
-  const { id, slot, owner, uid, host_pid: hostPid, cgroups } = value as Partial<SandboxRecord>
-  return (
-    typeof id === 'string' &&
-    /^[\w-]{1,64}$/.test(id) &&
-    Number.isInteger(slot) &&
-    typeof owner === 'string' &&
-    (uid === null || Number.isInteger(uid)) &&
-    Number.isInteger(hostPid) &&
-    Array.isArray(cgroups) &&
-    cgroups.every((path) => typeof path === 'string' && /\/sandglass\/[\w-]+$/.test(path))
-  )
 }

@@ -1,32 +1,25 @@
 import {
+  reportOfProbe,
   type ReportReason,
-  resolveLimits,
   type Sandbox,
-  sandboxLimits,
   type SandboxReport,
   type SandboxSpec,
-  unusableReport,
 } from '../../sandbox/index.ts'
 import type { Box } from './box.ts'
 import type { Ground } from './ground.ts'
 import { PYODIDE_VERSION } from './package-dir.ts'
 
 /** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
-export async function probe(engine: {
+export function probe(engine: {
   prepared: () => Ground
   create: (spec: SandboxSpec) => Promise<Sandbox>
 }): Promise<SandboxReport> {
-  try {
-    const sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
-    try {
-      const at = engine.prepared()
-      return found(at, await at.box(), sandbox)
-    } finally {
-      await sandbox.destroy()
-    }
-  } catch (error) {
-    return unusableReport('pyodide', error, REMEDIES)
-  }
+  return reportOfProbe({
+    engine: 'pyodide',
+    create: engine.create,
+    found: async (sandbox) => found(engine.prepared(), await engine.prepared().box(), sandbox),
+    remedies: REMEDIES,
+  })
 }
 
 function found(at: Ground, box: Box, { info, ready: { checks } }: Sandbox): SandboxReport {

@@ -1,6 +1,7 @@
 import { SandglassError } from '../../../src/errors/index.ts'
 import type { ExecutionResult, RunEvent } from '../../../src/executor/index.ts'
-import type { RunOptions, Sandglass } from '../../../src/sandglass.ts'
+import type { RunOptions } from '../../../src/options.ts'
+import type { Sandglass } from '../../../src/sandglass.ts'
 
 /** What one call of `run` came to. */
 export interface Answer {

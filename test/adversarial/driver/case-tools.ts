@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/sandglass.ts'
+import type { RunOptions } from '../../../src/options.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { type Answer, shown } from './answer.ts'
 import { type Fixtures, valueOf } from './fixtures.ts'

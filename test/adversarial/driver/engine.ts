@@ -1,4 +1,5 @@
-import type { Sandglass, SandglassOptions } from '../../../src/sandglass.ts'
+import type { SandglassOptions } from '../../../src/options.ts'
+import type { Sandglass } from '../../../src/sandglass.ts'
 import type { Resources } from '../../support/resources.ts'
 
 /** What a case may ask of the Sandglass that it runs on. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { RunOptions } from '../../../src/sandglass.ts'
+import type { RunOptions } from '../../../src/options.ts'
 import { type Answer, type Runner, shown } from './answer.ts'
 import { TOOL_SETUPS } from './case-tools.ts'
 import type { OpenOptions } from './engine.ts'

@@ -32,6 +32,7 @@ export interface Circumstances {
 export class HostPlace implements Disposable {
   readonly path: string = openDirectory('host')
   readonly #children: ChildProcess[] = []
+  #stateDirs = 0
 
   constructor() {
     const copy = (name: string): void => cpSync(join(ROOT, name), join(this.path, name), { recursive: true })
@@ -49,6 +50,15 @@ export class HostPlace implements Disposable {
     const path = join(this.path, 'home', name)
     mkdirSync(path, { mode: 0o755 })
     if (NEEDS_ROOT === undefined) chownSync(path, ORDINARY, ORDINARY)
+    return path
+  }
+
+  /** A new state directory for a host with this uid; without one, with this process's. */
+  stateDir(uid?: number): string {
+    const name = `state-${(this.#stateDirs += 1)}`
+    if (uid !== undefined) return this.directory(name)
+    const path = join(this.path, name)
+    mkdirSync(path, { mode: 0o755 })
     return path
   }
 

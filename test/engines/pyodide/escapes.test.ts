@@ -39,15 +39,15 @@ emit_result(sorted(set(found)))
 test('no object of JavaScript is among all objects of the interpreter', async () => {
   const script = `
 import gc, sys
-seen, todo, found = set(), list(gc.get_objects()), []
-while todo:
-    thing = todo.pop()
+seen, pending, found = set(), list(gc.get_objects()), []
+while pending:
+    thing = pending.pop()
     if id(thing) in seen:
         continue
     seen.add(id(thing))
     if type(type(thing)).__name__ == '_JsProxyMetaClass':
         found.append(repr(type(thing)))
-    todo.extend(gc.get_referents(thing))
+    pending.extend(gc.get_referents(thing))
 emit_result([len(seen) > 10_000, found])
 `
   expect((await runOn(engine, script)).finalData).toEqual([true, []])

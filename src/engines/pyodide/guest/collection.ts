@@ -59,9 +59,9 @@ function matching(
   { limitsHit, isOver }: { limitsHit: Set<string>; isOver: () => boolean },
 ): [string, FileNode][] {
   const found: [string, FileNode][] = []
-  const todo: [string, FileNode][] = [['', FS.lookupPath(root).node]]
+  const pending: [string, FileNode][] = [['', FS.lookupPath(root).node]]
   let seen = 0
-  for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [base, directory] = next
     for (const [name, node] of Object.entries(directory.contents as Record<string, FileNode>)) {
       seen += 1
@@ -70,7 +70,8 @@ function matching(
       const path = base === '' ? name : `${base}/${name}`
       if (FS.isDir(node.mode)) {
         if (path.split('/').length > MAX_WALK_DEPTH) limitsHit.add('max_entries')
-        else if (globs.some((glob) => after(glob, path).some((state) => state < glob.length))) todo.push([path, node])
+        else if (globs.some((glob) => after(glob, path).some((state) => state < glob.length)))
+          pending.push([path, node])
       } else if (FS.isFile(node.mode) && globs.some((glob) => closure(glob, after(glob, path)).includes(glob.length))) {
         found.push([path, node])
       }

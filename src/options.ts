@@ -1,0 +1,203 @@
+import type { DockerEngineOptions } from './engines/docker/index.ts'
+import type { LocalEngineOptions } from './engines/local/index.ts'
+import type { PyodideEngineOptions } from './engines/pyodide/index.ts'
+import { SandglassError } from './errors/index.ts'
+import type { ExecutionMode, Policy, RunRequest, ScriptExecutorOptions } from './executor/index.ts'
+import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
+import { didYouMean } from './support/index.ts'
+import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
+import type { StandardSchema } from './typed-result.ts'
+
+/** How scripts are run. Everything has a default. */
+export interface SandglassOptions {
+  /**
+   * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere, held by the
+   * language alone) that can be started here and has what is required.
+   */
+  readonly engine?: 'auto' | 'local' | 'docker' | 'pyodide' | SandboxEngine
+  /**
+   * Defaults for every run; a run may bring its own. A limit of the sandbox that is given here or there and that the
+   * machine cannot enforce is refused; of those that are not given, each result tells which are in force.
+   */
+  readonly limits?: ResourceLimits
+  /** Warm sandboxes kept per set of limits. Default 2. */
+  readonly poolSize?: number
+  /** Sandboxes made on demand above that. Default 2. */
+  readonly maxOverflow?: number
+  /** Scripts after which a sandbox is replaced. Default 50; 1 gives every script a sandbox of its own. */
+  readonly maxUses?: number
+  /** How long a run waits for a sandbox, in milliseconds. Default 30,000. */
+  readonly checkoutTimeoutMs?: number
+  /** A directory filled by `pip install --target`, or a virtual environment's site-packages: importable, read-only. */
+  readonly packages?: string
+  /** A directory of Python files whose functions become globals of every script. */
+  readonly toolsDir?: string
+  /** Modules imported once per sandbox, before any script. */
+  readonly preload?: readonly string[]
+  /** What must be in force; a missing item is an error before anything runs. */
+  readonly require?: readonly Requirement[]
+  /** Options of the local engine. */
+  readonly local?: LocalEngineOptions
+  /** Options of the Docker engine. */
+  readonly docker?: DockerEngineOptions
+  /** Options of the Pyodide engine. */
+  readonly pyodide?: PyodideEngineOptions
+  /** Gives up while the first sandbox starts; later it has no effect. */
+  readonly signal?: AbortSignal
+}
+
+/** A run's own options, beside its script. */
+export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools'> {
+  /**
+   * Functions that the script may call: of the host (`defineTool`, tools of the AI SDK, of LangChain or of an MCP
+   * server), Python tools (`definePythonTool`), or a registry.
+   */
+  readonly tools?: ToolsInput
+  /** How many calls the script may make, and how many at a time. */
+  readonly toolLimits?: ToolLimits
+  /**
+   * Checks the script before anything of it runs; one with mistakes is `rejected` and costs no sandbox of the pool.
+   * Default `off`.
+   */
+  readonly policy?: Policy
+  /** Modules that the policy `strict` admits beside its own. */
+  readonly allowModules?: readonly string[]
+  /** Default `interactive`: ending without a result is fine. `plan` needs a result. */
+  readonly mode?: ExecutionMode
+  readonly limits?: ResourceLimits
+  /** Checks the result; a mismatch makes the run `failed`. Any Standard Schema (zod 4 and others). */
+  readonly output?: StandardSchema<T>
+  /** Who may get the same sandbox again. Default: this Sandglass. */
+  readonly leaseKey?: string
+  /** Ask for this very sandbox while it lives; another one of the same lease key serves otherwise. */
+  readonly sandboxId?: string
+  /** How long this run waits for a sandbox, in milliseconds, in place of the option of `createSandglass`. */
+  readonly checkoutTimeoutMs?: number
+  readonly onIntermediate?: ScriptExecutorOptions['onIntermediate']
+  readonly onLog?: ScriptExecutorOptions['onLog']
+  readonly onEvent?: ScriptExecutorOptions['onEvent']
+}
+
+/** What `Sandglass.check` may be told. */
+export interface CheckOptions {
+  /** Default `standard`. */
+  readonly policy?: Exclude<Policy, 'off'>
+  readonly mode?: ExecutionMode
+  readonly tools?: ToolsInput
+  /** Inputs that the script will have; only their names count. */
+  readonly inputs?: Readonly<Record<string, unknown>>
+  readonly allowModules?: readonly string[]
+  readonly signal?: AbortSignal
+}
+
+/** What `Sandglass.asTool` may be told: how the tool is described, and how its scripts are run. */
+export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
+
+/** The options of a run that go on to the executor as they are. */
+export const REQUEST_OPTIONS = [
+  'executionId',
+  'requiredSecrets',
+  'secrets',
+  'inputs',
+  'files',
+  'collect',
+  'signal',
+] as const
+
+/**
+ * Checks the options of `createSandglass` that nobody below checks.
+ * @throws TypeError for an option that does not exist; SandglassError `invalid_request`, naming the option.
+ */
+export function checkOptions(options: SandglassOptions): void {
+  refuseUnknown('createSandglass', options, SANDGLASS_OPTIONS)
+  for (const item of options.require ?? []) {
+    if (!REQUIREMENTS.includes(item)) throw notKnown('require', 'item', item, REQUIREMENTS)
+  }
+  for (const name of options.preload ?? []) {
+    if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(name)) {
+      throw new SandglassError('invalid_request', `preload: ${JSON.stringify(name)} is no module name`)
+    }
+  }
+}
+
+/**
+ * The same for `run` and `stream`.
+ * @throws TypeError for an option that does not exist; SandglassError `invalid_request`, naming the option.
+ */
+export function checkRunOptions<T>(options: RunOptions<T>): void {
+  refuseUnknown('run', options, RUN_OPTIONS)
+  const { policy = 'off' } = options
+  if (!POLICIES.includes(policy)) throw notKnown('policy', 'policy', policy, POLICIES)
+}
+
+/**
+ * The same for `check`.
+ * @throws TypeError for an option that does not exist.
+ */
+export function checkCheckOptions(options: CheckOptions): void {
+  refuseUnknown('check', options, CHECK_OPTIONS)
+}
+
+/**
+ * The same for `asTool`.
+ * @throws TypeError for an option that does not exist.
+ */
+export function checkAsToolOptions(options: AsToolOptions): void {
+  refuseUnknown('asTool', options, AS_TOOL_OPTIONS)
+}
+
+const SANDGLASS_OPTIONS: readonly (keyof SandglassOptions)[] = [
+  'engine',
+  'limits',
+  'poolSize',
+  'maxOverflow',
+  'maxUses',
+  'checkoutTimeoutMs',
+  'packages',
+  'toolsDir',
+  'preload',
+  'require',
+  'local',
+  'docker',
+  'pyodide',
+  'signal',
+]
+const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = ['policy', 'mode', 'tools', 'inputs', 'allowModules', 'signal']
+const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
+  ...REQUEST_OPTIONS,
+  'tools',
+  'toolLimits',
+  'policy',
+  'allowModules',
+  'mode',
+  'limits',
+  'output',
+  'leaseKey',
+  'sandboxId',
+  'checkoutTimeoutMs',
+  'onIntermediate',
+  'onLog',
+  'onEvent',
+]
+const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
+  ...RUN_OPTIONS.filter((name) => name !== 'executionId' && name !== 'signal' && name !== 'sandboxId'),
+  'name',
+  'instructions',
+  'maxStubChars',
+  'maxAnswerChars',
+] as (keyof AsToolOptions)[]
+const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]
+
+function refuseUnknown(where: string, given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (!known.includes(name))
+      throw new TypeError(`${where}: no option ${JSON.stringify(name)}.${didYouMean(name, known)}`)
+  }
+}
+
+function notKnown(option: string, what: string, given: unknown, known: readonly string[]): SandglassError {
+  return new SandglassError(
+    'invalid_request',
+    `${option}: no ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Known are ${known.join(', ')}`,
+  )
+}

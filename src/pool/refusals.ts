@@ -1,0 +1,50 @@
+import { messageOf, SandglassError } from '../errors/index.ts'
+import type { PooledSandbox } from './pooled-sandbox.ts'
+import type { PoolStats } from './stats.ts'
+
+/** The error of everything that is asked of a closed pool. */
+export function closedError(): SandglassError {
+  return new SandglassError('pool_closed', 'the sandbox pool is closed; make a new one')
+}
+
+/** The error of a checkout whose signal fired. */
+export function abortedError(signal: AbortSignal | undefined): SandglassError {
+  return new SandglassError('aborted', 'the checkout of a sandbox was aborted by its signal', { cause: signal?.reason })
+}
+
+/** How full a shelf was when somebody had waited long enough. */
+export interface Fullness extends Pick<PoolStats, 'leased' | 'starting' | 'waiting'> {
+  readonly poolSize: number
+  readonly maxOverflow: number
+  readonly timeoutMs: number
+}
+
+/**
+ * The error of a checkout that waited to its deadline.
+ * @param name of the spec.
+ * @param wanted the very sandbox that it waited for, or null.
+ * @param lastError why the engine last failed, or undefined when it works.
+ */
+export function exhaustedError(
+  name: string,
+  wanted: PooledSandbox | null,
+  { leased, starting, waiting, poolSize, maxOverflow, timeoutMs }: Fullness,
+  lastError: unknown,
+): SandglassError {
+  const sizes = [
+    `${leased} leased`,
+    ...(starting > 0 ? [`${starting} starting`] : []),
+    `pool size ${poolSize}`,
+    `overflow ${maxOverflow}`,
+    `${waiting} waiting`,
+    `after ${timeoutMs} ms`,
+  ].join(', ')
+  const what = wanted === null ? `sandbox of spec "${name}"` : `lease of sandbox ${wanted.sandbox.id}`
+  const why = lastError === undefined ? '' : `; the engine last said: ${messageOf(lastError)}`
+  return new SandglassError(
+    'pool_exhausted',
+    `pool exhausted: no ${what} became free (${sizes})${why}; give leases back sooner, ` +
+      'or raise poolSize, maxOverflow or checkoutTimeoutMs',
+    lastError === undefined ? undefined : { cause: lastError },
+  )
+}
