@@ -27,6 +27,8 @@ export async function execute(
 ): Promise<ExecutionResult> {
   const release = claim(run.sandbox)
   try {
+    await recovered(run)
+    if (run.signal?.aborted === true) return cancelledBeforeStart(run, started)
     const gathered = new Gathered(run)
     const hurry = new Hurry(run.sandbox)
     const { verdict, reusable } = await converse(run, gathered, deliver, hurry)
@@ -39,6 +41,16 @@ export async function execute(
   } finally {
     release()
   }
+}
+
+/** Waits for a sandbox that makes something ready for each run, and no longer than the run is wanted. */
+async function recovered({ sandbox, signal }: PreparedRun): Promise<void> {
+  if (sandbox.recovered === undefined) return
+  const { promise: aborted, resolve } = Promise.withResolvers<void>()
+  const onAbort = (): void => resolve()
+  signal?.addEventListener('abort', onAbort, { once: true })
+  await Promise.race([sandbox.recovered(), aborted])
+  signal?.removeEventListener('abort', onAbort)
 }
 
 /** The result of a run that was cancelled before anything was sent. */

@@ -3,8 +3,11 @@ import type { Sandbox } from '../sandbox/index.ts'
 /** A sandbox of the pool and what the pool knows about it. */
 export interface PooledSandbox {
   readonly sandbox: Sandbox
-  /** `checking`: taken out for one waiter while its health is asked. `ending`: no longer of the pool. */
-  state: 'idle' | 'checking' | 'leased' | 'ending'
+  /**
+   * `checking`: taken out for one waiter while its health is asked. `recovering`: returned, and not yet ready for another
+   * run. `ending`: no longer of the pool.
+   */
+  state: 'idle' | 'checking' | 'leased' | 'recovering' | 'ending'
   /** Whom it was leased to; null while it is fresh, then it fits anybody. */
   key: string | null
   uses: number
@@ -33,6 +36,7 @@ export function noticed(sandbox: Sandbox, onDestroy: () => void): Sandbox {
     ready,
     closed,
     memoryKills: () => sandbox.memoryKills(),
+    ...(sandbox.recovered === undefined ? {} : { recovered: sandbox.recovered.bind(sandbox) }),
     ...(sandbox.liftCpuLimit === undefined ? {} : { liftCpuLimit: sandbox.liftCpuLimit.bind(sandbox) }),
     destroy,
     [Symbol.asyncDispose]: destroy,
@@ -62,10 +66,22 @@ export function chooseIdle(sandboxes: Iterable<PooledSandbox>, wish: Wish): Pool
   return sameKey ?? fresh
 }
 
+/** A sandbox that recovers, fits a wish and is not counted on by others. */
+export function chooseRecovering(
+  sandboxes: Iterable<PooledSandbox>,
+  { key }: Wish,
+  countedOn: ReadonlySet<PooledSandbox>,
+): PooledSandbox | null {
+  for (const pooled of sandboxes) {
+    if (pooled.state === 'recovering' && pooled.key === key && !countedOn.has(pooled)) return pooled
+  }
+  return null
+}
+
 /** The idle sandbox to give up for somebody of another key: the one that came back first. */
 export function chooseVictim(sandboxes: Iterable<PooledSandbox>, key: string): PooledSandbox | null {
   for (const pooled of sandboxes) {
-    if (pooled.state === 'idle' && pooled.key !== key) return pooled
+    if ((pooled.state === 'idle' || pooled.state === 'recovering') && pooled.key !== key) return pooled
   }
   return null
 }
@@ -74,6 +90,9 @@ export function chooseVictim(sandboxes: Iterable<PooledSandbox>, key: string): P
 export function comesBack(wish: Wish): boolean {
   const { wanted, key } = wish
   return (
-    wanted !== null && !wanted.dead && wanted.key === key && (wanted.state === 'leased' || wanted.state === 'checking')
+    wanted !== null &&
+    !wanted.dead &&
+    wanted.key === key &&
+    (wanted.state === 'leased' || wanted.state === 'checking' || wanted.state === 'recovering')
   )
 }

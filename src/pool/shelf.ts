@@ -3,7 +3,7 @@ import { makeBackOff } from './back-off.ts'
 import { answers } from './health.ts'
 import type { Holding, Lease } from './lease.ts'
 import type { ResolvedPoolOptions } from './options.ts'
-import { chooseIdle, chooseVictim, comesBack, type PooledSandbox } from './pooled-sandbox.ts'
+import { chooseIdle, chooseRecovering, chooseVictim, comesBack, type PooledSandbox } from './pooled-sandbox.ts'
 import { closedError, exhaustedError } from './refusals.ts'
 import { noStats, type PoolStats } from './stats.ts'
 import { makeStock } from './stock.ts'
@@ -94,7 +94,7 @@ export function makeShelf(
   function shed(): void {
     filling = false
     checkouts = 0
-    for (const pooled of sandboxes) if (pooled.state === 'idle') void stock.end(pooled)
+    for (const pooled of sandboxes) if (isFree(pooled)) void stock.end(pooled)
   }
 
   function close(graceMs: number): Promise<void> {
@@ -130,6 +130,7 @@ export function makeShelf(
   function serve(): void {
     // Creations under way that a waiter further ahead counts on.
     let claimed = 0
+    const countedOn = new Set<PooledSandbox>()
     // While one whose creation failed waits for the others' creations, no further one is tried.
     let failing = false
     for (const waiter of queue) {
@@ -147,6 +148,12 @@ export function makeShelf(
       if (waiter.failed !== null) {
         failing = stock.starting > 0
         if (!failing) drop(waiter, waiter.failed.error)
+        continue
+      }
+      const recovering = chooseRecovering(sandboxes, waiter, countedOn)
+      if (recovering !== null) {
+        countedOn.add(recovering)
+        noteOutcome(waiter, 'wait')
         continue
       }
       if (claimed < stock.starting) {
@@ -286,9 +293,20 @@ export function makeShelf(
     settle()
   }
 
+  /** Puts a sandbox back when it is ready for another run. */
+  function recover(pooled: PooledSandbox): void {
+    const { sandbox } = pooled
+    if (sandbox.recovered === undefined) return putBack(pooled)
+    pooled.state = 'recovering'
+    void sandbox.recovered().then(() => {
+      if (pooled.state === 'recovering' && !pooled.dead) putBack(pooled)
+    })
+    settle()
+  }
+
   async function giveBack(pooled: PooledSandbox, reusable: boolean): Promise<void> {
     if (pooled.state === 'leased' && reusable && !pooled.dead && pooled.uses < maxUses) {
-      putBack(pooled)
+      recover(pooled)
     } else {
       if (pooled.state === 'leased' && reusable && !pooled.dead) counters.retired += 1
       void stock.end(pooled)
@@ -299,7 +317,7 @@ export function makeShelf(
 
   function onClosed(pooled: PooledSandbox, cause: string): void {
     pooled.dead = true
-    if (pooled.state === 'idle' || pooled.state === 'checking') {
+    if (isFree(pooled) || pooled.state === 'checking') {
       counters.failures += 1
       // One that dies before it was of any use is as good as a failed creation: its successor must not follow at once.
       if (pooled.uses === 0) discourage(new Error(`sandbox ${pooled.sandbox.id} ended while it was idle: ${cause}`))
@@ -319,4 +337,9 @@ export function makeShelf(
   }
 
   return { spec, checkout, prewarm, stats, shed, close }
+}
+
+/** Whether nobody has it, and nobody asks for its health. */
+function isFree({ state }: PooledSandbox): boolean {
+  return state === 'idle' || state === 'recovering'
 }

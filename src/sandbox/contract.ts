@@ -70,6 +70,11 @@ export interface Sandbox extends AsyncDisposable {
    * again. Absent where the harness does not share the script's limit.
    */
   liftCpuLimit?(): AsyncDisposable
+  /**
+   * Resolves when it can begin a run at once, or is over. Never rejects. Absent where it always can: an engine that makes
+   * something ready for each run has it, so that the time for that is none of the run's.
+   */
+  recovered?(): Promise<void>
   /** Ends everything in it at once and frees what it held; idempotent; resolves when that is done. */
   destroy(): Promise<void>
 }

@@ -53,6 +53,8 @@ export class Broker {
   readonly #waiting: HostFrame[] = []
   readonly #settle: (ending: Ending) => void
   #spare: Spare | undefined
+  /** Who waits for the next one. */
+  #wanted = Promise.withResolvers<void>()
   /** The instance that is being made. */
   #making: Promise<Spare | undefined> | undefined
   #starting: Spare['guest'] | undefined
@@ -87,10 +89,16 @@ export class Broker {
     return { type: 'ready', protocol: PROTOCOL_VERSION, python, ...loaded, checks }
   }
 
+  /** Resolves when there is an instance for the next script, or when all is over. */
+  recovered(): Promise<void> {
+    return this.#spare !== undefined || this.#isOver ? Promise.resolve() : this.#wanted.promise
+  }
+
   /** Ends everything. Idempotent. */
   async end(ending: Ending): Promise<void> {
     if (this.#isOver) return
     this.#isOver = true
+    this.#wanted.resolve()
     clearTimeout(this.#wake)
     this.#outbox.end()
     const guests = [this.#spare?.guest, this.#starting, this.#guest].filter((guest) => guest !== undefined)
@@ -392,7 +400,7 @@ export class Broker {
         spare.guest.destroy()
         return undefined
       }
-      this.#spare = spare
+      this.#has(spare)
       void spare.guest.ended.then(() => this.#spareEnded(spare))
       this.#serveWaiting()
       return spare
@@ -404,10 +412,16 @@ export class Broker {
     }
   }
 
+  #has(spare: Spare): void {
+    this.#spare = spare
+    this.#wanted.resolve()
+    this.#wanted = Promise.withResolvers()
+  }
+
   /** The instance of a run that was refused is as it was; one that was made meanwhile is not needed. */
   #putBack(spare: Spare): void {
     const other = this.#spare
-    this.#spare = spare
+    this.#has(spare)
     other?.guest.destroy()
   }
 

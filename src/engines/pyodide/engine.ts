@@ -120,6 +120,7 @@ function sandboxOf(
     closed: broker.closed,
     // Python is refused memory instead of being killed; what the watchdog kills is told with the run.
     memoryKills: () => null,
+    recovered: () => broker.recovered(),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }
