@@ -303,7 +303,7 @@ atexit.register(emit_log, "last registered")
             with self.subTest(line):
                 with open(path, "w") as file:
                     file.write(f"A = 1\n{line}\n")
-                loaders = [("the tool file t.py", functools.partial(tools.load_file, path))]
+                loaders = [("the tool file t.py", functools.partial(tools.load_file, path, loop=tools.ToolLoop()))]
                 frames, ending = self.run_script("emit_log('ran')", loaders=loaders)
                 want = [(f"the tool file t.py could not be loaded: {name}", kind)]
                 self.assertEqual(([(f["message"], f["kind"]) for f in frames], ending), (want, ("raised", 1)))
