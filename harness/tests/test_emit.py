@@ -28,6 +28,15 @@ def held_in(fd):
     return count[0]
 
 
+def wait_until_held(fd, count):
+    """Until a pipe holds so many bytes: its writer is then in the middle of a longer line."""
+    give_up_at = time.monotonic() + 60
+    while (held := held_in(fd)) < count:
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"the pipe holds {held} bytes after a minute, not {count}")
+        time.sleep(0.001)
+
+
 def in_a_process(function, *args):
     """Starts `function` in a process of its own; its exit code is 0 when it did not raise."""
     pid = os.fork()
@@ -147,8 +156,7 @@ class EmitterTest(unittest.TestCase):
             emit.use(emitter)
             thread = threading.Thread(target=emitter.send, args=({"from": "thread", "fill": "x" * 2_000_000},))
             thread.start()
-            while held_in(read) < 60_000:  # now it waits in the middle of its line
-                time.sleep(0.001)
+            wait_until_held(read, 60_000)
             os.write(tell, b".")
             child = in_a_process(emitter.send, {"from": "child"})
             os.waitpid(child, 0)
@@ -156,6 +164,7 @@ class EmitterTest(unittest.TestCase):
 
         pid = in_a_process(script)
         os.close(write)
+        os.close(tell)
         os.read(told, 1)
         data = read_all(read)
         os.waitpid(pid, 0)
@@ -172,8 +181,7 @@ class EmitterTest(unittest.TestCase):
 
         pid = in_a_process(script)
         os.close(write)
-        while held_in(read) < 60_000:
-            time.sleep(0.001)
+        wait_until_held(read, 60_000)
         os.kill(pid, signal.SIGUSR1)
         data = read_all(read)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
@@ -196,8 +204,7 @@ class EmitterTest(unittest.TestCase):
 
         pid = in_a_process(script)
         os.close(write)
-        while held_in(read) < 60_000:
-            time.sleep(0.001)
+        wait_until_held(read, 60_000)
         os.kill(pid, signal.SIGALRM)
         data = read_all(read)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
