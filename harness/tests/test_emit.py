@@ -170,29 +170,27 @@ class EmitterTest(unittest.TestCase):
         os.waitpid(pid, 0)
         self.assertEqual([json.loads(line)["from"] for line in data.split(b"\n")[:-1]], ["thread", "child"])
 
-    def test_a_signal_handler_may_emit_in_the_middle_of_a_line(self):
+    def interrupted(self, function, number):
+        """All lines that `function(emitter)` writes, in a process that gets a signal in the middle of the first."""
         read, write = self.pipe()
+        pid = in_a_process(self.use, function, write)
+        os.close(write)
+        wait_until_held(read, 60_000)
+        os.kill(pid, number)
+        data = read_all(read)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
-        def script():
-            emitter = emit.Emitter(write)
-            emit.use(emitter)
+    def test_a_signal_handler_may_emit_in_the_middle_of_a_line(self):
+        def script(emitter):
             signal.signal(signal.SIGUSR1, lambda *_: emitter.send({"from": "handler"}))
             emitter.send({"from": "script", "fill": "x" * 2_000_000})
 
-        pid = in_a_process(script)
-        os.close(write)
-        wait_until_held(read, 60_000)
-        os.kill(pid, signal.SIGUSR1)
-        data = read_all(read)
-        self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        self.assertEqual([json.loads(line)["from"] for line in data.split(b"\n")[:-1]], ["script", "handler"])
+        lines = self.interrupted(script, signal.SIGUSR1)
+        self.assertEqual([line["from"] for line in lines], ["script", "handler"])
 
     def test_the_alarm_waits_for_the_end_of_a_line(self):
-        read, write = self.pipe()
-
-        def script():
-            emitter = emit.Emitter(write)
-            emit.use(emitter)
+        def script(emitter):
             emit.install_clock()
             try:
                 emitter.send({"fill": "x" * 2_000_000})
@@ -202,13 +200,7 @@ class EmitterTest(unittest.TestCase):
                 except emit.ScriptTimeout:  # whoever goes on is told again, after the line
                     pass
 
-        pid = in_a_process(script)
-        os.close(write)
-        wait_until_held(read, 60_000)
-        os.kill(pid, signal.SIGALRM)
-        data = read_all(read)
-        self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        lines = [json.loads(line) for line in data.split(b"\n")[:-1]]
+        lines = self.interrupted(script, signal.SIGALRM)
         self.assertEqual([len(lines[0]["fill"]), lines[1:]], [2_000_000, [{"from": "timeout"}]])
 
     def test_no_line_is_torn_however_often_the_alarm_comes(self):
