@@ -253,7 +253,7 @@ class Broker:
         self._zygote.ask_to_kill()
 
     def _on_all_killed(self):
-        clean = self._sandbox.reaper.confirm_death() and self._sandbox.is_clean()
+        clean = self._sandbox.reaper.confirm_death() and self._sandbox.clean()
         self._spare.close()
         self._channel.send({"type": "reset_done", "nonce": self._reset_nonce, "reusable": clean})
         if not clean:

@@ -147,7 +147,7 @@ class RunEnd:
             self._zygote.expect_sign()
             self._look_at_zygote()  # it may have answered meanwhile, which leads here again
             return
-        clean = sandbox.is_clean() if run.clean is None else run.clean
+        clean = sandbox.clean() if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
         if sandbox.config.get("sealed") and self._channel.holds_part_of_a_line():
             reusable = False  # a script can read what comes in there, and half a request may lack its other half

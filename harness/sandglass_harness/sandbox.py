@@ -46,8 +46,8 @@ class Sandbox:
             return integrity.last_pid(self._loadavg) == pid
         return integrity.nobody_but([*self._pids, pid])
 
-    def is_clean(self):
-        """Wipes the directories. Whether nothing is left there, and broker and zygote are as they were."""
+    def clean(self):
+        """Wipes the directories. True when nothing is left there, and broker and zygote are as they were."""
         wiped = self.roots.wipe(WIPE_SEC)
         return wiped and self.zygote.alive and integrity.snapshot(self._pids) == self._normal
 
