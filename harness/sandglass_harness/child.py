@@ -1,18 +1,14 @@
 """The process of one script: made by the zygote, told what to run by the broker, gone when the script is done."""
 
 import gc
-import json
 import os
 import resource
 import signal
-import struct
 import sys
-import time
 
-from . import emit, explain, host_tools, runtime
+from . import emit, host_tools, runtime, script_process
+from .script_process import FRAME_FD
 from .syscalls import set_dumpable
-
-FRAME_FD = 3
 
 
 def prepare(config):
@@ -21,18 +17,7 @@ def prepare(config):
         _lower(getattr(resource, name), *limits)
     os.chdir(config["workspace"])
     sys.path.insert(0, config["workspace"])
-    sys.argv = [""]
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = _text_stream(1)
-    sys.stderr = sys.__stderr__ = _text_stream(2)
-    emit.install_clock()
-
-
-class Ahead:
-    """What was loaded before any script: globals, what each run loads itself, and the names that this adds."""
-
-    def __init__(self, base_globals, loaders, added):
-        self.base_globals, self.loaders, self.added = base_globals, loaders, added
+    script_process.open_streams()
 
 
 def live(ahead, fds, checks=False):
@@ -46,7 +31,7 @@ def live(ahead, fds, checks=False):
             code = _check_on(emitter, ahead)
         else:
             runtime.rehearse()
-            code = _run(_receive(), emitter, ahead)
+            code = _run(script_process.receive(), emitter, ahead)
     except BaseException:
         code = 70
     os._exit(code)
@@ -80,6 +65,27 @@ def _above(fd, lowest):
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
 
 
+def _check_on(emitter, ahead):
+    """One check after the other, until the broker has no more, or one that did not end well."""
+    from . import checker
+
+    checker.warm_up()  # writes to the pages that a check writes to
+    while True:
+        code = _run(script_process.receive(), emitter, ahead)
+        if code:
+            return code
+        gc.collect()  # the answer is out
+
+
+def _run(request, emitter, ahead):
+    limits = request["limits"]
+    if limits.get("pids"):
+        _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
+    if limits.get("memory_bytes"):
+        _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
+    return script_process.run(request, emitter, ahead, lambda: host_tools.Bridge(FRAME_FD, emitter), keeps_clock=True)
+
+
 def _lower(which, soft, hard):
     _, most = resource.getrlimit(which)
     if most != resource.RLIM_INFINITY:
@@ -92,92 +98,3 @@ def _lower(which, soft, hard):
         # gVisor refuses to change limits of what it does not have.
         if which not in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE):
             raise
-
-
-def _text_stream(fd):
-    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
-
-
-def _receive():
-    """The request of the one run of this process: a length, then JSON. The end of the stream means: not needed."""
-    head = _exactly(4)
-    return json.loads(_exactly(struct.unpack("=I", head)[0]))
-
-
-def _exactly(count):
-    data = bytearray()
-    while len(data) < count:
-        piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))
-        if not piece:
-            os._exit(0)
-        data += piece
-    return bytes(data)
-
-
-def _check_on(emitter, ahead):
-    """One check after the other, until the broker has no more, or one that did not end well."""
-    from . import checker
-
-    checker.warm_up()  # writes to the pages that a check writes to
-    while True:
-        code = _run(_receive(), emitter, ahead)
-        if code:
-            return code
-        gc.collect()  # the answer is out
-
-
-def _check(request, emitter, ahead):
-    from . import checker  # loaded ahead where sandboxes are for checks
-
-    asked = request["check"]
-    asked["names"] += [*ahead.base_globals, *ahead.added]
-    emitter.send({"type": "check_result", "violations": checker.check(request["script"], **asked)})
-    return 0
-
-
-def _host_tools(signatures, sources, emitter):
-    if not signatures and not sources:
-        return None
-    stubs = {source["name"]: source["stub"] for source in sources}
-    return host_tools.functions(signatures, host_tools.Bridge(FRAME_FD, emitter), stubs)
-
-
-def _run(request, emitter, ahead):
-    os.environ.update(request["secrets"])
-    explain.hide(request["secrets"])
-    limits, sources = request["limits"], request.get("tool_sources") or ()
-    if limits.get("pids"):
-        _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
-    if limits.get("memory_bytes"):
-        _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
-    code = None
-    try:
-        emit.arm(request["deadline"] - time.monotonic())
-        if request.get("check"):
-            code = _check(request, emitter, ahead)
-        else:
-            _, code = runtime.run_script(
-                request["script"],
-                emitter,
-                base_globals=ahead.base_globals,
-                loaders=ahead.loaders,
-                tools=_host_tools(request.get("tools") or (), sources, emitter),
-                tool_sources=sources,
-                inputs=request["inputs"],
-                timeout_text=request["timeout_text"],
-            )
-        emit.disarm()
-    except emit.ScriptTimeout:
-        if code is None:  # else it came when the script was done
-            code = 1
-            runtime.tell_timeout(emitter, request["timeout_text"])
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass
-    try:
-        os.write(FRAME_FD, b'{"type":"finished"}\n')
-    except OSError:
-        pass
-    return code

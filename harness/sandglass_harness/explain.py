@@ -7,9 +7,10 @@ FILENAME = "<script>"
 TOOL_FILENAME = "<tool>"  # of the functions that stand for host tools
 MAX_MESSAGE = 8 * 1024
 MAX_TRACEBACK = 60 * 1024
+MAX_BRIEF = 500
 MIN_SECRET = 4  # shorter ones are not redacted anywhere
 _HERE = __file__.rpartition("/")[0] + "/"
-_BRIDGE = _HERE + "host_tools.py"
+_BRIDGE = (TOOL_FILENAME, _HERE + "tool_functions.py", _HERE + "host_tools.py")
 
 
 def tool_filename(name):
@@ -41,13 +42,18 @@ def describe(error):
     return message, cut(text, MAX_TRACEBACK)
 
 
+def brief(error):
+    """An exception in one line: of what could not be loaded ahead."""
+    return cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_BRIEF)
+
+
 def _leave_out_bridge(told):
     """Of a tool's failure the script's own call is the place; how its function works inside is no news."""
     chain = [told]
     while chain:
         one = chain.pop()
         if any(frame.filename == TOOL_FILENAME for frame in one.stack):
-            one.stack[:] = [f for f in one.stack if f.filename not in (TOOL_FILENAME, _BRIDGE)]
+            one.stack[:] = [f for f in one.stack if f.filename not in _BRIDGE]
         chain += [other for other in (one.__cause__, one.__context__) if other is not None]
 
 

@@ -1,4 +1,4 @@
-"""Tools that run on the host, as functions of the script: one frame out, one frame in.
+"""Calls of tools that run on the host: one frame out, one frame in.
 
 Calls from several threads, and from `asyncio.gather`, are under way together. A plain call reads its own answer, without
 a thread between; whoever reads hands the answers of others to them.
@@ -9,15 +9,12 @@ import os
 import struct
 import sys
 import threading
-import types
 
 from .convert import ConversionError, to_json
-from .explain import TOOL_FILENAME, cut_head
 
 READ_SIZE = 1 << 16
 BIG_READ_SIZE = 1 << 20
 MAX_CALL_BYTES = 16 * 1024 * 1024  # of one call's arguments, as JSON
-_NAME_SHOWN = 100
 
 
 class ToolError(Exception):
@@ -242,113 +239,3 @@ def _value_of(answer):
     if error is None:
         return answer.get("result")
     raise ToolError(error["message"], error["code"])
-
-
-# ── functions ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _LeftOut:
-    """Default of a parameter that may be left out and has no default of its own."""
-
-    def __repr__(self):
-        return "..."
-
-
-_LEFT_OUT = _LeftOut()
-
-
-def functions(signatures, bridge, stubs=None):
-    """Name to function: what a script calls. Each has the parameters, defaults, annotations and text of its tool.
-
-    `stubs` are the texts of tools that are no host tools, by name, for describe_tool alone.
-    """
-    codes = {}
-    made = {signature["name"]: _function(signature, bridge, codes) for signature in signatures}
-    made["describe_tool"] = _describe_tool({signature["name"]: signature for signature in signatures}, stubs or {})
-    return made
-
-
-def _function(signature, bridge, codes):
-    params, name = signature["params"], signature["name"]
-    shape = len(params), signature["more"]
-    if shape not in codes:
-        codes[shape] = _code_of(*shape)
-    names = [param["name"] for param in params]
-    if signature["more"]:
-        names.append(_more_beside(names))
-    code = codes[shape].replace(co_name=name, co_varnames=tuple(names), **_qualified(name))
-    wanted = [(p.get("key", p["name"]), p["nullable"] or p["required"]) for p in params]
-
-    def collect(values, more):
-        args = {}
-        for (key, takes_none), value in zip(wanted, values):
-            if value is not _LEFT_OUT and (value is not None or takes_none):
-                args[key] = value
-        for key, value in more.items():
-            args.setdefault(key, value)
-        return bridge.call(name, args)
-
-    function = types.FunctionType(code, {"_collect": collect, "__builtins__": {}, "__name__": "tools"}, name)
-    function.__defaults__ = tuple(_default_of(param) for param in params if not param["required"])
-    function.__annotations__ = {**{p["name"]: p["type"] for p in params}, "return": signature["returns"]}
-    function.__doc__ = signature["doc"]
-    return function
-
-
-def _more_beside(names):
-    """A name for the keywords beyond the parameters."""
-    more = "more"
-    while more in names:
-        more += "_"
-    return more
-
-
-def _code_of(count, more):
-    """The code of a function with so many parameters, whatever their names: made once, because compiling costs more
-    than all else here."""
-    names = [f"p{i}" for i in range(count)]
-    head = ", ".join([*names, *(["**more"] if more else [])])
-    body = f"return _collect(({''.join(f'{n}, ' for n in names)}), {'more' if more else '{}'})"
-    return compile(f"def f({head}): {body}", TOOL_FILENAME, "exec").co_consts[0]
-
-
-def _qualified(name):
-    return {"co_qualname": name} if sys.version_info >= (3, 11) else {}
-
-
-def _default_of(param):
-    if "default" in param:
-        return param["default"]
-    return None if not param["nullable"] else _LEFT_OUT
-
-
-def _describe_tool(signatures, stubs):
-    def describe_tool(name):
-        """The signature and the description of a tool, by its name."""
-        name = getattr(name, "__name__", name)
-        if name in stubs:
-            return stubs[name]
-        signature = signatures.get(name)
-        if signature is None:
-            shown = cut_head(str(name), _NAME_SHOWN)
-            raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted([*signatures, *stubs]))}", "unknown_tool")
-        return text_of(signature)
-
-    return describe_tool
-
-
-def text_of(signature):
-    """What a model reads of a tool."""
-    params = [_parameter_text(param) for param in signature["params"]]
-    if signature["more"]:
-        params.append(f"**{_more_beside([param['name'] for param in signature['params']])}")
-    params = ", ".join(params)
-    head = f"def {signature['name']}({params}) -> {signature['returns']}:"
-    doc = "\n".join(f"    {line}".rstrip() for line in signature["doc"].splitlines())
-    types_text = f"{signature['types'].rstrip()}\n\n" if signature["types"] else ""
-    return f'{types_text}{head}\n    """\n{doc}\n    """'
-
-
-def _parameter_text(param):
-    text = f"{param['name']}: {param['type']}"
-    return text if param["required"] else f"{text} = {_default_of(param)!r}"

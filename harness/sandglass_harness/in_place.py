@@ -7,53 +7,45 @@ length and JSON. It keeps the clock, and makes it a SIGALRM. After the script th
 import gc
 import json
 import os
-import signal
-import struct
 import sys
 import time
 import types
 
-from . import checker, emit, explain, host_tools, in_place_loop, runtime, tools
-from .convert import to_json
+from . import checker, emit, explain, in_place_loop, runtime, script_process, tool_functions, tools
+from .script_process import FRAME_FD
 
-FRAME_FD = 3
 _BRIDGES = {"js", "pyodide", "pyodide_js", "_pyodide", "_pyodide_core"}
 _REMOVED = {"_ctypes", "_posixsubprocess", "_remote_debugging"}
-MAX_MESSAGE = 500
 
 _loop = in_place_loop.Calls()
 _emitter = None
-_base_globals, _loaders = {}, []
+_ahead = None
 
 
 def warm_up():
     """Before a snapshot is taken: loads and touches once what every run needs."""
     checker.warm_up()
     runtime.rehearse()
-    json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
-    try:
-        exec(compile("1/0", explain.FILENAME, "exec"), {})
-    except ZeroDivisionError as error:
-        explain.describe(error)
+    script_process.warm_up()
     gc.collect()
 
 
 def prepare(config):
     """Before the request comes: shuts the ways out of Python, loads tools and modules. Returns what was found, as JSON."""
-    global _emitter, _base_globals
+    global _emitter, _ahead
     config = json.loads(config)
     _shut_bridges()
     if "random" in sys.modules:  # its state is in the snapshot: every run would draw the same numbers
         sys.modules["random"].seed()
     _lay_out(config)
     _emitter = emit.Emitter(FRAME_FD)
-    scope = tools.fresh_scope()
+    scope, loop = tools.fresh_scope(), tools.ToolLoop()
     loaded = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
     for name in config["preload"]:
         _load(loaded["preload"], name, lambda name=name: _import(name), config)
     for path in tools.tool_files(config["tools"]) if config["tools"] else []:
-        _load(loaded["tools"], os.path.basename(path), lambda path=path: _load_file(path, scope), config)
-    _base_globals = tools.public(scope)
+        _load(loaded["tools"], os.path.basename(path), lambda path=path: tools.load_file(path, scope, loop), config)
+    _ahead = script_process.Ahead(tools.public(scope))
     _rehearse()
     gc.collect()
     version = ".".join(str(n) for n in sys.version_info[:3])
@@ -80,7 +72,7 @@ def _rehearse():
     """Goes the way of a run once: WebAssembly compiles a function when it is called for the first time."""
     before = set(sys.modules)
     emitter = _Nobody(FRAME_FD)
-    host_tools.functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
+    tool_functions.functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
     runtime.run_script(_REHEARSAL, emitter, inputs=json.loads('{"rows": [1, {"a": null}]}'))
     print(end="")
     for name in set(sys.modules) - before:
@@ -99,42 +91,13 @@ _TOOL = {
 
 def live():
     """Takes the request and runs it. Returns the exit code."""
-    request = json.loads(_exactly(struct.unpack("=I", _exactly(4))[0]))
-    sources = request.get("tool_sources") or ()
-    os.environ.update(request["secrets"])
-    explain.hide(request["secrets"])
     emit.use(_emitter)
-    code = None
-    try:
-        if request.get("check"):
-            asked = request["check"]
-            asked["names"] += list(_base_globals)
-            _emitter.send({"type": "check_result", "violations": checker.check(request["script"], **asked)})
-            code = 0
-        else:
-            _, code = runtime.run_script(
-                request["script"],
-                _emitter,
-                base_globals=_base_globals,
-                tools=_host_tools(request.get("tools") or (), sources),
-                tool_sources=sources,
-                inputs=request["inputs"],
-                timeout_text=request["timeout_text"],
-            )
-    except emit.ScriptTimeout:
-        if code is None:
-            code = 1
-            runtime.tell_timeout(_emitter, request["timeout_text"])
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass
-    try:
-        os.write(FRAME_FD, b'{"type":"finished"}\n')
-    except OSError:
-        pass
-    return code
+    return script_process.run(script_process.receive(), _emitter, _ahead, _tool_bridge, keeps_clock=False)
+
+
+def _tool_bridge():
+    _loop.bridge = in_place_loop.Bridge(FRAME_FD, _emitter)
+    return _loop.bridge
 
 
 def _shut_bridges():
@@ -177,11 +140,7 @@ def _lay_out(config):
     harness = os.path.dirname(os.path.dirname(__file__))
     library = [path for path in dict.fromkeys(sys.path) if path not in ("", harness)]
     sys.path[:] = [config["workspace"], *library, *config["import_paths"]]
-    sys.argv = [""]
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = _text_stream(1)
-    sys.stderr = sys.__stderr__ = _text_stream(2)
-    emit.install_clock()
+    script_process.open_streams()
     time.sleep = _sleep
     _refuse_names()
     in_place_loop.install(_loop)
@@ -199,10 +158,6 @@ def _refuse_names():
     for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"):
         for module in (_socket, socket):
             setattr(module, name, refused)
-
-
-def _text_stream(fd):
-    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 
 
 def _sleep(seconds, /):
@@ -229,8 +184,7 @@ def _load(told, name, job, config):
     try:
         job()
     except BaseException as error:
-        message = explain.cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_MESSAGE)
-        told["failed"].append({"name": name, "message": message})
+        told["failed"].append({"name": name, "message": explain.brief(error)})
     else:
         told["loaded"].append(name)
 
@@ -239,34 +193,6 @@ def _import(name):
     import importlib
 
     importlib.import_module(name)
-
-
-def _load_file(path, scope):
-    before = dict(scope)
-    try:
-        tools.load_file(path, scope)
-    except BaseException:
-        scope.clear()
-        scope.update(before)
-        raise
-    tools.wrap_async(scope, tools.ToolLoop())
-
-
-def _host_tools(signatures, sources):
-    if not signatures and not sources:
-        return None
-    _loop.bridge = bridge = in_place_loop.Bridge(FRAME_FD, _emitter)
-    return host_tools.functions(signatures, bridge, {source["name"]: source["stub"] for source in sources})
-
-
-def _exactly(count):
-    data = bytearray()
-    while len(data) < count:
-        piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))
-        if not piece:
-            os._exit(0)
-        data += piece
-    return bytes(data)
 
 
 def _checks(config):

@@ -5,15 +5,15 @@ of a run): it is loaded in each run instead.
 """
 
 import asyncio  # noqa: F401  async tools need it in each run: loaded here, runs share it
+import functools
 import importlib
 import json
 import os
 
 from . import descendants, tools
-from .explain import cut
+from .explain import brief
 
 MAX_FAILED = 100
-MAX_MESSAGE = 500
 
 
 def load(config):
@@ -25,7 +25,7 @@ def load(config):
     scope = tools.fresh_scope()
     files = tools.tool_files(config["tools"]) if config["tools"] else []
     jobs = [("preload", name, _once(_importer(name))) for name in config["preload"]]
-    jobs += [("tools", os.path.basename(path), _once(_file_loader(path, loop))) for path in files]
+    jobs += [("tools", os.path.basename(path), _once(functools.partial(tools.load_file, path, loop=loop))) for path in files]
     told = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
     loaders, added = [], []
     with descendants.adopted():
@@ -51,20 +51,6 @@ def load(config):
 def _importer(name):
     def run(_scope):
         importlib.import_module(name)
-
-    return run
-
-
-def _file_loader(path, loop):
-    def run(scope):
-        before = dict(scope)
-        try:
-            tools.load_file(path, scope)
-        except BaseException:
-            scope.clear()
-            scope.update(before)
-            raise
-        tools.wrap_async(scope, loop)
 
     return run
 
@@ -118,7 +104,7 @@ def _verdict(job, scope):
     try:
         job(scope)
     except BaseException as error:
-        return cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_MESSAGE)
+        return brief(error)
     return "ok"
 
 

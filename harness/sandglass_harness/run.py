@@ -64,6 +64,7 @@ class Run:
         self.to_child = ToChild(spare.socket.fileno())
         # How the answers to its tool calls begin on the wire, as the host writes them.
         self.answer_head = b'%s"execution_id":%s,' % (ANSWER_HEAD, encode(self.id)[:-1])
+        self.use = None  # which one it is of those that the sandbox was given
         self.memory_kills_before = None
         self.confirmed = False  # nothing that it started lives
         self.clean = None  # files and processes are as before; None: not looked at yet

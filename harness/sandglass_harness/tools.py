@@ -82,11 +82,19 @@ def tool_files(directory):
     return [os.path.join(directory, n) for n in names if n.endswith(".py") and not n.startswith(".")]
 
 
-def load_file(path, scope):
-    """Executes one tool file into `scope`. Raises whatever the file raises."""
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
-    exec(code, scope)  # noqa: S102 - the user's own tool
+def load_file(path, scope, loop):
+    """Executes one tool file into `scope`, whose async functions then run on `loop`. Raises whatever the file raises, and
+    leaves the scope as it was."""
+    before = dict(scope)
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(code, scope)  # noqa: S102 - the user's own tool
+    except BaseException:
+        scope.clear()
+        scope.update(before)
+        raise
+    wrap_async(scope, loop)
 
 
 def fresh_scope():

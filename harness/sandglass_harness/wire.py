@@ -2,6 +2,9 @@
 
 import json
 import os
+import select
+import sys
+import time
 from collections import deque
 
 MAX_REQUEST_LINE = 80 * 1024 * 1024
@@ -9,6 +12,7 @@ HIGH_WATER = 1024 * 1024
 LOW_WATER = 256 * 1024
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 200  # of the data in a frame, which is one level itself
+LEAVE_SEC = 5  # for the host to take the last frames
 
 
 def encode(frame):
@@ -122,3 +126,57 @@ class Outbox:
             else:
                 self._queue[0] = self._queue[0][written:]
         return True
+
+
+class Channel:
+    """Lines of the host come in by one descriptor, frames go out by an outbox. Neither blocks."""
+
+    def __init__(self, fd, outbox, watcher, on_line):
+        self.fd = fd
+        self.outbox = outbox
+        self._inbox = LineBuffer()
+        self._watcher = watcher
+        self._on_line = on_line
+
+    def open(self):
+        """From now on each line that comes is handed to `on_line`."""
+        self._watcher.reading(self.fd, self._on_readable)
+
+    def send(self, frame):
+        """Queues a frame."""
+        self.outbox.put(encode(frame))
+        self.watch()
+
+    def watch(self):
+        """Waits for room while the outbox holds anything."""
+        if self.outbox.size:
+            self._watcher.writing(self.outbox.fd, self._on_writable)
+        else:
+            self._watcher.forget(self.outbox.fd)
+
+    def holds_part_of_a_line(self):
+        """Whether a request has begun and has not ended."""
+        return self._inbox.held > 0
+
+    def leave(self):
+        """Gives the sandbox up, once the host has the last frame."""
+        deadline = time.monotonic() + LEAVE_SEC
+        while not self.outbox.flush() and time.monotonic() < deadline:
+            select.select([], [self.outbox.fd], [], 0.1)
+        os._exit(0)
+
+    def _on_writable(self, _event):
+        self.outbox.flush()
+        self.watch()
+
+    def _on_readable(self, _event):
+        try:
+            data = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return
+        if not data:
+            os._exit(0)  # the host is gone: PID 1 takes everything with it
+        for line in self._inbox.push(data):
+            self._on_line(line)
+        if self._inbox.held > MAX_REQUEST_LINE:
+            sys.exit("a request line is too long")

@@ -14,8 +14,7 @@ import struct
 import sys
 import time
 
-from . import child, explain, seccomp
-from .convert import to_json
+from . import child, script_process, seccomp
 
 KILL_SEC = 0.4  # below the time that the broker waits for the answer
 _ALL_SIGNALS = signal.valid_signals()
@@ -34,12 +33,12 @@ def main(config, control_fd):
         sys.path += installed.directories()
     _builtins_of_site()
     seccomp.load()
-    ahead, loaded = child.Ahead({}, [], []), {"tools": _nothing(), "preload": {**_nothing(), "deferred": []}}
+    ahead, loaded = script_process.Ahead({}), {"tools": _nothing(), "preload": {**_nothing(), "deferred": []}}
     if config["tools"] or config["preload"]:
         from . import preloading
 
         *all_ahead, loaded = preloading.load(config)
-        ahead = child.Ahead(*all_ahead)
+        ahead = script_process.Ahead(*all_ahead)
     if config.get("checker"):
         from . import checker
 
@@ -66,15 +65,8 @@ def _builtins_of_site():
 
 
 def _warm_up():
-    """Touches once what every run touches, so that children share the pages."""
-    scope = {}
-    exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), scope)
-    json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
-    json.loads('{"a": [1, 2.5, "x", null, true]}')
-    try:
-        exec(compile("1/0", explain.FILENAME, "exec"), {})
-    except ZeroDivisionError as error:
-        explain.describe(error)
+    """Children share the pages of what was touched here."""
+    script_process.warm_up()
     gc.collect()
     gc.disable()
     gc.freeze()

@@ -3,6 +3,7 @@ import unittest
 
 from . import checking
 from .checking_right import RIGHT, RIGHT_FROM_3_11, RIGHT_FROM_3_12
+from .checking_right_tools import RIGHT_WITH_TOOLS
 
 
 class RightTest(unittest.TestCase):
@@ -11,7 +12,7 @@ class RightTest(unittest.TestCase):
     def test_nothing_is_found_where_the_script_may_be_right(self):
         later = [*RIGHT_FROM_3_11] if sys.version_info >= (3, 11) else []
         later += RIGHT_FROM_3_12 if sys.version_info >= (3, 12) else []
-        for script in [*RIGHT, *later]:
+        for script in [*RIGHT, *RIGHT_WITH_TOOLS, *later]:
             with self.subTest(script=script):
                 self.assertEqual(checking.check(script), [])
 

@@ -209,7 +209,7 @@ class StrictTest(unittest.TestCase):
         self.assertEqual(checking.check("from os.path import join\nimport os.path as p\np.join('a')", **options), [])
         self.assertEqual(checking.codes("import os.path", **options), [("forbidden_import", 1)])
 
-    @unittest.skipIf(sys.version_info < (3, 11), "except* is a syntax error")
+    @unittest.skipIf(sys.version_info < (3, 11), "except* came with Python 3.11; before, it is a syntax error")
     def test_except_star_is_refused(self):
         script = "try:\n    pass\nexcept* ValueError:\n    pass"
         self.assertEqual(checking.codes(script, policy="strict"), [("forbidden_syntax", 1)])

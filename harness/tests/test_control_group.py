@@ -43,7 +43,7 @@ class GvisorLimitsTest(unittest.TestCase):
         with open(came_back, "rb") as file:
             self.assertEqual(file.read(), b"")
 
-    @unittest.skipUnless(os.getuid() == 0, "needs root to become another user")
+    @unittest.skipUnless(os.getuid() == 0, "only root can become the other user whose processes are counted")
     def test_processes_of_others_than_root_are_counted(self):
         pid = os.fork()
         if pid == 0:

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import importlib.util
 import ipaddress
 import json
 import pathlib
@@ -275,7 +276,7 @@ class FakeLibrariesTest(unittest.TestCase):
             to_json(generic(generic(1)))
 
 
-@unittest.skipUnless("numpy" in sys.modules or __import__("importlib.util").util.find_spec("numpy"), "numpy is not installed here")
+@unittest.skipIf(importlib.util.find_spec("numpy") is None, f"numpy is not installed for {sys.executable}")
 class NumpyTest(unittest.TestCase):
     def test_real_numpy_values(self):
         import numpy

@@ -28,6 +28,15 @@ def held_in(fd):
     return count[0]
 
 
+def wait_until_held(fd, count):
+    """Until a pipe holds so many bytes: its writer is then in the middle of a longer line."""
+    give_up_at = time.monotonic() + 60
+    while (held := held_in(fd)) < count:
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"the pipe holds {held} bytes after a minute, not {count}")
+        time.sleep(0.001)
+
+
 def in_a_process(function, *args):
     """Starts `function` in a process of its own; its exit code is 0 when it did not raise."""
     pid = os.fork()
@@ -147,8 +156,7 @@ class EmitterTest(unittest.TestCase):
             emit.use(emitter)
             thread = threading.Thread(target=emitter.send, args=({"from": "thread", "fill": "x" * 2_000_000},))
             thread.start()
-            while held_in(read) < 60_000:  # now it waits in the middle of its line
-                time.sleep(0.001)
+            wait_until_held(read, 60_000)
             os.write(tell, b".")
             child = in_a_process(emitter.send, {"from": "child"})
             os.waitpid(child, 0)
@@ -156,35 +164,33 @@ class EmitterTest(unittest.TestCase):
 
         pid = in_a_process(script)
         os.close(write)
+        os.close(tell)
         os.read(told, 1)
         data = read_all(read)
         os.waitpid(pid, 0)
         self.assertEqual([json.loads(line)["from"] for line in data.split(b"\n")[:-1]], ["thread", "child"])
 
-    def test_a_signal_handler_may_emit_in_the_middle_of_a_line(self):
+    def interrupted(self, function, number):
+        """All lines that `function(emitter)` writes, in a process that gets a signal in the middle of the first."""
         read, write = self.pipe()
+        pid = in_a_process(self.use, function, write)
+        os.close(write)
+        wait_until_held(read, 60_000)
+        os.kill(pid, number)
+        data = read_all(read)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
-        def script():
-            emitter = emit.Emitter(write)
-            emit.use(emitter)
+    def test_a_signal_handler_may_emit_in_the_middle_of_a_line(self):
+        def script(emitter):
             signal.signal(signal.SIGUSR1, lambda *_: emitter.send({"from": "handler"}))
             emitter.send({"from": "script", "fill": "x" * 2_000_000})
 
-        pid = in_a_process(script)
-        os.close(write)
-        while held_in(read) < 60_000:
-            time.sleep(0.001)
-        os.kill(pid, signal.SIGUSR1)
-        data = read_all(read)
-        self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        self.assertEqual([json.loads(line)["from"] for line in data.split(b"\n")[:-1]], ["script", "handler"])
+        lines = self.interrupted(script, signal.SIGUSR1)
+        self.assertEqual([line["from"] for line in lines], ["script", "handler"])
 
     def test_the_alarm_waits_for_the_end_of_a_line(self):
-        read, write = self.pipe()
-
-        def script():
-            emitter = emit.Emitter(write)
-            emit.use(emitter)
+        def script(emitter):
             emit.install_clock()
             try:
                 emitter.send({"fill": "x" * 2_000_000})
@@ -194,14 +200,7 @@ class EmitterTest(unittest.TestCase):
                 except emit.ScriptTimeout:  # whoever goes on is told again, after the line
                     pass
 
-        pid = in_a_process(script)
-        os.close(write)
-        while held_in(read) < 60_000:
-            time.sleep(0.001)
-        os.kill(pid, signal.SIGALRM)
-        data = read_all(read)
-        self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        lines = [json.loads(line) for line in data.split(b"\n")[:-1]]
+        lines = self.interrupted(script, signal.SIGALRM)
         self.assertEqual([len(lines[0]["fill"]), lines[1:]], [2_000_000, [{"from": "timeout"}]])
 
     def test_no_line_is_torn_however_often_the_alarm_comes(self):

@@ -154,7 +154,7 @@ class RuntimeTest(unittest.TestCase):
 
     def test_the_clock_runs_while_threads_are_waited_for(self):
         frames, ending = self.run_script(
-            "import threading, time\nthreading.Thread(target=time.sleep, args=(1.5,)).start()\n", timeout=0.5
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n", timeout=0.5
         )
         self.assertEqual((frames[0]["message"], ending), ("Script timed out after 0.5s", ("timed-out", 1)))
 
@@ -202,7 +202,7 @@ atexit.register(emit_log, "last registered")
     def test_the_clock_runs_while_a_script_that_failed_waits_for_its_threads(self):
         for end, (error, _) in self.ENDS.items():
             with self.subTest(end):
-                source = "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(3,)).start()\n"
+                source = "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
                 frames, ending = self.run_script(source + end, timeout=1)
                 told = [error] if error else []
                 want = (told + ["Script timed out after 1s"], ("timed-out", 1))
@@ -303,7 +303,7 @@ atexit.register(emit_log, "last registered")
             with self.subTest(line):
                 with open(path, "w") as file:
                     file.write(f"A = 1\n{line}\n")
-                loaders = [("the tool file t.py", functools.partial(tools.load_file, path))]
+                loaders = [("the tool file t.py", functools.partial(tools.load_file, path, loop=tools.ToolLoop()))]
                 frames, ending = self.run_script("emit_log('ran')", loaders=loaders)
                 want = [(f"the tool file t.py could not be loaded: {name}", kind)]
                 self.assertEqual(([(f["message"], f["kind"]) for f in frames], ending), (want, ("raised", 1)))

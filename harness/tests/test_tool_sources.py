@@ -1,7 +1,7 @@
 import textwrap
 import unittest
 
-from sandglass_harness import host_tools, intake
+from sandglass_harness import host_tools, intake, tool_functions
 
 from . import forked
 
@@ -109,7 +109,7 @@ class ToolSourcesTest(unittest.TestCase):
         self.assertEqual(frames, [{"type": "final_result", "data": 7}])
 
     def test_describe_tool_returns_their_stubs_beside_those_of_host_tools(self):
-        made = host_tools.functions([], None, {"clean": "def clean(rows): ..."})
+        made = tool_functions.functions([], None, {"clean": "def clean(rows): ..."})
         self.assertEqual(made["describe_tool"]("clean"), "def clean(rows): ...")
         with self.assertRaisesRegex(host_tools.ToolError, "^no tool 'claen'; there are clean$"):
             made["describe_tool"]("claen")

@@ -6,7 +6,7 @@ import textwrap
 import threading
 import unittest
 
-from sandglass_harness import descendants, emit, preloading, tools
+from sandglass_harness import descendants, emit, explain, preloading, tools
 
 from . import forked
 
@@ -338,7 +338,7 @@ class PreloadingTest(unittest.TestCase):
     def test_a_message_of_a_broken_file_is_bounded(self):
         self.write(a="raise ValueError('x' * 1_000_000)")
         message = self.load("1")["told"]["tools"]["failed"][0]["message"]
-        self.assertLessEqual(len(message), preloading.MAX_MESSAGE + len("\n... 1000000 characters left out ...\n"))
+        self.assertLessEqual(len(message), explain.MAX_BRIEF + len("\n... 1000000 characters left out ...\n"))
 
     def test_what_a_script_gets_has_no_dunder_names(self):
         self.assertEqual(sorted(tools.public(tools.fresh_scope())), ["emit_intermediate", "emit_log", "emit_result"])

@@ -32,12 +32,12 @@ const tools = [
 const SCRIPT = `
 import inspect, json, sys
 sys.path.insert(0, sys.argv[1])
-from sandglass_harness import host_tools
+from sandglass_harness import tool_functions
 signatures = json.load(sys.stdin)
 sent = []
 class Bridge:
     def call(self, name, args): sent.append([name, args])
-made = host_tools.functions(signatures, Bridge())
+made = tool_functions.functions(signatures, Bridge())
 made["search_orders"]("x", "2026-01-01", near=None)
 made["search_orders"](query="x", from_=None, limit=3)
 made["anything"](a=1, b=2)

@@ -1,0 +1,130 @@
+"""What the process of a script does on every engine: it takes a request, runs or checks the script, and says that it is done.
+
+`child` gets there by a fork, `in_place` in an interpreter that was made for one run.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+
+from . import emit, explain, runtime, tool_functions
+from .convert import to_json
+
+FRAME_FD = 3  # frames go out over it; requests and answers come in, each as a length and JSON
+
+
+class Ahead:
+    """What was loaded before any script: globals, what each run loads itself, and the names that this adds."""
+
+    def __init__(self, base_globals, loaders=(), added=()):
+        self.base_globals, self.loaders, self.added = base_globals, loaders, added
+
+
+def warm_up():
+    """Touches once what every run touches, so that what is made of this process has it ready."""
+    exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), {})
+    json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
+    json.loads('{"a": [1, 2.5, "x", null, true]}')
+    try:
+        exec(compile("1/0", explain.FILENAME, "exec"), {})
+    except ZeroDivisionError as error:
+        explain.describe(error)
+
+
+def open_streams():
+    """What a program finds in `sys`, over descriptors 0 to 2; and the clock's signal."""
+    sys.argv = [""]
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = _text_stream(1)
+    sys.stderr = sys.__stderr__ = _text_stream(2)
+    emit.install_clock()
+
+
+def receive():
+    """The next request. Ends the process where there is none: it is not needed."""
+    return json.loads(_exactly(struct.unpack("=I", _exactly(4))[0]))
+
+
+def run(request, emitter, ahead, make_bridge, keeps_clock):
+    """Does what a request asks for. Returns the exit code.
+
+    `make_bridge()` is called where there are tools. Where the process does not keep the clock itself, the engine makes it
+    a SIGALRM.
+    """
+    os.environ.update(request["secrets"])
+    explain.hide(request["secrets"])
+    code = None
+    try:
+        if keeps_clock:
+            emit.arm(request["deadline"] - time.monotonic())
+        if request.get("check"):
+            code = _check(request, emitter, ahead)
+        else:
+            code = _execute(request, emitter, ahead, make_bridge)
+        if keeps_clock:
+            emit.disarm()
+    except emit.ScriptTimeout:
+        if code is None:  # else it came when the script was done
+            code = 1
+            runtime.tell_timeout(emitter, request["timeout_text"])
+    _say_finished()
+    return code
+
+
+def _check(request, emitter, ahead):
+    from . import checker  # loaded ahead where sandboxes are for checks
+
+    asked = request["check"]
+    asked["names"] += [*ahead.base_globals, *ahead.added]
+    emitter.send({"type": "check_result", "violations": checker.check(request["script"], **asked)})
+    return 0
+
+
+def _execute(request, emitter, ahead, make_bridge):
+    _, code = runtime.run_script(
+        request["script"],
+        emitter,
+        base_globals=ahead.base_globals,
+        loaders=ahead.loaders,
+        tools=_tools(request, make_bridge),
+        tool_sources=request.get("tool_sources") or (),
+        inputs=request["inputs"],
+        timeout_text=request["timeout_text"],
+    )
+    return code
+
+
+def _tools(request, make_bridge):
+    signatures, sources = request.get("tools") or (), request.get("tool_sources") or ()
+    if not signatures and not sources:
+        return None
+    return tool_functions.functions(signatures, make_bridge(), {source["name"]: source["stub"] for source in sources})
+
+
+def _say_finished():
+    """Nothing of the run follows but the end of its process."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    try:
+        os.write(FRAME_FD, b'{"type":"finished"}\n')
+    except OSError:
+        pass
+
+
+def _text_stream(fd):
+    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def _exactly(count):
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))
+        if not piece:
+            os._exit(0)
+        data += piece
+    return bytes(data)
