@@ -127,14 +127,18 @@ function startEcho(): { once: () => Promise<void>; close: () => void } {
   }
 }
 
-/** Of the processes of this one's sandboxes: there is one of pyodide, which waits. */
+/** Of all processes below this one that belong to an instance: there is one, which waits, and bubblewrap around it. */
 function memoryOf(): string {
-  const listed = spawnSync('pgrep', ['-P', String(process.pid), '-f', 'pyodide/guest/main'], { encoding: 'utf8' })
-  const sizes = listed.stdout
-    .trim()
-    .split('\n')
-    .map((pid) => Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024)
-  return sizes.map((size) => `${size.toFixed(0)} MiB`).join(', ')
+  const listed = spawnSync('ps', ['-e', '-o', 'pid=,ppid=,args='], { encoding: 'utf8', maxBuffer: 1 << 26 })
+  const all = listed.stdout.split('\n').map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [])
+  const below = new Set([String(process.pid)])
+  // Parents come before their children, but for numbers that were used again.
+  for (const _ of [1, 2, 3]) for (const [, pid = '', parent = ''] of all) if (below.has(parent)) below.add(pid)
+  const mine = all.filter(([, pid = '', , args = '']) => below.has(pid) && args.includes('pyodide/guest/main'))
+  const sizes = mine.map(([, pid = '']) =>
+    Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0),
+  )
+  return `${(sizes.reduce((sum, size) => sum + size, 0) / 1024).toFixed(0)} MiB`
 }
 
 async function perSecond(
