@@ -296,7 +296,9 @@ export function makeShelf(
   /** Puts a sandbox back when it is ready for another run. */
   function recover(pooled: PooledSandbox): void {
     const { sandbox } = pooled
-    if (sandbox.recovered === undefined) return putBack(pooled)
+    // One that would not be kept either way has nothing to recover for.
+    const isSurplus = poolSize === 0 || (sandboxes.size > poolSize && queue.size === 0)
+    if (sandbox.recovered === undefined || isSurplus) return putBack(pooled)
     pooled.state = 'recovering'
     void sandbox.recovered().then(() => {
       if (pooled.state === 'recovering' && !pooled.dead) putBack(pooled)

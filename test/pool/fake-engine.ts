@@ -31,6 +31,8 @@ export interface FakeEngine extends SandboxEngine {
   failure: unknown
   /** Called in place of an immediate end of `destroy`. */
   destroying: ((sandbox: FakeSandbox) => Promise<void>) | null
+  /** When set, what the sandboxes that are made from then on wait for between two runs. */
+  recovering: ((sandbox: FakeSandbox) => Promise<void>) | null
   readonly pending: PendingCreation[]
   /** Lets all pending creations succeed. */
   succeedAll(): FakeSandbox[]
@@ -52,6 +54,7 @@ export function fakeEngine(): FakeEngine {
     manual: false,
     failure: undefined,
     destroying: null,
+    recovering: null,
     pending,
     succeedAll: () => Array.from(pending.slice(), (creation) => creation.succeed()),
     made,
@@ -121,6 +124,7 @@ function fakeSandbox(id: string, spec: SandboxSpec, engine: FakeEngine): FakeSan
     },
     closed,
     memoryKills: () => null,
+    ...(engine.recovering === null ? {} : { recovered: () => engine.recovering?.(sandbox) ?? Promise.resolve() }),
     destroyCalls: 0,
     ended: false,
     crash: () => end({ cause: 'signal', exitCode: null, signal: 'SIGKILL', by: 'kernel' }),

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { SandboxPool } from '../../src/pool/index.ts'
+import { type FakeEngine, fakeEngine, fakeSpec } from './fake-engine.ts'
+import { quiet, watch } from './watch.ts'
+
+const specs = { default: fakeSpec() }
+
+/** An engine whose sandboxes recover when the test says so. */
+function recoveringEngine(): { readonly engine: FakeEngine; readonly recover: (id: string) => void } {
+  const engine = fakeEngine()
+  const gates = new Map<string, PromiseWithResolvers<void>>()
+  engine.recovering = ({ id }) => {
+    const gate = Promise.withResolvers<void>()
+    gates.set(id, gate)
+    return gate.promise
+  }
+  return { engine, recover: (id) => gates.get(id)?.resolve() }
+}
+
+describe('a sandbox that makes something ready for each run', () => {
+  it('is handed on when it has recovered, and another one until then', async () => {
+    const { engine, recover } = recoveringEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
+    const first = await pool.checkout('default')
+    const second = await pool.checkout('default')
+    await first.release()
+    await second.release()
+    const [third, fourth] = [watch(pool.checkout('default')), watch(pool.checkout('default'))]
+    await quiet()
+    expect([third.state, fourth.state, pool.stats().waiting]).toEqual(['pending', 'pending', 2])
+    recover(second.sandbox.id)
+    await quiet()
+    expect([third.value?.sandbox.id, fourth.state]).toEqual([second.sandbox.id, 'pending'])
+    recover(first.sandbox.id)
+    await quiet()
+    expect(fourth.value?.sandbox.id).toBe(first.sandbox.id)
+    expect([engine.calls, pool.stats().waits]).toEqual([2, 2])
+  })
+
+  it('lets no further one be made for who can wait for it; who cannot has its place, and nobody is overtaken', async () => {
+    const { engine } = recoveringEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
+    await (await pool.checkout('default')).release()
+    const waiting = watch(pool.checkout('default'))
+    await quiet()
+    expect([waiting.state, engine.calls]).toEqual(['pending', 1])
+    const other = await pool.checkout('default', { key: 'other' })
+    expect([waiting.value?.sandbox.id, other.sandbox.id]).toEqual(['s2', 's3'])
+    expect(engine.alive().map(({ id }) => id)).toEqual(['s2', 's3'])
+  })
+
+  it('that ends meanwhile is replaced for who waits', async () => {
+    const { engine } = recoveringEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    await (await pool.checkout('default')).release()
+    const waiting = watch(pool.checkout('default'))
+    engine.made[0]?.crash()
+    await quiet()
+    expect(waiting.value?.sandbox.id).toBe('s2')
+  })
+
+  it('is ended by the end of the pool, and at once where it is one too many', async () => {
+    const { engine } = recoveringEngine()
+    const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
+    const [kept, surplus] = [await pool.checkout('default'), await pool.checkout('default')]
+    await surplus.release()
+    expect(engine.alive().map(({ id }) => id)).toEqual([kept.sandbox.id])
+    await kept.release()
+    await pool.close()
+    expect(engine.alive()).toEqual([])
+  })
+})
