@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSandglass } from '../../../src/index.ts'
+import { ScriptExecutor } from '../../../src/executor/index.ts'
 import type { SandboxEngine } from '../../../src/sandbox/index.ts'
 import { allProcesses } from '../../support/processes.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -50,8 +51,9 @@ describe.skipIf(skip)('where bubblewrap works', () => {
     expect([killed.status, killed.errorKind]).toEqual(['memory-limit', 'oom'])
     const exited = await runOn(engine, 'import os\nos._exit(7)')
     expect([exited.status, exited.ending.exitCode]).toEqual(['crashed', 7])
-    const stuck = await runOn(engine, 'sum(range(10**15))', { limits: { executionTimeoutSec: 0.5 } } as object)
-    expect(stuck.status).toBe('timed-out')
+    await using sandbox = await engine.create(SPEC)
+    const hasty = new ScriptExecutor({ mode: 'interactive', limits: { executionTimeoutSec: 0.5 } })
+    expect((await hasty.run({ sandbox, script: 'sum(range(10**15))' })).status).toBe('timed-out')
   })
 
   test('nothing is left of a sandbox that is destroyed, also while it starts', async () => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.ts'
 import { allProcesses, type HostProcess } from '../../support/processes.ts'
 import { place, requireBox } from './bed.ts'
@@ -9,6 +9,8 @@ import { place, requireBox } from './bed.ts'
 const MAIN = join(import.meta.dirname, 'host.main.ts')
 
 const { skip: noBox } = await requireBox()
+const cache = place()
+afterAll(() => cache[Symbol.dispose]())
 const LOOPS = [
   ['a loop of Python', 'while True: pass'],
   ['a loop inside C, which no clock of Python interrupts', 'sum(range(10**15))'],
@@ -17,7 +19,6 @@ const cases = (['open', 'box'] as const).flatMap((box) => LOOPS.map(([what, loop
 
 test.each(cases)('a host that is killed leaves no process behind: $what ($box)', async ({ box, loop }) => {
   if (box === 'box' && noBox) return
-  using cache = place()
   const args = ['--no-warnings', MAIN, cache.path, `emit_log("up")\n${loop}`, box]
   const host = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(host.stdout, 'data')
