@@ -12,6 +12,8 @@ import { judge, type Verdict } from './verdict.ts'
 
 /** How long a sandbox whose channel closed may take to say how it ended. */
 const CLOSING_MS = 2000
+/** How long a run waits for its sandbox to recover; the time of the run itself begins behind it. */
+const RECOVERY_MS = 30_000
 /** How long a run waits for its sandbox to be gone. */
 const DESTROY_MS = 2000
 
@@ -43,13 +45,13 @@ export async function execute(
   }
 }
 
-/** Waits for a sandbox that makes something ready for each run, and no longer than the run is wanted. */
+/** Waits for a sandbox that makes something ready for each run, no longer than the run is wanted, and not for ever. */
 async function recovered({ sandbox, signal }: PreparedRun): Promise<void> {
   if (sandbox.recovered === undefined) return
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const onAbort = (): void => resolve()
   signal?.addEventListener('abort', onAbort, { once: true })
-  await Promise.race([sandbox.recovered(), aborted])
+  await Promise.race([within(sandbox.recovered(), RECOVERY_MS), aborted])
   signal?.removeEventListener('abort', onAbort)
 }
 

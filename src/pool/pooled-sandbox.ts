@@ -79,9 +79,14 @@ export function chooseRecovering(
 }
 
 /** The idle sandbox to give up for somebody of another key: the one that came back first. */
-export function chooseVictim(sandboxes: Iterable<PooledSandbox>, key: string): PooledSandbox | null {
+export function chooseVictim(
+  sandboxes: Iterable<PooledSandbox>,
+  key: string,
+  countedOn: ReadonlySet<PooledSandbox>,
+): PooledSandbox | null {
   for (const pooled of sandboxes) {
-    if ((pooled.state === 'idle' || pooled.state === 'recovering') && pooled.key !== key) return pooled
+    const isFree = pooled.state === 'idle' || pooled.state === 'recovering'
+    if (isFree && pooled.key !== key && !countedOn.has(pooled)) return pooled
   }
   return null
 }

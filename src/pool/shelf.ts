@@ -136,6 +136,7 @@ export function makeShelf(
     for (const waiter of queue) {
       if (waiter.checking !== null) continue
       if (comesBack(waiter)) {
+        if (waiter.wanted?.state === 'recovering') countedOn.add(waiter.wanted)
         noteOutcome(waiter, 'wait')
         continue
       }
@@ -162,7 +163,7 @@ export function makeShelf(
         continue
       }
       // Who comes later must not get ahead, and there is nothing left to get either.
-      if (failing || !makeRoom(waiter.key)) {
+      if (failing || !makeRoom(waiter.key, countedOn)) {
         noteOutcome(waiter, 'wait')
         break
       }
@@ -236,10 +237,10 @@ export function makeShelf(
 
   // ── sandboxes come and go ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Makes sure that one more may start, at the cost of an idle one of another key. */
-  function makeRoom(key: string): boolean {
+  /** Makes sure that one more may start, at the cost of a free one of another key that nobody further ahead counts on. */
+  function makeRoom(key: string, countedOn: ReadonlySet<PooledSandbox>): boolean {
     if (sandboxes.size + stock.starting < poolSize + maxOverflow) return true
-    const victim = chooseVictim(sandboxes, key)
+    const victim = chooseVictim(sandboxes, key, countedOn)
     if (victim === null) return false
     void stock.end(victim)
     return true
@@ -298,7 +299,7 @@ export function makeShelf(
     const { sandbox } = pooled
     // One that would not be kept either way has nothing to recover for.
     const isSurplus = poolSize === 0 || (sandboxes.size > poolSize && queue.size === 0)
-    if (sandbox.recovered === undefined || isSurplus) return putBack(pooled)
+    if (!open || sandbox.recovered === undefined || isSurplus) return putBack(pooled)
     pooled.state = 'recovering'
     void sandbox.recovered().then(() => {
       if (pooled.state === 'recovering' && !pooled.dead) putBack(pooled)

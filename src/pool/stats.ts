@@ -16,7 +16,7 @@ export interface PoolStats {
   readonly retired: number
   /** Creations that failed, and idle sandboxes that died or failed their health check. */
   readonly failures: number
-  /** Sandboxes that nobody has, those under a health check included. */
+  /** Sandboxes that nobody has, those under a health check and those that recover included. */
   readonly idle: number
   /** Sandboxes that somebody has. */
   readonly leased: number

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, it } from 'vitest'
 import { pyodideEngine } from '../../src/engines/pyodide/index.ts'
 import { engineConformance } from '../../src/testing/index.ts'
+import { requireBox } from '../engines/pyodide/bed.ts'
 
 /* The same suite on the engine that needs nothing but Node; what it leaves out is on docs/limitations/pyodide.md. */
 const cacheDir = mkdtempSync(join(tmpdir(), 'sandglass-pyodide-'))
@@ -15,3 +16,8 @@ engineConformance({
   describe,
   it,
 })
+
+const { skip } = await requireBox()
+if (!skip) {
+  engineConformance({ name: 'pyodide in a box', makeEngine: () => pyodideEngine({ cacheDir }), describe, it })
+}

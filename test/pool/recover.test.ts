@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SandboxPool } from '../../src/pool/index.ts'
+import { type Lease, SandboxPool } from '../../src/pool/index.ts'
 import { type FakeEngine, fakeEngine, fakeSpec } from './fake-engine.ts'
 import { quiet, watch } from './watch.ts'
 
@@ -69,4 +69,54 @@ describe('a sandbox that makes something ready for each run', () => {
     await pool.close()
     expect(engine.alive()).toEqual([])
   })
+
+  it('that somebody asked for by its id is not given up for another key, nor counted on twice', async () => {
+    const { engine, recover } = recoveringEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    const { sandbox, release } = ownMethods(await pool.checkout('default'))
+    await release()
+    const wanting = watch(pool.checkout('default', { sandboxId: sandbox.id }))
+    const other = watch(pool.checkout('default', { key: 'other', timeoutMs: 50 }))
+    await quiet()
+    expect([wanting.state, other.state, engine.alive().length]).toEqual(['pending', 'pending', 1])
+    recover(sandbox.id)
+    await quiet()
+    expect(wanting.value?.sandbox.id).toBe(sandbox.id)
+  })
+
+  it('leaves room for who comes behind one that waits for it', async () => {
+    const { engine } = recoveringEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
+    const { sandbox, release } = ownMethods(await pool.checkout('default'))
+    await release()
+    const wanting = watch(pool.checkout('default', { sandboxId: sandbox.id }))
+    const plain = watch(pool.checkout('default'))
+    await quiet()
+    expect([wanting.state, plain.value?.sandbox.id, engine.calls]).toEqual(['pending', 's2', 2])
+  })
+
+  it('that is over while it recovers is lent to nobody', async () => {
+    const { engine, recover } = recoveringEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    await (await pool.checkout('default')).release()
+    const waiting = watch(pool.checkout('default'))
+    engine.made[0]?.crash()
+    recover('s1') // as an engine does whose sandbox ends meanwhile: behind `closed`
+    await quiet()
+    expect(waiting.value?.sandbox.id).toBe('s2')
+  })
+
+  it('is waited for by no close, though it came back within the grace', async () => {
+    const { engine } = recoveringEngine()
+    const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    const lease = await pool.checkout('default')
+    const closed = watch(pool.close({ graceMs: 60_000 }))
+    await lease.release()
+    await quiet()
+    expect([closed.state, engine.alive().length]).toEqual(['fulfilled', 0])
+  })
 })
+
+function ownMethods(lease: Lease): { readonly sandbox: Lease['sandbox']; readonly release: () => Promise<void> } {
+  return { sandbox: lease.sandbox, release: () => lease.release() }
+}

@@ -10,6 +10,7 @@ import {
   type SandboxEngine,
   type SandboxReport,
   type SandboxSpec,
+  unlessAborted,
 } from '../../sandbox/index.ts'
 import { checkOptions } from './check-options.ts'
 import { containerConfig, type ContainerPlan } from './container-config.ts'
@@ -34,6 +35,7 @@ import { Uids } from './uids.ts'
 /** Making or starting a container takes a loaded daemon longer than anything else. */
 const PATIENCE = 2
 const START_MS = 30_000
+const LOOKING = 'Docker was looked for'
 
 /** A sandbox that is a container. */
 export interface DockerSandbox extends Sandbox {
@@ -80,7 +82,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   const attempt = async (spec: SandboxSpec, given: CreateOptions): Promise<Attempt> => {
     const work = prepared()
     const before = found
-    const at = await unlessAborted(work, given.signal)
+    const at = await unlessAborted(work, given.signal, LOOKING)
     try {
       return { at, sandbox: await createOn(at, spec, given) }
     } catch (error) {
@@ -94,7 +96,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
     if ('sandbox' in first) return first.sandbox
     if (codeOf(first.error) !== 'image_missing') throw first.error
     // It was removed, or its name stands for another one since.
-    const anew = await unlessAborted(prepared(), given.signal)
+    const anew = await unlessAborted(prepared(), given.signal, LOOKING)
     if (anew.image.id === first.at.image.id) throw first.error
     const second = await attempt(spec, given)
     if ('sandbox' in second) return second.sandbox
@@ -292,18 +294,4 @@ function explained(error: unknown, words: string, image: string): unknown {
 
 function codeOf(error: unknown): ErrorCode | undefined {
   return error instanceof SandglassError ? error.code : undefined
-}
-
-/** Others may wait for the same work: only this wait for it ends. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  const { promise: interrupted, reject } = Promise.withResolvers<never>()
-  const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while Docker was looked for'))
-  signal.addEventListener('abort', onAbort)
-  if (signal.aborted) onAbort()
-  try {
-    return await Promise.race([work, interrupted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }

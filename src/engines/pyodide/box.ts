@@ -1,24 +1,27 @@
 import { execFile } from 'node:child_process'
-import { realpathSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { programsNamed } from '../../support/index.ts'
 import type { GuestCommand } from './guest-process.ts'
 
 const run = promisify(execFile)
-const TRY_MS = 10_000
+const TRY_MS = 30_000
 
 /** What the kernel can hold an instance with: bubblewrap, or nothing and the reason. */
-export type Box = { readonly bwrap: string } | { readonly bwrap?: undefined; readonly reason: string }
+export type Box =
+  | { readonly bwrap: string; readonly libraries: readonly string[] }
+  | { readonly bwrap?: undefined; readonly reason: string }
 
-/** Looks for bubblewrap, and tries it with everything that an instance is started with. Never throws. */
-export async function findBox(wanted: boolean): Promise<Box> {
+/** Looks for bubblewrap, and tries it with the command of an instance, which only says its version. Never throws. */
+export async function findBox(wanted: boolean, instance: Contents): Promise<Box> {
   if (!wanted) return { reason: 'the option bubblewrap is false' }
   if (process.platform !== 'linux') return { reason: `bubblewrap is for Linux, this is ${process.platform}` }
-  const [bwrap] = programsNamed('bwrap')
-  if (bwrap === undefined) return { reason: 'bwrap is not on PATH' }
-  const box = { bwrap: realpathSync(bwrap) }
-  const { program, args } = boxed(box, { program: process.execPath, args: ['--version'], readable: [] })
+  const [found] = programsNamed('bwrap')
+  if (found === undefined) return { reason: 'bwrap is not on PATH' }
   try {
+    const box = { bwrap: realpathSync(found), libraries: libraryDirectories() }
+    const { program, args } = boxed(box, { ...instance, args: ['--version', ...instance.args] })
     await run(program, args, { env: {}, cwd: '/', timeout: TRY_MS })
     return box
   } catch (error) {
@@ -27,21 +30,29 @@ export async function findBox(wanted: boolean): Promise<Box> {
   }
 }
 
+/** Where the shared libraries lie that Node has loaded, by the names under which the loader looks for them. */
+function libraryDirectories(): string[] {
+  const maps = readFileSync('/proc/self/maps', 'utf8')
+  const paths = [...maps.matchAll(/ (\/(?:usr\/|lib|nix\/store\/)\S*\.so\S*)$/gm)].map(([, path = '']) => dirname(path))
+  const merged = paths.filter((path) => path.startsWith('/usr/')).map((path) => path.slice('/usr'.length))
+  return [...new Set([...paths, ...merged, '/lib64', '/etc/ld.so.cache'])]
+}
+
 /** A program, and the files that it reads. */
 export interface Contents extends GuestCommand {
   readonly readable: readonly string[]
 }
 
 /**
- * The command in a box: no network, no processes but its own, no file of the host but shared libraries, Node and what is
- * named, and nothing that can be written. In the process group of bubblewrap: whoever kills that leaves nothing.
+ * The command in a box: no network, no processes but its own, no file of the host but the directories of Node's shared
+ * libraries, Node and what is named, and nothing that can be written. In the process group of bubblewrap: whoever kills that leaves nothing.
  */
 export function boxed(box: Box, { program, args, readable }: Contents): GuestCommand {
   if (box.bwrap === undefined) return { program, args }
   const measures = [
     ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--cap-drop', 'ALL'],
     ['--uid', '1000', '--gid', '1000', '--hostname', BOX.hostname],
-    ...LIBRARIES.map((path) => ['--ro-bind-try', path, path]),
+    ...box.libraries.map((path) => ['--ro-bind-try', path, path]),
     ...[program, ...readable].map((path) => ['--ro-bind', path, path]),
     ['--proc', '/proc', '--remount-ro', '/proc', '--remount-ro', '/', '--chdir', '/'],
   ]
@@ -50,15 +61,3 @@ export function boxed(box: Box, { program, args, readable }: Contents): GuestCom
 
 /** What an instance sees of its box. */
 export const BOX = { hostname: 'sandbox' } as const
-
-/** What Node is linked with. */
-const LIBRARIES = [
-  '/lib',
-  '/lib32',
-  '/lib64',
-  '/libx32',
-  '/usr/lib',
-  '/usr/lib32',
-  '/usr/lib64',
-  '/usr/local/lib',
-].concat('/etc/ld.so.cache')

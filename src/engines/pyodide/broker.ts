@@ -1,3 +1,4 @@
+import { SandglassError } from '../../errors/index.ts'
 import {
   CAPS,
   type CheckFrame,
@@ -91,14 +92,13 @@ export class Broker {
 
   /** Resolves when there is an instance for the next script, or when all is over. */
   recovered(): Promise<void> {
-    return this.#spare !== undefined || this.#isOver ? Promise.resolve() : this.#wanted.promise
+    return this.#spare !== undefined && !this.#isOver ? Promise.resolve() : this.#wanted.promise
   }
 
   /** Ends everything. Idempotent. */
   async end(ending: Ending): Promise<void> {
     if (this.#isOver) return
     this.#isOver = true
-    this.#wanted.resolve()
     clearTimeout(this.#wake)
     this.#outbox.end()
     const guests = [this.#spare?.guest, this.#starting, this.#guest].filter((guest) => guest !== undefined)
@@ -106,6 +106,7 @@ export class Broker {
     await Promise.all([...guests.map((guest) => guest.ended), ...this.#dying])
     this.#options.release?.()
     this.#settle(ending)
+    this.#wanted.resolve() // not earlier: who waits would take it for one that lives
   }
 
   // ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,8 +271,8 @@ export class Broker {
     }
     guest.kill()
     await drained
-    const gone = guest.ended.finally(() => this.#dying.delete(gone))
-    this.#dying.add(gone)
+    guest.destroy() // what it still says to nobody must not hold its end up
+    const gone = this.#awaitEnd(guest)
     // One that had come to its end runs no step more once it is killed: to free its memory takes the kernel several times
     // as long as a short run, and nobody has to wait for that but the end of the sandbox.
     const { code, signal } = run.hasEnded ? { code: null, signal: null } : await gone
@@ -380,7 +381,7 @@ export class Broker {
 
   #prepareSpare(): Promise<Spare | undefined> {
     if (this.#spare !== undefined || this.#isOver) return Promise.resolve(this.#spare)
-    return (this.#making ??= this.#makeSpare().finally(() => (this.#making = undefined)))
+    return (this.#making ??= this.#makeSpare())
   }
 
   async #makeSpare(): Promise<Spare | undefined> {
@@ -388,6 +389,7 @@ export class Broker {
     try {
       const spare = await makeSpare(
         (fatal) => {
+          if (this.#isOver) throw new SandglassError('aborted', 'the sandbox was ended while an instance was made')
           const guest = this.#options.start(fatal)
           this.#starting = guest // so that an end meanwhile ends it too
           return guest
@@ -409,6 +411,8 @@ export class Broker {
       if (this.#run !== undefined) return undefined // tried again when the run is over
       void this.end({ cause: 'exit', exitCode: 1, signal: null, by: 'harness', message: String(error) })
       return undefined
+    } finally {
+      this.#making = undefined // before anybody who waited for it goes on
     }
   }
 
@@ -422,7 +426,16 @@ export class Broker {
   #putBack(spare: Spare): void {
     const other = this.#spare
     this.#has(spare)
-    other?.guest.destroy()
+    if (other === undefined) return
+    other.guest.destroy()
+    void this.#awaitEnd(other.guest)
+  }
+
+  /** The end of a guest that was killed, for which the end of all waits. */
+  #awaitEnd(guest: Spare['guest']): Spare['guest']['ended'] {
+    const gone = guest.ended.finally(() => this.#dying.delete(gone))
+    this.#dying.add(gone)
+    return gone
   }
 
   /** An instance that ends while it waits is nobody's doing but the machine's. */

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../../errors/index.ts'
 import type { ReadyFrame } from '../../protocol/index.ts'
-import type { CreateOptions, Ending, Sandbox, SandboxEngine, SandboxSpec } from '../../sandbox/index.ts'
+import {
+  type CreateOptions,
+  type Ending,
+  type Sandbox,
+  type SandboxEngine,
+  type SandboxSpec,
+  unlessAborted,
+} from '../../sandbox/index.ts'
 import type { Box } from './box.ts'
 import { Broker } from './broker.ts'
 import { checkOptions } from './check-options.ts'
@@ -11,6 +18,7 @@ import type { PyodideEngineOptions } from './options.ts'
 import { probe } from './probe.ts'
 import type { Snapshot } from './snapshot-cache.ts'
 
+const STARTING = 'a sandbox was starting'
 const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by: 'host' }
 
 /**
@@ -43,8 +51,8 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
     refuseAborted(given.signal)
     const id = `sg-${randomUUID()}`
     for (let attempt = 1; ; attempt += 1) {
-      const box = await at.box()
-      const from = await snapshot()
+      const box = await unlessAborted(at.box(), given.signal, STARTING)
+      const from = await unlessAborted(snapshot(), given.signal, STARTING)
       const start = await starterFor(at, spec, from, id)
       refuseAborted(given.signal)
       const broker = new Broker({ start, startTimeoutMs: timeoutMs, checker: spec.checker === true })
@@ -76,23 +84,14 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
 }
 
 async function readyOf(broker: Broker, box: Box, signal: AbortSignal | undefined): Promise<ReadyFrame> {
-  const { promise: interrupted, reject } = Promise.withResolvers<never>()
-  const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while a sandbox was starting'))
-  signal?.addEventListener('abort', onAbort)
-  try {
-    const starting = broker.start()
-    starting.catch(() => {}) // told below, unless the signal was first
-    const ready = await Promise.race([starting, interrupted])
-    const failed = failedInside(ready.checks, box)
-    if (failed.length === 0) return ready
-    throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
-  }
+  const ready = await unlessAborted(broker.start(), signal, STARTING)
+  const failed = failedInside(ready.checks, box)
+  if (failed.length === 0) return ready
+  throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
 }
 
 function refuseAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a sandbox was starting')
+  if (signal?.aborted === true) throw new SandglassError('aborted', `aborted while ${STARTING}`)
 }
 
 function sandboxOf(

@@ -4,9 +4,10 @@ import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SandglassError } from '../../errors/index.ts'
 import { harnessSources, INSIDE, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
-import { type Box, boxed, findBox } from './box.ts'
+import { type Box, boxed, type Contents, findBox } from './box.ts'
 import { type BundledFile, bundle, type FileBundle, filesBelow } from './directory-files.ts'
 import { type GuestCommand, startGuest } from './guest-process.ts'
+import { inheritedDescriptors } from './inherited.ts'
 import type { StartMessage } from './guest/wire.ts'
 import type { PyodideEngineOptions } from './options.ts'
 import { PYODIDE_VERSION, pyodideDirectory } from './package-dir.ts'
@@ -37,6 +38,8 @@ export interface Ground {
   readonly cache: SnapshotCache
   readonly key: string
   readonly harness: readonly BundledFile[]
+  /** Descriptors of this process that a child would have, too. */
+  readonly inherited: readonly number[]
   /** What the option `wheels` names, unpacked at the first use. */
   readonly wheels: () => Promise<Wheels>
 }
@@ -57,17 +60,19 @@ export function prepare(options: PyodideEngineOptions): Ground {
   const pyodide = pyodideDirectory()
   let wheels: Promise<Wheels> | undefined
   let box: Promise<Box> | undefined
-  return {
+  const at: Ground = {
     pyodide,
     guest,
     packageFile: fileURLToPath(new URL('../../../package.json', import.meta.url)),
-    box: () => (box ??= findBox(options.bubblewrap ?? true)),
+    box: () => (box ??= findBox(options.bubblewrap ?? true, contentsFor(at, undefined))),
     cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
     key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
     wheels: () =>
       (wheels ??= options.wheels === undefined ? Promise.resolve(NO_WHEELS) : unpackWheels(options.wheels, WHEELS)),
     harness: sources.map(([name, source]) => ({ path: fileOf(name), content: Buffer.from(source) })),
+    inherited: inheritedDescriptors(),
   }
+  return at
 }
 
 /** A snapshot that is in the cache, to be looked at, or one that was made now. */
@@ -178,11 +183,16 @@ function common({ pyodide }: Ground): Pick<StartMessage, 'type' | 'pyodide' | 'w
   return { type: 'start', pyodide, workspace: INSIDE.workspace, harness: INSIDE.harness }
 }
 
-/** Node, with all of its permissions taken but for reading the program itself, Pyodide and the snapshot. */
+/** The command of an instance. */
 function commandFor(at: Ground, box: Box, snapshot: Snapshot | undefined, id = 'snapshot'): GuestCommand {
+  return { ...boxed(box, contentsFor(at, snapshot, id)), covered: at.inherited }
+}
+
+/** Node, with all of its permissions taken but for reading the program itself, Pyodide and the snapshot. */
+function contentsFor(at: Ground, snapshot: Snapshot | undefined, id = 'snapshot'): Contents {
   const readable = [dirname(at.guest) + sep, at.pyodide]
   if (snapshot !== undefined && 'path' in snapshot) readable.push(snapshot.path)
-  return boxed(box, {
+  return {
     program: process.execPath,
     args: [
       '--permission',
@@ -196,7 +206,7 @@ function commandFor(at: Ground, box: Box, snapshot: Snapshot | undefined, id = '
       id, // whose process it is, for whoever looks from outside
     ],
     readable: [...readable, at.packageFile], // which tells Node that the program is a module
-  })
+  }
 }
 
 function fileOf(module: string): string {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
 import { messageOf, SandglassError } from '../../errors/index.ts'
@@ -8,6 +9,7 @@ import type { GuestMessage, HostMessage, StartMessage } from './guest/wire.ts'
 /** The longest line of a guest: a piece of a file, as base64. */
 const MAX_LINE_BYTES = 1024 * 1024
 const MAX_WORDS = 8192
+const PIPES = ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const
 
 /** A child process with one instance of Pyodide in it, seen from the host. What comes from it is hostile. */
 export interface GuestProcess {
@@ -45,6 +47,8 @@ export interface ProcessEnd {
 export interface GuestCommand {
   readonly program: string
   readonly args: readonly string[]
+  /** Descriptors of this process that the guest must not have. */
+  readonly covered?: readonly number[]
   /** Whether it is bubblewrap with the guest in it. */
   readonly isBoxed?: boolean
 }
@@ -58,19 +62,18 @@ export function startGuest(
   message: StartMessage,
   ...bytes: readonly Uint8Array[]
 ): GuestProcess {
-  const child = spawn(command.program, command.args, {
-    cwd: '/',
-    env: {},
-    stdio: ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
-    windowsHide: true,
-    detached: command.isBoxed === true, // a process group of its own, to be killed as a whole
-  })
+  const child = spawnCovered(command)
   if (child.pid === undefined) {
     child.once('error', () => {})
     throw new SandglassError('sandbox_setup_failed', `no process can be started from ${command.program}`)
   }
   const input = child.stdin as Writable
-  const [frames, stdout, stderr, control] = child.stdio.slice(3) as [Readable, Readable, Readable, Readable]
+  const [frames, stdout, stderr, control] = child.stdio.slice(3, PIPES.length) as [
+    Readable,
+    Readable,
+    Readable,
+    Readable,
+  ]
   let words = ''
   const { promise: ended, resolve: end } = Promise.withResolvers<ProcessEnd>()
   input.on('error', () => {}) // told by its end
@@ -117,6 +120,25 @@ export function startGuest(
   }
   self.send(message, ...bytes)
   return self
+}
+
+/** Starts a program with `/dev/null` in place of these descriptors of this process. */
+function spawnCovered({ program, args, covered = [], isBoxed = false }: GuestCommand): ChildProcess {
+  // 'ignore' leaves those above 2 as they are.
+  const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
+  const last = Math.max(...covered, 0)
+  const rest = Array.from({ length: Math.max(0, last + 1 - PIPES.length) }, () => nothing)
+  try {
+    return spawn(program, args, {
+      cwd: '/',
+      env: {},
+      stdio: [...PIPES, ...rest],
+      windowsHide: true,
+      detached: isBoxed, // a process group of its own, to be killed as a whole
+    })
+  } finally {
+    if (nothing !== undefined) closeSync(nothing)
+  }
 }
 
 /** Also what bubblewrap has begun and not yet tied to its own life. */

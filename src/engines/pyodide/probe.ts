@@ -63,7 +63,9 @@ function languageOnly(reason: string): ReportReason {
 
 const REMEDIES: Readonly<Record<string, string>> = {
   pyodide_missing: `npm install pyodide@${PYODIDE_VERSION}`,
-  harness_start_failed: 'see the message; free memory, or raise pyodide.startTimeoutMs on a slow machine',
-  sandbox_setup_failed: 'use a Node of the versions that package.json names, without flags that weaken its permissions',
+  harness_start_failed:
+    'see the message; free memory, raise pyodide.startTimeoutMs on a slow machine, or set pyodide.bubblewrap to false',
+  sandbox_setup_failed:
+    'use a Node of the versions that package.json names, without flags that weaken its permissions; or set pyodide.bubblewrap to false',
   platform_unsupported: 'use Node',
 }

@@ -2,12 +2,13 @@ import { createHash, randomUUID } from 'node:crypto'
 import { lstatSync, mkdirSync } from 'node:fs'
 import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 
 /** A memory snapshot: in a file that its digest was found right of, or in this process where no file can be written. */
 export type Snapshot = { readonly path: string } | { readonly bytes: Uint8Array }
 
 const DIGEST_BYTES = 32
+const STICKY = 0o1000
 const UNUSED_MS = 30 * 86_400_000
 const NAME = /^pyodide-[\da-f]{16}\.snapshot$/
 
@@ -46,9 +47,20 @@ export class SnapshotCache {
       const isOurs = found.every(
         ({ uid, mode }) => own === undefined || ((uid === own || uid === 0) && (mode & 0o022) === 0),
       )
-      return isOurs && (found[1]?.isFile() ?? false)
+      return isOurs && (found[1]?.isFile() ?? false) && !this.#canBeSwapped()
     } catch {
       return false
+    }
+  }
+
+  /** Whether others can put another directory into its place: one above it is theirs to write to, and not sticky. */
+  #canBeSwapped(): boolean {
+    const own = process.getuid?.()
+    if (own === undefined) return false
+    for (let at = dirname(this.#directory); ; at = dirname(at)) {
+      const { uid, mode } = lstatSync(at)
+      if ((uid !== own && uid !== 0) || ((mode & 0o022) !== 0 && (mode & STICKY) === 0)) return true
+      if (at === dirname(at)) return false
     }
   }
 

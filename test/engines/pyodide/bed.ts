@@ -28,7 +28,7 @@ export function engineAt(cacheDir: string, options: PyodideEngineOptions = {}): 
 
 /** Whether instances can be put into a box here; where not, the reason is printed, or thrown where `local` is required. */
 export async function requireBox(): Promise<{ readonly skip: boolean }> {
-  const box = await findBox(true)
+  const box = await findBox(true, { program: process.execPath, args: [], readable: [] })
   if (box.bwrap === undefined) skipFor('local', `Pyodide in bubblewrap: ${box.reason}`)
   return { skip: box.bwrap === undefined }
 }

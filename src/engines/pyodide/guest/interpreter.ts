@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { pathToFileURL } from 'node:url'
 import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
 import { loadProgram } from './program.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -20,6 +21,8 @@ export interface Load {
 export interface Interpreter {
   readonly pyodide: Pyodide
   readonly memory: WasmMemory
+  /** Whether V8 took the compiled JavaScript of the snapshot. */
+  readonly isFromCache: boolean
   /** What V8 made of Pyodide's JavaScript so far. */
   readonly compiled: () => Uint8Array
 }
@@ -29,7 +32,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
   let memory: WasmMemory | undefined
   // Read beside the parsing of a megabyte of JavaScript.
   const program = readFile(`${directory}pyodide.asm.wasm`)
-  const url = `file://${directory.startsWith('/') ? '' : '/'}${directory}`
+  const url = pathToFileURL(directory).href
   const api = (globalThis as unknown as { WebAssembly: WasmApi }).WebAssembly
   api.instantiateStreaming = async (_response: unknown, imports: unknown) => {
     const bytes = await program
@@ -43,7 +46,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     loadPyodide: (options: object) => Promise<Pyodide>
   }
   const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: unknown }
-  const { create, compiled } = loadProgram(directory, snapshot?.compiled)
+  const { create, compiled, isFromCache } = loadProgram(directory, snapshot?.compiled)
   const pyodide = await loadPyodide({
     indexURL: url,
     lockFileContents: { info: lock.info, packages: {} }, // none is ever fetched
@@ -54,7 +57,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
   })
   if (memory === undefined) throw new Error('Pyodide made no memory')
-  return { pyodide, memory, compiled }
+  return { pyodide, memory, compiled, isFromCache }
 }
 
 /** A snapshot is a head, whose second word says how long it is, and the memory. */

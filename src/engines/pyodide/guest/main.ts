@@ -72,7 +72,7 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
   watchdog.unref()
   const around = await checkAround()
   hideNode()
-  const { pyodide, memory } = await loadInterpreter(plan.pyodide, {
+  const { pyodide, memory, isFromCache } = await loadInterpreter(plan.pyodide, {
     maxBytes: plan.limits.memoryBytes,
     snapshot,
   })
@@ -94,7 +94,7 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
     loaded: unknown
     checks: Record<string, string | number | boolean | null>
   }
-  const checks = { ...around, ...told.checks }
+  const checks = { ...around, ...told.checks, code_from_cache: isFromCache }
   tell({ type: 'ready', python: told.python, loaded: told.loaded, checks })
   watch(false)
   waitForRun(plan, FS, budget, clock, () => {

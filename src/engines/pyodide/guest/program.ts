@@ -1,14 +1,19 @@
 import { readFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
 import { Script } from 'node:vm'
 
 const FILE = 'pyodide.asm.mjs'
 const EXPORT = 'export default _createPyodideModule;'
 const OWN_URL = 'import.meta.url'
+/** Of our own in its place: a name that the program does not use. */
+const URL_NAME = '__sandglassOwnUrl'
 
 /** Pyodide's JavaScript beneath its interface. */
 export interface Program {
   /** What `loadPyodide` takes as `createPyodideModule`. */
   readonly create: unknown
+  /** Whether V8 took what another process had made of it. */
+  readonly isFromCache: boolean
   /** What V8 made of it so far, for {@link loadProgram} of another process with the same flags. */
   readonly compiled: () => Uint8Array
 }
@@ -21,8 +26,13 @@ export interface Program {
 export function loadProgram(directory: string, compiled?: Uint8Array): Program {
   const body = readFileSync(`${directory}${FILE}`, 'utf8')
   if (!body.includes(EXPORT)) throw new Error(`${FILE} does not export what it did`)
-  const url = JSON.stringify(`file://${directory}${FILE}`)
-  const source = `(() => {"use strict";${body.replace(EXPORT, '').replaceAll(OWN_URL, url)}return _createPyodideModule})()`
+  // The same text wherever it lies: what V8 made of it is kept for all.
+  const source = `((${URL_NAME}) => {"use strict";${body.replace(EXPORT, '').replaceAll(OWN_URL, URL_NAME)}return _createPyodideModule})`
   const script = new Script(source, { filename: FILE, ...(compiled === undefined ? {} : { cachedData: compiled }) })
-  return { create: script.runInThisContext(), compiled: () => script.createCachedData() }
+  const make = script.runInThisContext() as (url: string) => unknown
+  return {
+    create: make(pathToFileURL(`${directory}${FILE}`).href),
+    isFromCache: compiled !== undefined && script.cachedDataRejected === false,
+    compiled: () => script.createCachedData(),
+  }
 }

@@ -38,7 +38,16 @@ export function openSnapshot(snapshot: StartMessage['snapshot']): Snapshot {
   const compiled = Buffer.alloc(start - HEAD_BYTES)
   readSync(fd, compiled, 0, compiled.length, HEAD_BYTES)
   const memory = Buffer.allocUnsafeSlow(end - start)
-  return { compiled, memory: promisify(read)(fd, memory, 0, memory.length, start).then(() => memory) }
+  return { compiled, memory: readAll(fd, memory, start) }
+}
+
+async function readAll(fd: number, into: Uint8Array, position: number): Promise<Uint8Array> {
+  for (let at = 0; at < into.length;) {
+    const { bytesRead } = await promisify(read)(fd, into, at, into.length - at, position + at)
+    if (bytesRead === 0) throw new Error('the snapshot is cut off')
+    at += bytesRead
+  }
+  return into
 }
 
 function parts(bytes: Uint8Array): Snapshot {

@@ -2,8 +2,9 @@ import { writeSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 import { FDS } from './wire.ts'
 
-/* A thread of its own: it ends the process when the host is gone or when the process has outgrown its memory, also while
- * a script holds the main thread. It rests while nothing runs: an instance that waits for its script ends with its input. */
+/* A thread of its own: it ends the process when it has outgrown its memory or when the host is gone (a box ends with its
+ * host by itself), also while a script holds the main thread. It rests while nothing runs: an instance that waits for its
+ * script ends with its input. */
 const LOOK_MS = 50
 const { maxRssBytes, watching } = workerData as { maxRssBytes: number; watching: Int32Array }
 const pause = new Int32Array(new SharedArrayBuffer(4))

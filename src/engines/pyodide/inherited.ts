@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+const CLOSE_ON_EXEC = 0o2000000
+
+/**
+ * The descriptors above the standard ones that a child of this process would have, too: those that whoever started it left
+ * open. Node's own close themselves. None where the system has no /proc.
+ */
+export function inheritedDescriptors(): number[] {
+  let names: string[]
+  try {
+    names = readdirSync('/proc/self/fdinfo')
+  } catch {
+    return []
+  }
+  return names.map(Number).filter((fd) => fd > 2 && (flagsOf(fd) & CLOSE_ON_EXEC) === 0)
+}
+
+function flagsOf(fd: number): number {
+  try {
+    return Number.parseInt(/^flags:\s+(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '', 8)
+  } catch {
+    return CLOSE_ON_EXEC // that of the listing itself is gone by now
+  }
+}

@@ -1,0 +1,20 @@
+import { SandglassError } from '../errors/index.ts'
+
+/**
+ * Waits for work that others may wait for, too: an abort ends this wait for it, not the work.
+ * @param during what is going on, for the message: `aborted while …`.
+ * @throws SandglassError `aborted`, and what the work throws.
+ */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, during: string): Promise<T> {
+  if (signal === undefined) return work
+  const { promise: interrupted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(new SandglassError('aborted', `aborted while ${during}`))
+  signal.addEventListener('abort', onAbort)
+  if (signal.aborted) onAbort()
+  work.catch(() => undefined) // where the signal was first, nobody else may listen
+  try {
+    return await Promise.race([work, interrupted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
