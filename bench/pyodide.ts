@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type * as EngineModule from '../src/engines/pyodide/index.ts'
+import { channelEcho } from './channel-echo.ts'
 import { startFloor } from './floor.ts'
 import { coldStart } from './latency.ts'
 import { interleaved, pause, summarize, timed } from './measure.ts'
@@ -44,10 +45,10 @@ export async function pyodideFigures(python: string): Promise<Row[]> {
       floor: () => floor.measure(),
       warm: () => timed(() => execute(sandbox, SCRIPT)),
     })
-    const calls = await toolCalls(sandbox)
+    await using beside = await local.create(spec)
+    const calls = await toolCalls(sandbox, beside)
     const memory = memoryOf()
     const sustained = await perSecond(sandbox, execute)
-    await using beside = await local.create(spec)
     const sustainedLocal = await perSecond(beside, execute)
     const [plain = 0, snapshot = 1] = [cold['plain']?.p50, cold['snapshot']?.p50]
     return [
@@ -96,22 +97,32 @@ async function plainLoad(): Promise<number> {
   })
 }
 
-async function toolCalls(sandbox: Sandbox): Promise<Row[]> {
+/** Calls of host tools on both engines, the echo of a local sandbox's channel and a bare echo, in turn. */
+async function toolCalls(sandbox: Sandbox, local: Sandbox): Promise<Row[]> {
   const run = timedCalls(CALLS)
   const echo = startEcho()
-  const calls: number[] = []
-  const echoes: number[] = []
+  const taken = { calls: [] as number[], localCalls: [] as number[], echoes: [] as number[], bare: [] as number[] }
   for (let batch = 0; batch < 5; batch += 1) {
-    const times = await run(sandbox)
-    for (let n = 0; n < CALLS; n += 1) echoes.push(await timed(() => echo.once()))
-    if (batch > 0) calls.push(...times)
+    const calls = await run(sandbox)
+    const localCalls = await run(local)
+    for (let n = 0; n < CALLS; n += 1) taken.bare.push(await timed(() => echo.once()))
+    for (let n = 0; n < CALLS; n += 1) taken.echoes.push(await channelEcho(local))
+    if (batch > 0) taken.calls.push(...calls)
+    if (batch > 0) taken.localCalls.push(...localCalls)
     await pause(1500)
   }
   echo.close()
-  const [call, bare] = [summarize(calls), summarize(echoes)]
+  const bare = summarize(taken.bare)
+  const beside = (values: readonly number[]): string => {
+    const { p50 } = summarize(values)
+    return `${ms(p50)} = ${(p50 / bare.p50).toFixed(2)}x`
+  }
+  const call = summarize(taken.calls)
   return [
     { what: `bare echo of a byte through the pipes of a child process, p50 (n=${bare.n})`, figure: ms(bare.p50) },
     ratioRow(`host tool call of a pyodide script, p50 (n=${call.n})`, ms(call.p50), call.p50 / bare.p50, 4, 'echo'),
+    { what: 'host tool call of a local script beside that echo, p50', figure: beside(taken.localCalls) },
+    { what: "echo of a local sandbox's channel beside it, p50", figure: beside(taken.echoes) },
   ]
 }
 

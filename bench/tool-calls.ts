@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { checkScript, type Sandbox, type SandboxEngine } from '../src/index.ts'
-import { decodeLine, encodeFrame, LineSplitter } from '../src/protocol/index.ts'
+import { checkScript, type SandboxEngine } from '../src/index.ts'
+import { channelEcho } from './channel-echo.ts'
 import { pause, summarize } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 import { dockerEngine, localEngine, resolveForBench } from './subject.ts'
@@ -35,7 +34,7 @@ async function onEngine(name: string, engine: SandboxEngine, most: number): Prom
     const times = await run(sandbox)
     if (batch > 0) calls.push(...times)
     for (let n = 0; n < CALLS; n += 1) {
-      const took = await echo(sandbox)
+      const took = await channelEcho(sandbox)
       if (batch > 0) echoes.push(took)
     }
   }
@@ -55,18 +54,6 @@ async function onEngine(name: string, engine: SandboxEngine, most: number): Prom
     ),
     { what: 'the same, p95', figure: ms(call.p95) },
   ]
-}
-
-async function echo(sandbox: Sandbox): Promise<number> {
-  const nonce = randomUUID()
-  const splitter = new LineSplitter(65_536)
-  const start = performance.now()
-  await sandbox.channel.send(encodeFrame({ type: 'ping', nonce }))
-  for (;;) {
-    const chunk = await sandbox.channel.receive()
-    if (chunk === null) throw new Error('the channel ended')
-    for (const line of splitter.push(chunk)) if (decodeLine(line).kind === 'frame') return performance.now() - start
-  }
 }
 
 /** Checks of scripts of some length, made of solutions of the example humaneval. */

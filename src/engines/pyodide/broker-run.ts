@@ -122,8 +122,42 @@ export class BrokerRun {
     }
   }
 
+  /** Says how its process ended, once it is gone or killed: its exit code, and what it printed beside all else. */
+  conclude(code: number | null, words: string): void {
+    if (this.over) this.killedFor ??= 'output-limit'
+    if (!this.hasEnded && this.killedFor === undefined) {
+      if (/heap out of memory|Allocation failed/.test(words)) this.killedFor = 'memory'
+      else this.exitCode = code
+    }
+    if (!this.hasEnded && this.request.type === 'execute' && this.request.collect.length > 0) {
+      const message = 'the files were lost with the process, which was killed'
+      this.warnings.push({ code: 'collect_skipped', message })
+    }
+    const hasEnded = this.exitCode !== null || this.fault !== null
+    if (this.killedFor === undefined && hasEnded && !this.finished && !this.#toldError) {
+      // Its own words were lost, or it had none yet: a long request is read before anything of it runs.
+      if (performance.now() >= this.deadline) this.killedFor = 'timeout'
+    }
+  }
+
+  /** The last frame of the run, but for what only the sandbox knows. */
+  done(signal: string | null): object {
+    const [stdout, stderr] = this.streams
+    return {
+      type: 'script_done',
+      execution_id: this.id,
+      ending: this.#ending(signal),
+      duration_ms: Math.round((performance.now() - this.startedAt) * 1000) / 1000,
+      stdout_bytes: stdout.bytes,
+      stderr_bytes: stderr.bytes,
+      limits_hit: this.limitsHit,
+      warnings: this.warnings,
+      memory_kills: this.killedFor === 'memory' ? 1 : 0,
+    }
+  }
+
   /** How the script's process ended, in the words of the wire. */
-  ending(signal: string | null): object {
+  #ending(signal: string | null): object {
     if (this.killedFor === 'memory') return { cause: 'signal', exit_code: null, signal: 'SIGKILL', by: 'kernel' }
     const { exitCode } = this
     if (this.killedFor !== undefined) {
@@ -171,10 +205,6 @@ export class BrokerRun {
     if (kind !== 'timeout') return
     this.#toldTimeout = true
     this.killedFor ??= 'timeout'
-  }
-
-  get toldError(): boolean {
-    return this.#toldError
   }
 
   /** Sends output, or the head of it that fits. It counts by its text: how reads cut it depends on timing. */

@@ -1,31 +1,21 @@
-import { SandglassError } from '../../errors/index.ts'
-import {
-  CAPS,
-  type CheckFrame,
-  type HostFrame,
-  LineSplitter,
-  PROTOCOL_VERSION,
-  type PythonToolSource,
-  type ReadyFrame,
-} from '../../protocol/index.ts'
+import { messageOf } from '../../errors/index.ts'
+import { type HostFrame, LineSplitter, PROTOCOL_VERSION, type ReadyFrame } from '../../protocol/index.ts'
 import type { Channel, Ending } from '../../sandbox/index.ts'
 import { BrokerRun, type KillCause } from './broker-run.ts'
+import type { GuestProcess } from './guest-process.ts'
 import type { GuestMessage } from './guest/wire.ts'
+import { Instances } from './instances.ts'
+import { listen } from './listen.ts'
 import { Outbox } from './outbox.ts'
-import { makeSpare, type Spare, type StartGuest } from './spare.ts'
+import { bodyOf, COLLECTED_MS, orderOf, refusalOf, type Request, tooLarge } from './requests.ts'
+import type { Spare, StartGuest } from './spare.ts'
 import { cut } from './text.ts'
-
-type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
-type Request = ExecuteFrame | CheckFrame
 
 const MAX_REQUEST_BYTES = 80 * 1024 * 1024
 /** Of answers that a script does not read. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
-const COLLECT_MS = 5000
 /** So long a script has all of the machine; then the next instance is made beside it. A shorter one is over before. */
 const ALONE_MS = 100
-/** Of it, what may lie behind the deadline. */
-const AFTER_DEADLINE_MS = 300
 const MAX_WARNING = 500
 const ANSWER_HEAD = '{"type":"tool_result",'
 const NO_BYTES: Uint8Array = new Uint8Array()
@@ -50,19 +40,11 @@ export class Broker {
   readonly #options: BrokerOptions
   readonly #outbox: Outbox
   readonly #inbox = new LineSplitter(MAX_REQUEST_BYTES)
-  readonly #fatal: string[] = []
+  readonly #instances: Instances
   readonly #waiting: HostFrame[] = []
   readonly #settle: (ending: Ending) => void
-  #spare: Spare | undefined
-  /** Who waits for the next one. */
-  #wanted = Promise.withResolvers<void>()
-  /** The instance that is being made. */
-  #making: Promise<Spare | undefined> | undefined
-  #starting: Spare['guest'] | undefined
-  /** Killed, and not yet gone. */
-  readonly #dying = new Set<Promise<unknown>>()
   #run: BrokerRun | undefined
-  #guest: Spare['guest'] | undefined
+  #guest: GuestProcess | undefined
   #intakeOf: string | undefined
   #uses = 0
   #isOver = false
@@ -72,6 +54,15 @@ export class Broker {
   constructor(options: BrokerOptions) {
     this.#options = options
     this.#outbox = new Outbox((paused) => this.#press(paused))
+    this.#instances = new Instances({
+      ...options,
+      onReady: () => this.#serveWaiting(),
+      onFailed: (error) => {
+        // During a run, it is tried again when that is over.
+        if (this.#run === undefined) this.#fail('harness', String(error))
+      },
+      onLost: (lastWords) => this.#fail('kernel', lastWords),
+    })
     const { promise, resolve } = Promise.withResolvers<Ending>()
     this.closed = promise
     this.#settle = resolve
@@ -84,7 +75,7 @@ export class Broker {
 
   /** Makes the first instance. Resolves with what a harness says when it is ready. */
   async start(): Promise<ReadyFrame> {
-    const spare = await this.#prepareSpare()
+    const spare = await this.#instances.prepare()
     if (spare === undefined) throw new Error('it was ended before it was ready')
     const { python, loaded, checks } = spare
     return { type: 'ready', protocol: PROTOCOL_VERSION, python, ...loaded, checks }
@@ -92,7 +83,7 @@ export class Broker {
 
   /** Resolves when there is an instance for the next script, or when all is over. */
   recovered(): Promise<void> {
-    return this.#spare !== undefined && !this.#isOver ? Promise.resolve() : this.#wanted.promise
+    return this.#instances.recovered()
   }
 
   /** Ends everything. Idempotent. */
@@ -101,12 +92,14 @@ export class Broker {
     this.#isOver = true
     clearTimeout(this.#wake)
     this.#outbox.end()
-    const guests = [this.#spare?.guest, this.#starting, this.#guest].filter((guest) => guest !== undefined)
-    for (const guest of guests) guest.destroy()
-    await Promise.all([...guests.map((guest) => guest.ended), ...this.#dying])
+    await this.#instances.end(this.#guest)
     this.#options.release?.()
     this.#settle(ending)
-    this.#wanted.resolve() // not earlier: who waits would take it for one that lives
+    this.#instances.giveUp() // not earlier: who waits would take this for one that lives
+  }
+
+  #fail(by: 'harness' | 'kernel', message: string): void {
+    void this.end({ cause: 'exit', exitCode: 1, signal: null, by, message })
   }
 
   // ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,7 +110,7 @@ export class Broker {
       for (const line of this.#inbox.push(bytes)) this.#takeLine(line)
     } catch {
       // What no host sends: a line that is too long, or no JSON.
-      void this.end({ cause: 'exit', exitCode: 1, signal: null, by: 'harness', message: 'a request cannot be read' })
+      this.#fail('harness', 'a request cannot be read')
     }
     return Promise.resolve()
   }
@@ -135,7 +128,7 @@ export class Broker {
     const frame = JSON.parse(text) as HostFrame
     if (frame.type === 'ping') this.#send({ type: 'pong', nonce: frame.nonce })
     else if (frame.type === 'cancel') this.#cancel(frame.execution_id)
-    else if (this.#spare === undefined && this.#run === undefined) this.#waiting.push(frame)
+    else if (this.#instances.spare === undefined && this.#run === undefined) this.#waiting.push(frame)
     else this.#serve(frame)
   }
 
@@ -144,7 +137,7 @@ export class Broker {
       case 'file_put':
         if (this.#run !== undefined) return // its `execute` will be refused
         this.#belongTo(frame.execution_id)
-        return this.#spare?.guest.send({
+        return this.#instances.spare?.guest.send({
           type: 'put',
           path: frame.path,
           mode: frame.mode,
@@ -187,7 +180,7 @@ export class Broker {
   }
 
   #forget(): void {
-    if (this.#intakeOf !== undefined) this.#spare?.guest.send({ type: 'wipe' })
+    if (this.#intakeOf !== undefined) this.#instances.spare?.guest.send({ type: 'wipe' })
     this.#intakeOf = undefined
   }
 
@@ -202,32 +195,29 @@ export class Broker {
   // ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #execute(request: Request): Promise<void> {
-    const spare = this.#spare
+    const { spare } = this.#instances
     if (this.#run !== undefined || spare === undefined) {
       return this.#refuse(request, 'request', 'SANDBOX_BUSY: this sandbox is busy with another run')
     }
     this.#belongTo(request.execution_id)
-    const problem = request.type === 'execute' ? problemOfSources(request.tool_sources ?? []) : undefined
-    if (problem !== undefined) {
+    const refusal = refusalOf(request)
+    if (refusal !== undefined) {
       this.#forget()
-      return this.#refuse(request, 'request', problem)
-    }
-    const missing =
-      request.type === 'execute' ? request.required_secrets.filter((name) => !Object.hasOwn(request.secrets, name)) : []
-    if (missing.length > 0) {
-      this.#forget()
-      return this.#refuse(request, 'secrets', `required secrets are missing: ${missing.join(', ')}`)
+      return this.#refuse(request, refusal.kind, refusal.message)
     }
     this.#intakeOf = undefined
-    this.#spare = undefined
+    this.#instances.take()
     this.#guest = spare.guest
     const run = (this.#run = new BrokerRun(request, this.#outbox, (afterMs) => this.#wakeAfter(afterMs)))
     const killing = setTimeout(() => this.#kill('timeout'), run.killAt - performance.now())
     // A script that waits for an answer sees the deadline only when it is woken.
     const waking = setTimeout(() => this.#wakeNow(), run.deadline - performance.now() + 5)
-    const preparing = setTimeout(() => void this.#prepareSpare(), ALONE_MS)
+    const preparing = setTimeout(() => void this.#instances.prepare(), ALONE_MS)
     try {
       await this.#follow(run, spare)
+    } catch (error) {
+      // A guest that does not speak as ours do is no guest of ours any more.
+      this.#fail('harness', `what an instance said cannot be read: ${messageOf(error)}`)
     } finally {
       clearTimeout(killing)
       clearTimeout(waking)
@@ -239,19 +229,10 @@ export class Broker {
   async #follow(run: BrokerRun, spare: Spare): Promise<void> {
     const { guest } = spare
     const { request } = run
-    const budgetMs = Math.min(
-      Math.max(request.timeout_sec * 1000 + AFTER_DEADLINE_MS, AFTER_DEADLINE_MS / 2),
-      COLLECT_MS,
-    )
-    const memoryBytes = request.type === 'execute' ? request.limits.memory_bytes : undefined
-    const drained = this.#listen(run, guest)
-    guest.send({
-      type: 'run',
-      deadlineMs: Math.max(0, run.deadline - performance.now()),
-      collect: request.type === 'execute' ? request.collect : [],
-      collectMs: budgetMs,
-      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    const drained = listen(guest, run, () => {
+      if (run.over) this.#kill('output-limit')
     })
+    guest.send(orderOf(run))
     guest.sendToScript(Buffer.from(JSON.stringify(bodyOf(run))))
     for (;;) {
       const next = await guest.control.next()
@@ -260,7 +241,7 @@ export class Broker {
       if (message.type === 'refused') {
         for (const stream of [guest.frames, guest.stdout, guest.stderr]) stream.removeAllListeners('data')
         this.#run = this.#guest = undefined
-        this.#putBack(spare)
+        this.#instances.putBack(spare)
         const shown = cut(JSON.stringify(message.path), 400)
         const text = `the file ${shown} could not be put into the workspace: ${cut(message.reason, 200)}`
         this.#refuse(request, 'request', text)
@@ -272,40 +253,12 @@ export class Broker {
     guest.kill()
     await drained
     guest.destroy() // what it still says to nobody must not hold its end up
-    const gone = this.#awaitEnd(guest)
+    const gone = this.#instances.endOf(guest)
     // One that had come to its end runs no step more once it is killed: to free its memory takes the kernel several times
     // as long as a short run, and nobody has to wait for that but the end of the sandbox.
     const { code, signal } = run.hasEnded ? { code: null, signal: null } : await gone
     if (this.#isOver) return
     this.#finish(run, code, signal, guest.lastWords())
-  }
-
-  /** Takes what the script says. Resolves when nothing more comes. */
-  #listen(run: BrokerRun, guest: Spare['guest']): Promise<unknown> {
-    const look = (): void => {
-      if (run.over) this.#kill('output-limit')
-    }
-    guest.frames.on('data', (chunk: Uint8Array) => {
-      run.takeFrames(chunk)
-      look()
-    })
-    const streams = [guest.stdout, guest.stderr]
-    for (const [n, stream] of streams.entries()) {
-      stream.on('data', (chunk: Uint8Array) => {
-        run.streams[n]?.take(chunk)
-        look()
-      })
-    }
-    const over = [guest.frames, ...streams].map(
-      (stream) =>
-        new Promise<void>((resolve) => {
-          stream.once('close', () => resolve())
-        }),
-    )
-    return Promise.all(over).then(() => {
-      for (const stream of run.streams) stream.end()
-      return undefined
-    })
   }
 
   async #takeControl(
@@ -319,7 +272,7 @@ export class Broker {
       run.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
       run.fault = typeof message.fault === 'string' ? message.fault : null
       this.#collecting = true
-      setTimeout(kill, COLLECT_MS + AFTER_DEADLINE_MS).unref()
+      setTimeout(kill, COLLECTED_MS).unref()
       await drained // files come after everything else
     } else if (message.type === 'file' && run.hasEnded) {
       const { path, size, offset, contentBase64 } = message
@@ -344,109 +297,20 @@ export class Broker {
   }
 
   #finish(run: BrokerRun, code: number | null, signal: string | null, words: string): void {
-    const [stdout, stderr] = run.streams
-    if (run.over) run.killedFor ??= 'output-limit'
-    if (!run.hasEnded && run.killedFor === undefined) {
-      if (/heap out of memory|Allocation failed/.test(words)) run.killedFor = 'memory'
-      else run.exitCode = code
-    }
-    if (!run.hasEnded && run.request.type === 'execute' && run.request.collect.length > 0) {
-      run.warnings.push({ code: 'collect_skipped', message: 'the files were lost with the process, which was killed' })
-    }
-    if (run.killedFor === undefined && run.exitCode !== null && !run.finished && !run.toldError) {
-      if (performance.now() >= run.deadline) run.killedFor = 'timeout' // its own words were lost
-    }
+    run.conclude(code, words)
     run.lastWords()
     this.#uses += 1
     this.#run = this.#guest = undefined
     this.#collecting = false
-    this.#send({
-      type: 'script_done',
-      execution_id: run.id,
-      ending: run.ending(signal),
-      duration_ms: Math.round((performance.now() - run.startedAt) * 1000) / 1000,
-      stdout_bytes: stdout.bytes,
-      stderr_bytes: stderr.bytes,
-      limits_hit: run.limitsHit,
-      warnings: run.warnings,
-      memory_kills: run.killedFor === 'memory' ? 1 : 0,
-      reusable: true,
-      use: this.#uses,
-    })
-    if (this.#spare === undefined) void this.#prepareSpare()
+    this.#send({ ...run.done(signal), reusable: true, use: this.#uses })
+    if (this.#instances.spare === undefined) void this.#instances.prepare()
     else this.#serveWaiting()
   }
 
   // ── between runs ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  #prepareSpare(): Promise<Spare | undefined> {
-    if (this.#spare !== undefined || this.#isOver) return Promise.resolve(this.#spare)
-    return (this.#making ??= this.#makeSpare())
-  }
-
-  async #makeSpare(): Promise<Spare | undefined> {
-    const first = this.#uses === 0 && this.#run === undefined && !this.#isOver
-    try {
-      const spare = await makeSpare(
-        (fatal) => {
-          if (this.#isOver) throw new SandglassError('aborted', 'the sandbox was ended while an instance was made')
-          const guest = this.#options.start(fatal)
-          this.#starting = guest // so that an end meanwhile ends it too
-          return guest
-        },
-        this.#fatal,
-        this.#options.startTimeoutMs,
-      )
-      this.#starting = undefined
-      if (this.#isOver || this.#spare !== undefined) {
-        spare.guest.destroy()
-        return undefined
-      }
-      this.#has(spare)
-      void spare.guest.ended.then(() => this.#spareEnded(spare))
-      this.#serveWaiting()
-      return spare
-    } catch (error) {
-      if (first) throw error
-      if (this.#run !== undefined) return undefined // tried again when the run is over
-      void this.end({ cause: 'exit', exitCode: 1, signal: null, by: 'harness', message: String(error) })
-      return undefined
-    } finally {
-      this.#making = undefined // before anybody who waited for it goes on
-    }
-  }
-
-  #has(spare: Spare): void {
-    this.#spare = spare
-    this.#wanted.resolve()
-    this.#wanted = Promise.withResolvers()
-  }
-
-  /** The instance of a run that was refused is as it was; one that was made meanwhile is not needed. */
-  #putBack(spare: Spare): void {
-    const other = this.#spare
-    this.#has(spare)
-    if (other === undefined) return
-    other.guest.destroy()
-    void this.#awaitEnd(other.guest)
-  }
-
-  /** The end of a guest that was killed, for which the end of all waits. */
-  #awaitEnd(guest: Spare['guest']): Spare['guest']['ended'] {
-    const gone = guest.ended.finally(() => this.#dying.delete(gone))
-    this.#dying.add(gone)
-    return gone
-  }
-
-  /** An instance that ends while it waits is nobody's doing but the machine's. */
-  #spareEnded(spare: Spare): void {
-    if (this.#spare !== spare || this.#isOver) return
-    const message = spare.guest.lastWords()
-    void this.end({ cause: 'exit', exitCode: 1, signal: null, by: 'kernel', message })
-  }
-
   #serveWaiting(): void {
-    while (this.#waiting.length > 0 && this.#run === undefined && this.#spare !== undefined) {
+    while (this.#waiting.length > 0 && this.#run === undefined && this.#instances.spare !== undefined) {
       const frame = this.#waiting.shift()
       if (frame !== undefined) this.#serve(frame)
     }
@@ -486,37 +350,4 @@ export class Broker {
       else stream.resume()
     }
   }
-}
-
-/** What is wrong with the Python tools that a run brings. */
-function problemOfSources(sources: readonly PythonToolSource[]): string | undefined {
-  if (sources.length > CAPS.toolSources) {
-    return `the run brings ${sources.length} Python tools; at most ${CAPS.toolSources} are allowed`
-  }
-  for (const { name, source } of sources) {
-    const bytes = Buffer.byteLength(source)
-    if (bytes > CAPS.toolSourceBytes) {
-      return `the source of the Python tool ${name} has ${bytes} bytes; at most ${CAPS.toolSourceBytes}`
-    }
-  }
-  return undefined
-}
-
-/** What the script's process is told. */
-function bodyOf(run: BrokerRun): object {
-  const { request, timeoutText } = run
-  if (request.type === 'execute') {
-    const { script, inputs, secrets, tools, tool_sources } = request
-    return { script, inputs, secrets, timeout_text: timeoutText, tools, tool_sources, check: null }
-  }
-  const { script, mode, policy, names, allow_modules, tools } = request
-  const check = { mode, policy, names, allow_modules, tools }
-  return { script, inputs: {}, secrets: {}, timeout_text: timeoutText, tools: null, check }
-}
-
-/** In place of an answer that there is no room for. The host writes an answer's id before all else. */
-function tooLarge(line: Uint8Array): Uint8Array {
-  const id = /"id":("(?:[^"\\]|\\.)*")/.exec(Buffer.from(line.subarray(0, 1024)).toString('utf8'))?.[1] ?? '""'
-  const error = { code: 'result_too_large', message: 'the script has too many answers that it did not read yet' }
-  return Buffer.from(`{"type":"tool_result","id":${id},"error":${JSON.stringify(error)}}\n`)
 }

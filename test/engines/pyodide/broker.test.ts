@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { Broker } from '../../../src/engines/pyodide/broker.ts'
 import { startGuest } from '../../../src/engines/pyodide/guest-process.ts'
-import { ScriptExecutor } from '../../../src/executor/index.ts'
+import { type ExecutionResult, ScriptExecutor } from '../../../src/executor/index.ts'
 import type { Ending, Sandbox } from '../../../src/sandbox/index.ts'
 import { SPEC } from './bed.ts'
 
 const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by: 'host' }
 
-/** A guest as the broker sees it, which runs nothing: it says that its script ended, and then more than anybody reads. */
-const TALKATIVE = `
+/** A guest as the broker sees it, which runs nothing: it says that its script ended, and then `more`. */
+const guestThat = (more: string): string => `
 const { closeSync, readSync, writeSync } = require('node:fs')
 const say = (message) => writeSync(6, JSON.stringify(message) + '\\n')
 const exactly = (count) => {
@@ -26,8 +26,7 @@ say({ type: 'ready', python: '3.14.2', loaded, checks: {} })
 for (let n = 0; n < 3; n += 1) message() // its start, the run, the script
 say({ type: 'ended', exitCode: 0, fault: null })
 for (const fd of [3, 4, 5]) closeSync(fd)
-say({ type: 'collected', limitsHit: [], skipped: [] })
-for (;;) say({ type: 'more', text: 'x'.repeat(60_000) })
+${more}
 `
 
 const START = {
@@ -44,15 +43,19 @@ const START = {
   modules: [],
 } as const
 
-test('what a guest goes on saying when its run is over holds no end up', async () => {
+/** A sandbox whose instances say that. */
+async function sandboxOf(program: string): Promise<Sandbox> {
   const broker = new Broker({
-    start: () => startGuest({ program: process.execPath, args: ['--eval', TALKATIVE] }, START),
+    start: () => startGuest({ program: process.execPath, args: ['--eval', program] }, START),
     startTimeoutMs: 20_000,
   })
   const ready = await broker.start()
-  const destroy = (): Promise<void> => broker.end(DESTROYED)
-  const sandbox: Sandbox = {
-    id: 'talkative',
+  const destroy = async (): Promise<void> => {
+    await broker.end(DESTROYED)
+    await broker.closed
+  }
+  return {
+    id: 'told',
     info: {
       engine: 'pyodide',
       level: 'language-only',
@@ -69,9 +72,32 @@ test('what a guest goes on saying when its run is over holds no end up', async (
     destroy,
     [Symbol.asyncDispose]: destroy,
   }
-  const { ending } = await new ScriptExecutor({ mode: 'interactive' }).run({ sandbox, script: '' })
-  expect(ending).toEqual({ cause: 'exit', exitCode: 0, signal: null, by: 'script' })
+}
+
+const run = (sandbox: Sandbox): Promise<ExecutionResult> =>
+  new ScriptExecutor({ mode: 'interactive' }).run({ sandbox, script: '' })
+
+test('what a guest goes on saying when its run is over holds no end up', async () => {
+  const sandbox = await sandboxOf(
+    guestThat(`say({ type: 'collected', limitsHit: [], skipped: [] })
+for (;;) say({ type: 'more', text: 'x'.repeat(60_000) })`),
+  )
+  expect((await run(sandbox)).ending).toEqual({ cause: 'exit', exitCode: 0, signal: null, by: 'script' })
   await sandbox.destroy()
-  expect((await broker.closed).cause).toBe('destroyed')
-  await broker.recovered() // settles also when all is over
+  expect((await sandbox.closed).cause).toBe('destroyed')
+  await sandbox.recovered?.() // settles also when all is over
 }, 30_000)
+
+test.each([
+  ['without its fields', `{ type: 'collected' }`],
+  ['with fields that are something else', `{ type: 'refused', path: 7, reason: 7 }`],
+])(
+  'a word of a guest %s ends the sandbox, and nothing else',
+  async (_what, word) => {
+    await using sandbox = await sandboxOf(guestThat(`say(${word}); readSync(0, Buffer.alloc(1))`))
+    const { status, ending } = await run(sandbox)
+    expect([status, ending.by]).toEqual(['sandbox-lost', 'harness'])
+    expect((await sandbox.closed).message).toMatch(/^what an instance said cannot be read: /)
+  },
+  30_000,
+)
