@@ -11,8 +11,8 @@ import type { StandardSchema } from './typed-result.ts'
 /** How scripts are run. Everything has a default. */
 export interface SandglassOptions {
   /**
-   * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere, held by the
-   * language alone) that can be started here and has what is required.
+   * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere; where there is
+   * no bubblewrap, held by the language alone) that can be started here and has what is required.
    */
   readonly engine?: 'auto' | 'local' | 'docker' | 'pyodide' | SandboxEngine
   /**

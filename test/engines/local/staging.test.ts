@@ -24,6 +24,12 @@ describe.skipIf(skip)('packages', () => {
     mkdirSync(join(directory, 'sg_package'), { recursive: true })
     writeFileSync(join(directory, 'sg_package/__init__.py'), `VALUE = ${value}\n`)
   }
+  /** Packages below a directory that only its owner can enter. */
+  const shutAway = (home: string): string => {
+    chmodSync(home, 0o700)
+    write(join(home, 'packages'), 1)
+    return join(home, 'packages')
+  }
   const IMPORT = 'import sg_package\nemit_result(sg_package.VALUE)'
 
   const imported = async (stateDir: string, packages: string): Promise<[unknown, number]> => {
@@ -47,9 +53,7 @@ describe.skipIf(skip)('packages', () => {
     async () => {
       using state = scopedDirectory()
       using home = scopedDirectory('home')
-      chmodSync(home.path, 0o700)
-      const packages = join(home.path, 'packages')
-      write(packages, 1)
+      const packages = shutAway(home.path)
       expect(await imported(state.path, packages)).toEqual([1, 1])
       expect(await imported(state.path, packages)).toEqual([1, 1])
       write(packages, 10)
@@ -62,9 +66,7 @@ describe.skipIf(skip)('packages', () => {
     async () => {
       using state = scopedDirectory()
       using home = scopedDirectory('home')
-      chmodSync(home.path, 0o700)
-      const packages = join(home.path, 'packages')
-      write(packages, 1)
+      const packages = shutAway(home.path)
       writeFileSync(join(home.path, 'secret.py'), 'VALUE = 2\n')
       symlinkSync('../secret.py', join(packages, 'outward.py'))
       symlinkSync('sg_package', join(packages, 'inward'))
