@@ -5,6 +5,7 @@ import { engines } from './engines.ts'
 import { idleMemory } from './idle-memory.ts'
 import { latency } from './latency.ts'
 import { preloading } from './preload.ts'
+import { orchestrator } from './orchestrator.ts'
 import { type Row, table } from './row.ts'
 import { localEngine } from './subject.ts'
 import { toolCalls } from './tool-calls.ts'
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
     ['memory', idleMemory],
     ['preload', preloading],
     ['tool calls', toolCalls],
+    ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],
   ]
   const rows: Row[] = []

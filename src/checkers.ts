@@ -7,38 +7,30 @@ import {
   type Policy,
   type Violation,
 } from './executor/index.ts'
-import { SandboxPool } from './pool/index.ts'
-import type { SandboxEngine, SandboxSpec } from './sandbox/index.ts'
+import type { SandboxPool } from './pool/index.ts'
 import { definedOf } from './support/index.ts'
 import { prepareTools, type ToolsInput } from './tools/index.ts'
 
 /** Checks that one checker sandbox makes before it is replaced. It runs no script, so nothing wears it out. */
 const MAX_USES = 10_000
-const SPEC = 'checker'
 
 /** Sandboxes that check scripts and run none, beside the leases of the runs. The first check makes the first. */
 export interface Checkers {
   check(request: CheckRequest, timeoutMs: number | undefined): Promise<CheckedScript>
-  close(): Promise<void>
 }
 
-/** Keeps one checker sandbox warm, with another while that one is busy. */
-export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
-  let pool: SandboxPool | undefined
-  let closed = false
+/**
+ * Keeps one checker sandbox warm, with another while that one is busy.
+ * @param pool whose sandboxes of the spec `name` run what is checked; the checkers end with it.
+ */
+export function checkersOf(pool: SandboxPool, name: string): Checkers {
+  let beside: SandboxPool | undefined
   const open = (): SandboxPool =>
-    new SandboxPool({
-      engine,
-      specs: { [SPEC]: { ...spec, checker: true } },
-      poolSize: 1,
-      maxOverflow: 1,
-      maxUses: MAX_USES,
-    })
+    pool.beside(name, { checker: true }, { poolSize: 1, maxOverflow: 1, maxUses: MAX_USES })
   return {
     async check(request, timeoutMs) {
-      if (closed) throw new SandglassError('pool_closed', 'this Sandglass is closed; make another one')
       const { signal } = request
-      const lease = await (pool ??= open()).checkout(SPEC, {
+      const lease = await (beside ??= open()).checkout(name, {
         ...(signal === undefined ? {} : { signal }),
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
       })
@@ -47,10 +39,6 @@ export function checkersOf(engine: SandboxEngine, spec: SandboxSpec): Checkers {
       } finally {
         void lease.release()
       }
-    },
-    async close() {
-      closed = true
-      await pool?.close()
     },
   }
 }
@@ -62,14 +50,17 @@ export interface CheckResult {
 }
 
 /** What of a run, or of a check, the checker is told. */
-export interface CheckedRun extends Pick<CheckRequest, 'mode' | 'executionId' | 'signal' | 'allowModules'> {
+export interface CheckedRun extends Pick<
+  CheckRequest,
+  'mode' | 'executionId' | 'signal' | 'allowModules' | 'preamble' | 'postamble'
+> {
   readonly policy?: Policy
-  readonly tools?: ToolsInput
+  readonly tools?: ToolsInput | undefined
   /** Only the names count. */
   readonly inputs?: Readonly<Record<string, unknown>>
   /** Only the paths count. */
   readonly files?: Readonly<Record<string, unknown>>
-  readonly checkoutTimeoutMs?: number
+  readonly checkoutTimeoutMs?: number | undefined
 }
 
 /** The result of a run whose script has mistakes, or undefined when it may run. */
@@ -136,7 +127,7 @@ function checked(
       tools: set?.checked ?? [],
       // Modules among its own files are there for the script, and not for the checker to look at.
       allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
-      ...definedOf(run, ['mode', 'executionId', 'signal']),
+      ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble']),
     },
     run.checkoutTimeoutMs,
   )

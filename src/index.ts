@@ -43,7 +43,49 @@ export {
   type ToolRun,
   type Violation,
 } from './executor/index.ts'
-export type { AsToolOptions, CheckOptions, RunOptions, SandglassOptions } from './options.ts'
+export {
+  type AttemptRecord,
+  type AttemptStatus,
+  type GenerationRecord,
+  type JournalEvent,
+  type JournalStore,
+  jsonlStore,
+  memoryStore,
+  recordOf,
+  type RunRecord,
+  type RunStatus,
+  type RunSummary,
+  sqliteStore,
+  type StepRecord,
+  type ToolCallRecord,
+} from './journal/index.ts'
+export {
+  type AiSdkModel,
+  callerOf,
+  chatCompletions,
+  type ChatCompletionsOptions,
+  type LangChainModel,
+  type LLMCallContext,
+  type LLMCaller,
+  type LLMCallResult,
+  ModelError,
+  type ModelInput,
+  recordModel,
+  replayModel,
+  type ReplayModelOptions,
+} from './llm/index.ts'
+export type { AsToolOptions, CheckOptions, RunOptions, SandglassOptions, SolveOptions } from './options.ts'
+export {
+  sameData,
+  type SolveBudget,
+  type SolveDefaults,
+  type SolveEvent,
+  type StreamOptions,
+  type TaskOptions,
+  type ToolExecutionResult,
+  ToolOrchestrator,
+  type ToolOrchestratorOptions,
+} from './orchestrator/index.ts'
 export {
   type CheckoutOptions,
   type Lease,
@@ -83,6 +125,17 @@ export type {
 } from './sandbox/index.ts'
 export { DEFAULT_LIMITS } from './sandbox/index.ts'
 export { createSandglass, type Sandglass } from './sandglass.ts'
+export {
+  type AssembledScript,
+  type CollectedItem,
+  DEFAULT_PROMPTS,
+  type Failure,
+  type Prompts,
+  ScriptGenerator,
+  type ScriptGeneratorOptions,
+  type StepView,
+} from './script/index.ts'
+export { currentTrace, logTo, type StructuredLogger, type TraceContext, withTrace } from './telemetry/index.ts'
 export {
   type AiSdkTool,
   type BridgedRun,

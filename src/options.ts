@@ -4,8 +4,10 @@ import type { PyodideEngineOptions } from './engines/pyodide/index.ts'
 import { SandglassError } from './errors/index.ts'
 import type { ExecutionMode, Policy, RunRequest, ScriptExecutorOptions } from './executor/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
-import { didYouMean } from './support/index.ts'
+import { didYouMean, refuseUnknown } from './support/index.ts'
 import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
+import type { ModelInput } from './llm/index.ts'
+import { TASK_NAMES, type TaskOptions } from './orchestrator/index.ts'
 import type { StandardSchema } from './typed-result.ts'
 
 /** How scripts are run. Everything has a default. */
@@ -93,6 +95,16 @@ export interface CheckOptions {
 /** What `Sandglass.asTool` may be told: how the tool is described, and how its scripts are run. */
 export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
 
+/** How `Sandglass.solve` works a task off. */
+export interface SolveOptions<T = unknown> extends TaskOptions<T> {
+  /** Writes the scripts: any async function, a language model of the AI SDK, a chat model of LangChain. */
+  readonly model: ModelInput
+  /** The functions that scripts can call. */
+  readonly tools?: ToolsInput | undefined
+  /** Default `plan`: one script for the whole task. `interactive`: step by step. */
+  readonly mode?: ExecutionMode | undefined
+}
+
 /** The options of a run that go on to the executor as they are. */
 export const REQUEST_OPTIONS = [
   'executionId',
@@ -101,6 +113,8 @@ export const REQUEST_OPTIONS = [
   'inputs',
   'files',
   'collect',
+  'preamble',
+  'postamble',
   'signal',
 ] as const
 
@@ -146,6 +160,16 @@ export function checkAsToolOptions(options: AsToolOptions): void {
   refuseUnknown('asTool', options, AS_TOOL_OPTIONS)
 }
 
+/**
+ * The same for `solve`.
+ * @throws TypeError for an option that does not exist, or without a model.
+ */
+export function checkSolveOptions<T>(options: SolveOptions<T>): void {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('solve: it needs options, at least { model }')
+  refuseUnknown('solve', options, [...TASK_NAMES, 'model', 'tools', 'mode'])
+}
+
 const SANDGLASS_OPTIONS: readonly (keyof SandglassOptions)[] = [
   'engine',
   'limits',
@@ -187,13 +211,6 @@ const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   'maxAnswerChars',
 ] as (keyof AsToolOptions)[]
 const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]
-
-function refuseUnknown(where: string, given: object, known: readonly string[]): void {
-  for (const name of Object.keys(given)) {
-    if (!known.includes(name))
-      throw new TypeError(`${where}: no option ${JSON.stringify(name)}.${didYouMean(name, known)}`)
-  }
-}
 
 function notKnown(option: string, what: string, given: unknown, known: readonly string[]): SandglassError {
   return new SandglassError(

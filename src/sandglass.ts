@@ -15,10 +15,22 @@ import {
   checkOptions,
   type CheckOptions,
   checkRunOptions,
+  checkSolveOptions,
   REQUEST_OPTIONS,
   type RunOptions,
   type SandglassOptions,
+  type SolveOptions,
 } from './options.ts'
+import { callerOf } from './llm/index.ts'
+import {
+  type Ground,
+  type Job,
+  makeJob,
+  solve,
+  type SolveEvent,
+  streamed,
+  type ToolExecutionResult,
+} from './orchestrator/index.ts'
 import { type Lease, type PoolStats, SandboxPool } from './pool/index.ts'
 import {
   assertEnforced,
@@ -59,6 +71,13 @@ export interface Sandglass extends AsyncDisposable {
    * @throws TypeError for an option that does not exist, and for tools that no function can stand for.
    */
   asTool(options?: AsToolOptions): RunPythonTool
+  /**
+   * Lets a model solve a task by writing Python against tools (mission: ToolOrchestrator). Whatever happens is a value.
+   * @throws TypeError for an option that is wrong.
+   */
+  solve<T = unknown>(task: string, options: SolveOptions<T>): Promise<ToolExecutionResult<T>>
+  /** The same as events while it goes on; the last one is the result. Leaving the loop cancels it. */
+  solveStream<T = unknown>(task: string, options: SolveOptions<T>): AsyncIterable<SolveEvent<T>>
   /** What is in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
@@ -67,6 +86,8 @@ export interface Sandglass extends AsyncDisposable {
   close(options?: { graceMs?: number }): Promise<void>
 }
 
+/** The name of the one kind of sandbox that a Sandglass has, in records. */
+const DEFAULT_SANDBOX = 'default'
 const PING_TIMEOUT_MS = 2000
 
 /**
@@ -93,9 +114,9 @@ async function openOn(
     ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
     isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
   })
-  const checkers = checkersOf(engine, defaults)
+  const checkers = checkersOf(pool, nameOf(defaults))
   const close = async (given?: { graceMs?: number }): Promise<void> => {
-    await Promise.all([pool.close(given), checkers.close()])
+    await pool.close(given)
     if (ownsEngine) await engine.close()
   }
   try {
@@ -157,6 +178,25 @@ async function openOn(
     }
   }
 
+  const ground: Ground = {
+    sandboxName: DEFAULT_SANDBOX,
+    checkout: (signal) => checkout(defaults, { signal }),
+    check: (script, { policy, ...given }) => checkResultOf(checkers, script, policy, given),
+  }
+  const jobOf = <T>(task: string, given: SolveOptions<T>): Job<T> => {
+    checkSolveOptions(given)
+    const { model, tools, mode: _, limits, ...rest } = given
+    const set = tools === undefined ? undefined : prepareTools(tools)
+    const { executionTimeoutSec, maxOutputBytes } = resolveLimits({ ...options.limits, ...limits })
+    return makeJob<T>(
+      task,
+      { ground, llmCall: callerOf(model), tools: set },
+      { ...rest, limits: { executionTimeoutSec, maxOutputBytes } },
+    )
+  }
+  const solveOne = <T>(task: string, given: SolveOptions<T>): Promise<ToolExecutionResult<T>> =>
+    solve(jobOf(task, given), given.mode ?? ExecutionMode.PLAN)
+
   return {
     engine: engine.name,
     passedOver,
@@ -182,6 +222,8 @@ async function openOn(
         { name, instructions, maxStubChars, maxAnswerChars },
       )
     },
+    solve: async (task, given) => solveOne(task, given),
+    solveStream: (task, given) => streamed(given, (options_) => solveOne(task, { ...given, ...options_ })),
     report: () => engine.report(),
     stats: () => pool.stats(),
     close,

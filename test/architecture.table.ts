@@ -14,7 +14,8 @@ export interface Room {
 const GROUND = ['errors', 'support']
 const ENGINES = ['engines/local', 'engines/docker', 'engines/pyodide']
 /** What the rooms export to the user: everything below the doors. */
-const LIBRARY = [...GROUND, 'protocol', 'sandbox', ...ENGINES, 'pool', 'tools', 'executor']
+const WORKING = [...GROUND, 'protocol', 'sandbox', ...ENGINES, 'pool', 'tools', 'executor']
+const LIBRARY = [...WORKING, 'llm', 'telemetry', 'script', 'journal', 'orchestrator']
 
 export const ROOMS: readonly Room[] = [
   { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
@@ -47,6 +48,28 @@ export const ROOMS: readonly Room[] = [
     packages: ['@modelcontextprotocol/client', 'ajv', 'ajv-formats', 'zod'],
   },
   { name: 'executor', path: 'src/executor/', mayImport: [...GROUND, 'protocol', 'sandbox'], packages: [] },
+  { name: 'llm', path: 'src/llm/', mayImport: ['errors'], packages: [] },
+  { name: 'telemetry', path: 'src/telemetry/', mayImport: [], packages: [] },
+  { name: 'script', path: 'src/script/', mayImport: [...GROUND, 'protocol', 'tools', 'executor'], packages: [] },
+  { name: 'journal', path: 'src/journal/', mayImport: [...GROUND, 'executor'], packages: [] },
+  {
+    name: 'orchestrator',
+    path: 'src/orchestrator/',
+    mayImport: [
+      ...GROUND,
+      'sandbox',
+      'pool',
+      'tools',
+      'executor',
+      'llm',
+      'telemetry',
+      'script',
+      'journal',
+      'checkers',
+      'typed-result',
+    ],
+    packages: [],
+  },
   // The only files that wire rooms together.
   {
     name: 'checkers',
@@ -58,7 +81,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'options',
     path: 'src/options.ts',
-    mayImport: [...GROUND, 'sandbox', ...ENGINES, 'tools', 'executor', 'typed-result'],
+    mayImport: [...GROUND, 'sandbox', ...ENGINES, 'tools', 'executor', 'llm', 'orchestrator', 'typed-result'],
     packages: [],
   },
   {
@@ -76,6 +99,8 @@ export const ROOMS: readonly Room[] = [
       'pool',
       'tools',
       'executor',
+      'llm',
+      'orchestrator',
       'options',
       'checkers',
       'engine-choice',

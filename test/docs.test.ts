@@ -93,15 +93,18 @@ test.skipIf(skip)('docs/cli.md: the example of --tools prints what it says', () 
   }
 })
 
-describe.each(['docs/tools.md', 'docs/checking.md'])('the TypeScript of %s is a program', (page) => {
-  test.skipIf(skip)('that prints what the page says', () => {
-    const text = readFileSync(join(ROOT, page), 'utf8')
-    const fences = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
-    const of = (wanted: string): string =>
-      fences.map(([, kind, content = '']) => (kind === wanted ? content : '')).join('')
-    expect(printedBy(of('ts'))).toBe(of('text'))
-  })
-})
+describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md'])(
+  'the TypeScript of %s is a program',
+  (page) => {
+    test.skipIf(skip)('that prints what the page says', () => {
+      const text = readFileSync(join(ROOT, page), 'utf8')
+      const fences = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
+      const of = (wanted: string): string =>
+        fences.map(([, kind, content = '']) => (kind === wanted ? content : '')).join('')
+      expect(printedBy(of('ts'))).toBe(of('text'))
+    })
+  },
+)
 
 /** What a program of a page prints. It finds packages as a user's own would. */
 function printedBy(program: string): string {

@@ -1,7 +1,7 @@
 import type { SandboxEngine, SandboxReport } from '../src/sandbox/index.ts'
 
 /** What SANDGLASS_TEST_REQUIRE may name. */
-const REQUIRABLE: readonly string[] = ['local', 'docker', 'gvisor']
+const REQUIRABLE: readonly string[] = ['local', 'docker', 'gvisor', 'chromium']
 
 /**
  * Whether SANDGLASS_TEST_REQUIRE (a comma-separated list) turns a skip for want of this into a failure.

@@ -1,37 +1,52 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { createSandglass } from '../../src/index.ts'
-import { type CustomerRow, summary, table } from './report.ts'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { chatCompletions, createSandglass, type ModelInput, replayModel } from '../../src/index.ts'
+import { course, summary, table } from './report.ts'
 import { seed } from './seed.ts'
 import { orderTools } from './tools.ts'
 
+const TASK = `For each customer with late orders: how many are late, and how much was refunded in cents.
+Refund a tenth of the price of each order that was more than limit_days days late. Sort by name.`
+
+const Answer = z.array(z.object({ customer: z.string(), late: z.int(), refunded: z.int() }))
+
 /**
- * A script that reads a real SQLite database and pays back, through three functions of this process: the database, its
- * file and its path stay here. Ends with 0 when the script gave its result.
+ * A model solves a task with a real SQLite database through three functions of this process: the database, its file and
+ * its path stay here. Ends with 0 when the task is solved.
  */
 async function main(): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-orders-'))
   const database = seed(join(directory, 'shop.db'))
   try {
-    process.stdout.write(table('Refunds before', refunds(database)))
+    process.stdout.write(`Task\n  ${TASK.replaceAll('\n', '\n  ')}\n${table('Refunds before', refunds(database))}`)
     await using sandglass = await createSandglass()
-    const result = await sandglass.run<CustomerRow[]>(readFileSync(new URL('report.py', import.meta.url), 'utf8'), {
+    const result = await sandglass.solve(TASK, {
+      model: model(process.env),
       tools: orderTools(database),
       inputs: { limit_days: 10 },
-      mode: 'plan',
-      policy: 'standard',
+      output: Answer,
     })
-    process.stdout.write(table('Late orders', result.finalData ?? []))
-    process.stdout.write(table('Refunds after', refunds(database)))
-    process.stdout.write(`The script said\n  ${result.stdout}${summary(result)}`)
+    process.stdout.write(course(result.record))
+    process.stdout.write(table('Answer', result.finalData ?? []))
+    process.stdout.write(`${table('Refunds after', refunds(database))}${summary(result.record)}`)
     if (!result.success) process.stderr.write(`${result.error}\n`)
     return result.success ? 0 : 1
   } finally {
     database.close()
     rmSync(directory, { recursive: true })
   }
+}
+
+/** Any OpenAI-compatible one where MODEL names it; else answers that lie beside this file, two of them with a mistake. */
+function model({ MODEL, OPENAI_BASE_URL, OPENAI_API_KEY }: NodeJS.ProcessEnv): ModelInput {
+  if (MODEL === undefined)
+    return replayModel(fileURLToPath(new URL('answers.jsonl', import.meta.url)), { match: 'order' })
+  const url = OPENAI_BASE_URL ?? 'https://api.openai.com/v1'
+  return chatCompletions({ url, model: MODEL, apiKey: OPENAI_API_KEY })
 }
 
 function refunds(database: DatabaseSync): object[] {

@@ -1,12 +1,4 @@
-import type { ExecutionResult } from '../../src/index.ts'
-
-/** A row of what the script of this example gives. */
-export interface CustomerRow {
-  readonly customer: string
-  readonly late: number
-  readonly worst: number
-  readonly refunded: number
-}
+import type { AttemptRecord, RunRecord } from '../../src/index.ts'
 
 /** Rows with a title, in columns; `none` where there are no rows. */
 export function table(title: string, rows: readonly object[]): string {
@@ -21,17 +13,29 @@ export function table(title: string, rows: readonly object[]): string {
   return `${title}\n${lines.join('\n')}\n`
 }
 
+/** What came of each script that the model wrote. */
+export function course({ attempts }: RunRecord): string {
+  return `Attempts\n${attempts.map((attempt) => `  ${attempt.number}  ${attempt.status}${told(attempt)}\n`).join('')}`
+}
+
+function told({ violations, error, toolCalls }: AttemptRecord): string {
+  const [first] = violations
+  if (first !== undefined) return `: line ${first.line}: ${first.message}\n     told: ${first.hint}`
+  const calls = `${toolCalls.length} tool calls`
+  return error === null ? `: ${calls}` : ` after ${calls}: ${error}`
+}
+
 /** The closing table. */
-export function summary({ status, toolCalls, durationMs, sandbox }: ExecutionResult): string {
-  const names = [...new Set(toolCalls.map(({ name }) => name))]
-  const calls = names.map((name) => `${name} ${toolCalls.filter((call) => call.name === name).length}`)
+export function summary({ status, attempts, totalToolCalls, durationMs, runId }: RunRecord): string {
+  const sandbox = attempts.at(-1)?.sandbox
   return [
     'Run',
+    `  id          ${runId}`,
     `  status      ${status}`,
-    `  tool calls  ${calls.join(', ')}`,
-    `  refused     ${toolCalls.filter(({ ok }) => !ok).length}`,
+    `  attempts    ${attempts.length}`,
+    `  tool calls  ${totalToolCalls}`,
     `  time        ${durationMs.toFixed(1)} ms`,
-    `  sandbox     ${sandbox.engine}, level ${sandbox.level}, Python ${sandbox.python}`,
+    `  sandbox     ${sandbox === null || sandbox === undefined ? 'none' : `${sandbox.engine}, level ${sandbox.level}, Python ${sandbox.python}`}`,
     '',
   ].join('\n')
 }

@@ -2,7 +2,7 @@
 
 import gc
 
-from . import check_modules
+from . import check_around, check_modules
 from .check_flow import check_flow
 from .check_forgotten import check_forgotten
 from .check_names import BUILTINS, check_names, is_dynamic
@@ -15,18 +15,23 @@ from .check_types import Types
 from .check_walk import Walk
 
 
-def check(source, *, mode, policy, names, allow_modules, tools):
+def check(source, *, mode, policy, names, allow_modules, tools, preamble="", postamble=""):
     """The violations of a script, by line then column; none where nothing is wrong.
 
     `mode` is "plan" or "interactive", `policy` "standard" or "strict". `names` are inputs and sandbox tools that are
     there, `allow_modules` modules that are there and that strict admits beside its own, `tools` the host tools as the
-    wire has them. Never raises: what it can not check has the one violation `checker_failed`.
+    wire has them. `preamble` and `postamble` are what the caller has run around the script: they are not checked, but what
+    the first one binds is there, and where the second one emits the result the script need not. Never raises: what it can
+    not check has the one violation `checker_failed`.
     """
     check_modules.warm_up()
     check_modules.forget()
     collects = gc.isenabled()
     gc.disable()  # what is made stays until the end: going over it again and again is half of the time
     try:
+        names = [*names, *check_around.names_bound_in(preamble)]
+        if check_around.emits_result(postamble):
+            mode = "interactive"
         return _check(source, mode, policy, names, allow_modules, tools)
     except Exception as error:  # what can not be checked is not admitted
         hint = "The fault is the checker's. Try a simpler form of the script."

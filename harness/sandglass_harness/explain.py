@@ -4,6 +4,8 @@ import linecache
 import traceback
 
 FILENAME = "<script>"
+PREAMBLE, POSTAMBLE = "<preamble>", "<postamble>"  # of the caller, around the script
+_TEXTS = (FILENAME, PREAMBLE, POSTAMBLE)
 TOOL_FILENAME = "<tool>"  # of the functions that stand for host tools
 MAX_MESSAGE = 8 * 1024
 MAX_TRACEBACK = 60 * 1024
@@ -116,8 +118,8 @@ def _loaded_frames(tb):
 
 
 def _own_frames(tb):
-    """Leaves out the frames of the runtime above the script's first."""
+    """Leaves out the frames of the runtime above the first of the script, or of what is run around it."""
     first = tb
-    while first is not None and first.tb_frame.f_code.co_filename != FILENAME:
+    while first is not None and first.tb_frame.f_code.co_filename not in _TEXTS:
         first = first.tb_next
     return first

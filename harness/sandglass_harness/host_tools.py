@@ -11,6 +11,7 @@ import sys
 import threading
 
 from .convert import ConversionError, to_json
+from .explain import FILENAME
 
 READ_SIZE = 1 << 16
 BIG_READ_SIZE = 1 << 20
@@ -45,6 +46,14 @@ class Record(dict):
 
 
 _decoded = json.JSONDecoder(object_hook=Record).raw_decode  # made once: json.loads makes one a call
+
+
+def _line_in_script():
+    """Where the script stands that calls, or None where it is no line of it that does."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != FILENAME:
+        frame = frame.f_back
+    return None if frame is None else frame.f_lineno
 
 
 class _Waiter:
@@ -110,9 +119,10 @@ class Bridge:
             plain = to_json(args)
         except ConversionError as error:
             raise ToolError(f"{tool}: the arguments can not be sent: {error}", "invalid_arguments") from None
-        line = self._emitter.line_of({"type": "tool_call", "id": number, "name": tool, "args": plain})
+        call = {"type": "tool_call", "id": number, "name": tool, "line": _line_in_script(), "args": plain}
+        line = self._emitter.line_of(call)
         if len(line) > MAX_CALL_BYTES:
-            size = len(line) - len(self._emitter.line_of({"type": "tool_call", "id": number, "name": tool, "args": {}})) + 2
+            size = len(line) - len(self._emitter.line_of({**call, "args": {}})) + 2
             if size > MAX_CALL_BYTES:
                 raise ToolError(f"{tool}: the arguments have {size} bytes; at most {MAX_CALL_BYTES}", "invalid_arguments")
         self._emitter.send_line(line)

@@ -87,6 +87,8 @@ class Run:
             "timeout_text": self.timeout_text,
             "tools": asked.get("tools"),
             "tool_sources": asked.get("tool_sources"),
+            "preamble": asked.get("preamble"),
+            "postamble": asked.get("postamble"),
             "check": asked.get("check"),
         }
 
@@ -192,7 +194,9 @@ class Run:
             raise ValueError("no call")
         if not 0 < len(number) <= MAX_CALL_ID or not 0 < len(name) <= MAX_TOOL_NAME:
             raise ValueError("no call")
-        self.emit({"type": "tool_call", "id": number, "name": name, "args": args}, counted=False)
+        line = frame.get("line")
+        place = {"line": line} if type(line) is int and line > 0 else {}
+        self.emit({"type": "tool_call", "id": number, "name": name, **place, "args": args}, counted=False)
 
     def _take_error(self, frame, now):
         claimed = frame.get("kind")
@@ -252,6 +256,7 @@ class Run:
 def as_run(check):
     """A check is a run of the checker in the script's place, with the same clocks and the same end."""
     asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
+    asked.update({name: check[name] for name in ("preamble", "postamble") if name in check})
     own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
     nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
     return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}

@@ -16,14 +16,26 @@ DONE, RAISED, EXITED, TIMED_OUT = "done", "raised", "exited", "timed-out"
 
 
 def run_script(
-    source, emitter, *, base_globals=None, loaders=(), tools=None, tool_sources=(), inputs=None, timeout_text=""
+    source,
+    emitter,
+    *,
+    base_globals=None,
+    loaders=(),
+    tools=None,
+    tool_sources=(),
+    inputs=None,
+    preamble="",
+    postamble="",
+    timeout_text="",
 ):
     """Executes `source` with fresh globals and reports an error through `emitter`.
 
     `loaders` are what preloading.load left to be loaded into `base_globals` in the run itself; when one fails, the
     script does not start. `tools` are the functions that stand for host tools, `tool_sources` tools that are Python
-    themselves, as the wire has them. Returns (how it ended, exit code). A ScriptTimeout that the caller's clock raises
-    is reported as 'Script timed out after Xs' with the traceback of where it was.
+    themselves, as the wire has them. `preamble` and `postamble` are Python that the caller has run before and behind the
+    script in the same globals: texts of their own, so that the script keeps its line numbers. Returns (how it ended, exit
+    code). A ScriptTimeout that the caller's clock raises is reported as 'Script timed out after Xs' with the traceback of
+    where it was.
     """
     emit.use(emitter)
     explain.remember_source(source)
@@ -39,7 +51,11 @@ def run_script(
     scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
     ending = DONE, 0
     try:
-        exec(compile(source, explain.FILENAME, "exec", dont_inherit=True), scope)  # noqa: S102 - to run it is what this is for
+        if preamble:
+            _run(preamble, explain.PREAMBLE, scope)
+        _run(source, explain.FILENAME, scope)
+        if postamble:
+            _run(postamble, explain.POSTAMBLE, scope)
     except BaseException as error:
         ending = _tell_ending(emitter, error, timeout_text)
         if ending[0] is TIMED_OUT or emit.clock_ran_out():
@@ -50,6 +66,12 @@ def run_script(
         late = _tell_ending(emitter, error, timeout_text)
         return late if ending[0] is DONE or late[0] is TIMED_OUT else ending
     return ending
+
+
+def _run(text, filename, scope):
+    if filename is not explain.FILENAME:
+        explain.remember_source(text, filename)
+    exec(compile(text, filename, "exec", dont_inherit=True), scope)  # noqa: S102 - to run it is what this is for
 
 
 def _load(name, job, scope, emitter, filename=None):
@@ -102,7 +124,8 @@ def _tell_ending(emitter, error, timeout_text):
         _tell(emitter, f"{message} (the script called sys.exit)", place, "exit")
         return EXITED, code & 0xFF
     kind = "exception"
-    if isinstance(error, SyntaxError) and error.filename == explain.FILENAME and error.__traceback__.tb_next is None:
+    is_of_script = isinstance(error, SyntaxError) and error.filename == explain.FILENAME
+    if is_of_script and explain.last_line(error, explain.FILENAME) is None:
         kind = "syntax"
     elif isinstance(error, MemoryError):
         kind = "memory"

@@ -91,6 +91,8 @@ def _execute(request, emitter, ahead, make_bridge):
         tools=_tools(request, make_bridge),
         tool_sources=request.get("tool_sources") or (),
         inputs=request["inputs"],
+        preamble=request.get("preamble") or "",
+        postamble=request.get("postamble") or "",
         timeout_text=request["timeout_text"],
     )
     return code

@@ -1,4 +1,5 @@
 import type { ErrorKind } from '../executor/index.ts'
+import type { RunStatus } from '../journal/index.ts'
 
 /** Exit codes that do not come from the outcome of a script. */
 export const EXIT = { ok: 0, usage: 2, missing: 8, defect: 70, cancelled: 130 } as const
@@ -27,5 +28,24 @@ export function exitCodeOf(errorKind: ErrorKind | null): number {
       return EXIT.cancelled
     case 'internal':
       return EXIT.defect
+  }
+}
+
+/** The exit code of `solve` for what became of its run. */
+export function exitCodeOfRun(status: RunStatus): number {
+  switch (status) {
+    case 'completed':
+      return EXIT.ok
+    case 'retries-spent':
+    case 'steps-spent':
+    case 'stagnated':
+    case 'budget-spent':
+      return 1
+    case 'model-failed':
+    case 'infrastructure':
+    case 'unfinished':
+      return exitCodeOf('infrastructure')
+    case 'cancelled':
+      return EXIT.cancelled
   }
 }

@@ -5,12 +5,11 @@ type Specs = Readonly<Record<string, FlagSpec>>
 
 const COMMON: Specs = { '--help': {}, '--json': {} }
 
-/** What `run` and `batch` share: the engine, and how each script is run. */
+/** What `run`, `batch` and `solve` share: the engine, and how each script is run. */
 const SANDBOX: Specs = {
   ...COMMON,
   '--engine': { value: 'auto|local|docker|pyodide' },
   '--image': { value: 'REF' },
-  '--mode': { value: 'interactive|plan' },
   '--policy': { value: 'off|standard|strict' },
   '--timeout': { value: 'S' },
   '--memory': { value: 'SIZE' },
@@ -21,14 +20,17 @@ const SANDBOX: Specs = {
   '--tools': { value: 'FILE' },
   '--tools-dir': { value: 'DIR' },
 }
+const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
+const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
 /** A command of this version. */
-export type CommandName = 'run' | 'batch' | 'check' | 'doctor' | 'ps' | 'prune' | 'image'
+export type CommandName = 'run' | 'batch' | 'check' | 'solve' | 'runs' | 'show' | 'doctor' | 'ps' | 'prune' | 'image'
 
 /** The flags of each command. */
 export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   run: {
     ...SANDBOX,
+    ...MODE,
     '--events': {},
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
@@ -38,6 +40,7 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   },
   batch: {
     ...SANDBOX,
+    ...MODE,
     '--out': { value: 'FILE' },
     '--concurrency': { value: 'N' },
     '--pool-size': { value: 'N' },
@@ -53,6 +56,23 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--tools-dir': { value: 'DIR' },
     '--input': { value: 'NAME[=JSON]' },
   },
+  solve: {
+    ...SANDBOX,
+    ...JOURNAL,
+    '--events': {},
+    '--model': { value: 'MODEL' },
+    '--model-url': { value: 'URL' },
+    '--record': { value: 'FILE' },
+    '--interactive': {},
+    '--max-retries': { value: 'N' },
+    '--max-steps': { value: 'N' },
+    '--budget-tokens': { value: 'N' },
+    '--budget-seconds': { value: 'S' },
+    '--secret': { value: 'NAME' },
+    '--input': { value: 'NAME=JSON' },
+  },
+  runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },
+  show: { ...COMMON, ...JOURNAL, '--html': {}, '--out': { value: 'FILE' } },
   doctor: COMMON,
   ps: COMMON,
   prune: COMMON,
@@ -78,7 +98,7 @@ export function unknownFlag(name: string, command: CommandName): string {
   const other = nearest(name, ALL_FLAGS)
   return other === undefined
     ? `no flag ${name}. ${help}`
-    : `no flag ${name}. Did you mean ${JSON.stringify(other)} of ${commandsWith(other).join(' and ')}?`
+    : `no flag ${name}. Did you mean ${JSON.stringify(other)} of ${listed(commandsWith(other))}?`
 }
 
 /** Every flag of any command. */
@@ -86,9 +106,14 @@ export const ALL_FLAGS: ReadonlySet<string> = new Set(Object.values(FLAGS).flatM
 
 function ownersOf(flag: string): string {
   const commands = commandsWith(flag)
-  return commands.length === 0 ? '' : `${commands.join(' and ')} ${commands.length === 1 ? 'has' : 'have'} it`
+  return commands.length === 0 ? '' : `${listed(commands)} ${commands.length === 1 ? 'has' : 'have'} it`
 }
 
 function commandsWith(flag: string): CommandName[] {
   return COMMANDS.filter((command) => Object.hasOwn(FLAGS[command], flag))
+}
+
+/** `run`, `run and batch`, `run, batch and check`. */
+function listed(names: readonly string[]): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 }

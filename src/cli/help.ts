@@ -8,6 +8,9 @@ Usage: sandglass COMMAND [FLAGS]
   run     run one script
   batch   run many: one JSON request a line in, one answer a line out
   check   find mistakes in a script without running it
+  solve   let a model work off a task by writing Python
+  runs    the tasks that were worked off
+  show    one of them in full: scripts, tool calls, what went wrong
   doctor  what works on this machine, and what to do about the rest
   ps      everything of Sandglass that runs or is left over
   prune   remove what is left over
@@ -20,7 +23,8 @@ Example:
   echo 'emit_result(6 * 7)' | sandglass run -
 
 Exit codes of run: 0 done, 1 the script failed, 2 wrong usage, 3 rejected, 4 timeout, 5 memory, 6 output,
-7 sandbox lost, 8 engine or requirement missing, 70 defect of Sandglass, 130 cancelled. More in docs/cli.md.
+7 sandbox lost, 8 engine or requirement missing, 70 defect of Sandglass, 130 cancelled. Of solve: 0 an answer, 1 none,
+7 the model or the machinery failed, and 2, 8, 70, 130 as above. More in docs/cli.md.
 `
 
 const SANDBOX_HELP = `Sandbox:
@@ -102,6 +106,63 @@ Usage: sandglass check (FILE | -) [FLAGS]
 
 Example:
   sandglass check report.py --tools ./tools.ts --mode plan
+`,
+  solve: `Let a model work off a task: it writes Python against your tools, the script is checked and run in a sandbox, and
+what went wrong is told to it for the next attempt. The answer goes to stdout, the run into a journal.
+
+Usage: sandglass solve ("TASK" | -) --model MODEL [FLAGS]
+
+Model:
+  --model MODEL             a name at an OpenAI-compatible address (key: OPENAI_API_KEY), replay:FILE, or a JS or TS module
+                            that exports a model
+  --model-url URL           that address, default OPENAI_BASE_URL or https://api.openai.com/v1
+  --record FILE             append each prompt and answer to FILE, for replay:FILE
+
+Task:
+  --tools FILE              a JS or TS module that exports tools for the scripts
+  --input NAME=JSON         a global of every script, by value; repeat for more
+  --secret NAME             an environment variable of yours for the scripts, hidden in all output; repeat for more
+  --interactive             step by step in one sandbox, instead of one script for the whole task
+  --max-retries N           attempts after the first, of each step with --interactive; default 3
+  --max-steps N             of --interactive, default 10
+  --policy POLICY           what scripts are checked for: off, standard or strict; default strict
+  --budget-tokens N         end when so many tokens are spent
+  --budget-seconds S        end after this time
+
+Output:
+  --journal PATH            where the run is kept: a directory, or a SQLite file named *.db or *.sqlite;
+                            default sandglass/runs below XDG_STATE_HOME
+  --json                    one JSON line with the outcome, nothing else on stdout
+  --events                  each event of the journal as a JSON line, then that line
+
+${SANDBOX_HELP}
+Example:
+  sandglass solve "How many orders are late?" --model gpt-5-mini --tools orders.ts
+`,
+  runs: `List the tasks that sandglass solve worked off, newest first.
+
+Usage: sandglass runs [FLAGS]
+
+  --journal PATH            a directory, or a SQLite file; default sandglass/runs below XDG_STATE_HOME
+  --limit N                 how many, default 20
+  --json                    as one JSON array on one line
+
+Example:
+  sandglass runs --limit 5
+`,
+  show: `Tell one run in full: each attempt with its script, the failing line marked, tool calls, output, traceback, and what was
+enforced in the sandbox.
+
+Usage: sandglass show RUN [FLAGS]
+
+  RUN                       an id, the beginning of one, or last
+  --journal PATH            a directory, or a SQLite file; default sandglass/runs below XDG_STATE_HOME
+  --html                    as one self-contained page on stdout
+  --out FILE                write that page to FILE
+  --json                    as one JSON line
+
+Example:
+  sandglass show last --html --out run.html
 `,
   doctor: `Probe the engines with the flags that scripts are run with, and tell what is really in force.
 Exit code 0 when an engine is usable, else 8.

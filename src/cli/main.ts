@@ -17,6 +17,9 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   run: async () => (await import('./run.ts')).run,
   batch: async () => (await import('./batch.ts')).batch,
   check: async () => (await import('./check.ts')).check,
+  solve: async () => (await import('./solve.ts')).solve,
+  runs: async () => (await import('./runs.ts')).runs,
+  show: async () => (await import('./show.ts')).show,
   doctor: async () => (await import('./doctor.ts')).doctor,
   ps: async () => (await import('./ps.ts')).ps,
   prune: async () => (await import('./ps.ts')).prune,
@@ -24,7 +27,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
 /** Commands with words that are no flags. */
-const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'image']
+const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'show', 'image']
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))

@@ -5,6 +5,7 @@ import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { failureOf } from './failure.ts'
+import { table } from './table.ts'
 
 /** `sandglass ps`: everything of this product on the machine. Resolves to the exit code. */
 export async function ps(given: Given, context: Context): Promise<number> {
@@ -29,7 +30,7 @@ async function tell(
   const { found, trouble } = await asked(containers, context.env)
   const lines = [...local, ...found]
   if (given.has('--json')) await context.stdout.line(lines)
-  else if (lines.length > 0) await context.stdout.write(table(lines))
+  else if (lines.length > 0) await context.stdout.write(tableOf(lines))
   else if (trouble === undefined) await context.stdout.write(`${nothing}\n`)
   if (trouble === undefined) return EXIT.ok
   await note(context, `it is unknown which containers there are: ${trouble.message}`)
@@ -63,17 +64,7 @@ function lineOf({ id, name, owner }: ContainerRemnant): Line {
   return { kind: 'container', id, sandbox: name, owner: owner === 'dead' ? 'gone' : owner, uid: null }
 }
 
-function table(lines: readonly Line[]): string {
+function tableOf(lines: readonly Line[]): string {
   const rows = lines.map(({ kind, owner, uid, sandbox, id }) => [kind, owner, String(uid ?? '-'), sandbox ?? '-', id])
-  const all = [['KIND', 'OWNER', 'UID', 'SANDBOX', 'ID'], ...rows]
-  const widths = all[0]?.map((_, column) => Math.max(...all.map((cells) => cells[column]?.length ?? 0))) ?? []
-  return all
-    .map(
-      (cells) =>
-        `${cells
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('')
+  return table(['KIND', 'OWNER', 'UID', 'SANDBOX', 'ID'], rows)
 }

@@ -67,7 +67,13 @@ export function refusalLine(id: string | null, line: number | null, failure: Fai
 /** An event as one line of JSON; the result has a line of its own. */
 export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<string, unknown> {
   const { type, executionId, ...rest } = event
-  const { sandboxId, callId, ...others } = { sandboxId: undefined, callId: undefined, ...rest }
+  // What a tool answered is the tool's business, and may be large; a journal keeps it.
+  const {
+    sandboxId,
+    callId,
+    resultJson: _,
+    ...others
+  } = { sandboxId: undefined, callId: undefined, resultJson: null, ...rest }
   return {
     v: 1,
     type,

@@ -41,7 +41,8 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
   }
 }
 
-function parseInputs(texts: readonly string[]): Record<string, unknown> {
+/** The values of `--input`, by name. @throws UsageError. */
+export function parseInputs(texts: readonly string[]): Record<string, unknown> {
   const entries = texts.map((text): [string, unknown] => {
     const [name, json] = cut(text, text.indexOf('='))
     if (json === undefined) throw new UsageError('invalid_request', `--input ${text}: write NAME=JSON`)
@@ -60,7 +61,8 @@ function parseInputs(texts: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(entries)
 }
 
-function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, string> {
+/** The values of the variables that `--secret` names. @throws UsageError. */
+export function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, string> {
   const entries = names.map((name): [string, string] => {
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     if (value === undefined) {

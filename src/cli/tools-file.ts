@@ -14,7 +14,7 @@ import { UsageError } from './failure.ts'
 export async function toolsOf(given: Given, context: Context): Promise<ToolSet | undefined> {
   const path = given.last('--tools')
   if (path === undefined) return undefined
-  const set = prepared(path, await inputOf(path, await imported(path)))
+  const set = prepared(path, await inputOf(path, await importedModule('--tools', path)))
   if (set.tools.size + set.pythonTools.size === 0) throw wrong(path, NO_TOOLS)
   for (const { from, to } of set.renamed) {
     await note(context, `--tools ${path}: scripts call ${JSON.stringify(from)} by the name ${to}`)
@@ -26,11 +26,16 @@ const NO_TOOLS = 'it exports no tools; export default [defineTool({ … })]'
 
 type Exports = Readonly<Record<string, unknown>>
 
-async function imported(path: string): Promise<Exports> {
+/**
+ * What a module that the user names exports; it runs with all rights of this process.
+ * @throws UsageError naming the flag and the file.
+ */
+export async function importedModule(flag: string, path: string): Promise<Exports> {
   try {
     return (await import(pathToFileURL(resolve(path)).href)) as Exports
   } catch (error) {
-    throw wrong(path, `it cannot be loaded: ${messageOf(error)}`, error)
+    const message = `${flag} ${path}: it cannot be loaded: ${messageOf(error)}`
+    throw new UsageError('invalid_request', message, { cause: error })
   }
 }
 

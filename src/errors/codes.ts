@@ -38,6 +38,7 @@ export type ErrorCode =
   | 'pool_closed'
   | 'unknown_spec'
   | 'sandbox_busy'
+  | 'journal_unusable'
   | 'aborted'
 
 /**
@@ -162,5 +163,9 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   pool_closed: { meaning: 'The pool (or the Sandglass that owns it) is closed.', retryable: false },
   unknown_spec: { meaning: 'The pool has no sandbox spec of that name.', retryable: false },
   sandbox_busy: { meaning: 'The sandbox is already running a script.', retryable: true },
+  journal_unusable: {
+    meaning: 'The store of the journal cannot be opened, read or written; the message names it and the cause.',
+    retryable: false,
+  },
   aborted: { meaning: 'The AbortSignal fired before a sandbox was there.', retryable: false },
 }

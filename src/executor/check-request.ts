@@ -19,5 +19,8 @@ export interface CheckRequest {
   /** Modules that `strict` admits beside its own. */
   readonly allowModules?: readonly string[]
   readonly tools?: readonly CheckedTool[]
+  /** What is run around the script: not checked, but what it binds is there. */
+  readonly preamble?: string
+  readonly postamble?: string
   readonly signal?: AbortSignal
 }

@@ -3,6 +3,7 @@ export type { CheckRequest, Policy } from './check-request.ts'
 export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
+export { Redactor } from './redact.ts'
 export {
   type CollectedFile,
   type ErrorKind,

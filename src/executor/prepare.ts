@@ -76,6 +76,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     limits: lesser,
     ...(tools === undefined ? {} : { tools: [...tools.signatures] }),
     ...(sources.length === 0 ? {} : { tool_sources: [...sources] }),
+    ...around(request),
   })
   if (execute.length > MAX_EXECUTE_BYTES) {
     throw invalid('request', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
@@ -121,6 +122,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     names: [...(request.names ?? [])],
     allow_modules: [...(request.allowModules ?? [])],
     tools: [...tools],
+    ...around(request),
   })
   if (execute.length > MAX_EXECUTE_BYTES)
     throw invalid('script', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
@@ -152,6 +154,17 @@ const MAX_CHECK_BYTES = 4 * 1024 * 1024
 function checkScript(given: unknown): string {
   if (typeof given !== 'string') throw invalid('script', `${shown(given)} is no string`)
   return given.startsWith('\uFEFF') ? given.slice(1) : given
+}
+
+/** What is run before and behind the script, where there is something. */
+function around(given: { readonly preamble?: unknown; readonly postamble?: unknown }): {
+  preamble?: string
+  postamble?: string
+} {
+  const { preamble = '', postamble = '' } = given
+  if (typeof preamble !== 'string') throw invalid('preamble', `${shown(preamble)} is no string`)
+  if (typeof postamble !== 'string') throw invalid('postamble', `${shown(postamble)} is no string`)
+  return { ...(preamble === '' ? {} : { preamble }), ...(postamble === '' ? {} : { postamble }) }
 }
 
 function checkTools(given: unknown): RunTools | undefined {

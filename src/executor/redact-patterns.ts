@@ -1,5 +1,6 @@
 import { CAPS } from '../protocol/index.ts'
 import { overlap } from './overlap.ts'
+import { formsOf } from './redact-forms.ts'
 
 /** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
 export const MIN_LENGTH: number = CAPS.secret
@@ -28,9 +29,8 @@ export function patternsOf(secrets: Readonly<Record<string, string>>): { pattern
       tooShort.push(name)
       continue
     }
-    // The second is how JSON and Python's repr write line breaks, quotes and backslashes.
-    for (const text of [value, JSON.stringify(value).slice(1, -1)]) {
-      if (!found.has(text)) found.set(text, { name, text })
+    for (const text of formsOf(value)) {
+      if (text.length >= MIN_LENGTH && !found.has(text)) found.set(text, { name, text })
     }
   }
   return { patterns: [...found.values()].toSorted((a, b) => b.text.length - a.text.length), tooShort }
@@ -102,9 +102,35 @@ function joined(a: Span, b: Span): Span {
 
 /** The first place from which the text could go on to become a secret; its length when there is none. */
 function firstPossibleStart(text: string, patterns: readonly Pattern[]): number {
+  const last = text.slice(-1)
   let longest = 0
   for (const { text: wanted } of patterns) {
-    longest = Math.max(longest, overlap(text.slice(Math.max(0, text.length - wanted.length + 1)), wanted))
+    // Output mostly ends with a line, and most secrets hold no line break: they need no closer look.
+    if (last === '' || !wanted.includes(last)) continue
+    longest = Math.max(longest, startAtEnd(text, wanted))
   }
   return text.length - longest
+}
+
+/** Places that are tried one by one; a text that has more of them repeats itself. */
+const TRIES = 16
+
+/** The length of the longest end of the text that is a proper beginning of what is wanted. */
+function startAtEnd(text: string, wanted: string): number {
+  const from = Math.max(0, text.length - wanted.length + 1)
+  let at = text.indexOf(wanted.charAt(0), from)
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    if (at === -1) return 0
+    if (isStartOf(text, at, wanted)) return text.length - at
+    at = text.indexOf(wanted.charAt(0), at + 1)
+  }
+  return at === -1 ? 0 : overlap(text.slice(at), wanted)
+}
+
+/** Whether the text goes on from here as what is wanted begins. */
+function isStartOf(text: string, from: number, wanted: string): boolean {
+  for (let at = from; at < text.length; at += 1) {
+    if (text.charCodeAt(at) !== wanted.charCodeAt(at - from)) return false
+  }
+  return true
 }

@@ -2,9 +2,10 @@ import { type Cuts, pieces } from './redact-cuts.ts'
 import { markerOf, type Pattern, patternsOf, redactAll, redactUpTo } from './redact-patterns.ts'
 
 /**
- * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text. Numbers are not looked
- * at, and a script that encodes a value gets it out: this guards against accidents, not against malice. Where a text was
- * cut, a piece of a value counts as the value: see {@link pieces} for the rule.
+ * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text: plain, as JSON or a URL
+ * writes them, and in base64, within something longer, too. Numbers are not looked at, and a script that encodes a value
+ * otherwise, or twice, gets it out: this guards against accidents, not against malice. Where a text was cut, a piece of a
+ * value counts as the value: see {@link pieces} for the rule.
  */
 export class Redactor {
   /** Names of secrets too short (under 4 characters) to be looked for. */

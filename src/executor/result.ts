@@ -157,6 +157,8 @@ export type RunEvent<T = unknown> =
       readonly name: string
       readonly effect: EffectMark | null
       readonly args: unknown
+      /** Of the script, from 1; null where it is not known. */
+      readonly line: number | null
     }
   | {
       readonly type: 'tool_result'
@@ -166,6 +168,8 @@ export type RunEvent<T = unknown> =
       readonly ok: boolean
       readonly ms: number
       readonly error: { readonly code: string; readonly message: string } | null
+      /** What the script was given, as JSON text without secrets; null for a failure. */
+      readonly resultJson: string | null
     }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 
@@ -193,5 +197,12 @@ export interface RunRequest {
   readonly collect?: readonly string[]
   /** What the script may call on the host. */
   readonly tools?: RunTools
+  /**
+   * Python that is run before the script, in the same globals: imports, helpers. A text of its own, so that the script
+   * keeps its line numbers (OR-12). Trusted: no policy looks at it.
+   */
+  readonly preamble?: string
+  /** The same behind a script that got through. */
+  readonly postamble?: string
   readonly signal?: AbortSignal
 }

@@ -23,15 +23,16 @@ export class ToolLog {
   }
 
   /** A call began. */
-  began({ id, name, args }: ToolCallFrame, effect: EffectMark | null): void {
+  began({ id, name, args, line = null }: ToolCallFrame, effect: EffectMark | null): void {
     this.count += 1
     const call = { name: this.#redactor.text(name), effect, args: this.#redactor.value(args) }
     this.#open.set(id, { ...call, args: bounded(call.args) })
-    this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId: this.#redactor.text(id), ...call })
+    const callId = this.#redactor.text(id)
+    this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId, ...call, line })
   }
 
   /** A call came to its end. */
-  ended(id: string, { ms, error }: ToolOutcome): void {
+  ended(id: string, { ms, error, resultJson: given }: ToolOutcome): void {
     const call = this.#open.get(id)
     if (call === undefined) return
     this.#open.delete(id)
@@ -42,7 +43,9 @@ export class ToolLog {
     const outcome = { ok: failure === null, ms: Math.round(ms * 1000) / 1000, error: failure }
     if (this.calls.length < MAX_LISTED) this.calls.push({ ...call, ...outcome })
     const callId = this.#redactor.text(id)
-    this.#news.push({ type: 'tool_result', executionId: this.#executionId, callId, name: call.name, ...outcome })
+    const resultJson = given === undefined ? null : this.#redactor.text(given)
+    const told = { executionId: this.#executionId, callId, name: call.name, ...outcome, resultJson }
+    this.#news.push({ type: 'tool_result', ...told })
   }
 
   /** Calls that the script made and that nobody answered before its end. */

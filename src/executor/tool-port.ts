@@ -35,6 +35,8 @@ export type ToolAnswer = { readonly resultJson: string } | { readonly error: Too
 export interface ToolOutcome {
   readonly ms: number
   readonly error: ToolFailure | undefined
+  /** What the script is given, as JSON text; absent for a failure. */
+  readonly resultJson?: string | undefined
 }
 
 /** The host's side of the calls of one run. */

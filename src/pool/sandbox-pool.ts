@@ -35,6 +35,8 @@ export class SandboxPool implements AsyncDisposable {
   readonly #defaultKey: string = `pool:${randomUUID()}`
   /** Names of specs that callers made up, the one used last at the end. */
   readonly #occasional: Set<string> = new Set()
+  /** Pools beside this one, which end with it. */
+  readonly #beside: SandboxPool[] = []
   #closing: Promise<void> | null = null
 
   /** @throws TypeError naming the option that is wrong. */
@@ -61,6 +63,24 @@ export class SandboxPool implements AsyncDisposable {
     } else if (!isDeepStrictEqual(known.spec, spec)) {
       throw new TypeError(`specs.${name}: the pool has another spec of this name; use another name`)
     }
+  }
+
+  /**
+   * A pool of the same engine for what is like a spec of this one: its leases are none of this one's, and it ends with
+   * this one. Nothing is started before its first checkout.
+   * @param name the spec here and there.
+   * @throws SandglassError `unknown_spec`, `pool_closed`; TypeError naming the option that is wrong.
+   */
+  beside(
+    name: string,
+    changes: Partial<SandboxSpec>,
+    sizes: Pick<PoolOptions, 'poolSize' | 'maxOverflow' | 'maxUses'> = {},
+  ): SandboxPool {
+    const { spec } = this.#shelf(name)
+    if (this.#closing !== null) throw closedError()
+    const pool = new SandboxPool({ ...this.#options, ...sizes, specs: { [name]: { ...spec, ...changes } } })
+    this.#beside.push(pool)
+    return pool
   }
 
   /**
@@ -111,7 +131,10 @@ export class SandboxPool implements AsyncDisposable {
    */
   async close(options: PoolCloseOptions = {}): Promise<void> {
     const graceMs = timerMs('graceMs', options.graceMs ?? 0)
-    this.#closing ??= Promise.all([...this.#shelves.values()].map((shelf) => shelf.close(graceMs))).then(() => {})
+    this.#closing ??= Promise.all([
+      ...[...this.#shelves.values()].map((shelf) => shelf.close(graceMs)),
+      ...this.#beside.map((pool) => pool.close(options)),
+    ]).then(() => {})
     await this.#closing
   }
 

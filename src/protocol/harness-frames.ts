@@ -64,6 +64,8 @@ export interface ToolCallFrame {
   /** Chosen by the script's process: proves nothing. */
   id: string
   name: string
+  /** Of the script, from 1, as it says itself; absent where it is not known. */
+  line?: number | null | undefined
   /** By the names of the tool's own schema. */
   args: Record<string, unknown>
 }
@@ -215,6 +217,7 @@ export const harnessFrames: {
     execution_id: executionId,
     id: z.string().min(1).max(64),
     name: z.string().min(1).max(256),
+    line: z.int().positive().nullish(),
     args: z.record(z.string(), z.unknown()),
   }),
   check_result: z.object({

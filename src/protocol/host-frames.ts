@@ -70,6 +70,10 @@ export interface ExecuteFrame {
   tools?: ToolSignature[] | undefined
   /** Tools that the run brings along as Python source. */
   tool_sources?: PythonToolSource[] | undefined
+  /** Python that is run before the script, in the same globals; the script keeps its line numbers. */
+  preamble?: string | undefined
+  /** The same behind a script that got through. */
+  postamble?: string | undefined
 }
 
 /** Check one script without running any of it. Answered by one `check_result` and one `script_done`. */
@@ -85,6 +89,9 @@ export interface CheckFrame {
   /** Modules that `strict` admits beside its own. */
   allow_modules: string[]
   tools: CheckedTool[]
+  /** What is run around the script: not checked, but what it binds is there. */
+  preamble?: string | undefined
+  postamble?: string | undefined
 }
 
 /** Why a tool call came to nothing. */
@@ -186,6 +193,8 @@ export const hostFrames: {
     limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
     tools: z.array(z.strictObject(toolSignature)).optional(),
     tool_sources: z.array(z.strictObject({ name: z.string(), source: z.string(), stub: z.string() })).optional(),
+    preamble: z.string().optional(),
+    postamble: z.string().optional(),
   }),
   check: z.strictObject({
     type: z.literal('check'),
@@ -205,6 +214,8 @@ export const hostFrames: {
         awaits: z.boolean().optional(),
       }),
     ),
+    preamble: z.string().optional(),
+    postamble: z.string().optional(),
   }),
   tool_result: z.strictObject({
     type: z.literal('tool_result'),

@@ -1,4 +1,5 @@
 export { didYouMean, nearest } from './nearest.ts'
 export { isLiving, pidNamespace, startOf, statusOf } from './process-identity.ts'
 export { definedOf } from './defined-of.ts'
+export { refuseUnknown } from './refuse-unknown.ts'
 export { isProgram, programsNamed } from './programs.ts'

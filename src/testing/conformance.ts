@@ -1,3 +1,4 @@
+import { aroundTests } from './conformance/around.ts'
 import { checkTests } from './conformance/checks.ts'
 import { bed, type Bed, type ConformanceOptions } from './conformance/bed.ts'
 import { fileTests } from './conformance/files.ts'
@@ -41,6 +42,7 @@ const PARTS: readonly (readonly [string, (at: Bed) => void])[] = [
   ['tools', toolTests],
   ['Python tools', pythonToolTests],
   ['checks', checkTests],
+  ['around', aroundTests],
   ['files', fileTests],
   ['imports', importTests],
   ['isolation', isolationTests],

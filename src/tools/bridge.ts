@@ -13,7 +13,14 @@ export interface BridgedRun {
   readonly executionId: string
   answer(id: string, answer: { readonly resultJson: string } | { readonly error: ToolFailure }): Promise<void>
   began(call: ToolCallFrame, effect: ToolEffect | null): void
-  ended(id: string, outcome: { readonly ms: number; readonly error: ToolFailure | undefined }): void
+  ended(
+    id: string,
+    outcome: {
+      readonly ms: number
+      readonly error: ToolFailure | undefined
+      readonly resultJson: string | undefined
+    },
+  ): void
   redact(text: string): string
 }
 
@@ -130,7 +137,11 @@ export class Bridge {
     ms: number,
   ): Promise<void> {
     if (this.#over.signal.aborted) return
-    this.#run.ended(id, { ms, error: 'error' in answer ? answer.error : undefined })
+    this.#run.ended(id, {
+      ms,
+      error: 'error' in answer ? answer.error : undefined,
+      resultJson: 'resultJson' in answer ? answer.resultJson : undefined,
+    })
     // A peer that is gone shows at the reading side.
     await this.#run.answer(id, answer).catch(() => undefined)
   }

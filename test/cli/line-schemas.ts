@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /*
- * The lines of `run --json`, `run --events` and `batch`, written once: docs/schema/result-line.schema.json is made from
- * this (schema.test.ts), and every line that the tests of the command line see is parsed by it. Here a key that is not
- * listed is an error, so that a new one is written down.
+ * The lines of `run` and `solve` (`--json`, `--events`), of `batch` and of `show --json`, written once:
+ * docs/schema/result-line.schema.json is made from this (schema.test.ts), and every line that the tests of the command line
+ * see is parsed by it. Here a key that is not listed is an error, so that a new one is written down.
  */
 
 const json = z.json()
@@ -152,12 +152,141 @@ const failure = z
 const event = (type: string, shape: z.core.$ZodLooseShape): z.ZodType =>
   z.strictObject({ v, type: z.literal(type), execution_id: executionId, ...shape }).meta({ title: `Event ${type}` })
 
-/** Any line that `run` and `batch` print on stdout as JSON. */
+const milliseconds = z.number().min(0)
+const runStatus = z.enum([
+  'completed',
+  'retries-spent',
+  'steps-spent',
+  'stagnated',
+  'budget-spent',
+  'model-failed',
+  'infrastructure',
+  'cancelled',
+  'unfinished',
+])
+const runMode = z.enum(['plan', 'interactive'])
+
+/** What `solve` and `show` tell of a run as a whole. */
+const runOutcome = {
+  run_id: z.string(),
+  status: runStatus,
+  success: z.boolean(),
+  final_data: json,
+  error: z.string().nullable(),
+  partial: json.meta({ description: 'What there was when the run ended without an answer.' }),
+  mode: runMode,
+  models: z.array(z.string()),
+  prompt_tokens: count,
+  completion_tokens: count,
+  tool_calls: count,
+  duration_ms: milliseconds,
+}
+
+const solveResult = z
+  .strictObject({
+    v,
+    type: z.literal('solve_result'),
+    ...runOutcome,
+    attempts: count.meta({ description: 'Of all steps.' }),
+    steps: count.meta({ description: '0 in mode plan.' }),
+  })
+  .meta({ title: 'A task', description: 'What `solve` came to.' })
+
+/** Only the frame of an event is promised here; docs/cli.md lists the types. */
+const journalEvent = z
+  .strictObject({
+    v,
+    type: z.literal('event'),
+    event: z.looseObject({ v, run_id: z.string(), seq: count, at: z.iso.datetime(), type: z.string() }),
+  })
+  .meta({ title: 'An event of the journal of a task' })
+
+const attempt = z.strictObject({
+  number: z.int().min(1),
+  status: z.string().nullable(),
+  error: z.string().nullable(),
+  traceback: z.string().nullable(),
+  prompt: z.strictObject({ digest: z.string(), chars: count, text: z.string().nullable() }).nullable(),
+  generation: z
+    .strictObject({
+      model: z.string().nullable(),
+      prompt_tokens: count.nullable(),
+      completion_tokens: count.nullable(),
+      latency_ms: milliseconds,
+      answer: z.string().nullable(),
+    })
+    .nullable(),
+  script: z.string().nullable(),
+  violations: result.shape.violations,
+  has_result: z.boolean(),
+  final_data: json,
+  intermediates: result.shape.intermediates,
+  logs: result.shape.logs,
+  tool_calls: z.array(
+    z.strictObject({
+      key: z
+        .string()
+        .meta({ description: 'Call site and ordinal: `L12#3` is the third call of this tool in line 12.' }),
+      line: count.nullable(),
+      name: z.string(),
+      effect: toolEffect,
+      args: json,
+      ok: z.boolean().nullable(),
+      ms: milliseconds.nullable(),
+      result_json: z.string().nullable(),
+      error: toolOutcome.error,
+    }),
+  ),
+  stdout: z.string(),
+  stderr: z.string(),
+  warnings: z.array(z.strictObject({ code: z.string(), message: z.string() })),
+  sandbox: sandbox.nullable(),
+  execution_ms: milliseconds.nullable(),
+  duration_ms: milliseconds.nullable(),
+  repetition: z.enum(['same-result', 'same-script', 'same-error', 'cycle']).nullable(),
+})
+
+const runRecord = z
+  .strictObject({
+    v,
+    type: z.literal('run_record'),
+    ...runOutcome,
+    trace_id: z.string().nullable(),
+    task: z.string(),
+    sandbox_name: z.string(),
+    policy: z.string(),
+    tools: z.array(z.string()),
+    max_retries: count,
+    max_steps: count.nullable(),
+    budget: z.strictObject({
+      tokens: z.number().nullable(),
+      tool_calls: z.number().nullable(),
+      wall_ms: z.number().nullable(),
+    }),
+    attempts: z.array(attempt),
+    steps: z.array(
+      z.strictObject({
+        number: z.int().min(1),
+        force_finish: z.boolean(),
+        ok: z.boolean().nullable(),
+        error: z.string().nullable(),
+        attempts: z.array(attempt),
+      }),
+    ),
+    started_at: z.string(),
+    missing_events: count.meta({ description: 'Events of the journal that cannot be read.' }),
+  })
+  .meta({ title: 'A record', description: 'Everything about one run of `solve`, as `show --json` prints it.' })
+
+/** Any line that `run`, `batch`, `solve` and `show` print on stdout as JSON. */
 export const anyLine: z.ZodType = z
   .union([
     result,
     refusal,
     failure,
+    solveResult,
+    journalEvent,
+    runRecord,
     event('started', { sandbox_id: z.string() }),
     event('stdout', { text: z.string() }),
     event('stderr', { text: z.string() }),
@@ -165,10 +294,16 @@ export const anyLine: z.ZodType = z
     event('intermediate', { label: z.string(), data: json }),
     event('error', { message: z.string(), traceback: z.string().nullable() }),
     event('final_result', { data: json }),
-    event('tool_call', { id: z.string(), name: z.string(), effect: toolEffect, args: toolArgs }),
+    event('tool_call', {
+      id: z.string(),
+      name: z.string(),
+      effect: toolEffect,
+      args: toolArgs,
+      line: count.nullable(),
+    }),
     event('tool_result', { id: z.string(), name: z.string(), ...toolOutcome }),
   ])
-  .meta({ title: 'A line of sandglass run --json, run --events or batch' })
+  .meta({ title: 'A line of sandglass run --json, run --events, batch, solve --json, solve --events or show --json' })
 
 /** The public form: readers must ignore keys that they do not know, so it does not forbid them. */
 export function publicSchema(): unknown {

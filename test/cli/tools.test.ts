@@ -97,7 +97,7 @@ describe.skipIf(skip)('sandglass run --tools', () => {
     const lines = linesOf(ended)
     const call = { v: 1, execution_id: lines.at(-1)?.execution_id, id: expect.any(String) as string, name: 'double' }
     expect(lines.slice(1, 3)).toEqual([
-      { ...call, type: 'tool_call', effect: 'read', args: { n: 4 } },
+      { ...call, type: 'tool_call', effect: 'read', args: { n: 4 }, line: 1 },
       { ...call, type: 'tool_result', ok: true, ms: expect.any(Number) as number, error: null },
     ])
     expect(lines[1]?.id).toBe(lines[2]?.id)

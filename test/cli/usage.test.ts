@@ -42,7 +42,7 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['check'], 'check needs a FILE, or - for stdin; see sandglass check --help'],
     [['check', SCRIPT, 'b.py'], 'check takes one FILE, not also "b.py"'],
     [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; take standard or strict'],
-    [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run and batch have it'],
+    [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run, batch and solve have it'],
     [['run', SCRIPT, '--tools', '/nonexistent/tools.ts'], '--tools /nonexistent/tools.ts: it cannot be loaded: '],
   ])('sandglass %s', async (args, message) => {
     const { code, stdout, stderr } = await cli.run(args)
@@ -71,13 +71,13 @@ describe('wrong usage exits with 2 and says what to write', () => {
   })
 
   test.each<[CommandName, string, string]>([
-    ['run', '--out', 'run has no flag --out; batch has it. See sandglass run --help'],
+    ['run', '--out', 'run has no flag --out; batch and show have it. See sandglass run --help'],
     ['batch', '--save', 'batch has no flag --save; run has it. See sandglass batch --help'],
-    ['doctor', '--timeout', 'doctor has no flag --timeout; run and batch have it. See sandglass doctor --help'],
+    ['doctor', '--timeout', 'doctor has no flag --timeout; run, batch and solve have it. See sandglass doctor --help'],
     ['run', '--tiemout', 'no flag --tiemout. Did you mean "--timeout"?'],
     ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
     ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
-    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run and batch and check?'],
+    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run, batch, check and solve?'],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
   ])('%s %s: the message says where the flag is', (command, flag, message) => {
     const hint = (name: string): string => unknownFlag(name, command)

@@ -155,11 +155,12 @@ except ToolError as error:
     const calls = events.filter(({ type }) => type === 'tool_call' || type === 'tool_result')
     const executionId = events[0]?.executionId
     const ms: unknown = expect.any(Number)
+    const of = { executionId, name: 'look' }
     expect(calls).toEqual([
-      { type: 'tool_call', executionId, callId: '1', name: 'look', effect: 'write', args: { key: '[redacted:TOKEN]' } },
-      { type: 'tool_result', executionId, callId: '1', name: 'look', ok: true, ms, error: null },
-      { type: 'tool_call', executionId, callId: '2', name: 'look', effect: 'write', args: { key: 'bad' } },
-      { type: 'tool_result', executionId, callId: '2', name: 'look', ok: false, ms, error },
+      { type: 'tool_call', callId: '1', ...of, effect: 'write', args: { key: '[redacted:TOKEN]' }, line: 3 },
+      { type: 'tool_result', callId: '1', ...of, ok: true, ms, error: null, resultJson: '"[redacted:TOKEN]"' },
+      { type: 'tool_call', callId: '2', ...of, effect: 'write', args: { key: 'bad' }, line: 5 },
+      { type: 'tool_result', callId: '2', ...of, ok: false, ms, error, resultJson: null },
     ])
     const last = events.at(-1)
     const result = last?.type === 'result' ? last.result : undefined

@@ -59,14 +59,16 @@ export function orderOf({ request, deadline }: BrokerRun): RunMessage {
   }
 }
 
+const AROUND = ['preamble', 'postamble'] as const
+
 /** What the script's process is told. */
 export function bodyOf({ request, timeoutText }: BrokerRun): object {
   if (request.type === 'execute') {
-    const { script, inputs, secrets, tools, tool_sources } = request
-    return { script, inputs, secrets, timeout_text: timeoutText, tools, tool_sources, check: null }
+    const { script, inputs, secrets, tools, tool_sources, preamble, postamble } = request
+    return { script, inputs, secrets, timeout_text: timeoutText, tools, tool_sources, preamble, postamble, check: null }
   }
-  const { script, mode, policy, names, allow_modules, tools } = request
-  const check = { mode, policy, names, allow_modules, tools }
+  const { script, mode, policy, names, allow_modules, tools, preamble, postamble } = request
+  const check = { mode, policy, names, allow_modules, tools, ...definedOf({ preamble, postamble }, AROUND) }
   return { script, inputs: {}, secrets: {}, timeout_text: timeoutText, tools: null, check }
 }
 

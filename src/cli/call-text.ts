@@ -1,0 +1,26 @@
+import type { ToolCallRecord } from '../journal/index.ts'
+import { cutText } from './figures.ts'
+
+const MAX_ARGS = 200
+const MAX_RESULT = 300
+
+/** A call as Python writes it: `search(status="late")`. */
+export function callText({ name, args }: ToolCallRecord): string {
+  const isNamed = typeof args === 'object' && args !== null && !Array.isArray(args)
+  const texts = isNamed
+    ? Object.entries(args).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+    : [JSON.stringify(args)]
+  return `${name}(${cutText(texts.join(', '), MAX_ARGS)})`
+}
+
+/** What a call came to, in a line. */
+export function outcomeText({ ok, error, resultJson }: ToolCallRecord): string {
+  if (ok === null) return 'no answer'
+  if (error !== null) return `${error.code}: ${error.message}`
+  return cutText(resultJson ?? 'null', MAX_RESULT)
+}
+
+/** In which line of the script it was made. */
+export function callPlace({ line }: ToolCallRecord): string {
+  return line === null ? 'line ?' : `line ${line}`
+}

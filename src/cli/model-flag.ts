@@ -1,0 +1,100 @@
+import { appendFileSync } from 'node:fs'
+import { messageOf } from '../errors/index.ts'
+import { callerOf, chatCompletions, type LLMCaller, type ModelInput, recordModel, replayModel } from '../llm/index.ts'
+import type { Given } from './args.ts'
+import { UsageError } from './failure.ts'
+import { importedModule } from './tools-file.ts'
+
+const REPLAY = 'replay:'
+const MODULE = /\.[cm]?[jt]s$/
+const OPENAI_URL = 'https://api.openai.com/v1'
+const KEY_NAME = 'OPENAI_API_KEY'
+
+/** Who writes the scripts of `solve`. */
+export interface ChosenModel {
+  readonly call: LLMCaller
+  /** Values that no journal may hold, by name. */
+  readonly hide: Readonly<Record<string, string>>
+}
+
+/**
+ * The model that `--model` names: `replay:FILE`, a module, or a name at an OpenAI-compatible address. With `--record` its
+ * answers are written down.
+ * @throws UsageError naming the flag and what to write.
+ */
+export async function modelOf(given: Given, env: NodeJS.ProcessEnv): Promise<ChosenModel> {
+  const name = given.last('--model') ?? ''
+  if (name === '') throw wrong('solve needs --model MODEL: a name, replay:FILE or a module; see sandglass solve --help')
+  const isReplay = name.startsWith(REPLAY)
+  if ((isReplay || MODULE.test(name)) && given.has('--model-url')) {
+    throw wrong(
+      `--model-url belongs to a model that is named, and --model ${name} is ${isReplay ? 'a recording' : 'a module'}`,
+    )
+  }
+  const chosen = isReplay
+    ? { call: replayed(name), hide: {} }
+    : MODULE.test(name)
+      ? { call: await exported(name), hide: {} }
+      : named(name, given, env)
+  const record = given.last('--record')
+  return record === undefined ? chosen : { ...chosen, call: recordModel(writable(record), chosen.call) }
+}
+
+function replayed(name: string): LLMCaller {
+  const file = name.slice(REPLAY.length)
+  try {
+    return replayModel(file, { match: 'order' })
+  } catch (error) {
+    throw wrong(`--model ${name}: ${messageOf(error).replace(/^replayModel: /, '')}`, error)
+  }
+}
+
+async function exported(path: string): Promise<LLMCaller> {
+  const module = await importedModule('--model', path)
+  const model = module['default'] ?? module['model']
+  if (model === undefined) {
+    throw wrong(`--model ${path}: it exports no model; export default async (prompt) => ({ text: '…' })`)
+  }
+  try {
+    return callerOf(model as ModelInput)
+  } catch (error) {
+    throw wrong(`--model ${path}: ${messageOf(error)}`, error)
+  }
+}
+
+function named(model: string, given: Given, env: NodeJS.ProcessEnv): ChosenModel {
+  const apiKey = env[KEY_NAME] === '' ? undefined : env[KEY_NAME]
+  const told = given.last('--model-url') ?? (env['OPENAI_BASE_URL'] === '' ? undefined : env['OPENAI_BASE_URL'])
+  const url = told ?? OPENAI_URL
+  const source = given.has('--model-url') ? '--model-url' : 'OPENAI_BASE_URL'
+  if (told === undefined && apiKey === undefined) {
+    throw wrong(
+      `--model ${model}: ${KEY_NAME} is not set; set it, name another address by --model-url (http://127.0.0.1:11434/v1), or take replay:FILE or a module`,
+    )
+  }
+  // They would stand in every message about the address.
+  if (URL.canParse(url) && `${new URL(url).username}${new URL(url).password}` !== '') {
+    throw wrong(`${source}: no name and password in the address; the key belongs into ${KEY_NAME}`)
+  }
+  try {
+    return {
+      call: chatCompletions({ url, model, apiKey }),
+      hide: apiKey === undefined ? {} : { [KEY_NAME]: apiKey },
+    }
+  } catch (error) {
+    throw wrong(`${source}: ${messageOf(error).replace(/^chatCompletions: /, '')}`, error)
+  }
+}
+
+function writable(file: string): string {
+  try {
+    appendFileSync(file, '')
+    return file
+  } catch (error) {
+    throw wrong(`--record ${file}: ${messageOf(error)}`, error)
+  }
+}
+
+function wrong(message: string, cause?: unknown): UsageError {
+  return new UsageError('invalid_request', message, { cause })
+}

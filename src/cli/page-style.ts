@@ -1,0 +1,75 @@
+import { Html } from './html.ts'
+
+/** How the page of `show --html` looks, in light and in dark. */
+export const PAGE_STYLE: Html = Html.trusted(`
+:root {
+  color-scheme: light dark;
+  --back: #f6f7f9; --card: #fff; --ink: #1c2128; --soft: #5c6670; --line: #dfe3e8; --code: #f3f5f7;
+  --good: #14713d; --good-back: #dff5e7; --bad: #b3261e; --bad-back: #fde8e6; --warn: #8a5300; --warn-back: #fdf0d8;
+  --model: #7a5af0; --check: #d08a00; --run: #2376d2; --call: #0e9384;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --back: #12151a; --card: #1b2027; --ink: #e4e8ed; --soft: #98a3af; --line: #303842; --code: #151a20;
+    --good: #6ad79a; --good-back: #16331f; --bad: #ff8f86; --bad-back: #3f1b19; --warn: #f0bd62; --warn-back: #382a10;
+    --model: #9a82ff; --check: #e0a83a; --run: #57a2f3; --call: #36bfae;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--back); color: var(--ink);
+  font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+}
+main { max-width: 1000px; margin: 0 auto; padding: 32px 20px 64px; }
+h1 { font-size: 22px; line-height: 1.35; margin: 6px 0 18px; white-space: pre-wrap; overflow-wrap: anywhere; }
+h2 { font-size: 16px; margin: 0 0 12px; }
+h3 { font-size: 13px; margin: 18px 0 6px; color: var(--soft); font-weight: 600; }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px; margin: 16px 0; }
+code, pre, .mono { font: 13px/1.55 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+pre { margin: 0; padding: 10px 12px; background: var(--code); border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }
+.id { color: var(--soft); font-size: 13px; }
+.pill { display: inline-block; padding: 1px 10px; border-radius: 99px; font-size: 13px; font-weight: 600; white-space: nowrap; max-width: 100%; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
+.good { color: var(--good); background: var(--good-back); }
+.bad { color: var(--bad); background: var(--bad-back); }
+.warn { color: var(--warn); background: var(--warn-back); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 18px; margin: 0; }
+dt { color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; }
+.head { display: flex; gap: 10px; align-items: baseline; flex-wrap: wrap; margin-bottom: 12px; }
+.head h2 { margin: 0; }
+.head span:last-child { color: var(--soft); font-size: 13px; }
+.script { margin: 14px 0 0; padding: 10px 0; background: var(--code); border-radius: 8px; overflow-x: auto; }
+.script > div { display: grid; grid-template-columns: 52px 1fr; min-width: max-content; }
+.script i { font: 13px/1.55 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; color: var(--soft); text-align: right; padding-right: 14px; user-select: none; opacity: .75; }
+.script code { white-space: pre; padding-right: 14px; }
+.script .failed { background: var(--bad-back); box-shadow: inset 4px 0 0 var(--bad); }
+.script .failed i { color: var(--bad); opacity: 1; font-weight: 700; }
+.script .violation { color: var(--bad); }
+.script .violation small { font-size: 12px; color: var(--soft); }
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: 4px 14px 4px 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+th { color: var(--soft); font-weight: 500; font-size: 13px; border-top: 0; }
+td { font-size: 14px; }
+td.mono { min-width: 170px; font-size: 13px; }
+td.ms { white-space: nowrap; text-align: right; font-variant-numeric: tabular-nums; }
+td.at { white-space: nowrap; color: var(--soft); }
+td.refused { color: var(--bad); }
+.error { margin: 14px 0 0; padding: 10px 12px; border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }
+details { margin-top: 12px; }
+summary { cursor: pointer; color: var(--soft); font-size: 13px; font-weight: 600; }
+summary + pre { margin-top: 6px; }
+.axis { display: grid; grid-template-columns: 88px 1fr; align-items: start; gap: 8px; }
+.axis svg { display: block; }
+.row-name, .ends, .legend { color: var(--soft); font-size: 12px; line-height: 15px; }
+.ends { display: flex; justify-content: space-between; }
+.legend { display: flex; gap: 18px; flex-wrap: wrap; margin: 10px 0 0 96px; }
+.swatch { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; }
+.track { fill: var(--code); }
+.model { fill: var(--model); background: var(--model); }
+.check { fill: var(--check); background: var(--check); }
+.run { fill: var(--run); background: var(--run); }
+.call { fill: var(--call); background: var(--call); }
+footer { color: var(--soft); font-size: 12px; text-align: center; margin-top: 28px; }
+@media (max-width: 600px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; } }
+@media print { body { background: none; } section { break-inside: avoid; } }
+`)

@@ -1,0 +1,74 @@
+import type { AttemptRecord, RunRecord } from '../journal/index.ts'
+
+/** A record as one line of JSON (docs/cli.md): its keys in snake_case, all data as it is. */
+export function recordLine(record: RunRecord, missing: number): Record<string, unknown> {
+  return {
+    v: 1,
+    type: 'run_record',
+    run_id: record.runId,
+    trace_id: record.traceId,
+    task: record.task,
+    mode: record.mode,
+    sandbox_name: record.sandboxName,
+    policy: record.policy,
+    tools: record.tools,
+    max_retries: record.maxRetries,
+    max_steps: record.maxSteps,
+    budget: record.budget,
+    status: record.status,
+    success: record.success,
+    error: record.error,
+    final_data: record.finalData,
+    partial: record.partial,
+    attempts: record.attempts.map(attemptOf),
+    steps: record.steps.map(({ number, forceFinish, ok, error, attempts }) => ({
+      number,
+      force_finish: forceFinish,
+      ok,
+      error,
+      attempts: attempts.map(attemptOf),
+    })),
+    models: record.models,
+    prompt_tokens: record.totalPromptTokens,
+    completion_tokens: record.totalCompletionTokens,
+    tool_calls: record.totalToolCalls,
+    started_at: record.startedAt,
+    duration_ms: record.durationMs,
+    missing_events: missing,
+  }
+}
+
+function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
+  const { generation } = attempt
+  return {
+    number: attempt.number,
+    status: attempt.status,
+    error: attempt.error,
+    traceback: attempt.traceback,
+    prompt: attempt.prompt,
+    generation:
+      generation === null
+        ? null
+        : {
+            model: generation.model,
+            prompt_tokens: generation.promptTokens,
+            completion_tokens: generation.completionTokens,
+            latency_ms: generation.latencyMs,
+            answer: generation.answer,
+          },
+    script: attempt.script,
+    violations: attempt.violations,
+    has_result: attempt.hasResult,
+    final_data: attempt.finalData,
+    intermediates: attempt.intermediates,
+    logs: attempt.logs,
+    tool_calls: attempt.toolCalls.map(({ resultJson, ...call }) => ({ ...call, result_json: resultJson })),
+    stdout: attempt.stdout,
+    stderr: attempt.stderr,
+    warnings: attempt.warnings,
+    sandbox: attempt.sandbox,
+    execution_ms: attempt.executionMs,
+    duration_ms: attempt.durationMs,
+    repetition: attempt.repetition,
+  }
+}

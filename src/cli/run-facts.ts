@@ -1,0 +1,95 @@
+import type { AttemptRecord, JournalSandbox, Repetition, RunRecord } from '../journal/index.ts'
+import { countText, msText, plural, whenText } from './figures.ts'
+import { attemptsOf } from './solve-line.ts'
+
+/** A fact with its name, for a list of them. */
+export type Fact = readonly [name: string, text: string]
+
+/** What a run was and took; its task and its outcome are told beside. */
+export function runFacts(record: RunRecord, missing: number): Fact[] {
+  const { models, mode, policy, tools, maxRetries, maxSteps, totalToolCalls, durationMs, traceId } = record
+  const rounds = plural(attemptsOf(record).length, 'attempt')
+  const budget = budgetText(record.budget)
+  return [
+    ['model', models.length === 0 ? 'not told' : models.join(', ')],
+    ['mode', `${mode}, ${atMost(maxRetries, maxSteps)}, policy ${policy}`],
+    ...(budget === '' ? [] : [['budget', budget] as const]),
+    ['tools', tools.length === 0 ? 'none' : tools.join(', ')],
+    ['took', [rounds, tokensText(record), plural(totalToolCalls, 'tool call'), msText(durationMs)].join(', ')],
+    ['started', `${whenText(record.startedAt)} UTC`],
+    ...(traceId === null ? [] : [['trace', traceId] as const]),
+    ...(missing === 0 ? [] : [['damaged', `${plural(missing, 'event')} of this journal cannot be read`] as const]),
+  ]
+}
+
+/** Who wrote a script, how long it took, what ran it and what was in force there. */
+export function attemptFacts({ prompt, generation, sandbox, executionMs }: AttemptRecord): Fact[] {
+  return [
+    ...(prompt === null ? [] : [['prompt', `${countText(prompt.chars)} characters`] as const]),
+    ...(generation === null ? [] : [['answer', generationText(generation)] as const]),
+    ...(sandbox === null ? [] : [['sandbox', sandboxText(sandbox)] as const]),
+    ...(executionMs === null ? [] : [['script', `ran for ${msText(executionMs)}`] as const]),
+  ]
+}
+
+/** How an attempt ended, with its time: `failed after 2.31 s`. */
+export function endText({ status, durationMs }: AttemptRecord): string {
+  return `${status ?? 'unfinished'}${durationMs === null ? '' : ` after ${msText(durationMs)}`}`
+}
+
+const REPETITIONS: Readonly<Record<Repetition, string>> = {
+  'same-result': 'the same result as that of the step before',
+  'same-script': 'the same script as before',
+  'same-error': 'the same error as before',
+  cycle: 'back and forth between two mistakes',
+}
+
+/** What repeats itself, in words. */
+export function repetitionText(repetition: Repetition): string {
+  return Object.hasOwn(REPETITIONS, repetition) ? REPETITIONS[repetition] : repetition
+}
+
+/** Whether an attempt brought what it was to bring. */
+export function isGood(status: AttemptRecord['status'] | RunRecord['status']): boolean {
+  return status === 'completed' || status === 'step-done'
+}
+
+function atMost(maxRetries: number, maxSteps: number | null): string {
+  const attempts = `at most ${plural(maxRetries + 1, 'attempt')}`
+  return maxSteps === null ? attempts : `at most ${plural(maxSteps, 'step')}, of ${attempts} each`
+}
+
+function budgetText({ tokens, tool_calls: calls, wall_ms: wallMs }: RunRecord['budget']): string {
+  return [
+    ...(tokens === null ? [] : [`${countText(tokens)} tokens`]),
+    ...(calls === null ? [] : [plural(calls, 'tool call')]),
+    ...(wallMs === null ? [] : [msText(wallMs)]),
+  ].join(', ')
+}
+
+function tokensText({ totalPromptTokens, totalCompletionTokens }: RunRecord): string {
+  return `${countText(totalPromptTokens)} + ${countText(totalCompletionTokens)} tokens`
+}
+
+function generationText({
+  model,
+  promptTokens,
+  completionTokens,
+  latencyMs,
+}: NonNullable<AttemptRecord['generation']>): string {
+  const tokens =
+    promptTokens === null && completionTokens === null
+      ? ''
+      : `, ${promptTokens === null ? '?' : countText(promptTokens)} + ${completionTokens === null ? '?' : countText(completionTokens)} tokens`
+  return `in ${msText(latencyMs)}${tokens}${model === null ? '' : `, ${model}`}`
+}
+
+function sandboxText({ engine, level, python, use, network, limits_enforced: limits }: JournalSandbox): string {
+  const held = limits.length === 0 ? 'no limit enforced' : `limits ${limits.join(', ')}`
+  return `${engine} (${level}), Python ${python}, its ${ordinal(use)} script, network ${network}, ${held}`
+}
+
+function ordinal(count: number): string {
+  const suffix = Math.floor(count / 10) % 10 === 1 ? undefined : ['th', 'st', 'nd', 'rd'][count % 10]
+  return `${countText(count)}${suffix ?? 'th'}`
+}

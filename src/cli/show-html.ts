@@ -1,0 +1,187 @@
+import type { AttemptRecord, RunRecord } from '../journal/index.ts'
+import { failedLineOf } from '../script/index.ts'
+import { callPlace, callText, outcomeText } from './call-text.ts'
+import { cutText, msText, plural } from './figures.ts'
+import { html, type Html } from './html.ts'
+import { PAGE_STYLE } from './page-style.ts'
+import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
+import type { StoredRun } from './stored-run.ts'
+import { timelineHtml } from './timeline-html.ts'
+import { timelineOf } from './timeline.ts'
+
+/** Texts of more lines are folded. */
+const OPEN_LINES = 12
+const MAX_TITLE = 80
+const MAX_CALLS = 500
+const MAX_TEXT = 200_000
+
+/** A run as one page that needs nothing beside itself: no script, no address, for a colleague's browser. */
+export function runPage({ record, events, missing }: StoredRun): string {
+  const title = cutText(record.task.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="referrer" content="no-referrer" />
+        <title>${record.status}: ${title}</title>
+        <style>
+          ${PAGE_STYLE}
+        </style>
+      </head>
+      <body>
+        <main>
+          <header>
+            <span class="pill ${toneOf(record.status)}">${record.status}</span>
+            <span class="id mono">run ${record.runId}</span>
+            <h1>${record.task.trim()}</h1>
+          </header>
+          ${outcomeHtml(record)}
+          <section aria-label="Facts">${factsHtml(runFacts(record, missing))}</section>
+          ${timelineHtml(timelineOf(events))}
+          ${record.attempts.map((attempt) => attemptHtml(attempt, `Attempt ${attempt.number}`))}
+          ${record.steps.flatMap((step) =>
+            step.attempts.map((attempt) =>
+              attemptHtml(
+                attempt,
+                `Step ${step.number}${step.forceFinish ? ' (to finish)' : ''}, attempt ${attempt.number}`,
+              ),
+            ),
+          )}
+          <footer>Written by sandglass show --html</footer>
+        </main>
+      </body>
+    </html> `
+  return `${page.toString().trimEnd()}\n`
+}
+
+function outcomeHtml({ success, finalData, error, partial }: RunRecord): Html {
+  if (success)
+    return html`<section aria-label="Answer">
+      <h2>Answer</h2>
+      <pre>${dataText(finalData)}</pre>
+    </section>`
+  const left =
+    partial === null
+      ? []
+      : [
+          html`<h3>What there was</h3>
+            <pre>${dataText(partial)}</pre>`,
+        ]
+  return html`<section aria-label="Outcome">
+    <h2>No answer</h2>
+    <p class="error bad mono">${error ?? 'no reason is known'}</p>
+    ${left}
+  </section>`
+}
+
+function attemptHtml(attempt: AttemptRecord, title: string): Html {
+  const { status, script, generation, prompt, stdout, stderr, traceback, error, repetition, warnings, violations } =
+    attempt
+  const answer = generation?.answer ?? null
+  return html`<section aria-label="${title}">
+    <div class="head">
+      <h2>${title}</h2>
+      <span class="pill ${toneOf(status ?? 'unfinished')}">${status ?? 'unfinished'}</span
+      ><span>${endText(attempt).slice((status ?? 'unfinished').length)}</span>
+    </div>
+    ${factsHtml(attemptFacts(attempt))} ${script === null ? [] : scriptHtml(script, attempt)}
+    ${answer === null ? [] : foldedHtml('Answer without a script', answer)}
+    ${error === null || violations.length > 0 ? [] : html`<p class="error bad mono">${error}</p>`}
+    ${repetition === null ? [] : html`<p class="error warn">It repeats: ${repetitionText(repetition)}</p>`}
+    ${callsHtml(attempt)} ${emittedHtml(attempt)}
+    ${warnings.map(({ code, message }) => html`<p class="error warn">${code}: ${message}</p>`)}
+    ${foldedHtml('Traceback', traceback ?? '')} ${foldedHtml('stdout', stdout)} ${foldedHtml('stderr', stderr)}
+    ${foldedHtml('Prompt', prompt?.text ?? '', false)}
+  </section> `
+}
+
+function factsHtml(facts: readonly Fact[]): Html {
+  return html`<dl>
+    ${facts.map(
+      ([name, text]) =>
+        html`<dt>${name}</dt>
+          <dd>${text}</dd>`,
+    )}
+  </dl>`
+}
+
+function scriptHtml(script: string, { traceback, violations }: AttemptRecord): Html {
+  const failed = failedLineOf(traceback)
+  const lines = script.replace(/\r\n?/g, '\n').replace(/\n$/, '').split('\n')
+  const rows = lines.map((line, index) => {
+    const number = index + 1
+    const here = violations.filter((violation) => violation.line === number)
+    const isMarked = number === failed || here.length > 0
+    const notes = here.map(({ column, message, hint, code }) => {
+      const before = Array.from(line).slice(0, column).join('').replaceAll(/[^\t]/gu, ' ')
+      const told = html`<div class="violation">
+        <i></i><code>${before}^ ${message} <small>${code}</small></code>
+      </div>`
+      if (hint === '') return told
+      return html`${told}
+        <div class="violation">
+          <i></i><code>${before} <small>hint: ${hint}</small></code>
+        </div>`
+    })
+    return html`<div class="${isMarked ? 'line failed' : 'line'}"><i>${number}</i><code>${line}</code></div>
+      ${notes}`
+  })
+  return html`<div class="script" aria-label="Script">${rows}</div>`
+}
+
+function callsHtml({ toolCalls }: AttemptRecord): Html {
+  if (toolCalls.length === 0) return html``
+  const rows = toolCalls.slice(0, MAX_CALLS).map(
+    (call) =>
+      html`<tr>
+        <td class="at">${callPlace(call)}</td>
+        <td class="mono">${callText(call)}</td>
+        <td class="ms">${call.ms === null ? '–' : msText(call.ms)}</td>
+        <td class="mono${call.ok === true ? '' : ' refused'}">${outcomeText(call)}</td>
+      </tr> `,
+  )
+  const more = toolCalls.length - rows.length
+  return html`<h3>${plural(toolCalls.length, 'tool call')}</h3>
+    <table>
+      <thead>
+        <tr>
+          <th>where</th>
+          <th>call</th>
+          <th>time</th>
+          <th>outcome</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${rows}
+      </tbody>
+    </table>
+    ${more > 0 ? html`<p>… ${more} more</p>` : []}`
+}
+
+function emittedHtml({ intermediates, logs }: AttemptRecord): Html {
+  if (intermediates.length + logs.length === 0) return html``
+  const facts: Fact[] = [
+    ...intermediates.map(({ label, data }): Fact => [label, dataText(data)]),
+    ...logs.map(({ level, message }): Fact => [`log ${level}`, message]),
+  ]
+  return html`<h3>Emitted and logged</h3>
+    ${factsHtml(facts)}`
+}
+
+function foldedHtml(name: string, text: string, isOpen: boolean = text.split('\n').length <= OPEN_LINES): Html {
+  if (text.trim() === '') return html``
+  const body = html`<summary>${name}</summary>
+    <pre>${cutText(text, MAX_TEXT)}</pre>`
+  return isOpen ? html`<details open>${body}</details>` : html`<details>${body}</details>`
+}
+
+function dataText(data: unknown): string {
+  return cutText(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_TEXT)
+}
+
+function toneOf(status: NonNullable<AttemptRecord['status']> | RunRecord['status']): 'good' | 'warn' | 'bad' {
+  if (isGood(status)) return 'good'
+  return status === 'unfinished' || status === 'cancelled' ? 'warn' : 'bad'
+}

@@ -1,0 +1,198 @@
+import type { AttemptRecord, RunRecord } from '../journal/index.ts'
+import { failedLineOf } from '../script/index.ts'
+import { callPlace, callText, outcomeText } from './call-text.ts'
+import { cutText, msText } from './figures.ts'
+import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
+import { asLines, inLine, lastLines } from './shown-text.ts'
+import type { StoredRun } from './stored-run.ts'
+import { violationsText } from './violations-text.ts'
+
+const LABEL_WIDTH = 10
+/** Lines of the script around the one that failed, where it is long. */
+const AROUND = 20
+const MAX_SCRIPT = 200
+const MAX_CALLS = 50
+const MAX_OUTPUT = 40
+const MAX_TRACEBACK = 30
+const MAX_DATA = 2000
+const MAX_ERROR = 2000
+
+const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
+type Paint = (code: number, text: string) => string
+
+/** A run as a person likes to read it: what was asked, each attempt with what went wrong in it, the answer. */
+export function runText({ record, missing }: Pick<StoredRun, 'record' | 'missing'>, coloured: boolean): string {
+  const paint: Paint = (code, text) => (coloured ? `\u001B[${code}m${text}\u001B[0m` : text)
+  const blocks = [
+    headText(record, missing, paint),
+    ...record.attempts.map((attempt) => attemptText(attempt, `Attempt ${attempt.number}`, coloured, paint)),
+    ...record.steps.flatMap((step) =>
+      step.attempts.map((attempt) => {
+        const last = step.forceFinish ? ' (to finish)' : ''
+        return attemptText(attempt, `Step ${step.number}${last}, attempt ${attempt.number}`, coloured, paint)
+      }),
+    ),
+    endingText(record, paint),
+  ]
+  return `${blocks.join('\n\n')}\n`
+}
+
+function headText(record: RunRecord, missing: number, paint: Paint): string {
+  const [first = '', ...more] = asLines(record.task.trim())
+  const facts: Fact[] = [['task', [first, ...more].join('\n')], ...runFacts(record, missing)]
+  return [
+    `${paint(BOLD, `Run ${inLine(record.runId)}`)}  ${painted(record.status, paint)}`,
+    ...factLines(facts, paint),
+  ].join('\n')
+}
+
+function factLines(facts: readonly Fact[], paint: Paint): string[] {
+  return facts.flatMap(([name, text]) => {
+    const [first = '', ...more] = asLines(text)
+    return [
+      `  ${paint(DIM, name.padEnd(LABEL_WIDTH))}${first}`,
+      ...more.map((line) => `  ${' '.repeat(LABEL_WIDTH)}${line}`),
+    ]
+  })
+}
+
+function attemptText(attempt: AttemptRecord, title: string, coloured: boolean, paint: Paint): string {
+  const { repetition, script, violations, traceback } = attempt
+  const head = `${paint(BOLD, title)}  ${painted(attempt.status ?? 'unfinished', paint, endText(attempt))}`
+  const parts = [
+    factLines(attemptFacts(attempt), paint),
+    script === null ? answerLines(attempt, paint) : scriptLines(script, marksOf(attempt), paint),
+    violations.length === 0
+      ? []
+      : indented(
+          violationsText('script', script ?? '', violations.map(sound), coloured)
+            .trimEnd()
+            .split('\n'),
+        ),
+    callLines(attempt, paint),
+    emittedLines(attempt, paint),
+    boxed('stdout', attempt.stdout, MAX_OUTPUT, paint),
+    boxed('stderr', attempt.stderr, MAX_OUTPUT, paint),
+    boxed('traceback', traceback ?? '', MAX_TRACEBACK, paint),
+    [
+      ...attempt.warnings.map(({ code, message }) => fact('warning', `${code}: ${message}`, paint, YELLOW)),
+      ...(attempt.error === null || violations.length > 0
+        ? []
+        : [fact('error', cutText(attempt.error, MAX_ERROR), paint, RED)]),
+      ...(repetition === null ? [] : [fact('repeats', repetitionText(repetition), paint, YELLOW)]),
+    ],
+  ]
+  return [head, ...parts.filter((part) => part.length > 0).map((part) => part.join('\n'))]
+    .join('\n\n')
+    .replace('\n\n', '\n')
+}
+
+/** Lines of the script that are to be marked. */
+function marksOf({ traceback, violations }: AttemptRecord): ReadonlySet<number> {
+  const failed = failedLineOf(traceback)
+  return new Set(failed === null ? violations.map(({ line }) => line) : [failed])
+}
+
+function scriptLines(script: string, marks: ReadonlySet<number>, paint: Paint): string[] {
+  const lines = asLines(script)
+  const width = String(lines.length).length
+  const [from, to] = shownPart(lines.length, marks)
+  const shown = lines.slice(from, to).map((line, index) => {
+    const number = from + index + 1
+    const text = `${String(number).padStart(width)} | ${line}`.trimEnd()
+    return marks.has(number)
+      ? paint(RED, `  > ${text}`)
+      : `    ${paint(DIM, text.slice(0, width + 2))}${text.slice(width + 2)}`
+  })
+  return [
+    ...(from > 0 ? [`    ${paint(DIM, `… ${from} lines before`)}`] : []),
+    ...shown,
+    ...(to < lines.length ? [`    ${paint(DIM, `… ${lines.length - to} lines more`)}`] : []),
+  ]
+}
+
+function shownPart(count: number, marks: ReadonlySet<number>): [number, number] {
+  if (count <= MAX_SCRIPT) return [0, count]
+  const [mark = 1] = marks
+  const from = Math.max(0, Math.min(mark - AROUND, count - MAX_SCRIPT))
+  return [from, Math.min(count, from + MAX_SCRIPT)]
+}
+
+function answerLines({ generation }: AttemptRecord, paint: Paint): string[] {
+  const answer = generation?.answer ?? null
+  return answer === null ? [] : boxed('answer without a script', answer, MAX_OUTPUT, paint)
+}
+
+function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
+  if (toolCalls.length === 0) return []
+  const shown = toolCalls.slice(0, MAX_CALLS)
+  const cells = shown.map((call) => [
+    inLine(callPlace(call)),
+    inLine(callText(call)),
+    call.ms === null ? '-' : msText(call.ms),
+  ])
+  const width = (column: number, most: number): number =>
+    Math.min(most, Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  const [first, second, third] = [width(0, 12), width(1, 60), width(2, 12)]
+  const lines = shown.map((call, index) => {
+    const [place = '', text = '', ms = ''] = cells[index] ?? []
+    const outcome = inLine(outcomeText(call))
+    const told = call.ok === true ? `→ ${outcome}` : paint(RED, `✗ ${outcome}`)
+    return `    ${paint(DIM, place.padEnd(first))}  ${text.padEnd(second)}  ${ms.padStart(third)}  ${told}`
+  })
+  const more = toolCalls.length - shown.length
+  return [`  ${paint(DIM, 'tool calls')}`, ...lines, ...(more > 0 ? [`    … ${more} more`] : [])]
+}
+
+function emittedLines({ intermediates, logs }: AttemptRecord, paint: Paint): string[] {
+  return [
+    ...intermediates.map(({ label, data }) => fact('emitted', `${label}: ${dataText(data)}`, paint)),
+    ...logs.map(({ level, message }) => fact('log', `${level}: ${message}`, paint)),
+  ]
+}
+
+function boxed(name: string, text: string, most: number, paint: Paint): string[] {
+  if (text.trim() === '') return []
+  return [
+    `  ${paint(DIM, name)}`,
+    ...lastLines(asLines(text), most).map((line) => `    ${paint(DIM, '|')} ${line}`.trimEnd()),
+  ]
+}
+
+function fact(name: string, text: string, paint: Paint, code: number = DIM): string {
+  return `  ${paint(code, name.padEnd(LABEL_WIDTH))}${inLine(text.trimEnd())}`
+}
+
+function endingText({ status, success, finalData, error, partial }: RunRecord, paint: Paint): string {
+  if (success) return [paint(GREEN, 'Answer'), ...indented(answerText(finalData))].join('\n')
+  return [
+    `${paint(RED, `No answer: ${status}`)}`,
+    ...(error === null ? [] : indented(asLines(cutText(error, MAX_ERROR)))),
+    ...(partial === null ? [] : ['', 'What there was', ...indented(answerText(partial))]),
+  ].join('\n')
+}
+
+function answerText(data: unknown): string[] {
+  return asLines(cutText(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_DATA * 10))
+}
+
+function dataText(data: unknown): string {
+  return cutText(JSON.stringify(data) ?? 'null', MAX_DATA)
+}
+
+function painted(
+  status: NonNullable<AttemptRecord['status']> | RunRecord['status'],
+  paint: Paint,
+  text: string = status,
+): string {
+  return paint(isGood(status) ? GREEN : status === 'unfinished' || status === 'cancelled' ? YELLOW : RED, inLine(text))
+}
+
+function indented(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`.trimEnd())
+}
+
+function sound(violation: AttemptRecord['violations'][number]): AttemptRecord['violations'][number] {
+  const { message, hint, code } = violation
+  return { ...violation, code: inLine(code), message: inLine(message), hint: inLine(hint) }
+}

@@ -1,0 +1,73 @@
+import { writeFileSync } from 'node:fs'
+import { messageOf } from '../errors/index.ts'
+import type { Given } from './args.ts'
+import { type Context, isLively, note } from './context.ts'
+import { EXIT } from './exit-codes.ts'
+import { UsageError } from './failure.ts'
+import { findRun } from './find-run.ts'
+import { existingJournal, journalPlace } from './journal-flag.ts'
+import { recordLine } from './record-line.ts'
+import { runPage } from './show-html.ts'
+import { runText } from './show-text.ts'
+import { storedRun } from './stored-run.ts'
+import { inOurLine } from './terminal-text.ts'
+
+/** `sandglass show`: one run in full, as text, JSON or a page. Resolves to the exit code. */
+export async function show(given: Given, context: Context): Promise<number> {
+  const word = runWord(given)
+  const place = journalPlace(given, context.env)
+  const store = existingJournal(place)
+  const runId = findRun(word, (await store?.list()) ?? [], place)
+  const run = store === undefined ? undefined : await storedRun(store, runId)
+  await store?.close()
+  if (run === undefined) {
+    throw new UsageError(
+      'invalid_request',
+      `the run ${inOurLine(runId)} in ${place.path} is damaged: its first event cannot be read`,
+    )
+  }
+  const { record, missing } = run
+  if (given.has('--json')) {
+    await context.stdout.line(recordLine(record, missing))
+  } else if (given.has('--html')) {
+    const page = runPage(run)
+    const out = given.last('--out')
+    if (out === undefined) await context.stdout.write(page)
+    else {
+      written(out, page)
+      await note(context, `wrote ${inOurLine(out)}`)
+    }
+  } else {
+    const coloured = context.stdout.isTerminal && isLively(context)
+    await context.stdout.write(runText(run, coloured))
+  }
+  return EXIT.ok
+}
+
+function runWord(given: Given): string {
+  const [word, ...others] = given.positionals
+  if (word === undefined) {
+    throw new UsageError(
+      'invalid_request',
+      'show needs a RUN: an id, the beginning of one, or last; sandglass runs lists them',
+    )
+  }
+  if (others.length > 0) {
+    throw new UsageError('invalid_request', `show takes one RUN, not also ${JSON.stringify(others[0])}`)
+  }
+  if (given.has('--json') && given.has('--html')) {
+    throw new UsageError('invalid_request', '--json and --html are two forms of the same: take one of them')
+  }
+  if (given.has('--out') && !given.has('--html')) {
+    throw new UsageError('invalid_request', '--out FILE is where --html writes its page: add --html')
+  }
+  return word
+}
+
+function written(path: string, page: string): void {
+  try {
+    writeFileSync(path, page)
+  } catch (error) {
+    throw new UsageError('invalid_request', `--out ${path}: ${messageOf(error)}`, { cause: error })
+  }
+}

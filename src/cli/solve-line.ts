@@ -1,0 +1,33 @@
+import type { JournalEvent, RunRecord } from '../journal/index.ts'
+
+/** What became of a task as one line of JSON (docs/cli.md). */
+export function solveLine(record: RunRecord): Record<string, unknown> {
+  return {
+    v: 1,
+    type: 'solve_result',
+    run_id: record.runId,
+    status: record.status,
+    success: record.success,
+    final_data: record.finalData,
+    error: record.error,
+    partial: record.partial,
+    mode: record.mode,
+    attempts: attemptsOf(record).length,
+    steps: record.steps.length,
+    models: record.models,
+    prompt_tokens: record.totalPromptTokens,
+    completion_tokens: record.totalCompletionTokens,
+    tool_calls: record.totalToolCalls,
+    duration_ms: record.durationMs,
+  }
+}
+
+/** An event of the journal as one line of JSON. */
+export function solveEventLine(event: JournalEvent): Record<string, unknown> {
+  return { v: 1, type: 'event', event }
+}
+
+/** Every attempt of a run, those of its steps included, in order. */
+export function attemptsOf({ attempts, steps }: RunRecord): RunRecord['attempts'] {
+  return [...attempts, ...steps.flatMap((step) => step.attempts)]
+}

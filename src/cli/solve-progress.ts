@@ -1,0 +1,65 @@
+import type { JournalEvent } from '../journal/index.ts'
+import { countText, msText, plural } from './figures.ts'
+
+/** How far a task is: what the events of its journal said last. */
+export class SolveProgress {
+  readonly #started = performance.now()
+  #most = ''
+  #place = 'starting'
+  #doing = 'looking for a sandbox'
+  #tokens = 0
+  #calls = 0
+
+  take(event: JournalEvent): void {
+    switch (event.type) {
+      case 'run_started':
+        this.#most = event.mode === 'plan' ? `/${event.max_retries + 1}` : ''
+        return
+      case 'prompt_written':
+        this.#place = placeText(event, this.#most)
+        this.#calls = 0
+        this.#doing = 'asking the model'
+        return
+      case 'script_generated':
+        this.#tokens += (event.prompt_tokens ?? 0) + (event.completion_tokens ?? 0)
+        this.#doing = 'checking the script'
+        return
+      case 'script_checked':
+        this.#doing = 'waiting for a sandbox'
+        return
+      case 'sandbox_assigned':
+        this.#doing = 'running the script'
+        return
+      case 'tool_called':
+        this.#calls += 1
+        return
+      case 'script_executed':
+        this.#doing = 'reading what came of it'
+        return
+      default:
+    }
+  }
+
+  /** Tool calls of the attempt under way, or of the last one. */
+  get calls(): number {
+    return this.#calls
+  }
+
+  /** The line at the bottom of a terminal. */
+  text(): string {
+    const calls = this.#calls === 0 ? '' : `, ${plural(this.#calls, 'tool call')} so far`
+    const tokens = this.#tokens === 0 ? '' : ` · ${countText(this.#tokens)} tokens`
+    return `${this.#place}: ${this.#doing}${calls}${tokens} · ${msText(performance.now() - this.#started)} · Ctrl-C cancels`
+  }
+}
+
+/**
+ * Where a run stands: `attempt 2/4`, `step 3, attempt 1`.
+ * @param most what stands behind the number of an attempt in PLAN mode.
+ */
+export function placeText(
+  { step, attempt }: { readonly step: number | null; readonly attempt: number },
+  most: string = '',
+): string {
+  return step === null ? `attempt ${attempt}${most}` : `step ${step}, attempt ${attempt}`
+}

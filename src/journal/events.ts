@@ -1,0 +1,177 @@
+import type { Violation } from '../executor/index.ts'
+
+/** What became of an attempt: the status of its script, or why there was none to run. */
+export type AttemptStatus =
+  | 'completed'
+  | 'step-done'
+  | 'failed'
+  | 'crashed'
+  | 'rejected'
+  | 'timed-out'
+  | 'output-limit'
+  | 'memory-limit'
+  | 'sandbox-lost'
+  | 'cancelled'
+  /** The answer held no script. */
+  | 'no-script'
+  /** A step emitted nothing. */
+  | 'no-data'
+  /** The model threw, or did not answer. */
+  | 'model-failed'
+  /** No sandbox, or no journal. */
+  | 'infrastructure'
+
+/** What became of a run. */
+export type RunStatus =
+  | 'completed'
+  /** PLAN: the last attempt failed. INTERACTIVE: the last attempt of a step. */
+  | 'retries-spent'
+  /** INTERACTIVE: the last step brought no result. */
+  | 'steps-spent'
+  /** The run did not get on, and the step that was to finish it failed. */
+  | 'stagnated'
+  | 'budget-spent'
+  | 'model-failed'
+  | 'infrastructure'
+  | 'cancelled'
+  /** The journal has no end: the process ended first, or the run goes on. */
+  | 'unfinished'
+
+/** Which budget was spent. */
+export type BudgetName = 'tokens' | 'tool_calls' | 'wall_ms'
+
+/** What repeats itself (requirement OR-04). */
+export type Repetition = 'same-result' | 'same-script' | 'same-error' | 'cycle'
+
+/** A sandbox as a journal has it. */
+export interface JournalSandbox {
+  readonly id: string
+  readonly engine: string
+  readonly level: string
+  readonly python: string
+  readonly use: number
+  readonly limits_enforced: readonly string[]
+  readonly network: string
+}
+
+/** Where in a run something happened: `step` is null in PLAN mode. Both are counted from 1; attempts within their step. */
+export interface Place {
+  readonly step: number | null
+  readonly attempt: number
+}
+
+/** What happened, without when and where it stands. */
+export type JournalBody =
+  | {
+      readonly type: 'run_started'
+      readonly task: string
+      readonly mode: 'plan' | 'interactive'
+      readonly sandbox_name: string
+      readonly policy: string
+      readonly trace_id: string | null
+      readonly tools: readonly string[]
+      readonly tools_digest: string | null
+      readonly max_retries: number
+      readonly max_steps: number | null
+      readonly budget: Readonly<Record<BudgetName, number | null>>
+    }
+  | { readonly type: 'step_started'; readonly step: number; readonly force_finish: boolean }
+  | (Place & {
+      readonly type: 'prompt_written'
+      readonly digest: string
+      readonly chars: number
+      /** Where prompts are kept. */
+      readonly text: string | null
+    })
+  | (Place & {
+      readonly type: 'script_generated'
+      readonly model: string | null
+      readonly prompt_tokens: number | null
+      readonly completion_tokens: number | null
+      readonly latency_ms: number
+      readonly answer_chars: number
+      readonly script: string | null
+      readonly script_digest: string | null
+      /** The head of an answer without a script. */
+      readonly answer: string | null
+    })
+  | (Place & {
+      readonly type: 'script_checked'
+      readonly policy: string
+      readonly ok: boolean
+      readonly violations: readonly Violation[]
+      readonly ms: number
+    })
+  | (Place & { readonly type: 'sandbox_assigned'; readonly sandbox_id: string; readonly engine: string })
+  | (Place & {
+      readonly type: 'tool_called'
+      /** Call site and ordinal: `L12#3` is the third call of this tool in line 12. */
+      readonly key: string
+      readonly line: number | null
+      readonly name: string
+      readonly effect: string | null
+      /** Keys in order. */
+      readonly args: unknown
+    })
+  | (Place & {
+      readonly type: 'tool_answered'
+      readonly key: string
+      readonly name: string
+      readonly ok: boolean
+      readonly ms: number
+      /** JSON text, or its head where it is long; null for a failure. */
+      readonly result_json: string | null
+      readonly result_chars: number
+      readonly error: { readonly code: string; readonly message: string } | null
+    })
+  | (Place & { readonly type: 'intermediate'; readonly label: string; readonly data: unknown })
+  | (Place & { readonly type: 'log'; readonly level: string; readonly message: string })
+  | (Place & {
+      readonly type: 'script_executed'
+      readonly status: string
+      readonly error_kind: string | null
+      readonly error: string | null
+      readonly traceback: string | null
+      readonly has_result: boolean
+      readonly final_data: unknown
+      readonly stdout: string
+      readonly stderr: string
+      readonly warnings: readonly { readonly code: string; readonly message: string }[]
+      readonly tool_calls: number
+      readonly duration_ms: number
+      readonly sandbox: JournalSandbox
+      readonly ending: { readonly cause: string; readonly exit_code: number | null; readonly signal: string | null }
+    })
+  | (Place & {
+      readonly type: 'attempt_ended'
+      readonly status: AttemptStatus
+      readonly error: string | null
+      readonly repetition: Repetition | null
+      readonly duration_ms: number
+    })
+  | (Place & { readonly type: 'stagnation_found'; readonly repetition: Repetition })
+  | { readonly type: 'step_ended'; readonly step: number; readonly ok: boolean; readonly error: string | null }
+  | {
+      readonly type: 'run_ended'
+      readonly status: RunStatus
+      readonly error: string | null
+      readonly final_data: unknown
+      readonly partial: unknown
+      readonly prompt_tokens: number
+      readonly completion_tokens: number
+      readonly tool_calls: number
+      readonly duration_ms: number
+    }
+
+/** The version of {@link JournalEvent}. */
+export const JOURNAL_VERSION = 1
+
+/** One line of a journal, as it is stored. */
+export type JournalEvent = JournalBody & {
+  readonly v: typeof JOURNAL_VERSION
+  readonly run_id: string
+  /** From 0, without gaps. */
+  readonly seq: number
+  /** ISO 8601, UTC. */
+  readonly at: string
+}

@@ -1,0 +1,24 @@
+export {
+  type AttemptStatus,
+  type BudgetName,
+  type JournalBody,
+  type JournalEvent,
+  type JournalSandbox,
+  type Place,
+  type Repetition,
+  type RunStatus,
+} from './events.ts'
+export { Journal } from './journal.ts'
+export { jsonlStore } from './jsonl-store.ts'
+export { memoryStore } from './memory-store.ts'
+export {
+  type AttemptRecord,
+  type GenerationRecord,
+  recordOf,
+  type RunRecord,
+  type StepRecord,
+  type ToolCallRecord,
+} from './record.ts'
+export { newRunId } from './run-id.ts'
+export { sqliteStore } from './sqlite-store.ts'
+export type { JournalStore, RunSummary } from './store.ts'

@@ -1,0 +1,44 @@
+import { type JournalEvent, JOURNAL_VERSION } from './events.ts'
+
+/** A type that a later version adds is none that this one can tell of. */
+const TYPES: ReadonlySet<string> = new Set<JournalEvent['type']>([
+  'run_started',
+  'step_started',
+  'prompt_written',
+  'script_generated',
+  'script_checked',
+  'sandbox_assigned',
+  'tool_called',
+  'tool_answered',
+  'intermediate',
+  'log',
+  'script_executed',
+  'attempt_ended',
+  'stagnation_found',
+  'step_ended',
+  'run_ended',
+])
+
+/** An event from its line, or undefined for what is none: the last line of a process that was killed, for example. */
+export function parseEvent(line: string): JournalEvent | undefined {
+  let given: unknown
+  try {
+    given = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  return isEvent(given) ? given : undefined
+}
+
+function isEvent(given: unknown): given is JournalEvent {
+  if (typeof given !== 'object' || given === null) return false
+  const { v, run_id: runId, seq, at, type } = given as Partial<Record<string, unknown>>
+  return (
+    v === JOURNAL_VERSION &&
+    typeof runId === 'string' &&
+    typeof seq === 'number' &&
+    typeof at === 'string' &&
+    typeof type === 'string' &&
+    TYPES.has(type)
+  )
+}

@@ -1,0 +1,275 @@
+import type { Violation } from '../executor/index.ts'
+import type { AttemptStatus, BudgetName, JournalEvent, JournalSandbox, Repetition, RunStatus } from './events.ts'
+
+/** One call of a tool of the host (requirement OR-06). */
+export interface ToolCallRecord {
+  /** Call site and ordinal: `L12#3` is the third call of this tool in line 12. */
+  readonly key: string
+  readonly line: number | null
+  readonly name: string
+  readonly effect: string | null
+  readonly args: unknown
+  /** Null while the call has no answer. */
+  readonly ok: boolean | null
+  readonly ms: number | null
+  /** JSON text, or its head where it is long. */
+  readonly resultJson: string | null
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+/** Who wrote a script, and at what cost. */
+export interface GenerationRecord {
+  readonly model: string | null
+  readonly promptTokens: number | null
+  readonly completionTokens: number | null
+  readonly latencyMs: number
+  /** The head of an answer without a script. */
+  readonly answer: string | null
+}
+
+/** One LLM round and what came of its script (mission: AttemptRecord). */
+export interface AttemptRecord {
+  /** From 1, within its run or its step. */
+  readonly number: number
+  /** Null while the attempt has no end. */
+  readonly status: AttemptStatus | null
+  readonly error: string | null
+  readonly traceback: string | null
+  readonly prompt: { readonly digest: string; readonly chars: number; readonly text: string | null } | null
+  readonly generation: GenerationRecord | null
+  readonly script: string | null
+  readonly violations: readonly Violation[]
+  readonly hasResult: boolean
+  readonly finalData: unknown
+  readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
+  readonly logs: readonly { readonly level: string; readonly message: string }[]
+  readonly toolCalls: readonly ToolCallRecord[]
+  readonly stdout: string
+  readonly stderr: string
+  readonly warnings: readonly { readonly code: string; readonly message: string }[]
+  /** Which sandbox ran the script and what was in force there; null when none did. */
+  readonly sandbox: JournalSandbox | null
+  /** Of the script alone, in milliseconds. */
+  readonly executionMs: number | null
+  readonly durationMs: number | null
+  readonly repetition: Repetition | null
+}
+
+/** A step of INTERACTIVE mode (mission: StepRecord). */
+export interface StepRecord {
+  /** From 1. */
+  readonly number: number
+  readonly forceFinish: boolean
+  readonly ok: boolean | null
+  readonly error: string | null
+  readonly attempts: readonly AttemptRecord[]
+}
+
+/** Everything about one run (mission: RunRecord; requirement OR-06): a view of its journal. */
+export interface RunRecord {
+  readonly runId: string
+  readonly traceId: string | null
+  readonly task: string
+  readonly mode: 'plan' | 'interactive'
+  readonly sandboxName: string
+  readonly policy: string
+  readonly tools: readonly string[]
+  readonly maxRetries: number
+  readonly maxSteps: number | null
+  readonly budget: Readonly<Record<BudgetName, number | null>>
+  readonly status: RunStatus
+  readonly success: boolean
+  readonly error: string | null
+  readonly finalData: unknown
+  /** What there was when a run ended without an answer. */
+  readonly partial: unknown
+  /** PLAN mode. */
+  readonly attempts: readonly AttemptRecord[]
+  /** INTERACTIVE mode. */
+  readonly steps: readonly StepRecord[]
+  readonly models: readonly string[]
+  readonly totalPromptTokens: number
+  readonly totalCompletionTokens: number
+  readonly totalToolCalls: number
+  /** ISO 8601, UTC. */
+  readonly startedAt: string
+  /** Of a run without an end: until its last event. */
+  readonly durationMs: number
+  /** The traceback of the newest attempt that has one, or null. */
+  lastTraceback(): string | null
+}
+
+type Draft<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] }
+type AttemptDraft = Omit<Draft<AttemptRecord>, 'toolCalls'> & { toolCalls: Draft<ToolCallRecord>[] }
+type StepDraft = Omit<Draft<StepRecord>, 'attempts'> & { attempts: AttemptDraft[] }
+
+/**
+ * Reads a record out of the events of one run, however far they go.
+ * @throws TypeError when they do not begin with `run_started`.
+ */
+export function recordOf(events: readonly JournalEvent[]): RunRecord {
+  const [first] = events
+  if (first?.type !== 'run_started')
+    throw new TypeError('these events are no journal of a run: it begins with run_started')
+  const fold = new Fold()
+  for (const event of events) fold.take(event)
+  const { attempts, steps, end } = fold
+  const all = [...attempts, ...steps.flatMap((step) => step.attempts)]
+  const sum = (of: (attempt: AttemptRecord) => number | null | undefined): number =>
+    all.reduce((total, attempt) => total + (of(attempt) ?? 0), 0)
+  const models = all.map(({ generation }) => generation?.model).filter((model) => typeof model === 'string')
+  return {
+    runId: first.run_id,
+    traceId: first.trace_id,
+    task: first.task,
+    mode: first.mode,
+    sandboxName: first.sandbox_name,
+    policy: first.policy,
+    tools: first.tools,
+    maxRetries: first.max_retries,
+    maxSteps: first.max_steps,
+    budget: first.budget,
+    status: end?.status ?? 'unfinished',
+    success: end?.status === 'completed',
+    error: end === undefined ? 'the journal has no end: the process ended first, or the run goes on' : end.error,
+    finalData: end?.final_data ?? null,
+    partial: end?.partial ?? null,
+    attempts,
+    steps,
+    models: [...new Set(models)],
+    totalPromptTokens: end?.prompt_tokens ?? sum(({ generation }) => generation?.promptTokens),
+    totalCompletionTokens: end?.completion_tokens ?? sum(({ generation }) => generation?.completionTokens),
+    totalToolCalls: end?.tool_calls ?? sum(({ toolCalls }) => toolCalls.length),
+    startedAt: first.at,
+    durationMs: end?.duration_ms ?? Date.parse(events.at(-1)?.at ?? first.at) - Date.parse(first.at),
+    lastTraceback: () => all.findLast(({ traceback }) => traceback !== null)?.traceback ?? null,
+  }
+}
+
+/** Gathers events into attempts and steps. */
+class Fold {
+  readonly attempts: AttemptDraft[] = []
+  readonly steps: StepDraft[] = []
+  end: Extract<JournalEvent, { type: 'run_ended' }> | undefined
+
+  take(event: JournalEvent): void {
+    switch (event.type) {
+      case 'run_started':
+        return
+      case 'run_ended':
+        this.end = event
+        return
+      case 'step_started':
+        this.#step(event.step).forceFinish = event.force_finish
+        return
+      case 'step_ended':
+        Object.assign(this.#step(event.step), { ok: event.ok, error: event.error })
+        return
+      default:
+        takeInto(this.#attempt(event.step, event.attempt), event)
+    }
+  }
+
+  #step(number: number): StepDraft {
+    const known = this.steps.find((step) => step.number === number)
+    if (known !== undefined) return known
+    const step: StepDraft = { number, forceFinish: false, ok: null, error: null, attempts: [] }
+    this.steps.push(step)
+    return step
+  }
+
+  #attempt(step: number | null, number: number): AttemptDraft {
+    const attempts = step === null ? this.attempts : this.#step(step).attempts
+    const known = attempts.find((attempt) => attempt.number === number)
+    if (known !== undefined) return known
+    const attempt = emptyAttempt(number)
+    attempts.push(attempt)
+    return attempt
+  }
+}
+
+type AttemptEvent = Extract<JournalEvent, { readonly attempt: number }>
+
+function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
+  switch (event.type) {
+    case 'prompt_written':
+      attempt.prompt = { digest: event.digest, chars: event.chars, text: event.text }
+      return
+    case 'script_generated': {
+      const { model, prompt_tokens: promptTokens, completion_tokens: completionTokens, answer } = event
+      attempt.generation = { model, promptTokens, completionTokens, latencyMs: event.latency_ms, answer }
+      attempt.script = event.script
+      return
+    }
+    case 'script_checked':
+      attempt.violations = [...event.violations]
+      return
+    case 'sandbox_assigned':
+      return
+    case 'tool_called': {
+      const { key, line, name, effect, args } = event
+      attempt.toolCalls.push({ key, line, name, effect, args, ok: null, ms: null, resultJson: null, error: null })
+      return
+    }
+    case 'tool_answered': {
+      // The newest first: calls are mostly answered at once, and there may be thousands.
+      const call = attempt.toolCalls.findLast(
+        (one) => one.key === event.key && one.name === event.name && one.ok === null,
+      )
+      if (call === undefined) return
+      Object.assign(call, { ok: event.ok, ms: event.ms, resultJson: event.result_json, error: event.error })
+      return
+    }
+    case 'intermediate':
+      attempt.intermediates.push({ label: event.label, data: event.data })
+      return
+    case 'log':
+      attempt.logs.push({ level: event.level, message: event.message })
+      return
+    case 'script_executed':
+      attempt.status = event.status as AttemptStatus
+      attempt.error = event.error
+      attempt.traceback = event.traceback
+      attempt.hasResult = event.has_result
+      attempt.finalData = event.final_data
+      attempt.stdout = event.stdout
+      attempt.stderr = event.stderr
+      attempt.warnings = [...event.warnings]
+      attempt.sandbox = event.sandbox
+      attempt.executionMs = event.duration_ms
+      return
+    case 'stagnation_found':
+      attempt.repetition = event.repetition
+      return
+    case 'attempt_ended':
+      attempt.status = event.status
+      attempt.error = event.error
+      attempt.repetition = event.repetition ?? attempt.repetition
+      attempt.durationMs = event.duration_ms
+  }
+}
+
+function emptyAttempt(number: number): AttemptDraft {
+  return {
+    number,
+    status: null,
+    error: null,
+    traceback: null,
+    prompt: null,
+    generation: null,
+    script: null,
+    violations: [],
+    hasResult: false,
+    finalData: null,
+    intermediates: [],
+    logs: [],
+    toolCalls: [],
+    stdout: '',
+    stderr: '',
+    warnings: [],
+    sandbox: null,
+    executionMs: null,
+    durationMs: null,
+    repetition: null,
+  }
+}

@@ -1,0 +1,39 @@
+const TRIPLES = ['"""', "'''"] as const
+
+/** Follows Python's strings from line to line, as far as lines end inside of them: those in three quotes. */
+export class StringScanner {
+  #open: (typeof TRIPLES)[number] | undefined
+
+  /** Whether the next line begins inside a string. */
+  get isInside(): boolean {
+    return this.#open !== undefined
+  }
+
+  take(line: string): void {
+    for (let at = 0; at < line.length;)
+      at = this.#open === undefined ? this.#outside(line, at) : this.#inside(line, at, this.#open)
+  }
+
+  #inside(line: string, at: number, open: string): number {
+    if (line.charAt(at) === '\\') return at + 2
+    if (!line.startsWith(open, at)) return at + 1
+    this.#open = undefined
+    return at + open.length
+  }
+
+  #outside(line: string, at: number): number {
+    const character = line.charAt(at)
+    if (character === '#') return line.length
+    if (character !== '"' && character !== "'") return at + 1
+    this.#open = TRIPLES.find((triple) => line.startsWith(triple, at))
+    return this.#open === undefined ? endOfString(line, at) : at + this.#open.length
+  }
+}
+
+/** Behind a string in single quotes; it ends with its line at the latest. */
+function endOfString(line: string, from: number): number {
+  const quote = line.charAt(from)
+  let at = from + 1
+  while (at < line.length && line.charAt(at) !== quote) at += line.charAt(at) === '\\' ? 2 : 1
+  return at + 1
+}

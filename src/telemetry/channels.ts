@@ -1,0 +1,23 @@
+import { channel } from 'node:diagnostics_channel'
+
+/** Names of the channels of `node:diagnostics_channel` on which runs of the orchestrator are told (requirement OR-09). */
+export const CHANNELS = {
+  scriptGenerated: 'sandglass:script_generated',
+  scriptExecuted: 'sandglass:script_executed',
+  runEnded: 'sandglass:run_ended',
+} as const
+
+/** What is published: words for a log, in snake_case. */
+export interface TelemetryEvent {
+  readonly event: 'script_generated' | 'script_executed' | 'run_ended'
+  /** Of the caller (see `withTrace`), or null. */
+  readonly trace_id: string | null
+  readonly run_id: string
+  readonly [name: string]: unknown
+}
+
+/** Publishes an event. Costs nothing when nobody listens. */
+export function publish(name: keyof typeof CHANNELS, event: () => TelemetryEvent): void {
+  const target = channel(CHANNELS[name])
+  if (target.hasSubscribers) target.publish(event())
+}

@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'vitest'
+import { Redactor } from '../../src/executor/index.ts'
+import {
+  Journal,
+  type JournalBody,
+  type JournalEvent,
+  type JournalStore,
+  memoryStore,
+  newRunId,
+  recordOf,
+} from '../../src/journal/index.ts'
+import { startOfRunId } from '../../src/journal/run-id.ts'
+import { attemptEnded, runEnded, runIdAt, runStarted, scriptExecuted, scriptGenerated } from './sample-events.ts'
+
+const nothing = new Redactor({})
+
+function storeOf(append: JournalStore['append']): JournalStore {
+  return { ...memoryStore(), append }
+}
+
+describe('a journal (OR-06)', () => {
+  test('numbers its events without gaps, and gives them to the store and the listener', async () => {
+    const store = memoryStore()
+    const heard: JournalEvent[] = []
+    const journal = new Journal(runIdAt(1), store, nothing, (event) => heard.push(event))
+    for (const body of [runStarted(), scriptGenerated(), runEnded()]) journal.write(body)
+    await journal.settle()
+    expect(journal.events.map(({ v, run_id, seq, type }) => [v, run_id, seq, type])).toEqual([
+      [1, runIdAt(1), 0, 'run_started'],
+      [1, runIdAt(1), 1, 'script_generated'],
+      [1, runIdAt(1), 2, 'run_ended'],
+    ])
+    for (const { at } of journal.events) expect(new Date(at).toISOString()).toBe(at)
+    expect(heard).toEqual(journal.events)
+    expect(await store.read(runIdAt(1))).toEqual(journal.events)
+  })
+
+  test('is not disturbed by what a listener throws', async () => {
+    const journal = new Journal(runIdAt(1), memoryStore(), nothing, () => {
+      throw new Error('a listener')
+    })
+    journal.write(runStarted())
+    journal.write(runEnded())
+    await journal.settle()
+    expect(journal.events.length).toBe(2)
+  })
+
+  test('whose store throws tells it when it is asked, and gives the store nothing more', async () => {
+    const failure = new Error('disk full')
+    const seen: number[] = []
+    const store = storeOf(({ seq }) => {
+      seen.push(seq)
+      if (seq === 1) throw failure
+    })
+    const journal = new Journal(runIdAt(1), store, nothing, undefined)
+    for (const body of [runStarted(), scriptGenerated(), scriptExecuted(), runEnded()]) journal.write(body)
+    await expect(journal.settle()).rejects.toBe(failure)
+    await expect(journal.settle()).rejects.toBe(failure)
+    expect(seen).toEqual([0, 1])
+    expect(journal.events.length).toBe(4)
+  })
+
+  test('whose store rejects later tells it, too, and leaves no gap', async () => {
+    const failure = new Error('connection lost')
+    const seen: number[] = []
+    const store = storeOf(async ({ seq }) => {
+      seen.push(seq)
+      await Promise.resolve()
+      if (seq === 1) throw failure
+    })
+    const journal = new Journal(runIdAt(1), store, nothing, undefined)
+    for (const body of [runStarted(), scriptGenerated(), scriptExecuted(), runEnded()]) journal.write(body)
+    await expect(journal.settle()).rejects.toBe(failure)
+    expect(seen).toEqual([0, 1])
+  })
+
+  test('tells a failure that is undefined', async () => {
+    const journal = new Journal(
+      runIdAt(1),
+      storeOf(async () => {
+        // oxlint-disable-next-line only-throw-error
+        throw undefined
+      }),
+      nothing,
+      undefined,
+    )
+    journal.write(runStarted())
+    await expect(journal.settle()).rejects.toBe(undefined)
+  })
+
+  test('hands a slow store one event after the other, and settles when the last is kept', async () => {
+    const kept: number[] = []
+    let atOnce = 0
+    const store = storeOf(async ({ seq }) => {
+      atOnce += 1
+      expect(atOnce).toBe(1)
+      // The first takes the longest.
+      for (let turn = 0; turn < 20 - seq; turn += 1) await Promise.resolve()
+      kept.push(seq)
+      atOnce -= 1
+    })
+    const journal = new Journal(runIdAt(1), store, nothing, undefined)
+    for (let count = 0; count < 10; count += 1) journal.write(scriptGenerated())
+    await journal.settle()
+    expect(kept).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+  })
+
+  test('waits for what is only like a promise', async () => {
+    const kept: number[] = []
+    const thenable = (seq: number): PromiseLike<void> => ({
+      // oxlint-disable-next-line unicorn/no-thenable
+      then: (resolve) =>
+        Promise.resolve()
+          .then(() => kept.push(seq))
+          .then(() => resolve?.(undefined) as never),
+    })
+    const store = storeOf((({ seq }: JournalEvent) => thenable(seq)) as unknown as JournalStore['append'])
+    const journal = new Journal(runIdAt(1), store, nothing, undefined)
+    for (let count = 0; count < 3; count += 1) journal.write(scriptGenerated())
+    await journal.settle()
+    expect(kept).toEqual([0, 1, 2])
+  })
+})
+
+describe('secrets in a journal (OR-06)', () => {
+  const SECRET = 'sk-live/ä+42=='
+  const MARK = '[redacted:KEY]'
+  const redactor = new Redactor({ KEY: SECRET })
+  const written = (...bodies: readonly JournalBody[]): readonly JournalEvent[] => {
+    const journal = new Journal(runIdAt(1), memoryStore(), redactor, undefined)
+    for (const body of bodies) journal.write(body)
+    return journal.events
+  }
+  const place = { step: 1, attempt: 1 }
+  const error = { code: SECRET, message: `no ${SECRET}` }
+  const violation = { code: 'unknown_name', line: 1, column: 0, message: SECRET, hint: SECRET }
+  const all: readonly JournalBody[] = [
+    runStarted({ task: SECRET, sandbox_name: SECRET, trace_id: SECRET, tools: [SECRET] }),
+    { type: 'prompt_written', ...place, digest: 'd', chars: 1, text: `Say ${SECRET}` },
+    scriptGenerated({ model: SECRET, script: `x = ${JSON.stringify(SECRET)}`, answer: SECRET }),
+    { type: 'script_checked', ...place, policy: 'strict', ok: false, violations: [violation], ms: 1 },
+    { type: 'tool_called', ...place, key: 'L1#1', line: 1, name: SECRET, effect: null, args: { [SECRET]: [SECRET] } },
+    {
+      type: 'tool_answered',
+      ...place,
+      key: 'L1#1',
+      name: SECRET,
+      ok: false,
+      ms: 1,
+      result_json: JSON.stringify({ a: SECRET }),
+      result_chars: 1,
+      error,
+    },
+    { type: 'intermediate', ...place, label: SECRET, data: { [SECRET]: { deep: [SECRET] } } },
+    { type: 'log', ...place, level: SECRET, message: Buffer.from(`user:${SECRET}`).toString('base64') },
+    scriptExecuted({
+      error: encodeURIComponent(SECRET),
+      traceback: `Traceback ${SECRET}`,
+      final_data: { [`<${SECRET}>`]: SECRET },
+      stdout: SECRET,
+      stderr: SECRET,
+      warnings: [{ code: 'c', message: SECRET }],
+    }),
+    attemptEnded({ error: SECRET }),
+    { type: 'step_ended', step: 1, ok: false, error: SECRET },
+    runEnded({ error: SECRET, final_data: [SECRET], partial: { [SECRET]: SECRET } }),
+  ]
+
+  test('are in no field and in no key', () => {
+    const events = written(...all)
+    const text = JSON.stringify(events)
+    for (const form of [
+      SECRET,
+      encodeURIComponent(SECRET),
+      Buffer.from(`user:${SECRET}`).toString('base64').slice(7, -3),
+    ]) {
+      expect(JSON.stringify(all)).toContain(form)
+      expect(text).not.toContain(form)
+    }
+    expect(events.slice(-1)).toMatchObject([{ error: MARK, final_data: [MARK], partial: { [MARK]: MARK } }])
+    expect(events[8]).toMatchObject({ final_data: { [`<${MARK}>`]: MARK }, traceback: `Traceback ${MARK}` })
+  })
+
+  test('that are words of the journal itself do not make it unreadable', () => {
+    const words = ['type', 'plan', 'completed', 'code', 'line', 'message', 'script', 'attempt', 'final_data', 'tools']
+    const common = new Redactor(Object.fromEntries(words.map((word) => [word.toUpperCase(), word])))
+    const journal = new Journal(runIdAt(1), memoryStore(), common, undefined)
+    for (const body of all) journal.write(body)
+    const record = recordOf(journal.events)
+    expect(record).toMatchObject({ mode: 'plan', status: 'completed', tools: [SECRET] })
+    expect(record.steps[0]?.attempts[0]?.violations).toMatchObject([{ line: 1, message: SECRET }])
+    expect(record.attempts[0]).toMatchObject({ status: 'completed', finalData: { [`<${SECRET}>`]: SECRET } })
+  })
+})
+
+test('the id of a run says when it began, and sorts by it', () => {
+  const now = new Date('2026-03-04T05:06:07.089Z')
+  const id = newRunId(now)
+  expect(id).toMatch(/^20260304T050607089-[0-9a-f]{8}$/)
+  expect(startOfRunId(id)).toBe(now.toISOString())
+  expect(startOfRunId('../x')).toBe(undefined)
+  expect(newRunId(new Date(now.getTime() + 1)) > id).toBe(true)
+})

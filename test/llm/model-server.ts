@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A request as a {@link ModelServer} got it. */
+export interface Asked {
+  readonly method: string | undefined
+  readonly path: string | undefined
+  readonly headers: IncomingHttpHeaders
+  readonly body: unknown
+  /** `performance.now()` of its arrival. */
+  readonly at: number
+}
+
+/** What it does with a request: answers with a status, headers and a body. */
+export type Reply = (response: ServerResponse) => void
+
+/** A server on 127.0.0.1 that gives these replies one after the other; the last one again and again. */
+export interface ModelServer extends AsyncDisposable {
+  readonly url: string
+  readonly asked: readonly Asked[]
+}
+
+export async function modelServer(...replies: readonly [Reply, ...Reply[]]): Promise<ModelServer> {
+  const asked: Asked[] = []
+  const server = createServer((request, response) => void served(request, response))
+  const served = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const at = performance.now()
+    const chunks: Uint8Array[] = []
+    for await (const chunk of request) chunks.push(chunk as Uint8Array)
+    const { method, url: path, headers } = request
+    const reply = replies[Math.min(asked.length, replies.length - 1)]
+    asked.push({ method, path, headers, body: JSON.parse(Buffer.concat(chunks).toString()), at })
+    reply?.(response)
+  }
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    asked,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Answers with JSON, or with a text as it is. */
+export function reply(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
+  return (response) => {
+    response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body))
+  }
+}
+
+/** What a provider answers to a prompt. */
+export const ANSWER: Readonly<Record<string, unknown>> = {
+  model: 'coder-1-2026',
+  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'emit_result(1)' } }],
+  usage: { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 },
+}
