@@ -11,10 +11,13 @@ import { localEngine } from './subject.ts'
 import { toolCalls } from './tool-calls.ts'
 import { toolPreparing } from './tools.ts'
 
-/** `npm run bench`: prints the table of docs/performance.md. `-- --rounds N` sets the number of warm runs (500). */
+/**
+ * `npm run bench`: prints the table of docs/performance.md. `-- --rounds N` sets the number of warm runs (500), `--only NAME`
+ * takes one step, such as `orchestrator`.
+ */
 async function main(): Promise<void> {
-  const at = process.argv.indexOf('--rounds')
-  const rounds = at === -1 ? 500 : Number(process.argv[at + 1])
+  const rounds = Number(flag('--rounds') ?? 500)
+  const only = flag('--only')
   const engine = localEngine()
   const { usable, probes, reasons } = await engine.report()
   await engine.close()
@@ -29,7 +32,7 @@ async function main(): Promise<void> {
     ['tools', async () => Promise.resolve(toolPreparing())],
   ]
   const rows: Row[] = []
-  for (const [name, step] of steps) {
+  for (const [name, step] of steps.filter(([each]) => only === undefined || each === only)) {
     process.stderr.write(`${name} …\n`)
     rows.push(...(await step()))
   }
@@ -39,10 +42,16 @@ async function main(): Promise<void> {
     `Machine: ${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}\n` +
       `Versions: Node ${process.version}, Python ${String(probes['python_version'])}\n\n${table(rows)}\n`,
   )
+  if (only !== undefined) return
   process.stderr.write('engines …\n')
   const compared = await engines(rounds)
   process.stdout.write(`\n${table(compared.rows, compared.titles)}\n`)
   if ([...rows, ...compared.rows].some((row) => row.met === false)) process.stderr.write('a bound was not met\n')
+}
+
+function flag(name: string): string | undefined {
+  const at = process.argv.indexOf(name)
+  return at === -1 ? undefined : process.argv[at + 1]
 }
 
 await main()

@@ -73,9 +73,7 @@ export async function rejectionOf(
   if (policy === 'off') return undefined
   const { violations, run: check } = await checked(checkers, script, policy, run)
   if (violations === undefined) return check
-  const [first] = violations
-  if (first === undefined) return undefined
-  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  if (violations.length === 0) return undefined
   return {
     ...check,
     status: 'rejected',
@@ -83,13 +81,19 @@ export async function rejectionOf(
     errorKind: 'validation',
     hasResult: false,
     finalData: null,
-    error: `the script was rejected before it ran: line ${first.line}: ${first.message}${more}`,
+    error: rejectionText(violations),
     traceback: null,
     warnings: [],
     outputBytes: 0,
     ending: { cause: 'not-started', exitCode: null, signal: null, by: 'host' },
     violations,
   }
+}
+
+/** Why a script was not run, in one sentence. */
+export function rejectionText([first, ...others]: readonly Violation[]): string {
+  const more = others.length > 0 ? ` (and ${others.length} more)` : ''
+  return `the script was rejected before it ran: line ${first?.line}: ${first?.message}${more}`
 }
 
 /**

@@ -57,6 +57,7 @@ export {
   type RunSummary,
   sqliteStore,
   type StepRecord,
+  type StoreOptions,
   type ToolCallRecord,
 } from './journal/index.ts'
 export {

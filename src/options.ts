@@ -2,7 +2,7 @@ import type { DockerEngineOptions } from './engines/docker/index.ts'
 import type { LocalEngineOptions } from './engines/local/index.ts'
 import type { PyodideEngineOptions } from './engines/pyodide/index.ts'
 import { SandglassError } from './errors/index.ts'
-import type { ExecutionMode, Policy, RunRequest, ScriptExecutorOptions } from './executor/index.ts'
+import { ExecutionMode, type Policy, type RunRequest, type ScriptExecutorOptions } from './executor/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
 import { didYouMean, refuseUnknown } from './support/index.ts'
 import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
@@ -168,7 +168,11 @@ export function checkSolveOptions<T>(options: SolveOptions<T>): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('solve: it needs options, at least { model }')
   refuseUnknown('solve', options, [...TASK_NAMES, 'model', 'tools', 'mode'])
+  const { mode } = options
+  if (mode !== undefined && !MODES.includes(mode)) throw notKnown('mode', 'mode', mode, MODES)
 }
+
+const MODES: readonly string[] = Object.values(ExecutionMode)
 
 const SANDGLASS_OPTIONS: readonly (keyof SandglassOptions)[] = [
   'engine',

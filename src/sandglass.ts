@@ -178,24 +178,23 @@ async function openOn(
     }
   }
 
-  const ground: Ground = {
-    sandboxName: DEFAULT_SANDBOX,
-    checkout: (signal) => checkout(defaults, { signal }),
-    check: (script, { policy, ...given }) => checkResultOf(checkers, script, policy, given),
-  }
   const jobOf = <T>(task: string, given: SolveOptions<T>): Job<T> => {
     checkSolveOptions(given)
-    const { model, tools, mode: _, limits, ...rest } = given
-    const set = tools === undefined ? undefined : prepareTools(tools)
+    const { model, tools, mode = ExecutionMode.PLAN, limits, ...rest } = given
     const { executionTimeoutSec, maxOutputBytes } = resolveLimits({ ...options.limits, ...limits })
-    return makeJob<T>(
-      task,
-      { ground, llmCall: callerOf(model), tools: set },
-      { ...rest, limits: { executionTimeoutSec, maxOutputBytes } },
-    )
+    const ground: Ground = {
+      sandboxName: DEFAULT_SANDBOX,
+      checkout: (signal) => checkout(specOf(options, limits), { signal, ...(limits === undefined ? {} : { limits }) }),
+      check: (script, { policy, ...check }) => checkResultOf(checkers, script, policy, check),
+    }
+    const base = {
+      mode,
+      ground,
+      llmCall: callerOf(model),
+      tools: tools === undefined ? undefined : prepareTools(tools),
+    }
+    return makeJob<T>(task, base, { ...rest, limits: { executionTimeoutSec, maxOutputBytes } })
   }
-  const solveOne = <T>(task: string, given: SolveOptions<T>): Promise<ToolExecutionResult<T>> =>
-    solve(jobOf(task, given), given.mode ?? ExecutionMode.PLAN)
 
   return {
     engine: engine.name,
@@ -222,8 +221,8 @@ async function openOn(
         { name, instructions, maxStubChars, maxAnswerChars },
       )
     },
-    solve: async (task, given) => solveOne(task, given),
-    solveStream: (task, given) => streamed(given, (options_) => solveOne(task, { ...given, ...options_ })),
+    solve: async (task, given) => solve(jobOf(task, given)),
+    solveStream: (task, given) => streamed(jobOf(task, given)),
     report: () => engine.report(),
     stats: () => pool.stats(),
     close,

@@ -48,7 +48,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['@modelcontextprotocol/client', 'ajv', 'ajv-formats', 'zod'],
   },
   { name: 'executor', path: 'src/executor/', mayImport: [...GROUND, 'protocol', 'sandbox'], packages: [] },
-  { name: 'llm', path: 'src/llm/', mayImport: ['errors'], packages: [] },
+  { name: 'llm', path: 'src/llm/', mayImport: ['errors', 'executor'], packages: [] },
   { name: 'telemetry', path: 'src/telemetry/', mayImport: [], packages: [] },
   { name: 'script', path: 'src/script/', mayImport: [...GROUND, 'protocol', 'tools', 'executor'], packages: [] },
   { name: 'journal', path: 'src/journal/', mayImport: [...GROUND, 'executor'], packages: [] },

@@ -2,35 +2,50 @@
 
 import ast
 
+from . import check_modules
+from .check_names import is_dynamic
+from .check_report import single
+from .check_scope import ANYTHING
+from .check_syntax import parse, split_lines
+from .check_walk import Walk
 
-def names_bound_in(text):
-    """Names that a text binds at its top level; none where it is no Python, which the run itself tells."""
-    names = []
-    waiting = list(_tree_of(text).body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names += [alias.asname or alias.name.partition(".")[0] for alias in node.names]
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.append(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.append(node.id)
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.MatchMapping)):
-            names.append(node.rest if isinstance(node, ast.MatchMapping) else node.name)
-            waiting += ast.iter_child_nodes(node)
-        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            waiting += ast.iter_child_nodes(node)
-    return [name for name in names if name is not None]
+_NO_TREE = ast.Module(body=[], type_ignores=[])
 
 
-def emits_result(text):
-    """Whether it calls emit_result."""
-    calls = (node for node in ast.walk(_tree_of(text)) if isinstance(node, ast.Call))
+class Around:
+    """A preamble and a postamble, as a check of a script between them has to know them."""
+
+    def __init__(self, preamble, postamble):
+        first, wrong = _parsed("preamble", preamble)
+        last, also_wrong = _parsed("postamble", postamble)
+        self.violations = wrong or also_wrong  # one, where either is no Python: the script is not to be blamed for it
+        walk = Walk(first)
+        walk.stars = check_modules.star_names(walk)
+        self.is_dynamic = is_dynamic(walk)  # the preamble may bind names that its text does not show
+        self.names = _names_bound_in(walk)
+        self.emits_result = _emits_result(first) or _emits_result(last)
+
+
+def _names_bound_in(walk):
+    """Names that a text leaves at its top level, as far as it shows them."""
+    bindings = walk.module.bindings.items()
+    names = {name for name, found in bindings if any(each.node.__class__ is not ast.ExceptHandler for each in found)}
+    return names if walk.stars is ANYTHING else names.union(walk.stars)
+
+
+def _emits_result(tree):
+    """Whether it calls emit_result: in a function, too, which the script may call."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(call.func, ast.Name) and call.func.id == "emit_result" for call in calls)
 
 
-def _tree_of(text):
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return ast.Module(body=[], type_ignores=[])
+def _parsed(name, text):
+    """(tree, violations)"""
+    if not text:
+        return _NO_TREE, []
+    tree, found = parse(text, split_lines(text))
+    if tree is not None:
+        return tree, []
+    line, message = found[0]["line"], found[0]["message"]
+    hint = f"Correct the {name}: it is the caller's, not the script's."
+    return _NO_TREE, single("preamble_error", 1, 0, f"the {name} is no Python: line {line}: {message}", hint)

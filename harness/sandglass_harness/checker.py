@@ -2,7 +2,8 @@
 
 import gc
 
-from . import check_around, check_modules
+from . import check_modules
+from .check_around import Around
 from .check_flow import check_flow
 from .check_forgotten import check_forgotten
 from .check_names import BUILTINS, check_names, is_dynamic
@@ -21,18 +22,18 @@ def check(source, *, mode, policy, names, allow_modules, tools, preamble="", pos
     `mode` is "plan" or "interactive", `policy` "standard" or "strict". `names` are inputs and sandbox tools that are
     there, `allow_modules` modules that are there and that strict admits beside its own, `tools` the host tools as the
     wire has them. `preamble` and `postamble` are what the caller has run around the script: they are not checked, but what
-    the first one binds is there, and where the second one emits the result the script need not. Never raises: what it can
-    not check has the one violation `checker_failed`.
+    the first one binds is there, and where one of them emits the result the script need not. Never raises: what it can
+    not check has the one violation `checker_failed`, and where either is no Python that is the one violation.
     """
     check_modules.warm_up()
     check_modules.forget()
     collects = gc.isenabled()
     gc.disable()  # what is made stays until the end: going over it again and again is half of the time
     try:
-        names = [*names, *check_around.names_bound_in(preamble)]
-        if check_around.emits_result(postamble):
-            mode = "interactive"
-        return _check(source, mode, policy, names, allow_modules, tools)
+        around = Around(preamble, postamble)
+        if around.violations:
+            return around.violations
+        return _check(source, mode, policy, [*names, *around.names], allow_modules, tools, around)
     except Exception as error:  # what can not be checked is not admitted
         hint = "The fault is the checker's. Try a simpler form of the script."
         return single("checker_failed", 1, 0, f"the script could not be checked: {type(error).__name__}", hint)
@@ -41,7 +42,7 @@ def check(source, *, mode, policy, names, allow_modules, tools, preamble="", pos
             gc.enable()
 
 
-def _check(source, mode, policy, names, allow_modules, tools):
+def _check(source, mode, policy, names, allow_modules, tools, around):
     lines = split_lines(source)
     tree, violations = parse(source, lines)
     if tree is None:
@@ -60,14 +61,14 @@ def _check(source, mode, policy, names, allow_modules, tools):
         )
         if strict:
             check_strict(walk, known, allow_modules, report)
-        dynamic = is_dynamic(walk)
+        dynamic = around.is_dynamic or is_dynamic(walk)
         if not dynamic:
             check_names(walk, known, report)
         check_modules.check_imports(walk, known, allow_modules, report)
         check_forgotten(walk, known, report, dynamic)
         check_calls(walk, known, report)
         check_results(walk, known, Types(walk, known), report)
-        if mode == "plan" and not dynamic:
+        if mode == "plan" and not dynamic and not around.emits_result:
             check_flow(walk, known, report)
     except RecursionError:
         hint = "Split long chains of operators and nested brackets into several statements."

@@ -95,9 +95,11 @@ class AroundRunTest(unittest.TestCase):
 class AroundCheckTest(unittest.TestCase):
     """OR-12"""
 
-    def codes(self, script, mode="plan", policy="strict", **around):
-        found = checker.check(script, mode=mode, policy=policy, names=[], allow_modules=[], tools=checking.tools(), **around)
-        return [(each["code"], each["line"]) for each in found]
+    def check(self, script, mode="plan", policy="strict", **around):
+        return checker.check(script, mode=mode, policy=policy, names=[], allow_modules=[], tools=checking.tools(), **around)
+
+    def codes(self, script, **options):
+        return [(each["code"], each["line"]) for each in self.check(script, **options)]
 
     def test_names_that_the_preamble_binds_are_known(self):
         script = "emit_result([twice(4), m.floor(2.5), FACTOR])"
@@ -117,11 +119,48 @@ class AroundCheckTest(unittest.TestCase):
         self.assertEqual(self.codes("answer = 1", postamble="emit_result(answer)"), [])
         self.assertEqual(self.codes("answer = 1", postamble="emit_log(str(answer))"), [("no_result", 1)])
 
-    def test_a_text_that_is_no_python_binds_nothing_and_breaks_nothing(self):
-        for text in ("x = (", "a\0b", "(" * 5000):
-            with self.subTest(text[:10]):
-                self.assertEqual((check_around.names_bound_in(text), check_around.emits_result(text)), ([], False))
-                self.assertEqual(self.codes("emit_result(1)", preamble=text, postamble=text), [])
+    def test_so_is_a_helper_of_the_preamble_that_emits_it(self):
+        preamble = "def done(answer):\n    emit_result(answer)"
+        self.assertEqual(self.codes("done(1)", preamble=preamble), [])
+
+    def test_a_text_that_is_no_python_is_told_and_the_script_is_not_blamed(self):
+        rows = [
+            ({"preamble": "x = 1\ny = ("}, "the preamble is no Python: line 2: '(' was never closed"),
+            ({"preamble": "return 1"}, "the preamble is no Python: line 1: 'return' outside function"),
+            ({"postamble": "\n\nx ="}, "the postamble is no Python: line 3: invalid syntax"),
+            ({"preamble": "x = 1\na\0b"}, "the preamble is no Python: line 2: "),
+            ({"preamble": "(" * 5000}, "the preamble is no Python: line 1: "),
+        ]
+        for around, message in rows:
+            with self.subTest(message):
+                for script in ("emit_result(1)", "nope", "x = ("):
+                    found = self.check(script, **around)
+                    self.assertEqual([(v["code"], v["line"], v["column"]) for v in found], [("preamble_error", 1, 0)])
+                    self.assertEqual(found[0]["message"][: len(message)], message)
+                    self.assertIn("not the script", found[0]["hint"])
+
+    def test_names_of_a_star_import_in_the_preamble_are_known_where_the_module_is(self):
+        preamble = "from math import *\nfrom collections import *"
+        self.assertEqual(self.codes("emit_result([sqrt(4), Counter()])", preamble=preamble), [])
+        self.assertEqual(self.codes("emit_result(sqrtt(4))", preamble=preamble), [("unknown_name", 1)])
+        self.assertEqual(self.codes("from math import *\nemit_result(sqrtt(4))"), [("unknown_name", 2)])
+
+    def test_where_the_preamble_does_not_show_what_it_binds_no_name_is_unknown(self):
+        for preamble in (
+            "from some_module import *",
+            "if True:\n    from .near import *",
+            "globals().update(a=1)",
+            "exec('a = 1')",
+            "import builtins\nbuiltins.a = 1",
+            "import sys\nsys.modules['__main__'].a = 1",
+        ):
+            with self.subTest(preamble):
+                self.assertEqual(self.codes("emit_result(a)", preamble=preamble), [])
+                self.assertEqual(self.codes("emit_result(get_price())", preamble=preamble), [("missing_argument", 1)])
+
+    def test_what_a_function_of_the_preamble_binds_as_global_is_known(self):
+        preamble = "def setup():\n    global ready\n    ready = 1\nsetup()"
+        self.assertEqual(self.codes("emit_result(ready)", preamble=preamble), [])
 
     def test_what_a_text_binds_at_its_top_level(self):
         text = textwrap.dedent(
@@ -152,7 +191,7 @@ class AroundCheckTest(unittest.TestCase):
             """
         )
         names = "os j root a b c d e f g i J l n o p q".split()
-        self.assertEqual(sorted(check_around.names_bound_in(text)), sorted(names))
+        self.assertEqual(sorted(check_around.Around(text, "").names), sorted(names))
 
 
 class CallLineTest(RunTestCase):

@@ -5,6 +5,8 @@ import { type Context, isLively } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { sandboxFlags } from './options.ts'
+import { inputName } from './run-request.ts'
+import { inOurLine } from './terminal-text.ts'
 import { toolsOf } from './tools-file.ts'
 import { violationsText } from './violations-text.ts'
 import { reworded } from './wording.ts'
@@ -16,7 +18,7 @@ export async function check(given: Given, context: Context): Promise<number> {
   const { options, mode, policy } = sandboxFlags(given)
   if (policy === 'off') throw new UsageError('invalid_request', '--policy off checks nothing; take standard or strict')
   const path = scriptPath(given)
-  const names = given.all('--input').map((text) => text.split('=', 1)[0] ?? text)
+  const names = given.all('--input').map((text) => inputName(text.split('=', 1)[0] ?? text))
   const script = await readText(path, path === '-' ? 'the script on stdin' : path, MAX_SCRIPT_BYTES, context.signal)
   const tools = await toolsOf(given, context)
   context.signal.throwIfAborted()
@@ -45,7 +47,7 @@ async function tell(context: Context, path: string, script: string, violations: 
   const count = violations.length === 1 ? '1 violation' : `${violations.length} violations`
   await context.stdout.write(
     violations.length === 0
-      ? `${path}: no violations\n`
+      ? `${inOurLine(path)}: no violations\n`
       : `${violationsText(path, script, violations, coloured)}\n${count}; nothing was run\n`,
   )
 }

@@ -1,4 +1,4 @@
-import { withoutTurning } from './shown-text.ts'
+import { withoutTurning } from './terminal-text.ts'
 
 /** A piece of HTML. Only {@link html} makes one, so that every text in it was escaped. */
 export class Html {

@@ -1,10 +1,13 @@
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync, type Stats, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
+import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { type JournalStore, jsonlStore, sqliteStore } from '../journal/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
+import { cutText } from './figures.ts'
 
+const MAX_PATH = 200
 const DATABASE = /\.(?:db|sqlite|sqlite3)$/i
 
 /** Where journals of `solve` are kept. */
@@ -17,22 +20,23 @@ export interface JournalPlace {
 
 /**
  * The place that `--journal` names: a directory with a file for each run, or an SQLite database.
- * @throws UsageError for a file that is no database by its name.
+ * @throws UsageError for a file that is no database by its name, and for a path that cannot be looked at.
  */
 export function journalPlace(given: Given, env: NodeJS.ProcessEnv): JournalPlace {
   const path = given.last('--journal')
   if (path === undefined) return { path: defaultDirectory(env), isDatabase: false, flag: '' }
   if (path === '') throw new UsageError('invalid_request', '--journal: it names no path')
   const isDatabase = DATABASE.test(path)
-  const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory()
+  const isDirectory = statOf(path, '--journal')?.isDirectory()
   if (isDatabase === isDirectory) {
     const is = isDirectory ? 'it is a directory; a database is a file' : 'it is a file'
     throw new UsageError(
       'invalid_request',
-      `--journal ${path}: ${is}; a journal is a directory, or a SQLite file named *.db or *.sqlite`,
+      `--journal ${cutText(path, MAX_PATH)}: ${is}; a journal is a directory, or a SQLite file named *.db or *.sqlite`,
     )
   }
-  const word = /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
+  const whole = resolve(path)
+  const word = /^[\w./:@%+=-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", `'\\''`)}'`
   return { path, isDatabase, flag: ` --journal ${word}` }
 }
 
@@ -46,15 +50,37 @@ export function openJournal({ path, isDatabase }: JournalPlace): JournalStore {
  * @throws UsageError for another place that is not there; SandglassError `journal_unusable`.
  */
 export function existingJournal(place: JournalPlace): JournalStore | undefined {
-  if (existsSync(place.path)) return openJournal(place)
-  if (place.flag === '') return undefined
-  throw new UsageError('invalid_request', `--journal ${place.path}: there is no such directory or database`)
+  const { path, isDatabase, flag } = place
+  if (statOf(path, flag === '' ? 'the journal' : '--journal') !== undefined) {
+    return isDatabase ? sqliteStore(path, { readOnly: true }) : jsonlStore(path, { readOnly: true })
+  }
+  if (flag === '') return undefined
+  throw new UsageError(
+    'invalid_request',
+    `--journal ${cutText(path, MAX_PATH)}: there is no such directory or database`,
+  )
 }
 
 /** Files in a directory of journals whose names are those of no run. */
 export function foreignFiles({ path, isDatabase }: JournalPlace, runs: ReadonlySet<string>): readonly string[] {
   if (isDatabase) return []
-  return readdirSync(path).filter((name) => !(name.endsWith('.jsonl') && runs.has(name.slice(0, -'.jsonl'.length))))
+  const isRun = (name: string): boolean => name.endsWith('.jsonl') && runs.has(name.slice(0, -'.jsonl'.length))
+  try {
+    return readdirSync(path).filter((name) => !isRun(name))
+  } catch (error) {
+    const message = `the journal ${cutText(path, MAX_PATH)} cannot be used: ${errnoOf(error) ?? messageOf(error)}`
+    throw new SandglassError('journal_unusable', message, { cause: error })
+  }
+}
+
+function statOf(path: string, name: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    const reason = errnoOf(error) ?? messageOf(error)
+    const message = `${name} ${cutText(path, MAX_PATH)}: it cannot be looked at: ${reason}`
+    throw new UsageError('invalid_request', message, { cause: error })
+  }
 }
 
 /** A relative XDG_STATE_HOME counts as none, as its specification asks. */

@@ -1,6 +1,8 @@
 import type { Output } from './output.ts'
+import { inOurLine } from './terminal-text.ts'
 
 const PERIOD_MS = 200
+const DEFAULT_COLUMNS = 80
 const CLEAR = '\r\u001B[2K'
 
 /** A line at the bottom of the terminal that tells how things stand. Other texts are written through it. */
@@ -43,7 +45,7 @@ export class LiveLine implements Disposable {
   async #draw(): Promise<void> {
     if (!this.#atStart || this.#timer === undefined) return
     this.#drawn = true
-    await this.#stderr.write(`${CLEAR}${this.#text()}`)
+    await this.#stderr.write(`${CLEAR}${fitting(this.#text(), this.#stderr.columns)}`)
   }
 
   async #clear(): Promise<void> {
@@ -51,4 +53,13 @@ export class LiveLine implements Disposable {
     this.#drawn = false
     await this.#stderr.write(CLEAR)
   }
+}
+
+/**
+ * A line as it fits on a terminal: one that wrapped could not be taken away again; a full one wraps on some terminals.
+ */
+export function fitting(text: string, columns: number | undefined): string {
+  const line = inOurLine(text).replaceAll('\n', ' ')
+  const most = (columns ?? 0) === 0 ? DEFAULT_COLUMNS - 1 : (columns ?? 0) - 1
+  return line.length <= most ? line : `${line.slice(0, Math.max(0, most - 1))}…`
 }

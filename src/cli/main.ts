@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { SandglassError } from '../errors/index.ts'
 import { didYouMean } from '../support/index.ts'
 import { type Given, parseArgs } from './args.ts'
 import { type Context, note } from './context.ts'
@@ -8,6 +9,7 @@ import { ALL_FLAGS, type CommandName, COMMANDS, FLAGS, unknownFlag } from './fla
 import { COMMAND_HELP, GENERAL_HELP } from './help.ts'
 import { Output } from './output.ts'
 import { interruption } from './signals.ts'
+import { inOurLine } from './terminal-text.ts'
 import { version } from './version.ts'
 
 type Handler = (given: Given, context: Context) => Promise<number>
@@ -111,11 +113,17 @@ function isJsonFlag(word: string): boolean {
   return word === '--json' || word === '--events'
 }
 
+/** What a signal cut short is told by the signal: what the parts of the program say of it is no help to anybody. */
+function causeOf(error: unknown, { signal }: Context): unknown {
+  const isCutShort = error instanceof SandglassError && ['aborted', 'pool_closed'].includes(error.code)
+  return signal.aborted && isCutShort ? signal.reason : error
+}
+
 async function tellFailure(error: unknown, asJson: boolean, context: Context): Promise<number> {
-  const failure = failureOf(error)
+  const failure = failureOf(causeOf(error, context))
   if (context.hasReaderLeft()) return failure.exitCode
   if (asJson) await context.stdout.line(errorLine(failure))
-  await note(context, failure.message)
+  await note(context, inOurLine(failure.message))
   if (failure.exitCode === EXIT.defect) {
     await note(context, 'this is a defect of Sandglass, please report it with the following')
     await context.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)

@@ -1,13 +1,15 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, statSync } from 'node:fs'
 import { messageOf } from '../errors/index.ts'
 import { callerOf, chatCompletions, type LLMCaller, type ModelInput, recordModel, replayModel } from '../llm/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
+import { cutText } from './figures.ts'
 import { importedModule } from './tools-file.ts'
 
 const REPLAY = 'replay:'
 const MODULE = /\.[cm]?[jt]s$/
 const OPENAI_URL = 'https://api.openai.com/v1'
+const MAX_WORD = 200
 const KEY_NAME = 'OPENAI_API_KEY'
 
 /** Who writes the scripts of `solve`. */
@@ -31,6 +33,7 @@ export async function modelOf(given: Given, env: NodeJS.ProcessEnv): Promise<Cho
       `--model-url belongs to a model that is named, and --model ${name} is ${isReplay ? 'a recording' : 'a module'}`,
     )
   }
+  if (!isReplay && !MODULE.test(name)) refuseFile(name)
   const chosen = isReplay
     ? { call: replayed(name), hide: {} }
     : MODULE.test(name)
@@ -59,6 +62,24 @@ async function exported(path: string): Promise<LLMCaller> {
     return callerOf(model as ModelInput)
   } catch (error) {
     throw wrong(`--model ${path}: ${messageOf(error)}`, error)
+  }
+}
+
+/** What is a path to everybody is no name to be sent to some address. */
+function refuseFile(name: string): void {
+  const isPath = /^\.{0,2}\//.test(name)
+  if (!isPath && !isFile(name)) return
+  const module = ['.ts', '.js', '.mjs'].map((end) => `${name}${end}`).find(isFile)
+  const hint = module === undefined ? `replay:${name}, or a module that ends in .ts or .js` : module
+  const is = isFile(name) ? 'it is a file, no name of a model' : 'it is a path, no name of a model'
+  throw wrong(`--model ${name}: ${is}. Did you mean ${hint}?`)
+}
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() === true
+  } catch {
+    return false
   }
 }
 
@@ -96,5 +117,7 @@ function writable(file: string): string {
 }
 
 function wrong(message: string, cause?: unknown): UsageError {
-  return new UsageError('invalid_request', message, { cause })
+  // Names and paths stand in them, of whatever length.
+  const short = message.replaceAll(/\S{200,}/g, (word) => cutText(word, MAX_WORD))
+  return new UsageError('invalid_request', short, { cause })
 }

@@ -26,6 +26,11 @@ export class Output {
     return this.#stream.isTTY
   }
 
+  /** How wide the terminal is now; undefined where there is none, or it does not tell. */
+  get columns(): number | undefined {
+    return this.#stream.columns
+  }
+
   /** Whether something that was written will never be read, so that the process must not wait for it. */
   get stuck(): boolean {
     return this.#stuck

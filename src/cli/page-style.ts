@@ -32,9 +32,10 @@ pre { margin: 0; padding: 10px 12px; background: var(--code); border-radius: 8px
 .good { color: var(--good); background: var(--good-back); }
 .bad { color: var(--bad); background: var(--bad-back); }
 .warn { color: var(--warn); background: var(--warn-back); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 18px; margin: 0; }
-dt { color: var(--soft); }
+dl { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: 3px 18px; margin: 0; }
+dt { color: var(--soft); overflow-wrap: anywhere; }
 dd { margin: 0; overflow-wrap: anywhere; }
+.data dd { font: 13px/1.55 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
 .head { display: flex; gap: 10px; align-items: baseline; flex-wrap: wrap; margin-bottom: 12px; }
 .head h2 { margin: 0; }
 .head span:last-child { color: var(--soft); font-size: 13px; }
@@ -48,7 +49,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .script .violation small { font-size: 12px; color: var(--soft); }
 table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; vertical-align: top; padding: 4px 14px 4px 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
-th { color: var(--soft); font-weight: 500; font-size: 13px; border-top: 0; }
+th { color: var(--soft); font-weight: 500; font-size: 13px; border-top: 0; white-space: nowrap; }
 td { font-size: 14px; }
 td.mono { min-width: 170px; font-size: 13px; }
 td.ms { white-space: nowrap; text-align: right; font-variant-numeric: tabular-nums; }

@@ -1,5 +1,6 @@
 import type { AttemptRecord, JournalSandbox, Repetition, RunRecord } from '../journal/index.ts'
 import { countText, msText, plural, whenText } from './figures.ts'
+import { nameText } from './shown-text.ts'
 import { attemptsOf } from './solve-line.ts'
 
 /** A fact with its name, for a list of them. */
@@ -11,13 +12,13 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
   const rounds = plural(attemptsOf(record).length, 'attempt')
   const budget = budgetText(record.budget)
   return [
-    ['model', models.length === 0 ? 'not told' : models.join(', ')],
-    ['mode', `${mode}, ${atMost(maxRetries, maxSteps)}, policy ${policy}`],
+    ['model', models.length === 0 ? 'not told' : models.map(nameText).join(', ')],
+    ['mode', `${mode}, ${atMost(maxRetries, maxSteps)}, policy ${nameText(policy)}`],
     ...(budget === '' ? [] : [['budget', budget] as const]),
-    ['tools', tools.length === 0 ? 'none' : tools.join(', ')],
+    ['tools', tools.length === 0 ? 'none' : tools.map(nameText).join(', ')],
     ['took', [rounds, tokensText(record), plural(totalToolCalls, 'tool call'), msText(durationMs)].join(', ')],
     ['started', `${whenText(record.startedAt)} UTC`],
-    ...(traceId === null ? [] : [['trace', traceId] as const]),
+    ...(traceId === null ? [] : [['trace', nameText(traceId)] as const]),
     ...(missing === 0 ? [] : [['damaged', `${plural(missing, 'event')} of this journal cannot be read`] as const]),
   ]
 }
@@ -34,7 +35,7 @@ export function attemptFacts({ prompt, generation, sandbox, executionMs }: Attem
 
 /** How an attempt ended, with its time: `failed after 2.31 s`. */
 export function endText({ status, durationMs }: AttemptRecord): string {
-  return `${status ?? 'unfinished'}${durationMs === null ? '' : ` after ${msText(durationMs)}`}`
+  return `${nameText(status ?? 'unfinished')}${durationMs === null ? '' : ` after ${msText(durationMs)}`}`
 }
 
 const REPETITIONS: Readonly<Record<Repetition, string>> = {
@@ -81,12 +82,12 @@ function generationText({
     promptTokens === null && completionTokens === null
       ? ''
       : `, ${promptTokens === null ? '?' : countText(promptTokens)} + ${completionTokens === null ? '?' : countText(completionTokens)} tokens`
-  return `in ${msText(latencyMs)}${tokens}${model === null ? '' : `, ${model}`}`
+  return `in ${msText(latencyMs)}${tokens}${model === null ? '' : `, ${nameText(model)}`}`
 }
 
 function sandboxText({ engine, level, python, use, network, limits_enforced: limits }: JournalSandbox): string {
-  const held = limits.length === 0 ? 'no limit enforced' : `limits ${limits.join(', ')}`
-  return `${engine} (${level}), Python ${python}, its ${ordinal(use)} script, network ${network}, ${held}`
+  const held = limits.length === 0 ? 'no limit enforced' : `limits ${limits.map(nameText).join(', ')}`
+  return `${nameText(engine)} (${nameText(level)}), Python ${nameText(python)}, its ${ordinal(use)} script, network ${nameText(network)}, ${held}`
 }
 
 function ordinal(count: number): string {

@@ -1,14 +1,17 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { RunRequest } from '../executor/index.ts'
+import { SandglassError } from '../errors/index.ts'
+import { checkInputs, type RunRequest } from '../executor/index.ts'
 import type { Given } from './args.ts'
 import { readBounded, readText } from './bounded-read.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
+import { cutText } from './figures.ts'
 import { refuseHugeIntegers } from './request.ts'
 
 /** The executor takes no more in one request. */
 const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
+const MAX_NAME = 80
 const MAX_FILES_BYTES = 64 * 1024 * 1024
 
 /**
@@ -44,8 +47,9 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
 /** The values of `--input`, by name. @throws UsageError. */
 export function parseInputs(texts: readonly string[]): Record<string, unknown> {
   const entries = texts.map((text): [string, unknown] => {
-    const [name, json] = cut(text, text.indexOf('='))
+    const [given, json] = cut(text, text.indexOf('='))
     if (json === undefined) throw new UsageError('invalid_request', `--input ${text}: write NAME=JSON`)
+    const name = inputName(given)
     try {
       refuseHugeIntegers(json)
       return [name, JSON.parse(json)]
@@ -59,6 +63,18 @@ export function parseInputs(texts: readonly string[]): Record<string, unknown> {
   })
   refuseTwice('--input', entries)
   return Object.fromEntries(entries)
+}
+
+/** A name that a script can have as a global, by the executor's own rule. @throws UsageError. */
+export function inputName(name: string): string {
+  try {
+    checkInputs({ [name]: null })
+    return name
+  } catch (error) {
+    if (!(error instanceof SandglassError)) throw error
+    const shown = cutText(name, MAX_NAME)
+    throw new UsageError(error.code, error.message.replace(/^inputs:/, `--input ${shown}:`), { cause: error })
+  }
 }
 
 /** The values of the variables that `--secret` names. @throws UsageError. */

@@ -2,6 +2,7 @@ import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import { type Context, isLively } from './context.ts'
 import type { LiveLine } from './live-line.ts'
 import type { Output } from './output.ts'
+import { nameText } from './shown-text.ts'
 import { forTerminal, inOurLine } from './terminal-text.ts'
 import { violationsText } from './violations-text.ts'
 
@@ -31,9 +32,9 @@ export class RunTeller {
       case 'stderr':
         return this.#pass(stderr, event.text)
       case 'log':
-        return this.#mark(event.level, event.message)
+        return this.#mark(nameText(event.level), event.message)
       case 'intermediate':
-        return this.#mark('intermediate', `${event.label}: ${JSON.stringify(event.data)}`)
+        return this.#mark('intermediate', `${nameText(event.label)}: ${JSON.stringify(event.data)}`)
       case 'tool_call':
         this.#calls.set(event.callId, cut(JSON.stringify(event.args)))
         return undefined

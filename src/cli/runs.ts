@@ -4,6 +4,7 @@ import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { countText, cutText, msText, plural, whenText } from './figures.ts'
 import { existingJournal, foreignFiles, journalPlace } from './journal-flag.ts'
+import { nameText } from './shown-text.ts'
 import { parseCount } from './sizes.ts'
 import { attemptsOf } from './solve-line.ts'
 import { storedRun } from './stored-run.ts'
@@ -81,7 +82,7 @@ function tableOf(lines: readonly Line[]): string {
   ])
   return table(
     heads,
-    rows.map((cells) => cells.map(inOurLine)),
+    rows.map((cells) => cells.map((cell) => inOurLine(nameText(cell)))),
   )
 }
 

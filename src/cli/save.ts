@@ -3,6 +3,7 @@ import { lstatSync, mkdirSync, realpathSync, renameSync, rmSync, writeFileSync }
 import { join } from 'node:path'
 import { errnoOf, messageOf } from '../errors/index.ts'
 import type { CollectedFile } from '../executor/index.ts'
+import { makeDirectory } from '../journal/index.ts'
 import { UsageError } from './failure.ts'
 
 /**
@@ -11,7 +12,7 @@ import { UsageError } from './failure.ts'
  */
 export function prepareSaving(directory: string): string {
   try {
-    mkdirSync(directory, { recursive: true })
+    makeDirectory(directory)
     return realpathSync(directory)
   } catch (error) {
     throw new UsageError('invalid_request', `--save ${directory}: ${messageOf(error)}`, { cause: error })

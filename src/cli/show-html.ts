@@ -5,6 +5,7 @@ import { cutText, msText, plural } from './figures.ts'
 import { html, type Html } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
+import { nameText } from './shown-text.ts'
 import type { StoredRun } from './stored-run.ts'
 import { timelineHtml } from './timeline-html.ts'
 import { timelineOf } from './timeline.ts'
@@ -80,18 +81,19 @@ function attemptHtml(attempt: AttemptRecord, title: string): Html {
   const { status, script, generation, prompt, stdout, stderr, traceback, error, repetition, warnings, violations } =
     attempt
   const answer = generation?.answer ?? null
+  const word = nameText(status ?? 'unfinished')
   return html`<section aria-label="${title}">
     <div class="head">
       <h2>${title}</h2>
-      <span class="pill ${toneOf(status ?? 'unfinished')}">${status ?? 'unfinished'}</span
-      ><span>${endText(attempt).slice((status ?? 'unfinished').length)}</span>
+      <span class="pill ${toneOf(status ?? 'unfinished')}">${word}</span
+      ><span>${endText(attempt).slice(word.length)}</span>
     </div>
     ${factsHtml(attemptFacts(attempt))} ${script === null ? [] : scriptHtml(script, attempt)}
     ${answer === null ? [] : foldedHtml('Answer without a script', answer)}
     ${error === null || violations.length > 0 ? [] : html`<p class="error bad mono">${error}</p>`}
     ${repetition === null ? [] : html`<p class="error warn">It repeats: ${repetitionText(repetition)}</p>`}
     ${callsHtml(attempt)} ${emittedHtml(attempt)}
-    ${warnings.map(({ code, message }) => html`<p class="error warn">${code}: ${message}</p>`)}
+    ${warnings.map(({ code, message }) => html`<p class="error warn">${nameText(code)}: ${message}</p>`)}
     ${foldedHtml('Traceback', traceback ?? '')} ${foldedHtml('stdout', stdout)} ${foldedHtml('stderr', stderr)}
     ${foldedHtml('Prompt', prompt?.text ?? '', false)}
   </section> `
@@ -117,7 +119,7 @@ function scriptHtml(script: string, { traceback, violations }: AttemptRecord): H
     const notes = here.map(({ column, message, hint, code }) => {
       const before = Array.from(line).slice(0, column).join('').replaceAll(/[^\t]/gu, ' ')
       const told = html`<div class="violation">
-        <i></i><code>${before}^ ${message} <small>${code}</small></code>
+        <i></i><code>${before}^ ${message} <small>${nameText(code)}</small></code>
       </div>`
       if (hint === '') return told
       return html`${told}
@@ -163,11 +165,11 @@ function callsHtml({ toolCalls }: AttemptRecord): Html {
 function emittedHtml({ intermediates, logs }: AttemptRecord): Html {
   if (intermediates.length + logs.length === 0) return html``
   const facts: Fact[] = [
-    ...intermediates.map(({ label, data }): Fact => [label, dataText(data)]),
-    ...logs.map(({ level, message }): Fact => [`log ${level}`, message]),
+    ...intermediates.map(({ label, data }): Fact => [nameText(label), dataText(data)]),
+    ...logs.map(({ level, message }): Fact => [`log ${nameText(level)}`, cutText(message, MAX_TEXT)]),
   ]
   return html`<h3>Emitted and logged</h3>
-    ${factsHtml(facts)}`
+    <div class="data">${factsHtml(facts)}</div>`
 }
 
 function foldedHtml(name: string, text: string, isOpen: boolean = text.split('\n').length <= OPEN_LINES): Html {

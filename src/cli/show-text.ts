@@ -3,18 +3,21 @@ import { failedLineOf } from '../script/index.ts'
 import { callPlace, callText, outcomeText } from './call-text.ts'
 import { cutText, msText } from './figures.ts'
 import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
-import { asLines, inLine, lastLines } from './shown-text.ts'
+import { asLines, cutLine, lastLines, moreText, nameText } from './shown-text.ts'
 import type { StoredRun } from './stored-run.ts'
+import { inOurLine } from './terminal-text.ts'
 import { violationsText } from './violations-text.ts'
 
 const LABEL_WIDTH = 10
 /** Lines of the script around the one that failed, where it is long. */
 const AROUND = 20
 const MAX_SCRIPT = 200
-const MAX_CALLS = 50
+/** Rows of each kind: calls, violations, what was emitted, logs, warnings. */
+const MAX_ROWS = 50
 const MAX_OUTPUT = 40
 const MAX_TRACEBACK = 30
-const MAX_DATA = 2000
+const MAX_ANSWER = 20_000
+const MAX_TASK_LINE = 2000
 const MAX_ERROR = 2000
 
 const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
@@ -38,10 +41,10 @@ export function runText({ record, missing }: Pick<StoredRun, 'record' | 'missing
 }
 
 function headText(record: RunRecord, missing: number, paint: Paint): string {
-  const [first = '', ...more] = asLines(record.task.trim())
+  const [first = '', ...more] = asLines(record.task.trim(), MAX_TASK_LINE)
   const facts: Fact[] = [['task', [first, ...more].join('\n')], ...runFacts(record, missing)]
   return [
-    `${paint(BOLD, `Run ${inLine(record.runId)}`)}  ${painted(record.status, paint)}`,
+    `${paint(BOLD, `Run ${inOurLine(record.runId)}`)}  ${painted(record.status, paint)}`,
     ...factLines(facts, paint),
   ].join('\n')
 }
@@ -65,9 +68,10 @@ function attemptText(attempt: AttemptRecord, title: string, coloured: boolean, p
     violations.length === 0
       ? []
       : indented(
-          violationsText('script', script ?? '', violations.map(sound), coloured)
+          violationsText('script', script ?? '', violations.slice(0, MAX_ROWS), coloured)
             .trimEnd()
-            .split('\n'),
+            .split('\n')
+            .concat(moreText(violations.length - MAX_ROWS)),
         ),
     callLines(attempt, paint),
     emittedLines(attempt, paint),
@@ -75,7 +79,9 @@ function attemptText(attempt: AttemptRecord, title: string, coloured: boolean, p
     boxed('stderr', attempt.stderr, MAX_OUTPUT, paint),
     boxed('traceback', traceback ?? '', MAX_TRACEBACK, paint),
     [
-      ...attempt.warnings.map(({ code, message }) => fact('warning', `${code}: ${message}`, paint, YELLOW)),
+      ...rows(attempt.warnings, ({ code, message }) =>
+        fact('warning', cutLine(`${nameText(code)}: ${message}`), paint, YELLOW),
+      ),
       ...(attempt.error === null || violations.length > 0
         ? []
         : [fact('error', cutText(attempt.error, MAX_ERROR), paint, RED)]),
@@ -125,10 +131,10 @@ function answerLines({ generation }: AttemptRecord, paint: Paint): string[] {
 
 function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
   if (toolCalls.length === 0) return []
-  const shown = toolCalls.slice(0, MAX_CALLS)
+  const shown = toolCalls.slice(0, MAX_ROWS)
   const cells = shown.map((call) => [
-    inLine(callPlace(call)),
-    inLine(callText(call)),
+    callPlace(call),
+    inOurLine(callText(call)),
     call.ms === null ? '-' : msText(call.ms),
   ])
   const width = (column: number, most: number): number =>
@@ -136,19 +142,27 @@ function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
   const [first, second, third] = [width(0, 12), width(1, 60), width(2, 12)]
   const lines = shown.map((call, index) => {
     const [place = '', text = '', ms = ''] = cells[index] ?? []
-    const outcome = inLine(outcomeText(call))
+    const outcome = inOurLine(outcomeText(call))
     const told = call.ok === true ? `→ ${outcome}` : paint(RED, `✗ ${outcome}`)
     return `    ${paint(DIM, place.padEnd(first))}  ${text.padEnd(second)}  ${ms.padStart(third)}  ${told}`
   })
-  const more = toolCalls.length - shown.length
-  return [`  ${paint(DIM, 'tool calls')}`, ...lines, ...(more > 0 ? [`    … ${more} more`] : [])]
+  const more = moreText(toolCalls.length - shown.length).map((text) => `    ${text}`)
+  return [`  ${paint(DIM, 'tool calls')}`, ...lines, ...more]
 }
 
 function emittedLines({ intermediates, logs }: AttemptRecord, paint: Paint): string[] {
   return [
-    ...intermediates.map(({ label, data }) => fact('emitted', `${label}: ${dataText(data)}`, paint)),
-    ...logs.map(({ level, message }) => fact('log', `${level}: ${message}`, paint)),
+    ...rows(intermediates, ({ label, data }) =>
+      fact('emitted', cutLine(`${nameText(label)}: ${JSON.stringify(data) ?? 'null'}`), paint),
+    ),
+    ...rows(logs, ({ level, message }) => fact('log', cutLine(`${nameText(level)}: ${message}`), paint)),
   ]
+}
+
+/** The first of a list, and how many more there are. */
+function rows<T>(items: readonly T[], row: (item: T) => string): string[] {
+  const more = moreText(items.length - MAX_ROWS).map((text) => `  ${' '.repeat(LABEL_WIDTH)}${text}`)
+  return [...items.slice(0, MAX_ROWS).map(row), ...more]
 }
 
 function boxed(name: string, text: string, most: number, paint: Paint): string[] {
@@ -160,24 +174,23 @@ function boxed(name: string, text: string, most: number, paint: Paint): string[]
 }
 
 function fact(name: string, text: string, paint: Paint, code: number = DIM): string {
-  return `  ${paint(code, name.padEnd(LABEL_WIDTH))}${inLine(text.trimEnd())}`
+  return `  ${paint(code, name.padEnd(LABEL_WIDTH))}${inOurLine(text.trimEnd())}`
 }
 
 function endingText({ status, success, finalData, error, partial }: RunRecord, paint: Paint): string {
   if (success) return [paint(GREEN, 'Answer'), ...indented(answerText(finalData))].join('\n')
   return [
     `${paint(RED, `No answer: ${status}`)}`,
-    ...(error === null ? [] : indented(asLines(cutText(error, MAX_ERROR)))),
+    ...(error === null ? [] : indented(asLines(cutText(error, MAX_ERROR), MAX_ERROR))),
     ...(partial === null ? [] : ['', 'What there was', ...indented(answerText(partial))]),
   ].join('\n')
 }
 
 function answerText(data: unknown): string[] {
-  return asLines(cutText(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_DATA * 10))
-}
-
-function dataText(data: unknown): string {
-  return cutText(JSON.stringify(data) ?? 'null', MAX_DATA)
+  return asLines(
+    cutText(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_ANSWER),
+    MAX_ANSWER,
+  )
 }
 
 function painted(
@@ -185,14 +198,12 @@ function painted(
   paint: Paint,
   text: string = status,
 ): string {
-  return paint(isGood(status) ? GREEN : status === 'unfinished' || status === 'cancelled' ? YELLOW : RED, inLine(text))
+  return paint(
+    isGood(status) ? GREEN : status === 'unfinished' || status === 'cancelled' ? YELLOW : RED,
+    inOurLine(text),
+  )
 }
 
 function indented(lines: readonly string[]): string[] {
   return lines.map((line) => `  ${line}`.trimEnd())
-}
-
-function sound(violation: AttemptRecord['violations'][number]): AttemptRecord['violations'][number] {
-  const { message, hint, code } = violation
-  return { ...violation, code: inLine(code), message: inLine(message), hint: inLine(hint) }
 }

@@ -4,6 +4,7 @@ import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
+import { cutText } from './figures.ts'
 import { findRun } from './find-run.ts'
 import { existingJournal, journalPlace } from './journal-flag.ts'
 import { recordLine } from './record-line.ts'
@@ -11,6 +12,8 @@ import { runPage } from './show-html.ts'
 import { runText } from './show-text.ts'
 import { storedRun } from './stored-run.ts'
 import { inOurLine } from './terminal-text.ts'
+
+const MAX_PATH = 200
 
 /** `sandglass show`: one run in full, as text, JSON or a page. Resolves to the exit code. */
 export async function show(given: Given, context: Context): Promise<number> {
@@ -66,8 +69,13 @@ function runWord(given: Given): string {
 
 function written(path: string, page: string): void {
   try {
-    writeFileSync(path, page)
+    // A run may hold what its owner alone is to read.
+    writeFileSync(path, page, { mode: 0o600 })
   } catch (error) {
-    throw new UsageError('invalid_request', `--out ${path}: ${messageOf(error)}`, { cause: error })
+    throw new UsageError(
+      'invalid_request',
+      `--out ${cutText(path, MAX_PATH)}: ${cutText(messageOf(error), MAX_PATH)}`,
+      { cause: error },
+    )
   }
 }

@@ -24,7 +24,7 @@ export function interruption(): Interruption {
   for (const name of SIGNALS) {
     process.on(name, () => {
       received ??= name
-      controller.abort(new SandglassError('aborted', `cancelled by ${name}`))
+      controller.abort(new SandglassError('aborted', `cancelled by ${name === 'SIGINT' ? 'Ctrl-C' : name}`))
     })
   }
   return {

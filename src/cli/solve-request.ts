@@ -11,7 +11,6 @@ const MAX_TASK_BYTES = 1024 * 1024
 const MOST = 1000
 const MOST_TOKENS = 1e12
 const MOST_SECONDS = 86_400 * 7
-const NAME = /^[\p{L}_][\p{L}\p{N}_]*$/u
 
 /** What a task is and how it is worked off, but for the model, the tools and the journal. */
 export interface SolveRequest {
@@ -38,10 +37,6 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
     throw new UsageError('invalid_request', '--max-steps belongs to --interactive; attempts are --max-retries')
   }
   const inputs = parseInputs(given.all('--input'))
-  const unnamed = Object.keys(inputs).find((name) => !NAME.test(name))
-  if (unnamed !== undefined) {
-    throw new UsageError('invalid_request', `--input ${unnamed}: ${JSON.stringify(unnamed)} is no name for a variable`)
-  }
   const maxRetries = counted(given, '--max-retries', 0, MOST)
   const maxSteps = counted(given, '--max-steps', 1, MOST)
   const options = {

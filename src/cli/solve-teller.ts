@@ -12,7 +12,8 @@ const MAX_PARTIAL = 2000
 /** Tells a task while it is worked off, and what became of it. */
 export interface Teller {
   event(event: JournalEvent): Promise<void>
-  result(record: RunRecord): Promise<void>
+  /** @param isStored whether `sandglass show` finds the run. */
+  result(record: RunRecord, isStored: boolean): Promise<void>
   end(): Promise<void>
 }
 
@@ -22,6 +23,8 @@ export class SolveTeller implements Teller {
   readonly #showFlags: string
   readonly #progress = new SolveProgress()
   readonly #live: LiveLine
+  /** Why the last attempt failed, as it was told. */
+  #told: string | null = null
 
   /** @param showFlags what `sandglass show ID` needs to find the run. */
   constructor(context: Context, showFlags: string) {
@@ -34,13 +37,14 @@ export class SolveTeller implements Teller {
     this.#progress.take(event)
     if (event.type !== 'attempt_ended') return
     const { status, error, duration_ms: ms } = event
+    this.#told = error
     const { calls } = this.#progress
     const facts = [msText(ms), ...(calls === 0 ? [] : [plural(calls, 'tool call')])].join(', ')
     const why = error === null ? '' : `: ${cutText(error, MAX_ERROR)}`
     await this.#mark(status, `${placeText(event)} (${facts})${why}`)
   }
 
-  async result(record: RunRecord): Promise<void> {
+  async result(record: RunRecord, isStored: boolean): Promise<void> {
     await this.#live.end()
     const { stdout, hasReaderLeft } = this.#context
     if (hasReaderLeft()) return
@@ -50,13 +54,20 @@ export class SolveTeller implements Teller {
       await stdout.write(`${stdout.isTerminal ? forTerminal(text) : text}\n`)
     } else {
       if (partial !== null) await this.#mark('partial', cutText(JSON.stringify(partial), MAX_PARTIAL))
-      await this.#mark(status, error ?? 'no reason is known')
+      await this.#mark(status, this.#reasonOf(error))
     }
-    await this.#say(`${costText(record)}; more with: sandglass show ${record.runId}${this.#showFlags}`)
+    const more = isStored ? `; more with: sandglass show ${record.runId}${this.#showFlags}` : ''
+    await this.#say(`${costText(record)}${more}`)
   }
 
   end(): Promise<void> {
     return this.#live.end()
+  }
+
+  /** Why there is no answer; the reason of the last attempt was told with it. */
+  #reasonOf(error: string | null): string {
+    if (error === null) return 'no reason is known'
+    return error === this.#told ? 'no answer, for the reason of the last attempt' : cutText(error, MAX_ERROR)
   }
 
   async #mark(what: string, text: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { createSandglass, type ToolExecutionResult } from '../index.ts'
+import type { JournalStore } from '../journal/index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { exitCodeOfRun } from './exit-codes.ts'
@@ -43,13 +44,22 @@ export async function solve(given: Given, context: Context): Promise<number> {
       await sandglass.close()
     }
     if (result === undefined) throw new Error('the run ended without a result')
-    await teller.result(result.record)
+    await teller.result(result.record, await isStored(journal, result.record.runId))
     return exitCodeOfRun(result.record.status)
   } catch (error) {
     throw reworded(error, 'flags')
   } finally {
     await teller.end()
     await journal.close()
+  }
+}
+
+/** Whether there is something to show: a journal that took nothing has no such run. */
+async function isStored(journal: JournalStore, runId: string): Promise<boolean> {
+  try {
+    return (await journal.read(runId)).length > 0
+  } catch {
+    return false
   }
 }
 

@@ -1,5 +1,4 @@
-import { type JournalEvent, type JournalStore, recordOf, type RunRecord } from '../journal/index.ts'
-import { soundEvents } from './sound-events.ts'
+import { isSound, type JournalEvent, type JournalStore, recordOf, type RunRecord } from '../journal/index.ts'
 
 /** A run as a store has it. */
 export interface StoredRun {
@@ -12,7 +11,7 @@ export interface StoredRun {
 /** Reads a run; undefined where its beginning cannot be read. */
 export async function storedRun(store: JournalStore, runId: string): Promise<StoredRun | undefined> {
   const found = await store.read(runId)
-  const events = soundEvents(found)
+  const events = found.filter(isSound)
   const [first] = events
   // The id is the one it was found by, whatever stands in the file.
   if (first?.type !== 'run_started' || first.run_id !== runId) return undefined

@@ -12,9 +12,20 @@ export function forTerminal(text: string): string {
   })
 }
 
-/** The same for a text that goes into a line of ours: no colours, and each further line is indented. */
+/** Marks that turn the order of characters round, so that a line reads as something else than it is. */
+const TURNING = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g
+
+/** Marks of writing direction written out as `\u202e`. */
+export function withoutTurning(text: string): string {
+  return text.replace(TURNING, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/**
+ * The same for a text that goes into a line of ours: no colours, nothing that turns the text round, and each further line
+ * is indented.
+ */
 export function inOurLine(text: string): string {
-  return text
+  return withoutTurning(text.toWellFormed())
     .replace(/\r\n?/g, '\n')
     .replace(CONTROLS, (found) => `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${found.slice(1)}`)
     .replace(/\n(?=[^])/g, '\n    ')

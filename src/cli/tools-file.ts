@@ -1,10 +1,13 @@
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { messageOf } from '../errors/index.ts'
+import { errnoOf, messageOf } from '../errors/index.ts'
 import { isPythonTool, prepareTools, type ToolSet, type ToolsInput } from '../tools/index.ts'
 import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { UsageError } from './failure.ts'
+import { cutText } from './figures.ts'
+import { consoleToStderr } from './user-console.ts'
 
 /**
  * The tools of `--tools FILE`: a module whose default export, or export `tools`, is a list of tools, a tool set of the AI
@@ -22,20 +25,37 @@ export async function toolsOf(given: Given, context: Context): Promise<ToolSet |
   return set
 }
 
+const MAX_PATH = 200
 const NO_TOOLS = 'it exports no tools; export default [defineTool({ … })]'
 
 type Exports = Readonly<Record<string, unknown>>
 
 /**
- * What a module that the user names exports; it runs with all rights of this process.
+ * What a module that the user names exports; it runs with all rights of this process, and what it prints by `console.log`
+ * goes to stderr.
  * @throws UsageError naming the flag and the file.
  */
 export async function importedModule(flag: string, path: string): Promise<Exports> {
+  const shown = `${flag} ${cutText(path, MAX_PATH)}`
+  const problem = fileProblem(path)
+  if (problem !== undefined) throw new UsageError('invalid_request', `${shown}: ${problem}`)
+  consoleToStderr()
   try {
     return (await import(pathToFileURL(resolve(path)).href)) as Exports
   } catch (error) {
-    const message = `${flag} ${path}: it cannot be loaded: ${messageOf(error)}`
-    throw new UsageError('invalid_request', message, { cause: error })
+    // Where this program lies is no help to anybody.
+    const reason = messageOf(error).replaceAll(` imported from ${import.meta.filename}`, '')
+    throw new UsageError('invalid_request', `${shown}: it cannot be loaded: ${reason}`, { cause: error })
+  }
+}
+
+function fileProblem(path: string): string | undefined {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found === undefined) return 'there is no such file'
+    return found.isDirectory() ? 'it is a directory' : undefined
+  } catch (error) {
+    return `it cannot be read: ${errnoOf(error) ?? messageOf(error)}`
   }
 }
 

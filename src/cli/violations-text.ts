@@ -1,4 +1,5 @@
 import type { Violation } from '../executor/index.ts'
+import { nameText } from './shown-text.ts'
 import { inOurLine } from './terminal-text.ts'
 
 const MAX_SHOWN_LINE = 160
@@ -18,7 +19,7 @@ export function violationsText(
       const gutter = ' '.repeat(number.length)
       const { text, caret } = shown(lines[line - 1] ?? '', column)
       return [
-        `${paint(1, `${path}:${line}:${column + 1}`)}: ${paint(31, `error[${code}]`)}: ${inOurLine(message)}`,
+        `${paint(1, `${inOurLine(path)}:${line}:${column + 1}`)}: ${paint(31, `error[${inOurLine(nameText(code))}]`)}: ${inOurLine(message)}`,
         ...(text === '' ? [] : [`  ${number} | ${text}`, `  ${gutter} | ${caret}${paint(31, '^')}`]),
         ...(hint === '' ? [] : [`  ${gutter} = ${paint(36, 'hint')}: ${inOurLine(hint)}`]),
         '',

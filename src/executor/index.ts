@@ -3,6 +3,7 @@ export type { CheckRequest, Policy } from './check-request.ts'
 export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
+export { checkInputs } from './inputs.ts'
 export { Redactor } from './redact.ts'
 export {
   type CollectedFile,
@@ -18,4 +19,5 @@ export {
   type ToolCall,
   type Violation,
 } from './result.ts'
+export { checkSecrets } from './secret-names.ts'
 export type { RunTools, ToolAnswer, ToolOutcome, ToolPort, ToolRun } from './tool-port.ts'

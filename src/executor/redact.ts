@@ -36,7 +36,7 @@ export class Redactor {
   }
 
   /**
-   * A JSON value without secrets in its strings and keys; the same object when there is nothing to hide. Recursion is
+   * A JSON value without secrets in its strings and keys (keys that become equal are numbered); the same object when there is nothing to hide. Recursion is
    * safe: the decoder has bounded the depth.
    */
   value(value: unknown): unknown {
@@ -44,9 +44,14 @@ export class Redactor {
     if (typeof value === 'string') return this.text(value)
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item: unknown) => this.value(item))
+    const entries = Object.entries(value)
+    const keys = distinct(
+      entries.map(([key]) => key),
+      entries.map(([key]) => this.text(key)),
+    )
     // fromEntries defines own properties, so that a key `__proto__` stays data.
     return Object.fromEntries(
-      Object.entries(value).map(([key, item]: [string, unknown]) => [this.text(key), this.value(item)]),
+      entries.map(([key, item]: [string, unknown], index) => [keys[index] ?? key, this.value(item)]),
     )
   }
 
@@ -60,6 +65,25 @@ export class Redactor {
   stream(): TextRedactor {
     return new TextRedactor(this.#patterns)
   }
+}
+
+/** Numbers keys that redaction made equal to another one, so that no value is lost; keys that it left alone stay. */
+function distinct(keys: readonly string[], redacted: readonly string[]): readonly string[] {
+  const taken = new Set(redacted.filter((key, index) => key === keys[index]))
+  if (taken.size === keys.length) return keys
+  const counts = new Map<string, number>()
+  return redacted.map((key, index) => {
+    if (key === keys[index]) return key
+    let count = counts.get(key) ?? 0
+    let own: string
+    do {
+      count += 1
+      own = count === 1 ? key : `${key}#${count}`
+    } while (taken.has(own))
+    counts.set(key, count)
+    taken.add(own)
+    return own
+  })
 }
 
 /** Redacts a text that comes in pieces; whatever the cuts are, the pieces together come out the same. */

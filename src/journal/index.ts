@@ -10,6 +10,7 @@ export {
 } from './events.ts'
 export { Journal } from './journal.ts'
 export { jsonlStore } from './jsonl-store.ts'
+export { makeDirectory } from './make-directory.ts'
 export { memoryStore } from './memory-store.ts'
 export {
   type AttemptRecord,
@@ -19,6 +20,7 @@ export {
   type StepRecord,
   type ToolCallRecord,
 } from './record.ts'
+export { isSound } from './sound-events.ts'
 export { newRunId } from './run-id.ts'
 export { sqliteStore } from './sqlite-store.ts'
-export type { JournalStore, RunSummary } from './store.ts'
+export type { JournalStore, RunSummary, StoreOptions } from './store.ts'

@@ -2,10 +2,31 @@ import type { Redactor } from '../executor/index.ts'
 import { type JournalBody, type JournalEvent, JOURNAL_VERSION } from './events.ts'
 import type { JournalStore } from './store.ts'
 
-/** What names something of the journal itself: no secret stands there, whatever its value is. */
-const WORDS: ReadonlySet<string> = new Set(['type', 'mode', 'status', 'repetition'])
-/** What users, scripts and tools fill: secrets may stand in its keys, too. */
+/** Fields of events that hold text of users, models, scripts and tools. All others are words of the journal's own. */
+const TEXTS: ReadonlySet<string> = new Set([
+  'task',
+  'trace_id',
+  'text',
+  'model',
+  'script',
+  'answer',
+  'label',
+  'level',
+  'message',
+  'error',
+  'traceback',
+  'stdout',
+  'stderr',
+  'result_json',
+])
+/** Fields that hold their data: secrets may stand in its keys, too. */
 const DATA: ReadonlySet<string> = new Set(['args', 'data', 'final_data', 'partial'])
+/** Fields that hold objects of the journal's own, and what in these is text of others. */
+const WITHIN: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ['error', new Set(['code', 'message'])],
+  ['violations', new Set(['message', 'hint'])],
+  ['warnings', new Set(['message'])],
+])
 
 /** The journal of one run: numbers its events, takes secrets out of them, and hands them to a store and a listener. */
 export class Journal {
@@ -61,17 +82,21 @@ export class Journal {
 
   #redacted(body: JournalBody): Record<string, unknown> {
     const entries = Object.entries(body).map(([name, value]: [string, unknown]): [string, unknown] => {
-      if (WORDS.has(name)) return [name, value]
-      return [name, DATA.has(name) ? this.#redactor.value(value) : this.#fields(value)]
+      const within = WITHIN.get(name)
+      if (within !== undefined && typeof value === 'object') return [name, this.#within(value, within)]
+      return [name, TEXTS.has(name) || DATA.has(name) ? this.#redactor.value(value) : value]
     })
     return Object.fromEntries(entries)
   }
 
-  /** Values alone: the keys are those of the journal. */
-  #fields(value: unknown): unknown {
-    if (typeof value !== 'object' || value === null) return this.#redactor.value(value)
-    if (Array.isArray(value)) return value.map((item: unknown) => this.#fields(item))
-    return Object.fromEntries(Object.entries(value).map(([key, item]: [string, unknown]) => [key, this.#fields(item)]))
+  #within(value: object | null, names: ReadonlySet<string>): unknown {
+    if (value === null) return null
+    if (Array.isArray(value)) return value.map((item: object | null) => this.#within(item, names))
+    const entries = Object.entries(value).map(([name, item]: [string, unknown]): [string, unknown] => [
+      name,
+      names.has(name) ? this.#redactor.value(item) : item,
+    ])
+    return Object.fromEntries(entries)
   }
 
   /** A store that has failed gets nothing more: a journal has no gaps. */

@@ -1,26 +1,31 @@
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { errnoOf } from '../errors/index.ts'
 import type { JournalEvent } from './events.ts'
+import { makeDirectory } from './make-directory.ts'
 import { parseEvent } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
-import { checkLimit, type JournalStore } from './store.ts'
+import { checkLimit, type JournalStore, type StoreOptions } from './store.ts'
+import { unusable } from './unusable.ts'
 
 const SUFFIX = '.jsonl'
+const READ_ONLY = 'it was opened for reading'
 /** Files of runs under way that are kept open. */
 const MAX_OPEN = 64
 
 /**
  * Keeps each run in a file of its own below a directory, one JSON event a line, written at once: what a killed process
  * had told is there. The directory is made, for its owner alone.
- * @throws SandglassError `journal_unusable` when it cannot be made.
+ * @throws SandglassError `journal_unusable` when it cannot be made, or nothing can be written there.
  */
-export function jsonlStore(directory: string): JournalStore {
-  attempt(directory, () => {
-    // What lies above it is not ours to shut: sandboxes of other uids may have to pass there.
-    mkdirSync(dirname(directory), { recursive: true })
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-  })
+export function jsonlStore(directory: string, { readOnly = false }: StoreOptions = {}): JournalStore {
+  if (!readOnly) {
+    attempt(directory, () => {
+      makeDirectory(directory, 0o700)
+      tryToWrite(directory)
+    })
+  }
   const open = new Map<string, number>()
   const fileOf = (runId: string): string => join(directory, `${checkRunId(runId)}${SUFFIX}`)
   const leave = (runId: string): void => {
@@ -40,6 +45,7 @@ export function jsonlStore(directory: string): JournalStore {
   return {
     append(event) {
       attempt(directory, () => {
+        if (readOnly) throw new Error(READ_ONLY)
         writeAll(descriptorOf(event.run_id), Buffer.from(`${JSON.stringify(event)}\n`))
         if (event.type === 'run_ended') leave(event.run_id)
       })
@@ -67,12 +73,22 @@ export function jsonlStore(directory: string): JournalStore {
     async remove(runId) {
       const file = fileOf(runId)
       leave(runId)
-      attempt(directory, () => rmSync(file, { force: true }))
+      attempt(directory, () => {
+        if (readOnly) throw new Error(READ_ONLY)
+        rmSync(file, { force: true })
+      })
     },
     async close() {
       for (const runId of open.keys()) leave(runId)
     },
   }
+}
+
+/** Whether a file can be made there is only known when one was: rights do not tell it of procfs or of root. */
+function tryToWrite(directory: string): void {
+  const probe = join(directory, `.probe-${randomBytes(8).toString('hex')}`)
+  closeSync(openSync(probe, 'wx', 0o600))
+  rmSync(probe, { force: true })
 }
 
 function writeAll(fd: number, bytes: Buffer): void {
@@ -92,10 +108,4 @@ function attempt<T>(directory: string, act: () => T): T {
   } catch (error) {
     throw error instanceof TypeError ? error : unusable(directory, error)
   }
-}
-
-function unusable(directory: string, error: unknown): SandglassError {
-  return new SandglassError('journal_unusable', `the journal in ${directory} cannot be used: ${messageOf(error)}`, {
-    cause: error,
-  })
 }

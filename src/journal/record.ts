@@ -1,5 +1,6 @@
 import type { Violation } from '../executor/index.ts'
 import type { AttemptStatus, BudgetName, JournalEvent, JournalSandbox, Repetition, RunStatus } from './events.ts'
+import { isSound, soundStart } from './sound-events.ts'
 
 /** One call of a tool of the host (requirement OR-06). */
 export interface ToolCallRecord {
@@ -59,6 +60,7 @@ export interface AttemptRecord {
 export interface StepRecord {
   /** From 1. */
   readonly number: number
+  /** Whether it was to output the answer: from its beginning on, or since it was found to go in circles. */
   readonly forceFinish: boolean
   readonly ok: boolean | null
   readonly error: string | null
@@ -104,15 +106,14 @@ type AttemptDraft = Omit<Draft<AttemptRecord>, 'toolCalls'> & { toolCalls: Draft
 type StepDraft = Omit<Draft<StepRecord>, 'attempts'> & { attempts: AttemptDraft[] }
 
 /**
- * Reads a record out of the events of one run, however far they go.
+ * Reads a record out of the events of one run, however far they go. Events that are damaged are left out.
  * @throws TypeError when they do not begin with `run_started`.
  */
 export function recordOf(events: readonly JournalEvent[]): RunRecord {
-  const [first] = events
-  if (first?.type !== 'run_started')
-    throw new TypeError('these events are no journal of a run: it begins with run_started')
+  const first = soundStart(events[0])
+  if (first === undefined) throw new TypeError('these events are no journal of a run: it begins with run_started')
   const fold = new Fold()
-  for (const event of events) fold.take(event)
+  for (const event of events) if (isSound(event)) fold.take(event)
   const { attempts, steps, end } = fold
   const all = [...attempts, ...steps.flatMap((step) => step.attempts)]
   const sum = (of: (attempt: AttemptRecord) => number | null | undefined): number =>
@@ -141,9 +142,15 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
     totalCompletionTokens: end?.completion_tokens ?? sum(({ generation }) => generation?.completionTokens),
     totalToolCalls: end?.tool_calls ?? sum(({ toolCalls }) => toolCalls.length),
     startedAt: first.at,
-    durationMs: end?.duration_ms ?? Date.parse(events.at(-1)?.at ?? first.at) - Date.parse(first.at),
+    durationMs: end?.duration_ms ?? msBetween(first.at, events.at(-1)?.at),
     lastTraceback: () => all.findLast(({ traceback }) => traceback !== null)?.traceback ?? null,
   }
+}
+
+/** Nothing where one of them cannot be read. */
+function msBetween(start: string, end: string | undefined): number {
+  const ms = Date.parse(end ?? start) - Date.parse(start)
+  return Number.isFinite(ms) ? ms : 0
 }
 
 /** Gathers events into attempts and steps. */

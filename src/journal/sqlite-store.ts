@@ -1,14 +1,15 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type * as Sqlite from 'node:sqlite'
-import { messageOf, SandglassError } from '../errors/index.ts'
+import { pathToFileURL } from 'node:url'
+import { makeDirectory } from './make-directory.ts'
 import { parseEvent } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
-import { checkLimit, type JournalStore } from './store.ts'
+import { checkLimit, type JournalStore, type StoreOptions } from './store.ts'
+import { unusable } from './unusable.ts'
 
 const SCHEMA = `
-  PRAGMA busy_timeout = 5000;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
   CREATE TABLE IF NOT EXISTS events (
@@ -16,47 +17,45 @@ const SCHEMA = `
     PRIMARY KEY (run_id, seq)
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS runs ON events (at, run_id) WHERE seq = 0;`
+const COLUMNS = 'run_id seq type at body'
+const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
+const SELECT = 'SELECT body FROM events WHERE run_id = ? ORDER BY seq'
+const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?'
+const NOT_OURS = 'it is no journal of Sandglass'
 
 /**
  * Keeps runs in a SQLite database (Node's own `node:sqlite`), several processes at a time. A process that is killed loses
  * nothing that it told; a machine that loses its power may lose the last events.
  * @param path a file, which is made for its owner alone, or `:memory:`.
- * @throws SandglassError `journal_unusable` when it cannot be opened.
+ * @throws SandglassError `journal_unusable` when it cannot be opened, or holds something else.
  */
-export function sqliteStore(path: string): JournalStore {
-  const database = opened(path)
-  const insert = database.prepare('INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)')
-  const select = database.prepare('SELECT body FROM events WHERE run_id = ? ORDER BY seq')
-  const runs = database.prepare('SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?')
+export function sqliteStore(path: string, { readOnly = false }: StoreOptions = {}): JournalStore {
+  return readOnly ? readingStore(path) : writingStore(path)
+}
+
+function writingStore(path: string): JournalStore {
+  const database = attempt(path, () => openForWriting(path))
+  const insert = database.prepare(INSERT)
+  const select = database.prepare(SELECT)
+  const runs = database.prepare(RUNS)
   const remove = database.prepare('DELETE FROM events WHERE run_id = ?')
   let isOpen = true
-  const attempt = <T>(act: () => T): T => {
-    try {
-      return act()
-    } catch (error) {
-      throw unusable(path, error)
-    }
-  }
   return {
     append(event) {
       checkRunId(event.run_id)
-      attempt(() => insert.run(event.run_id, event.seq, event.type, event.at, JSON.stringify(event)))
+      attempt(path, () => insert.run(event.run_id, event.seq, event.type, event.at, JSON.stringify(event)))
     },
     async read(runId) {
       checkRunId(runId)
-      const rows = attempt(() => select.all(runId))
-      return rows.map(({ body }) => parseEvent(String(body))).filter((event) => event !== undefined)
+      return eventsOf(attempt(path, () => select.all(runId)))
     },
     async list({ limit } = {}) {
       const most = checkLimit(limit)
-      return attempt(() => runs.all(most)).map(({ run_id: runId, at }) => ({
-        runId: String(runId),
-        startedAt: startOfRunId(String(runId)) ?? String(at),
-      }))
+      return summariesOf(attempt(path, () => runs.all(most)))
     },
     async remove(runId) {
       checkRunId(runId)
-      attempt(() => remove.run(runId))
+      attempt(path, () => remove.run(runId))
     },
     async close() {
       if (isOpen) database.close()
@@ -65,25 +64,103 @@ export function sqliteStore(path: string): JournalStore {
   }
 }
 
-function opened(path: string): Sqlite.DatabaseSync {
-  try {
-    if (path !== ':memory:') {
-      mkdirSync(dirname(path), { recursive: true })
-      // SQLite gives the files beside it the mode of this one.
-      closeSync(openSync(path, 'a', 0o600))
-    }
-    // Asked for here: loading it prints a warning in Node 22, which nobody needs who does not use it.
-    const sqlite = createRequire(import.meta.url)('node:sqlite') as typeof Sqlite
-    const database = new sqlite.DatabaseSync(path)
-    database.exec(SCHEMA)
-    return database
-  } catch (error) {
-    throw unusable(path, error)
+/** Opens the file for each call, so that each sees what was written before it. */
+function readingStore(path: string): JournalStore {
+  const query = (sql: string, value: string | number): Row[] =>
+    attempt(path, () => {
+      const database = openForReading(path)
+      try {
+        return database.prepare(sql).all(value)
+      } finally {
+        database.close()
+      }
+    })
+  const refuse = (): never => {
+    throw unusable(path, new Error('it was opened for reading'))
+  }
+  return {
+    append(event) {
+      checkRunId(event.run_id)
+      refuse()
+    },
+    read: async (runId) => eventsOf(query(SELECT, checkRunId(runId))),
+    list: async ({ limit } = {}) => summariesOf(query(RUNS, checkLimit(limit))),
+    async remove(runId) {
+      checkRunId(runId)
+      refuse()
+    },
+    close: async () => {},
   }
 }
 
-function unusable(path: string, error: unknown): SandglassError {
-  return new SandglassError('journal_unusable', `the journal ${path} cannot be used: ${messageOf(error)}`, {
-    cause: error,
-  })
+type Row = ReturnType<Sqlite.StatementSync['all']>[number]
+
+function eventsOf(rows: readonly Row[]): Awaited<ReturnType<JournalStore['read']>> {
+  return rows.map(({ body }) => parseEvent(String(body))).filter((event) => event !== undefined)
+}
+
+function summariesOf(rows: readonly Row[]): Awaited<ReturnType<JournalStore['list']>> {
+  return rows.map(({ run_id: runId, at }) => ({
+    runId: String(runId),
+    startedAt: startOfRunId(String(runId)) ?? String(at),
+  }))
+}
+
+function openForWriting(path: string): Sqlite.DatabaseSync {
+  if (path !== ':memory:') {
+    makeDirectory(dirname(path))
+    // SQLite gives the files beside it the mode of this one.
+    closeSync(openSync(path, 'a', 0o600))
+  }
+  const database = new (sqlite().DatabaseSync)(path)
+  try {
+    database.exec('PRAGMA busy_timeout = 5000')
+    if (tablesOf(database) > 0 && !isOurs(database)) throw new Error(NOT_OURS)
+    database.exec(SCHEMA)
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/**
+ * A database that nobody writes is read as a file that does not change: so it may lie where nothing can be written, and
+ * nothing is made beside it.
+ */
+function openForReading(path: string): Sqlite.DatabaseSync {
+  const url = pathToFileURL(resolve(path))
+  if (statSync(path).isDirectory()) throw new Error('it is a directory')
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) url.searchParams.set('immutable', '1')
+  const database = new (sqlite().DatabaseSync)(url, { readOnly: true })
+  try {
+    database.exec('PRAGMA busy_timeout = 5000')
+    if (!isOurs(database)) throw new Error(NOT_OURS)
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function tablesOf(database: Sqlite.DatabaseSync): number {
+  return Number(database.prepare('SELECT count(*) AS count FROM sqlite_master').get()?.['count'])
+}
+
+function isOurs(database: Sqlite.DatabaseSync): boolean {
+  const columns = database.prepare('PRAGMA table_info(events)').all()
+  return columns.map(({ name }) => name).join(' ') === COLUMNS
+}
+
+/** Asked for when it is needed: loading it prints a warning in Node 22, which nobody needs who does not use it. */
+function sqlite(): typeof Sqlite {
+  return createRequire(import.meta.url)('node:sqlite') as typeof Sqlite
+}
+
+function attempt<T>(path: string, act: () => T): T {
+  try {
+    return act()
+  } catch (error) {
+    throw unusable(path, error)
+  }
 }

@@ -23,6 +23,12 @@ export interface JournalStore {
   close(): Promise<void>
 }
 
+/** How a store is opened. */
+export interface StoreOptions {
+  /** For reading alone: nothing is made or changed, and what is not there is an error of the first call. */
+  readonly readOnly?: boolean
+}
+
 /** How many runs are listed, all by default. @throws TypeError for what is no number of runs. */
 export function checkLimit(limit: number | undefined): number {
   if (limit === undefined) return Number.MAX_SAFE_INTEGER

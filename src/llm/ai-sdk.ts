@@ -1,5 +1,7 @@
+import { messageOf } from '../errors/index.ts'
 import { type LLMCaller, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
+import { passes, pauseOf, type Refusal, retried } from './retried.ts'
 
 /** The part of a language model of the AI SDK that is used: its specification, versions 2 and later. */
 export interface AiSdkModel {
@@ -24,13 +26,26 @@ export function isAiSdkModel(given: unknown): given is AiSdkModel {
   )
 }
 
-/** Calls it once for each prompt; the package `ai` is not needed. */
+/**
+ * Asks it for each prompt; the package `ai` is not needed. That is also what would try again after a refusal that passes:
+ * it is done here.
+ */
 export function aiSdkCaller(model: AiSdkModel): LLMCaller {
-  return async (prompt, { signal }) => {
-    const answer = await model.doGenerate({
-      prompt: [{ role: 'user', content: [{ type: 'text', text: prompt }] }],
-      abortSignal: signal,
-    })
+  return async (prompt, { signal, onProblem }) => {
+    const { answer } = await retried(
+      async () => {
+        try {
+          const given = await model.doGenerate({
+            prompt: [{ role: 'user', content: [{ type: 'text', text: prompt }] }],
+            abortSignal: signal,
+          })
+          return { answer: given }
+        } catch (error) {
+          return refusalIn(error)
+        }
+      },
+      { signal, onProblem },
+    )
     if (typeof answer !== 'object' || answer === null) throw new ModelError('the model of the AI SDK gave no answer')
     const usage = field(answer, 'usage')
     return {
@@ -39,6 +54,21 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
       completionTokens: tokensOf(field(usage, 'outputTokens')),
       model: stringIn(field(field(answer, 'response'), 'modelId')) ?? model.modelId,
     }
+  }
+}
+
+/** A refusal that passes, as an `APICallError` tells it. @throws any other error as it is. */
+function refusalIn(error: unknown): Refusal {
+  const status = numberIn(field(error, 'statusCode'))
+  const told = field(error, 'isRetryable')
+  const again = typeof told === 'boolean' ? told : status !== undefined && passes(status)
+  if (!again) throw error
+  return {
+    what: `the model of the AI SDK ${status === undefined ? 'cannot be reached' : `answered ${status}`}`,
+    said: messageOf(error),
+    again,
+    pauseMs: pauseOf(stringIn(field(field(error, 'responseHeaders'), 'retry-after'))),
+    cause: error,
   }
 }
 

@@ -18,6 +18,8 @@ export interface LLMCallResult {
 export interface LLMCallContext {
   /** Fires when nobody waits for the answer any more. */
   readonly signal: AbortSignal
+  /** To be told of what passes and is tried again, so that an answer that never comes has a reason. */
+  readonly onProblem?: ((problem: string) => void) | undefined
 }
 
 /**
@@ -84,21 +86,29 @@ async function answered(caller: LLMCaller, prompt: string, signal: AbortSignal, 
   }
   const onAbort = (): void => end(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
-  const timer = setTimeout(
-    () => end(new ModelError(`the model did not answer within ${timeoutMs} ms`)),
-    Math.min(timeoutMs, MAX_TIMER_MS),
-  )
+  let last: string | undefined
+  const onTime = (): void => {
+    const why = last === undefined ? '' : `; the last problem: ${last}`
+    end(new ModelError(`the model did not answer within ${timeoutMs} ms${why}`))
+  }
+  const timer = setTimeout(onTime, Math.min(timeoutMs, MAX_TIMER_MS))
+  const context: LLMCallContext = {
+    signal: own.signal,
+    onProblem: (problem) => {
+      last = problem
+    },
+  }
   try {
-    return await Promise.race([called(caller, prompt, own.signal), ended.promise])
+    return await Promise.race([called(caller, prompt, context), ended.promise])
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
   }
 }
 
-async function called(caller: LLMCaller, prompt: string, signal: AbortSignal): Promise<unknown> {
+async function called(caller: LLMCaller, prompt: string, context: LLMCallContext): Promise<unknown> {
   try {
-    return await caller(prompt, { signal })
+    return await caller(prompt, context)
   } catch (error) {
     throw error instanceof ModelError
       ? error

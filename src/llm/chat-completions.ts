@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../errors/index.ts'
+import { Redactor } from '../executor/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
+import { FIRST_PAUSE_MS, passes, pauseOf, type Refusal, retried, RETRIES } from './retried.ts'
 
 /** Where a model is. */
 export interface ChatCompletionsOptions {
@@ -19,15 +20,14 @@ export interface ChatCompletionsOptions {
   readonly firstPauseMs?: number | undefined
 }
 
-const RETRIES = 4
-const FIRST_PAUSE_MS = 500
-const MAX_PAUSE_MS = 60_000
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+/** Of an answer that is a refusal. */
+const HEAD_BYTES = 1024
 const ERROR_CHARS = 500
 
 /**
  * A model behind an OpenAI-compatible `/chat/completions` (requirement OR-10). 429 and 5xx are tried again, after the
- * time that `Retry-After` asks for or a pause that doubles.
+ * time that `Retry-After` asks for or a pause that doubles. Errors quote the server without the key and the headers.
  * @throws TypeError for an option that cannot be.
  */
 export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
@@ -37,61 +37,55 @@ export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
   checkNumber('maxRetries', maxRetries)
   checkNumber('firstPauseMs', firstPauseMs)
   const sent = headersOf(apiKey, headers)
-  return async (prompt, { signal }) => {
+  const redactor = redactorOf(url, apiKey, headers)
+  return async (prompt, { signal, onProblem }) => {
     const started = performance.now()
-    for (let tried = 0; ; tried += 1) {
-      const reply = await asked(url, {
-        method: 'POST',
-        headers: sent,
-        body: JSON.stringify({ ...body, model, messages: [{ role: 'user', content: prompt }] }),
-        signal,
-      })
-      if ('answer' in reply) return { ...reply.answer, latencyMs: performance.now() - started }
-      if (!reply.again || tried >= maxRetries) throw new ModelError(reply.problem)
-      await sleep(Math.min(MAX_PAUSE_MS, reply.pauseMs ?? firstPauseMs * 2 ** tried), undefined, { signal })
+    const request = {
+      method: 'POST',
+      headers: sent,
+      body: JSON.stringify({ ...body, model, messages: [{ role: 'user', content: prompt }] }),
+      signal,
     }
+    const reply = await retried(() => asked(url, request, redactor), { maxRetries, firstPauseMs, signal, onProblem })
+    return { ...answerIn(reply.text, url, redactor), latencyMs: performance.now() - started }
   }
 }
 
-type Reply =
-  | { readonly answer: LLMCallResult }
-  | { readonly problem: string; readonly again: boolean; readonly pauseMs: number | undefined }
-
-async function asked(url: URL, request: RequestInit & { signal: AbortSignal }): Promise<Reply> {
-  let response: Response
-  let text: string
+async function asked(
+  url: URL,
+  request: RequestInit & { readonly signal: AbortSignal },
+  redactor: Redactor,
+): Promise<{ readonly text: string } | Refusal> {
   try {
-    response = await fetch(url, request)
-    text = await boundedText(response)
+    const response = await fetch(url, request)
+    if (response.ok) return { text: await textOf(response) }
+    const { status, headers } = response
+    return {
+      what: `${shown(url)} answered ${status}`,
+      said: quoted(await headOf(response, request.signal), redactor),
+      again: passes(status),
+      pauseMs: pauseOf(headers.get('retry-after')),
+    }
   } catch (error) {
     request.signal.throwIfAborted()
     if (error instanceof ModelError) throw error
     const { cause } = error as Error
     const why = cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`
-    return { problem: `${shown(url)} cannot be reached: ${why}`, again: true, pauseMs: undefined }
+    return { what: `${shown(url)} cannot be reached`, said: redactor.text(why), again: true }
   }
-  const { status, headers } = response
-  if (!response.ok) {
-    return {
-      problem: `${shown(url)} answered ${status}: ${text.slice(0, ERROR_CHARS)}`,
-      again: status === 429 || status >= 500,
-      pauseMs: pauseOf(headers.get('retry-after')),
-    }
-  }
-  return { answer: answerIn(text, url) }
 }
 
-function answerIn(text: string, url: URL): LLMCallResult {
+function answerIn(text: string, url: URL, redactor: Redactor): LLMCallResult {
   let given: unknown
   try {
     given = JSON.parse(text)
   } catch {
-    throw new ModelError(`${shown(url)} answered no JSON: ${text.slice(0, ERROR_CHARS)}`)
+    throw new ModelError(`${shown(url)} answered no JSON: ${quoted(text, redactor)}`)
   }
   const choices = field(given, 'choices')
   const content = field(field(Array.isArray(choices) ? choices[0] : undefined, 'message'), 'content')
   if (content === undefined) {
-    throw new ModelError(`${shown(url)} answered without choices[0].message.content: ${text.slice(0, ERROR_CHARS)}`)
+    throw new ModelError(`${shown(url)} answered without choices[0].message.content: ${quoted(text, redactor)}`)
   }
   const usage = field(given, 'usage')
   return {
@@ -102,11 +96,10 @@ function answerIn(text: string, url: URL): LLMCallResult {
   }
 }
 
-async function boundedText(response: Response): Promise<string> {
+async function textOf(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
-  if (response.body === null) return ''
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+  for await (const chunk of chunksOf(response)) {
     length += chunk.length
     if (length > MAX_ANSWER_BYTES) throw new ModelError(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
     chunks.push(chunk)
@@ -115,18 +108,36 @@ async function boundedText(response: Response): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
-/** Seconds, or a date. */
-function pauseOf(header: string | null): number | undefined {
-  if (header === null) return undefined
-  const seconds = Number(header)
-  const ms = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(header) - Date.now()
-  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
+/** What a refusal says first: it may have no end, or break off, and its status counts all the same. */
+async function headOf(response: Response, signal: AbortSignal): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of chunksOf(response)) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length >= HEAD_BYTES) break
+    }
+  } catch {
+    signal.throwIfAborted()
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, HEAD_BYTES))
+}
+
+function chunksOf({ body }: Response): AsyncIterable<Uint8Array> | readonly Uint8Array[] {
+  return body === null ? [] : (body as AsyncIterable<Uint8Array>)
+}
+
+/** The head of what a server says, without what it was sent in confidence. */
+function quoted(text: string, redactor: Redactor): string {
+  // Before it is cut: a half would not be found. The end may be a cut of another.
+  return redactor.text(text, { end: true }).slice(0, ERROR_CHARS)
 }
 
 function endpointOf(given: unknown): URL {
   const base = typeof given === 'string' && URL.canParse(given) ? new URL(given) : undefined
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
-    throw new TypeError(`chatCompletions: url ${JSON.stringify(given)} is no http or https address`)
+    throw new TypeError(`chatCompletions: url ${shownGiven(given)} is no http or https address`)
   }
   if (base.username !== '' || base.password !== '') {
     throw new TypeError('chatCompletions: url must not hold a user or a password: use apiKey or headers')
@@ -139,6 +150,29 @@ function endpointOf(given: unknown): URL {
 /** Without its query, where some providers have their keys. */
 function shown({ origin, pathname }: URL): string {
   return `${origin}${pathname}`
+}
+
+/** What was given for an address, without what may be a password or a key. */
+function shownGiven(given: unknown): string {
+  const text = typeof given === 'string' ? given.replace(/^([^/]*\/\/)?.*@/s, '$1…@').replace(/[?#].*$/s, '?…') : given
+  return JSON.stringify(text)
+}
+
+/** Replaces what a request holds in confidence: a server that refuses may say it again, with a scheme or without. */
+function redactorOf(url: URL, apiKey: string | undefined, headers: Readonly<Record<string, string>>): Redactor {
+  const query = [...url.searchParams].map(([name, value]): [string, string] => [`query.${name}`, value])
+  const secrets: Record<string, string> = apiKey === undefined ? {} : { apiKey }
+  const add = (name: string, value: string): void => {
+    let own = name
+    for (let count = 2; Object.hasOwn(secrets, own); count += 1) own = `${name}#${count}`
+    secrets[own] = value
+  }
+  for (const [name, value] of [...query, ...Object.entries(headers)]) {
+    add(name, value)
+    const [, credentials] = /^\S+\s+(\S+)$/.exec(value) ?? []
+    if (credentials !== undefined) add(`${name}.credentials`, credentials)
+  }
+  return new Redactor(secrets)
 }
 
 /** Made once and early: the error of a late one would show the key. */

@@ -6,7 +6,7 @@ import { field, numberIn, stringIn } from './loose.ts'
 
 /**
  * A model that writes each answer of another one to a file, one JSON object a line, for {@link replayModel}. Prompts and
- * answers stand there in full.
+ * answers stand there in full; a file that it makes is its owner's alone.
  */
 export function recordModel(file: string, model: LLMCaller): LLMCaller {
   return async (prompt, context) => {
@@ -22,7 +22,7 @@ export function recordModel(file: string, model: LLMCaller): LLMCaller {
       completion_tokens: given.completionTokens ?? null,
       latency_ms: Math.round(given.latencyMs ?? performance.now() - started),
     }
-    appendFileSync(file, `${JSON.stringify(line)}\n`)
+    appendFileSync(file, `${JSON.stringify(line)}\n`, { mode: 0o600 })
     return answer
   }
 }

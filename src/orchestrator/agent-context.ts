@@ -29,7 +29,7 @@ function element(name: string, content: string): string {
 /** Escapes of JSON itself, so that it still reads as JSON. */
 function inJson(value: unknown, most: number): string {
   const text = (JSON.stringify(value) ?? 'null').replaceAll(
-    /[<>&\u007F-\u009F\u2028\u2029\uFFFE\uFFFF]/g,
+    /[<>&\u007F-\u009F\u2028-\u202E\u2066-\u2069\uFFFE\uFFFF]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
   return cut(text, most)
@@ -45,17 +45,18 @@ function attribute(text: string): string {
 }
 
 function escaped(text: string): string {
-  return (
-    text
-      .toWellFormed()
-      .replaceAll('&', '&amp;')
-      .replaceAll('<', '&lt;')
-      .replaceAll('>', '&gt;')
-      // Characters that XML has no place for.
-      // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
-      .replaceAll(/[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F\uFFFE\uFFFF]/g, '\uFFFD')
-  )
+  return text
+    .toWellFormed()
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll(UNFIT, '\uFFFD')
 }
+
+/** Characters that XML has no place for, that drive terminals, or that turn the direction of a text. */
+const UNFIT =
+  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+  /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069\uFFFE\uFFFF]/g
 
 function cut(text: string, most: number): string {
   if (text.length <= most) return text

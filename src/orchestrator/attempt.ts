@@ -1,3 +1,4 @@
+import { rejectionText } from '../checkers.ts'
 import { messageOf } from '../errors/index.ts'
 import type { ExecutionResult } from '../executor/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
@@ -5,14 +6,15 @@ import type { Lease } from '../pool/index.ts'
 import { type Failure, scriptIn } from '../script/index.ts'
 import { typed } from '../typed-result.ts'
 import type { Job } from './job.ts'
+import type { Leftovers } from './leftovers.ts'
 import { RunOver } from './run-over.ts'
-import type { ScriptGround, Session } from './session.ts'
+import { rounded, type ScriptGround, type Session } from './session.ts'
 import type { Stagnation } from './stagnation.ts'
 
 /** What came of one attempt. */
 export type Attempted =
   | { readonly kind: 'answered'; readonly data: unknown }
-  | { readonly kind: 'stepped'; readonly emitted: ExecutionResult['intermediates'] }
+  | { readonly kind: 'stepped'; readonly script: string; readonly emitted: ExecutionResult['intermediates'] }
   | {
       readonly kind: 'failed'
       readonly failure: Failure
@@ -24,12 +26,12 @@ export interface AttemptPlan {
   readonly place: Place
   readonly prompt: string
   readonly script: ScriptGround
+  readonly stagnation: Stagnation
+  readonly leftovers: Leftovers
   /** Lends the sandbox; asked only for a script that may run. */
   lease(): Promise<{ readonly lease: Lease; readonly giveBack: () => void }>
   /** Why what a step emitted is not enough, or undefined. */
   missing(result: ExecutionResult): string | undefined
-  /** Told what there is beside an answer, also of a script that was ended. */
-  keep?(partial: unknown): void
 }
 
 const PROBLEMS = {
@@ -42,25 +44,18 @@ const PROBLEMS = {
  * One LLM round: prompt, answer, script, check, run (requirement OR-02). Whatever the model writes is a value.
  * @throws RunOver when the run cannot go on.
  */
-export async function attempt(session: Session, stagnation: Stagnation, plan: AttemptPlan): Promise<Attempted> {
-  await session.assertGoingOn()
+export async function attempt(session: Session, plan: AttemptPlan): Promise<Attempted> {
+  await session.assertGoingOn(plan.script.tools !== undefined)
   const started = performance.now()
   const end = (status: AttemptStatus, error: string | null, repetition: Repetition | null): void => {
-    const duration = Math.round((performance.now() - started) * 1000) / 1000
-    session.journal.write({
-      type: 'attempt_ended',
-      ...plan.place,
-      status,
-      error,
-      repetition,
-      duration_ms: duration,
-    })
+    const durationMs = rounded(performance.now() - started)
+    session.journal.write({ type: 'attempt_ended', ...plan.place, status, error, repetition, duration_ms: durationMs })
   }
   try {
-    const round = await made(session, stagnation, plan)
-    if (round.attempted.kind === 'failed') end(round.status, round.attempted.failure.error, round.attempted.repetition)
-    else end(round.status, null, null)
-    return round.attempted
+    const { status, attempted } = await made(session, plan)
+    if (attempted.kind === 'failed') end(status, attempted.failure.error, attempted.repetition)
+    else end(status, null, null)
+    return attempted
   } catch (error) {
     if (error instanceof RunOver) end(statusAtEnd(error), error.message, null)
     throw error
@@ -76,7 +71,7 @@ interface Round {
   readonly attempted: Attempted
 }
 
-async function made(session: Session, stagnation: Stagnation, plan: AttemptPlan): Promise<Round> {
+async function made(session: Session, plan: AttemptPlan): Promise<Round> {
   const { place, prompt, script: ground } = plan
   const answer = await session.generate(place, prompt)
   const found = scriptIn(answer.text)
@@ -84,59 +79,40 @@ async function made(session: Session, stagnation: Stagnation, plan: AttemptPlan)
   session.generated(place, answer, script)
   if (script === null) {
     const error = PROBLEMS['problem' in found ? found.problem : 'no-code']
-    return failedRound('no-script', { script, error }, stagnation.error(error))
+    return failedRound('no-script', { script, error }, plan)
   }
-  const repeated = stagnation.script(script)
   const violations = await session.check(place, script, ground)
+  const foreign = violations.find(({ code }) => code === 'preamble_error')
+  // No script can mend what stands around it.
+  if (foreign !== undefined) throw new RunOver('infrastructure', foreign.message)
   if (violations.length > 0) {
-    const error = rejectionText(violations)
-    return failedRound('rejected', { script, error, violations }, repeated ?? stagnation.error(error))
+    return failedRound('rejected', { script, error: rejectionText(violations), violations }, plan)
   }
+  // Before anything has an effect: no script runs whose record cannot be kept.
+  await session.assertKept()
   const { lease, giveBack } = await plan.lease()
   try {
-    return await judged(await session.run(place, script, lease, ground), {
-      session,
-      stagnation,
-      plan,
-      script,
-      repeated,
-    })
+    return await judged(await session.run(place, script, lease, ground), session, plan, script)
   } finally {
     giveBack()
   }
 }
 
-async function judged(
-  ran: ExecutionResult,
-  given: {
-    readonly session: Session
-    readonly stagnation: Stagnation
-    readonly plan: AttemptPlan
-    readonly script: string
-    readonly repeated: Repetition | null
-  },
-): Promise<Round> {
-  const { session, stagnation, plan, script, repeated } = given
-  const partial = ran.hasResult ? ran.finalData : ran.intermediates.length > 0 ? ran.intermediates : null
-  if (partial !== null) plan.keep?.(partial)
+async function judged(ran: ExecutionResult, session: Session, plan: AttemptPlan, script: string): Promise<Round> {
+  plan.leftovers.keepEmitted(ran.intermediates)
+  if (ran.hasResult) plan.leftovers.keepResult(ran.finalData)
   if (ran.status === 'cancelled') session.signal.throwIfAborted()
-  const result = await matched(ran, session.job.output)
+  const result = await session.unlessOver(matched(ran, session.job.output))
   if (result.success) return { status: 'completed', attempted: { kind: 'answered', data: result.finalData } }
   const missing = result.status === 'step-done' ? plan.missing(result) : undefined
   if (result.status === 'step-done' && missing === undefined) {
-    return { status: 'step-done', attempted: { kind: 'stepped', emitted: result.intermediates } }
+    return { status: 'step-done', attempted: { kind: 'stepped', script, emitted: result.intermediates } }
   }
+  const { traceback, stdout, stderr, toolCalls } = result
+  const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
   const error = missing ?? result.error ?? result.status
-  const failed = {
-    script,
-    error,
-    traceback: result.traceback,
-    stdout: result.stdout,
-    stderr: result.stderr,
-    failedCalls: result.toolCalls.flatMap(({ name, error: why }) => (why === null ? [] : [{ name, ...why }])),
-  }
   const status = missing === undefined ? result.status : 'no-data'
-  return failedRound(status, failed, repeated ?? stagnation.error(error))
+  return failedRound(status, { script, error, traceback, stdout, stderr, failedCalls }, plan)
 }
 
 /** Data of a wrong shape may make a schema's own code throw: that is a mismatch, too. */
@@ -152,8 +128,9 @@ async function matched(ran: ExecutionResult, output: Job['output']): Promise<Exe
 function failedRound(
   status: AttemptStatus,
   told: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
-  repetition: Repetition | null,
+  { stagnation }: AttemptPlan,
 ): Round {
+  const repetition = stagnation.failed(told.script, told.error)
   const failure: Failure = {
     traceback: null,
     violations: [],
@@ -171,10 +148,4 @@ const REPETITIONS: Readonly<Record<Repetition, string>> = {
   'same-script': 'This is the same script as before, and it fails in the same way. Write a different one.',
   'same-error': 'This is the same error as before: the last change did not mend it. Try another way.',
   cycle: 'You go back and forth between two mistakes: mending one brings the other back. Mend both at once.',
-}
-
-function rejectionText(violations: ExecutionResult['violations']): string {
-  const [first] = violations
-  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
-  return `the script was rejected before it ran: line ${first?.line}: ${first?.message}${more}`
 }

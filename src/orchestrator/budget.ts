@@ -46,12 +46,14 @@ export class Spending {
     return Math.max(0, (this.#budget.toolCalls ?? Number.POSITIVE_INFINITY) - this.toolCalls)
   }
 
-  /** Which budget is spent, so that nothing more may begin. */
-  get spent(): BudgetName | undefined {
-    const { tokens, toolCalls } = this.#budget
+  /**
+   * Which budget is spent, so that nothing more may begin.
+   * @param usesTools whether it may call tools of the host.
+   */
+  spent(usesTools: boolean): BudgetName | undefined {
+    const { tokens } = this.#budget
     if (tokens !== undefined && this.promptTokens + this.completionTokens >= tokens) return 'tokens'
-    if (toolCalls !== undefined && this.toolCalls >= toolCalls) return 'tool_calls'
-    return undefined
+    return usesTools && this.toolCallsLeft === 0 ? 'tool_calls' : undefined
   }
 }
 

@@ -33,6 +33,7 @@ export interface CheckGiven {
 /** One task with everything decided. */
 export interface Job<T = unknown> {
   readonly task: string
+  readonly mode: ExecutionMode
   readonly ground: Ground
   readonly generator: ScriptGenerator
   readonly llmCall: LLMCaller

@@ -1,18 +1,18 @@
+import { checkInputs, checkSecrets, ExecutionMode, type Policy, ScriptExecutor } from '../executor/index.ts'
 import { memoryStore } from '../journal/index.ts'
 import type { LLMCaller } from '../llm/index.ts'
 import { ScriptGenerator } from '../script/index.ts'
-import { definedOf } from '../support/index.ts'
+import { definedOf, didYouMean, MAX_TIMER_MS } from '../support/index.ts'
 import { currentTrace } from '../telemetry/index.ts'
-import { jsonSchemaOf, type ToolSet } from '../tools/index.ts'
+import { checkToolLimits, jsonSchemaOf, type ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
+import { Spending } from './budget.ts'
 import type { Ground, Job } from './job.ts'
 import { type TaskOptions, wholeNumber } from './options.ts'
 
 const MAX_RETRIES = 3
 const MAX_STEPS = 10
 const LLM_TIMEOUT_MS = 120_000
-/** A timer cannot wait for longer. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** What `strict` lets a script import; the most useful first. */
 const STRICT_MODULES = [
@@ -41,18 +41,22 @@ const STRICT_MODULES = [
   'uuid',
 ]
 
+/** What a job has beside the options of its task. */
+export interface JobBase {
+  readonly mode: ExecutionMode
+  readonly ground: Ground
+  readonly llmCall: LLMCaller
+  readonly tools: ToolSet | undefined
+}
+
 /**
- * A task with every default in place.
- * @throws TypeError naming the option that is wrong.
+ * A task with every default in place. Whatever is wrong with it is found here, before the model is asked.
+ * @throws TypeError or SandglassError `invalid_request`, naming the option.
  */
-export function makeJob<T>(
-  task: string,
-  base: { readonly ground: Ground; readonly llmCall: LLMCaller; readonly tools: ToolSet | undefined },
-  options: TaskOptions<T>,
-): Job<T> {
-  if (typeof task !== 'string' || task.trim() === '')
-    throw new TypeError('task: must be a text that says what is wanted')
-  const { policy = 'strict', allowModules = [], inputs = {}, output } = options
+export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>): Job<T> {
+  checkTask(task, base, options)
+  const { policy = 'strict', allowModules = [], output } = options
+  const inputs = checkInputs(options.inputs)
   const keepsState = 'state' in options
   return {
     task,
@@ -74,8 +78,8 @@ export function makeJob<T>(
     maxSteps: wholeNumber('maxSteps', options.maxSteps ?? MAX_STEPS, 1),
     budget: options.budget ?? {},
     inputs,
-    secrets: options.secrets ?? {},
-    hide: options.hide ?? {},
+    secrets: checkSecrets(options.secrets),
+    hide: checkHidden(options.hide),
     output,
     state: keepsState ? { initial: options.state ?? null } : undefined,
     journal: options.journal ?? memoryStore({ maxRuns: 1 }),
@@ -84,6 +88,37 @@ export function makeJob<T>(
     signal: options.signal,
     onEvent: options.onEvent,
   }
+}
+
+function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptions<T>): void {
+  if (typeof task !== 'string' || task.trim() === '') {
+    throw new TypeError('task: must be a text that says what is wanted')
+  }
+  const { policy, limits, toolLimits, inputs, budget = {} } = options
+  if (policy !== undefined && !POLICIES.includes(policy)) {
+    throw new TypeError(`policy: no policy ${JSON.stringify(policy)}.${didYouMean(policy, POLICIES)}`)
+  }
+  new ScriptExecutor({ mode, ...(limits === undefined ? {} : { limits }) }) // has them checked
+  checkToolLimits(toolLimits ?? {})
+  new Spending(budget)
+  if (mode !== ExecutionMode.INTERACTIVE) return
+  for (const name of ['collected', ...('state' in options ? ['state'] : [])]) {
+    if (inputs !== undefined && Object.hasOwn(inputs, name)) {
+      throw new TypeError(`inputs.${name}: scripts of a step have another variable of this name; give it another`)
+    }
+    if (tools?.tools.has(name) === true || tools?.pythonTools.has(name) === true) {
+      throw new TypeError(`tools: ${name} is a variable of every step; give the tool another name`)
+    }
+  }
+}
+
+const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]
+
+function checkHidden(hide: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(hide) as [string, unknown][]) {
+    if (typeof value !== 'string') throw new TypeError(`hide.${name}: must be a string`)
+  }
+  return hide
 }
 
 /** What a model is told of the answer's shape; nothing where the library of the schema cannot say it. */

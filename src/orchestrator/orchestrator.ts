@@ -4,7 +4,7 @@ import { callerOf, type ModelInput } from '../llm/index.ts'
 import type { SandboxPool } from '../pool/index.ts'
 import { definedOf, refuseUnknown } from '../support/index.ts'
 import { prepareTools, ToolRegistry, type ToolSet, type ToolsInput } from '../tools/index.ts'
-import type { Ground } from './job.ts'
+import type { Ground, Job } from './job.ts'
 import { makeJob } from './make-job.ts'
 import { DEFAULTS_NAMES, type SolveDefaults, TASK_NAMES, type TaskOptions } from './options.ts'
 import type { ToolExecutionResult } from './result.ts'
@@ -60,7 +60,7 @@ export class ToolOrchestrator {
     sandboxName: string = DEFAULT_SANDBOX,
     options: TaskOptions<T> = {},
   ): Promise<ToolExecutionResult<T>> {
-    return solve(this.#job(task, sandboxName, options), ExecutionMode.PLAN)
+    return solve(this.#job(task, ExecutionMode.PLAN, sandboxName, options))
   }
 
   /**
@@ -74,23 +74,26 @@ export class ToolOrchestrator {
     options: number | TaskOptions<T> = {},
   ): Promise<ToolExecutionResult<T>> {
     const given = typeof options === 'number' ? { maxSteps: options } : options
-    return solve(this.#job(task, sandboxName, given), ExecutionMode.INTERACTIVE)
+    return solve(this.#job(task, ExecutionMode.INTERACTIVE, sandboxName, given))
   }
 
-  /** The same as events while it goes on; leaving the loop cancels the task. */
+  /**
+   * The same as events while it goes on; leaving the loop cancels the task. It begins with the first event that is asked for.
+   * @throws TypeError for an option that is wrong.
+   */
   stream<T = unknown>(
     task: string,
     { mode = ExecutionMode.PLAN, sandboxName = DEFAULT_SANDBOX, ...options }: StreamOptions<T> = {},
   ): AsyncIterable<SolveEvent<T>> {
-    return streamed(options, (given) => solve(this.#job(task, sandboxName, given), mode))
+    return streamed(this.#job(task, mode, sandboxName, options))
   }
 
-  #job<T>(task: string, sandboxName: string, options: TaskOptions<T>): ReturnType<typeof makeJob<T>> {
+  #job<T>(task: string, mode: ExecutionMode, sandboxName: string, options: TaskOptions<T>): Job<T> {
     refuseUnknown('options', options, TASK_NAMES)
     const { llmCall } = this.#options
     const tools = this.#toolsOf(sandboxName)
     const merged = { ...definedOf(this.#options, DEFAULTS_NAMES), ...definedOf(options, TASK_NAMES) }
-    const base = { ground: this.#ground(sandboxName), llmCall: callerOf(llmCall), tools }
+    const base = { mode, ground: this.#ground(sandboxName), llmCall: callerOf(llmCall), tools }
     return makeJob<T>(task, base, merged)
   }
 
@@ -118,7 +121,7 @@ export class ToolOrchestrator {
 }
 
 /** How {@link ToolOrchestrator.stream} works a task off. */
-export interface StreamOptions<T = unknown> extends Omit<TaskOptions<T>, 'onEvent'> {
+export interface StreamOptions<T = unknown> extends TaskOptions<T> {
   /** Default `plan`. */
   readonly mode?: ExecutionMode | undefined
   /** Default `default`. */

@@ -2,18 +2,14 @@ import { ExecutionMode } from '../executor/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { Failure } from '../script/index.ts'
 import { attempt } from './attempt.ts'
+import type { Leftovers } from './leftovers.ts'
 import { RunOver } from './run-over.ts'
 import type { Session } from './session.ts'
 import { Stagnation } from './stagnation.ts'
 
-/** What a mode came to: an answer, or `RunOver` with what there was. */
+/** What a mode came to. */
 export interface Answer {
   readonly data: unknown
-}
-
-/** Keeps the best of what there is beside an answer. */
-export interface Leftovers {
-  partial: unknown
 }
 
 /**
@@ -28,15 +24,13 @@ export async function plan(session: Session, leftovers: Leftovers): Promise<Answ
     const borrowed = await session.checkout()
     return { lease: borrowed, giveBack: () => void borrowed.release() }
   }
-  const keep = (partial: unknown): void => {
-    leftovers.partial = partial
-  }
   let failure: Failure | undefined
   for (let number = 1; number <= job.maxRetries + 1; number += 1) {
     const prompt =
       failure === undefined ? job.generator.firstPrompt(job.task) : job.generator.retryPrompt(job.task, failure)
     const place = { step: null, attempt: number }
-    const made = await attempt(session, stagnation, { place, prompt, script, lease, missing: () => undefined, keep })
+    const given = { place, prompt, script, stagnation, leftovers, lease, missing: () => undefined }
+    const made = await attempt(session, given)
     if (made.kind === 'answered') return { data: made.data }
     if (made.kind === 'failed') failure = made.failure
   }

@@ -1,22 +1,23 @@
 import { createHash } from 'node:crypto'
 import { messageOf, SandglassError } from '../errors/index.ts'
-import { type ExecutionMode, type ExecutionResult, Redactor, type RunEvent, ScriptExecutor } from '../executor/index.ts'
+import { type ExecutionMode, type ExecutionResult, Redactor, ScriptExecutor } from '../executor/index.ts'
 import { Journal, newRunId, type Place } from '../journal/index.ts'
 import { callModel, type ModelAnswer } from '../llm/index.ts'
 import type { Lease } from '../pool/index.ts'
+import { MAX_TIMER_MS } from '../support/index.ts'
 import { bridgedTools, type ToolSet } from '../tools/index.ts'
 import { Spending, spentText } from './budget.ts'
-import { CallKeys } from './call-keys.ts'
 import type { Job } from './job.ts'
 import { RunOver } from './run-over.ts'
+import { ScriptNotes } from './script-notes.ts'
 import { tell } from './tell.ts'
 
 /** How much of an answer without a script is kept. */
 const ANSWER_KEPT = 2000
-/** How much of a tool's answer is kept. */
-const RESULT_KEPT = 16 * 1024
 
-const MAX_TIMER_MS = 2 ** 31 - 1
+/** How long the journal may take to keep what it was given; less where nobody waits any more. */
+const KEEP_MS = 10_000
+const KEEP_AT_END_MS = 1000
 
 /** What one job stands on while it is worked off: its journal, its budgets, its signal. */
 export class Session {
@@ -29,14 +30,16 @@ export class Session {
   readonly #ended: AbortController = new AbortController()
   readonly #timer: NodeJS.Timeout | undefined
   readonly #onAbort: () => void
+  readonly #redactor: Redactor
 
   constructor(job: Job) {
     this.job = job
     this.spending = new Spending(job.budget)
     this.signal = this.#ended.signal
-    const redactor = new Redactor({ ...job.hide, ...job.secrets })
-    this.journal = new Journal(newRunId(), job.journal, redactor, (event) => {
-      tell(event, job.traceId)
+    this.#redactor = new Redactor({ ...job.hide, ...job.secrets })
+    this.journal = new Journal(newRunId(), job.journal, this.#redactor, (event) => {
+      // The end is told by whoever knows that it is the last word.
+      if (event.type !== 'run_ended') tell(event, job.traceId)
       try {
         const heard: unknown = job.onEvent?.(event)
         if (heard instanceof Promise) heard.catch(() => undefined)
@@ -60,26 +63,48 @@ export class Session {
     return rounded(performance.now() - this.#started)
   }
 
-  /** @throws RunOver when the journal did not take all that was written. */
+  /** @throws RunOver when the journal did not take all that was written, or takes too long. */
   async assertKept(): Promise<void> {
+    const ms = this.signal.aborted ? KEEP_AT_END_MS : KEEP_MS
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(() => late.reject(new Error(`it did not answer within ${ms} ms`)), ms)
     try {
-      await this.journal.settle()
+      await Promise.race([this.journal.settle(), late.promise])
     } catch (error) {
       throw new RunOver('infrastructure', `the journal cannot be written: ${messageOf(error)}`, { cause: error })
+    } finally {
+      clearTimeout(timer)
     }
   }
 
-  /** @throws RunOver when nothing more may begin: cancelled, a budget spent, or a journal that cannot be written. */
-  async assertGoingOn(): Promise<void> {
-    await this.assertKept()
-    this.signal.throwIfAborted()
-    const { spent } = this.spending
+  /**
+   * @param usesTools whether what is to begin may call tools of the host.
+   * @throws RunOver when nothing more may begin: cancelled, a budget spent, or a journal that cannot be written.
+   */
+  async assertGoingOn(usesTools: boolean): Promise<void> {
+    await this.unlessOver(this.assertKept())
+    const spent = this.spending.spent(usesTools)
     if (spent !== undefined) throw new RunOver('budget-spent', spentText(spent, this.job.budget))
   }
 
-  /** Asks the model. @throws RunOver */
-  async generate(place: Place, prompt: string): Promise<ModelAnswer> {
+  /** Waits for something no longer than the run goes on. @throws RunOver, and what the work throws. */
+  async unlessOver<R>(work: Promise<R>): Promise<R> {
+    this.signal.throwIfAborted()
+    const over = Promise.withResolvers<never>()
+    const onAbort = (): void => over.reject(this.signal.reason)
+    this.signal.addEventListener('abort', onAbort, { once: true })
+    work.catch(() => undefined) // where the run was over first, nobody else listens
+    try {
+      return await Promise.race([work, over.promise])
+    } finally {
+      this.signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /** Asks the model. What is hidden does not reach it, whatever a tool or a script said. @throws RunOver */
+  async generate(place: Place, written: string): Promise<ModelAnswer> {
     const { llmCall, llmTimeoutMs, keepPrompts } = this.job
+    const prompt = this.#redactor.text(written)
     const digest = digestOf(prompt)
     this.journal.write({
       type: 'prompt_written',
@@ -116,7 +141,8 @@ export class Session {
       answer_chars: text.length,
       script,
       script_digest: script === null ? null : digestOf(script),
-      answer: script === null ? text.slice(0, ANSWER_KEPT) : null,
+      // What is cut may end in the middle of a secret.
+      answer: script === null ? this.#redactor.head(text.slice(0, ANSWER_KEPT), ANSWER_KEPT) : null,
     })
   }
 
@@ -160,16 +186,16 @@ export class Session {
     const { sandbox } = lease
     const { engine } = sandbox.info
     this.journal.write({ type: 'sandbox_assigned', ...place, sandbox_id: sandbox.id, engine })
-    const keys = new CallKeys()
+    const notes = new ScriptNotes(this.journal, place, this.#redactor)
     const executor = new ScriptExecutor({
       limits: this.job.limits,
       mode,
-      onEvent: (event) => this.#note(place, event, keys),
+      onEvent: (event) => notes.take(event),
     })
     const left = this.spending.toolCallsLeft
     const { maxCalls, ...limits } = this.job.toolLimits
     const most = Math.min(maxCalls ?? Number.POSITIVE_INFINITY, left)
-    const result = await this.#machinery(() =>
+    const result = await this.#machinery(async () =>
       executor.run({
         ...this.job.generator.assemble(script),
         sandbox,
@@ -181,8 +207,8 @@ export class Session {
           : { tools: bridgedTools(tools, { ...limits, ...(Number.isFinite(most) ? { maxCalls: most } : {}) }) }),
       }),
     )
-    this.spending.toolCalls += Math.min(keys.count, left)
-    this.#executed(place, result, keys.count)
+    this.spending.toolCalls += Math.min(notes.calls, left)
+    notes.end(result)
     return result
   }
 
@@ -201,61 +227,6 @@ export class Session {
       throw new RunOver('infrastructure', `${messageOf(error)}${code}`, { cause: error })
     }
   }
-
-  #note(place: Place, event: RunEvent, keys: CallKeys): void {
-    switch (event.type) {
-      case 'intermediate':
-        this.journal.write({ type: 'intermediate', ...place, label: event.label, data: event.data })
-        return
-      case 'log':
-        this.journal.write({ type: 'log', ...place, level: event.level, message: event.message })
-        return
-      case 'tool_call': {
-        const { callId, name, effect, args, line } = event
-        const key = keys.began(callId, name, line)
-        this.journal.write({ type: 'tool_called', ...place, key, line, name, effect, args: inOrder(args) })
-        return
-      }
-      case 'tool_result': {
-        const { name, ok, ms, error, resultJson } = event
-        this.journal.write({
-          type: 'tool_answered',
-          ...place,
-          key: keys.ended(event.callId),
-          name,
-          ok,
-          ms,
-          result_json: resultJson === null ? null : resultJson.slice(0, RESULT_KEPT),
-          result_chars: resultJson?.length ?? 0,
-          error,
-        })
-        return
-      }
-      default:
-    }
-  }
-
-  #executed(place: Place, result: ExecutionResult, toolCalls: number): void {
-    const { id, engine, level, python, use, limitsEnforced, network } = result.sandbox
-    const { cause, exitCode, signal } = result.ending
-    this.journal.write({
-      type: 'script_executed',
-      ...place,
-      status: result.status,
-      error_kind: result.errorKind,
-      error: result.error,
-      traceback: result.traceback,
-      has_result: result.hasResult,
-      final_data: result.finalData,
-      stdout: result.stdout,
-      stderr: result.stderr,
-      warnings: result.warnings.map(({ code, message }) => ({ code, message })),
-      tool_calls: toolCalls,
-      duration_ms: result.durationMs,
-      sandbox: { id, engine, level, python, use, limits_enforced: limitsEnforced, network },
-      ending: { cause, exit_code: exitCode, signal },
-    })
-  }
 }
 
 /** What a script of a run has around it. */
@@ -269,17 +240,7 @@ function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** A JSON value with the keys of each object in order: equal arguments look equal. */
-function inOrder(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(inOrder)
-  return Object.fromEntries(
-    Object.entries(value)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, item]) => [key, inOrder(item)]),
-  )
-}
-
-function rounded(ms: number): number {
+/** Milliseconds as they are told. */
+export function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }

@@ -1,7 +1,7 @@
 import type { Repetition } from '../journal/index.ts'
 import { sameData } from './equality.ts'
 
-/** Finds out that a run does not get on (requirement OR-04): a value that comes again at once, or every other time. */
+/** Finds out that something comes again: at once, or every other time. */
 export class Recurrence {
   #last: { readonly value: unknown } | undefined
   #before: { readonly value: unknown } | undefined
@@ -16,25 +16,34 @@ export class Recurrence {
   }
 }
 
-/** What repeats itself in the attempts of one run. */
+/**
+ * What repeats itself in one run (requirement OR-04). Failures are compared with failures in a row, and what went well
+ * with what went well: a mistake that comes again much later is a new one.
+ */
 export class Stagnation {
-  readonly #scripts = new Recurrence()
-  readonly #errors = new Recurrence()
+  #failedScripts = new Recurrence()
+  #errors = new Recurrence()
+  readonly #goodScripts = new Recurrence()
   readonly #results = new Recurrence()
 
-  /** A script was written. */
-  script(source: string): Repetition | null {
-    return named(this.#scripts.next(source.trim()), 'same-script')
-  }
-
-  /** An attempt failed. Line numbers do not count: a mistake that moved is the same. */
-  error(message: string): Repetition | null {
-    return named(this.#errors.next(message.replaceAll(/\bline \d+/g, 'line')), 'same-error')
+  /**
+   * An attempt failed.
+   * @param script null when the answer held none.
+   * @param error line numbers in it do not count: a mistake that moved is the same.
+   */
+  failed(script: string | null, error: string): Repetition | null {
+    const ofScript = script === null ? null : named(this.#failedScripts.next(script.trim()), 'same-script')
+    const ofError = named(this.#errors.next(error.replaceAll(/\bline \d+/g, 'line')), 'same-error')
+    return ofScript ?? ofError
   }
 
   /** A step brought something. */
-  result(emitted: readonly { readonly label: string; readonly data: unknown }[]): Repetition | null {
-    return named(this.#results.next(emitted), 'same-result')
+  stepped(script: string, emitted: readonly { readonly label: string; readonly data: unknown }[]): Repetition | null {
+    this.#failedScripts = new Recurrence()
+    this.#errors = new Recurrence()
+    const ofResult = named(this.#results.next(emitted), 'same-result')
+    const ofScript = named(this.#goodScripts.next(script.trim()), 'same-script')
+    return ofResult ?? ofScript
   }
 }
 

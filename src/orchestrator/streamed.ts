@@ -1,24 +1,21 @@
 import type { JournalEvent } from '../journal/index.ts'
-import type { TaskOptions } from './options.ts'
-import type { ToolExecutionResult } from './result.ts'
+import type { Job } from './job.ts'
+import { solve } from './solve.ts'
 import type { SolveEvent } from './solve-event.ts'
 
-/** A task as events; leaving the loop cancels it and waits until it has settled. */
-export async function* streamed<T>(
-  options: Omit<TaskOptions<T>, 'onEvent'>,
-  run: (options: TaskOptions<T>) => Promise<ToolExecutionResult<T>>,
-): AsyncGenerator<SolveEvent<T>, void, void> {
+/** Works a job off and tells its events; leaving the loop cancels it and waits until it has settled. */
+export async function* streamed<T>(job: Job<T>): AsyncGenerator<SolveEvent<T>, void, void> {
   const left = new AbortController()
   const waiting: JournalEvent[] = []
   let news = Promise.withResolvers<void>()
-  const signal = options.signal === undefined ? left.signal : AbortSignal.any([options.signal, left.signal])
   let isOver = false
-  const running = run({
-    ...options,
-    signal,
+  const running = solve({
+    ...job,
+    signal: job.signal === undefined ? left.signal : AbortSignal.any([job.signal, left.signal]),
     onEvent: (event) => {
       waiting.push(event)
       news.resolve()
+      return job.onEvent?.(event)
     },
   }).finally(() => {
     isOver = true

@@ -102,10 +102,10 @@ ${RULES}
 
 ${GIVEN}
 
-Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}. Do NOT re-fetch data already shown above or below:
+Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}:
 {{history}}
 
-This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
+Do NOT re-fetch data already shown above. This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
 
   stepRetry: `You solve a task step by step. In each step you write one short Python script, see what it emitted, and go on. The last script of this step did not do.
 
@@ -115,7 +115,7 @@ ${RULES}
 
 ${GIVEN}
 
-Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}. Do NOT re-fetch data already shown above or below:
+Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}:
 {{history}}
 
 Your last script:
@@ -126,11 +126,11 @@ Your last script:
 What was wrong with it:
 {{feedback}}
 
-This is still step {{step}} of at most {{max_steps}}. Answer with the whole corrected script in one \`\`\`python block and nothing else.`,
+Do NOT re-fetch data already shown above. This is still step {{step}} of at most {{max_steps}}. Answer with the whole corrected script in one \`\`\`python block and nothing else.`,
 
   finish: `You have collected data for a task, and the last steps brought nothing new. Write one last Python script that outputs the answer from the data below. Call no function but emit_result: nothing else is there any more.
 
-- The variable collected holds the data: a list of {"step", "label", "data"}. Do NOT re-fetch data already shown above or below.
+- The variable collected holds the data: a list of {"step", "label", "data"}.
 - Call emit_result(data) exactly once, with the best answer that the data allows. Say in it what is missing.
 
 {{modules}}
@@ -154,5 +154,5 @@ Your last script:
 What was wrong with it:
 {{feedback}}
 
-${ANSWER}`,
+Do NOT re-fetch data already shown above. ${ANSWER}`,
 }

@@ -1,5 +1,6 @@
 export { didYouMean, nearest } from './nearest.ts'
 export { isLiving, pidNamespace, startOf, statusOf } from './process-identity.ts'
 export { definedOf } from './defined-of.ts'
+export { MAX_TIMER_MS } from './max-timer.ts'
 export { refuseUnknown } from './refuse-unknown.ts'
 export { isProgram, programsNamed } from './programs.ts'

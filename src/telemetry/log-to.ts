@@ -9,7 +9,7 @@ export interface StructuredLogger {
 
 /**
  * Writes what the orchestrator tells to a logger: one structured line for each event, failures as warnings. Call what it
- * returns, or dispose of it, to stop.
+ * returns, or dispose of it, to stop. What the logger throws is lost.
  */
 export function logTo(logger: StructuredLogger): (() => void) & Disposable {
   if (typeof logger?.info !== 'function' || typeof logger.warn !== 'function') {
@@ -18,7 +18,13 @@ export function logTo(logger: StructuredLogger): (() => void) & Disposable {
   const listener = (message: unknown): void => {
     const { event, ...fields } = message as TelemetryEvent
     const failed = fields['ok'] === false
-    logger[failed ? 'warn' : 'info']({ event, ...fields }, event)
+    // What a subscriber throws would end the process.
+    try {
+      const logged: unknown = logger[failed ? 'warn' : 'info']({ event, ...fields }, event)
+      Promise.resolve(logged).catch(() => undefined)
+    } catch {
+      // A logger looks on; what it throws is its own affair.
+    }
   }
   for (const name of Object.values(CHANNELS)) subscribe(name, listener)
   const stop = (): void => {

@@ -15,6 +15,12 @@ const DEFAULT_CONCURRENCY = 32
 const MAX_WAITING = 1000
 const MAX_WAITING_CHARS = 64 * 1024 * 1024
 
+/** @throws TypeError for a limit that is no positive integer. */
+export function checkToolLimits({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits): void {
+  positive('toolLimits.maxCalls', maxCalls)
+  positive('toolLimits.concurrency', concurrency)
+}
+
 /** Counts the calls of one run, and gives each its turn. */
 export class CallLimits {
   readonly #maxCalls: number

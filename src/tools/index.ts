@@ -1,6 +1,6 @@
 export type { AiSdkTool, KeyedTool, LangChainTool, NamedTool } from './accept.ts'
 export { type BridgedRun, type BridgedTools, bridgedTools } from './bridge.ts'
-export type { ToolLimits } from './call-limits.ts'
+export { checkToolLimits, type ToolLimits } from './call-limits.ts'
 export { jsonSchemaOf } from './json-schema.ts'
 export { type McpClient, type McpToolListing, mcpTools, type McpToolsOptions } from './mcp.ts'
 export { connectMcp, type McpAddress, type McpConnection, type McpProgram, type McpServer } from './mcp-connection.ts'

@@ -1,11 +1,24 @@
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findRun } from '../../src/cli/find-run.ts'
 import { html } from '../../src/cli/html.ts'
 import { runText } from '../../src/cli/show-text.ts'
+import { inOurLine } from '../../src/cli/terminal-text.ts'
 import { timelineOf } from '../../src/cli/timeline.ts'
-import { type JournalEvent, recordOf } from '../../src/journal/index.ts'
+import { violationsText } from '../../src/cli/violations-text.ts'
+import { type JournalBody, type JournalEvent, recordOf, sqliteStore } from '../../src/journal/index.ts'
 import { requireLocalEngine } from '../local-engine.ts'
 import { lastLine, makeCli } from './sandglass.ts'
 import { FAILING_SCRIPT, fenced, modelModule, orderTools, REJECTED_SCRIPT, RIGHT_SCRIPT } from './solve-modules.ts'
@@ -190,6 +203,50 @@ describe('a journal that something happened to', () => {
     const ended = await cli.run(['runs', '--journal', path, '--json'])
     expect([ended.code, lastLine(ended).code]).toEqual([8, 'journal_unusable'])
   })
+
+  test.each(['runs', 'show'])('%s leaves the database of somebody else as it is', async (command) => {
+    const path = join(cli.directory, `foreign-${command}.db`)
+    const database = new DatabaseSync(path)
+    database.exec('CREATE TABLE users (name TEXT)')
+    database.close()
+    const before = readFileSync(path)
+    const ended = await cli.run([command, ...(command === 'show' ? ['last'] : []), '--journal', path])
+    expect(ended).toEqual({
+      code: 8,
+      stdout: '',
+      stderr: `sandglass: the journal ${path} cannot be used: it is no journal of Sandglass\n`,
+    })
+    expect(readFileSync(path)).toEqual(before)
+    expect(readdirSync(cli.directory).filter((name) => name.startsWith(`foreign-${command}.db-`))).toEqual([])
+  })
+
+  test('a database where nothing can be written is read', async () => {
+    const place = join(cli.directory, 'sealed')
+    mkdirSync(place)
+    const path = join(place, 'runs.db')
+    const store = sqliteStore(path)
+    for (const [seq, body] of [started('Sealed')].entries()) {
+      await store.append({ v: 1, run_id: FIRST, seq, at: '2026-11-22T12:00:00.000Z', ...body })
+    }
+    await store.close()
+    chmodSync(path, 0o444)
+    chmodSync(place, 0o555)
+    const wrapper = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--clear-groups'] : []
+    const ended = await cli.run(['runs', '--journal', path], { wrapper })
+    chmodSync(place, 0o755)
+    expect([ended.code, ended.stderr, ended.stdout.includes('Sealed')]).toEqual([0, '', true])
+  })
+
+  test.each<[string, string, string]>([
+    ['a name that is too long', 'x'.repeat(5000), 'ENAMETOOLONG'],
+    ['a link to itself', join(cli.directory, 'loop'), 'ELOOP'],
+  ])('%s is wrong usage', async (_, path, reason) => {
+    symlinkSync('loop', join(cli.directory, 'loop'))
+    const ended = await cli.run(['runs', `--journal=${path}`])
+    rmSync(join(cli.directory, 'loop'))
+    expect([ended.code, ended.stdout, ended.stderr.length < 400]).toEqual([2, '', true])
+    expect(ended.stderr).toContain(`: it cannot be looked at: ${reason}\n`)
+  })
 })
 
 describe('which run', () => {
@@ -228,6 +285,12 @@ describe('which run', () => {
     expect(ended.stderr).toContain(`sandglass: ${message}`)
   })
 
+  test('the page that --out writes is for its owner alone', async () => {
+    const page = join(cli.directory, 'own.html')
+    const ended = await cli.run(['show', 'last', '--html', '--out', page, '--journal', place])
+    expect([ended.code, statSync(page).mode & 0o777]).toEqual([0, 0o600])
+  })
+
   test('--json and --html are two forms of one record', async () => {
     const ended = await cli.run(['show', 'last', '--json', '--html'])
     const message = '--json and --html are two forms of the same: take one of them'
@@ -262,6 +325,57 @@ describe('what others wrote', () => {
     expect(ours).not.toMatch(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u202A-\u202E]/)
     expect(ours).toContain('\\x1b]0;taken\\x07')
     expect(coloured ? text.includes('\u001B[31m') : !text.includes('\u001B')).toBe(true)
+  })
+
+  test('is cut where it is long, with a word on what is left out', () => {
+    const line = 'x'.repeat(1000)
+    const place = { step: null, attempt: 1 }
+    const bodies = hostileRun().flatMap((body): JournalBody[] => {
+      if (body.type === 'script_generated') return [{ ...body, script: line, model: `a\nb${line}` }]
+      if (body.type === 'script_checked') return [{ ...body, ok: true, violations: [] }]
+      if (body.type === 'intermediate')
+        return Array.from({ length: 52 }, () => ({ ...body, label: 'i\nj', data: line }))
+      if (body.type === 'log')
+        return Array.from({ length: 51 }, () => ({ ...body, ...place, level: 'info', message: line }))
+      if (body.type !== 'script_executed') return [body]
+      const warnings = Array.from({ length: 60 }, () => ({ code: 'c', message: line }))
+      return [{ ...body, stdout: line, stderr: '', traceback: line, error: null, warnings }]
+    })
+    const long = bodies.map((body, seq): JournalEvent => ({
+      v: 1,
+      run_id: FIRST,
+      seq,
+      at: events[0]?.at ?? '',
+      ...body,
+    }))
+    const text = runText({ record: recordOf(long), missing: 0 }, false)
+    expect(text.split('\n').filter((one) => one.length > 800)).toEqual([])
+    const cut = (head: string): string =>
+      `${head}${'x'.repeat(400 - head.length)}… (${600 + head.length} more characters)`
+    for (const shown of [
+      `    1 | ${cut('')}\n`,
+      `    | ${cut('')}\n`,
+      `  emitted   ${cut('i j: "').replace('606', '607')}\n`,
+      `  log       ${cut('info: ')}\n`,
+      `  warning   ${cut('c: ')}\n`,
+      '            … 2 more (--json has all)\n',
+      '            … 1 more (--json has all)\n',
+      '            … 10 more (--json has all)\n',
+      `  model     a b${'x'.repeat(77)}…\n`,
+    ]) {
+      expect(text).toContain(shown)
+    }
+  })
+
+  test('cannot turn a line of ours round, whichever command prints it', () => {
+    const violation = { code: '\u202Ec', line: 1, column: 0, message: '\u2067m', hint: '\u200Fh' }
+    expect(inOurLine('a\u202Eb\u061C\u2069\uD800\r\nc')).toBe('a\\u202eb\\u061c\\u2069\uFFFD\n    c')
+    const text = violationsText('\u202Ep', 'x = "\u202Ey"', [violation], false)
+    expect(text).toBe(`\\u202ep:1:1: error[\\u202ec]: \\u2067m
+  1 | x = "\\u202ey"
+    | ^
+    = hint: \\u200fh
+`)
   })
 
   test('is escaped in HTML, in texts and in attributes, however deep it stands', () => {

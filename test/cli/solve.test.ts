@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { exitCodeOfRun } from '../../src/cli/exit-codes.ts'
+import { fitting } from '../../src/cli/live-line.ts'
 import { SolveProgress } from '../../src/cli/solve-progress.ts'
 import type { JournalBody } from '../../src/journal/index.ts'
 import { requireLocalEngine } from '../local-engine.ts'
@@ -47,7 +48,7 @@ sandglass: 3 attempts, 330 tokens, 3 tool calls, TIME; more with: sandglass show
     expect([ended.code, ended.stdout]).toEqual([1, ''])
     expect(settled(ended.stderr)).toBe(
       `[failed] attempt 1 (TIME, 2 tool calls): KeyError: 'price'
-[retries-spent] KeyError: 'price'
+[retries-spent] no answer, for the reason of the last attempt
 sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show ID
 `,
     )
@@ -158,11 +159,41 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     ])
   })
 
+  test.each([[], ['--json'], ['--events']])('what modules print goes to stderr (%j)', async (...flags) => {
+    const say = (what: string): string =>
+      `import { log } from 'node:console'\nconsole.log('${what} one')\nconsole.info('${what} two')\nlog('${what} three')\n`
+    const model = cli.file('talks.ts', `${say('model')}${readFileSync(RIGHT, 'utf8')}`)
+    const tools = cli.file('talking-tools.ts', `${say('tools')}${readFileSync(TOOLS, 'utf8')}`)
+    const ended = await solve('talks', ['Add up', '--model', model, '--tools', tools, ...flags])
+    expect([ended.code, /(model|tools) (one|two|three)/.exec(ended.stdout)]).toEqual([0, null])
+    const said = ended.stderr.split('\n').filter((line) => /^(model|tools) /.test(line))
+    expect(said).toEqual(['tools', 'model'].flatMap((what) => ['one', 'two', 'three'].map((word) => `${what} ${word}`)))
+  })
+
+  test('names the journal by its whole path, and no run that was not stored', async () => {
+    const place = relative(process.cwd(), join(cli.directory, 'whole'))
+    const stored = await solve('whole', ['Add up', '--model', RIGHT, '--tools', TOOLS, '--journal', place])
+    expect(settled(stored.stderr)).toContain(`more with: sandglass show ID --journal ${join(cli.directory, 'whole')}\n`)
+    const gone = join(cli.directory, 'gone')
+    const model = cli.file(
+      'removes.ts',
+      `import { rmSync } from 'node:fs'
+export default async () => ({ text: rmSync(${JSON.stringify(gone)}, { recursive: true, force: true }) ?? '' })`,
+    )
+    const lost = await solve('lost', ['Add up', '--model', model, '--max-retries', '1', '--journal', gone])
+    expect(lost.stderr).not.toContain('sandglass show')
+  })
+
   test('a model that fails exits with 7 and says why', async () => {
     const model = cli.file('broken.ts', 'export const model = async () => { throw new Error("no credit") }')
     const ended = await solve('broken', ['Try', '--model', model])
     expect([ended.code, ended.stdout]).toEqual([7, ''])
-    expect(ended.stderr).toContain('[model-failed] the model failed: no credit\n')
+    expect(settled(ended.stderr)).toBe(
+      `[model-failed] attempt 1 (TIME): the model failed: no credit
+[model-failed] no answer, for the reason of the last attempt
+sandglass: 1 attempt, 0 tokens, 0 tool calls, TIME; more with: sandglass show ID
+`,
+    )
   })
 
   test('--record writes answers down, and replay: gives them again', async () => {
@@ -222,7 +253,7 @@ describe.skipIf(skip)('sandglass solve with an OpenAI-compatible address', () =>
     const ended = await solve('refused', args, { OPENAI_API_KEY: KEY })
     expect([ended.code, ended.stdout]).toEqual([7, ''])
     expect(ended.stderr).toContain(
-      'answered 401: {"error":{"message":"Incorrect API key provided: [redacted:OPENAI_API_KEY]"}}',
+      'answered 401: {"error":{"message":"Incorrect API key provided: [redacted:apiKey]"}}',
     )
     expect(ended.stderr).not.toContain(KEY)
   })
@@ -247,7 +278,16 @@ describe('sandglass solve refuses before anything starts', () => {
       ['x', '--model', RIGHT, '--model-url', 'http://h'],
       `--model-url belongs to a model that is named, and --model ${RIGHT} is a module`,
     ],
-    [['x', '--model', '/nonexistent/m.ts'], '--model /nonexistent/m.ts: it cannot be loaded: '],
+    [['x', '--model', '/nonexistent/m.ts'], '--model /nonexistent/m.ts: there is no such file\n'],
+    [
+      ['x', '--model', './model', '--model-url', 'http://127.0.0.1:1'],
+      '--model ./model: it is a path, no name of a model. Did you mean replay:./model, or a module that ends in .ts or .js?',
+    ],
+    [
+      ['x', '--model', join(cli.directory, 'right')],
+      `--model ${cli.directory}/right: it is a path, no name of a model. Did you mean ${RIGHT}?`,
+    ],
+    [['x', '--model', 'package.json'], '--model package.json: it is a file, no name of a model. Did you mean replay:'],
     [
       ['x', '--model', nothing],
       `--model ${nothing}: it exports no model; export default async (prompt) => ({ text: '…' })`,
@@ -260,7 +300,12 @@ describe('sandglass solve refuses before anything starts', () => {
     [['x', '--model', RIGHT, '--max-retries', '-1'], '--max-retries needs a value: --max-retries N'],
     [['x', '--model', RIGHT, '--budget-seconds', '0'], '--budget-seconds: 0 is not a number of seconds from 0.001 to'],
     [['x', '--model', RIGHT, '--budget-tokens', '1.5'], '--budget-tokens: "1.5" is not a whole number from 1 to'],
-    [['x', '--model', RIGHT, '--input', 'a b=1'], '--input a b: "a b" is no name for a variable'],
+    [['x', '--model', RIGHT, '--input', 'a b=1'], '--input a b: "a b" is no Python identifier'],
+    [['x', '--model', RIGHT, '--input', 'class=1'], '--input class: "class" is a keyword of Python'],
+    [
+      ['x', '--model', RIGHT, `--journal=${'x'.repeat(5000)}`],
+      `--journal ${'x'.repeat(200)}…: it cannot be looked at: `,
+    ],
     [
       ['x', '--model', RIGHT, '--journal', nothing],
       `--journal ${nothing}: it is a file; a journal is a directory, or a SQLite file`,
@@ -272,6 +317,24 @@ describe('sandglass solve refuses before anything starts', () => {
     expect(ended.stderr).toContain(`sandglass: ${message}`)
     expect(ended.stderr).not.toContain('pw@')
     expect(existsSync(join(cli.directory, 'refusals'))).toBe(false)
+  })
+
+  test.each([
+    ['/proc/1/foo', '/proc/1/foo cannot be made: ENOENT'],
+    ['/proc', 'ENOENT (open)'],
+    ['/etc/passwd/runs', '/etc/passwd is a file, no directory'],
+  ])('a journal in %s, where nothing can be written, exits with 8', async (place, reason) => {
+    const ended = await solve('unwritable', ['x', '--model', RIGHT, '--journal', place, '--json'])
+    expect([ended.code, lastLine(ended)]).toMatchObject([
+      8,
+      { type: 'error', code: 'journal_unusable', error: `the journal ${place} cannot be used: ${reason}` },
+    ])
+  })
+
+  test('a signal before the sandbox is there is told in plain words, and exits with 130', async () => {
+    const model = cli.file('ends.ts', 'process.kill(process.pid, "SIGTERM")\nexport default async () => ({ text: "" })')
+    const ended = await solve('early', ['x', '--model', model])
+    expect([ended.code, ended.stdout, ended.stderr]).toEqual([130, '', 'sandglass: cancelled by SIGTERM\n'])
   })
 
   test('without an engine exits with 8', async () => {
@@ -318,6 +381,15 @@ test('the line on a terminal tells where the run stands and what it does', () =>
     'attempt 2: running the script, 1 tool call so far · 1,234 tokens · TIME · Ctrl-C cancels',
     'step 3, attempt 1: asking the model · 1,234 tokens · TIME · Ctrl-C cancels',
   ])
+})
+
+test('the line on a terminal is shorter than the terminal', () => {
+  expect([fitting('0123456789', 11), fitting('0123456789', 10), fitting('a\nb\u001B[2J', 80)]).toEqual([
+    '0123456789',
+    '01234567…',
+    'a     b\\x1b[2J',
+  ])
+  expect([undefined, 0, 1].map((columns) => fitting('x'.repeat(200), columns).length)).toEqual([79, 79, 1])
 })
 
 function emptyFile(): string {

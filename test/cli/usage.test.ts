@@ -37,13 +37,21 @@ describe('wrong usage exits with 2 and says what to write', () => {
       'stdin is asked for twice: only one of the script and --file can be -',
     ],
     [['run', SCRIPT, '--save', '.'], '--save needs --collect GLOB'],
+    [
+      ['run', SCRIPT, '--save', '/proc/1/foo/bar', '--collect', 'a'],
+      '--save /proc/1/foo/bar: /proc/1/foo cannot be made: ENOENT',
+    ],
     [['run', cli.directory], `cannot read ${cli.directory}: it is a directory`],
     [['batch', '--out', '/nonexistent/out'], '--out /nonexistent/out: ENOENT'],
     [['check'], 'check needs a FILE, or - for stdin; see sandglass check --help'],
     [['check', SCRIPT, 'b.py'], 'check takes one FILE, not also "b.py"'],
     [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; take standard or strict'],
     [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run, batch and solve have it'],
-    [['run', SCRIPT, '--tools', '/nonexistent/tools.ts'], '--tools /nonexistent/tools.ts: it cannot be loaded: '],
+    [['run', SCRIPT, '--tools', '/nonexistent/tools.ts'], '--tools /nonexistent/tools.ts: there is no such file\n'],
+    [['run', SCRIPT, '--tools', cli.directory], `--tools ${cli.directory}: it is a directory`],
+    [['run', SCRIPT, '--input', 'class=1'], '--input class: "class" is a keyword of Python'],
+    [['run', SCRIPT, '--input', '__x=1'], '--input __x: "__x" is refused: names that start with "__"'],
+    [['check', SCRIPT, '--input', 'emit_log'], '--input emit_log: "emit_log" is a function of every script'],
   ])('sandglass %s', async (args, message) => {
     const { code, stdout, stderr } = await cli.run(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -7,7 +7,6 @@ import {
   type JournalStore,
   memoryStore,
   newRunId,
-  recordOf,
 } from '../../src/journal/index.ts'
 import { startOfRunId } from '../../src/journal/run-id.ts'
 import { attemptEnded, runEnded, runIdAt, runStarted, scriptExecuted, scriptGenerated } from './sample-events.ts'
@@ -135,16 +134,16 @@ describe('secrets in a journal (OR-06)', () => {
   const error = { code: SECRET, message: `no ${SECRET}` }
   const violation = { code: 'unknown_name', line: 1, column: 0, message: SECRET, hint: SECRET }
   const all: readonly JournalBody[] = [
-    runStarted({ task: SECRET, sandbox_name: SECRET, trace_id: SECRET, tools: [SECRET] }),
+    runStarted({ task: SECRET, trace_id: SECRET }),
     { type: 'prompt_written', ...place, digest: 'd', chars: 1, text: `Say ${SECRET}` },
     scriptGenerated({ model: SECRET, script: `x = ${JSON.stringify(SECRET)}`, answer: SECRET }),
     { type: 'script_checked', ...place, policy: 'strict', ok: false, violations: [violation], ms: 1 },
-    { type: 'tool_called', ...place, key: 'L1#1', line: 1, name: SECRET, effect: null, args: { [SECRET]: [SECRET] } },
+    { type: 'tool_called', ...place, key: 'L1#1', line: 1, name: 'price', effect: null, args: { [SECRET]: [SECRET] } },
     {
       type: 'tool_answered',
       ...place,
       key: 'L1#1',
-      name: SECRET,
+      name: 'price',
       ok: false,
       ms: 1,
       result_json: JSON.stringify({ a: SECRET }),
@@ -182,14 +181,71 @@ describe('secrets in a journal (OR-06)', () => {
   })
 
   test('that are words of the journal itself do not make it unreadable', () => {
-    const words = ['type', 'plan', 'completed', 'code', 'line', 'message', 'script', 'attempt', 'final_data', 'tools']
-    const common = new Redactor(Object.fromEntries(words.map((word) => [word.toUpperCase(), word])))
+    const place2 = { step: null, attempt: 1 }
+    const bodies: readonly JournalBody[] = [
+      runStarted({ budget: { tokens: 1, tool_calls: null, wall_ms: null }, tools_digest: 'digest' }),
+      { type: 'step_started', step: 1, force_finish: false },
+      { type: 'prompt_written', ...place2, digest: 'digest', chars: 1, text: null },
+      scriptGenerated({ script: null, model: null }),
+      { type: 'script_checked', ...place2, policy: 'strict', ok: false, violations: [violation], ms: 1 },
+      { type: 'sandbox_assigned', ...place2, sandbox_id: 'sandbox', engine: 'local' },
+      { type: 'tool_called', ...place2, key: 'L1#1', line: 1, name: 'price', effect: 'read', args: null },
+      {
+        type: 'tool_answered',
+        ...place2,
+        key: 'L1#1',
+        name: 'price',
+        ok: true,
+        ms: 1,
+        result_json: null,
+        result_chars: 0,
+        error: null,
+      },
+      scriptExecuted({ error_kind: 'exception', warnings: [{ code: 'output_cut', message: '' }] }),
+      { type: 'stagnation_found', ...place2, repetition: 'same-error' },
+      attemptEnded({ repetition: 'cycle' }),
+      runEnded(),
+    ]
+    const own = bodies.map((body) => ({ ...body, ...('violations' in body ? { violations: [] } : {}) }))
+    const words = own.flatMap((body) => JSON.stringify(body).match(/[A-Za-z0-9#_.-]{4,}/g) ?? [])
+    const common = new Redactor(Object.fromEntries(words.map((word) => [`<${word}>`, word])))
     const journal = new Journal(runIdAt(1), memoryStore(), common, undefined)
-    for (const body of all) journal.write(body)
-    const record = recordOf(journal.events)
-    expect(record).toMatchObject({ mode: 'plan', status: 'completed', tools: [SECRET] })
-    expect(record.steps[0]?.attempts[0]?.violations).toMatchObject([{ line: 1, message: SECRET }])
-    expect(record.attempts[0]).toMatchObject({ status: 'completed', finalData: { [`<${SECRET}>`]: SECRET } })
+    // What a user wrote is none of its words.
+    for (const body of own) journal.write({ ...body, ...('task' in body ? { task: '', trace_id: null } : {}) })
+    expect(journal.events).toMatchObject(
+      own.map((body) => ('task' in body ? { ...body, task: '', trace_id: null } : body)),
+    )
+    expect(words).toContain('limits_enforced')
+  })
+
+  test('of words that a script wrote are hidden where it wrote them', () => {
+    const common = new Redactor({ A: 'default', B: 'completed', C: 'unknown_name' })
+    const journal = new Journal(runIdAt(1), memoryStore(), common, undefined)
+    const message = 'no default is completed'
+    journal.write(runStarted({ task: message }))
+    journal.write({
+      type: 'script_checked',
+      ...place,
+      policy: 'strict',
+      ok: false,
+      violations: [{ ...violation, message }],
+      ms: 1,
+    })
+    journal.write(scriptExecuted({ stdout: message, warnings: [{ code: 'unknown_name', message }] }))
+    const hidden = 'no [redacted:A] is [redacted:B]'
+    expect(journal.events).toMatchObject([
+      { task: hidden, sandbox_name: 'default' },
+      { violations: [{ code: 'unknown_name', message: hidden }] },
+      { status: 'completed', stdout: hidden, warnings: [{ code: 'unknown_name', message: hidden }] },
+    ])
+  })
+
+  test('in two keys of one object leave both', () => {
+    const two = { [SECRET]: 1, [encodeURIComponent(SECRET)]: 2, [MARK]: 3, other: { [`${SECRET}#2`]: 4 } }
+    const [event] = written({ type: 'intermediate', ...place, label: 'l', data: two }).slice(-1)
+    expect(event).toMatchObject({
+      data: { [MARK]: 3, [`${MARK}#2`]: 1, [`${MARK}#3`]: 2, other: { [`${MARK}#2`]: 4 } },
+    })
   })
 })
 

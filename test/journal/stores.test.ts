@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -175,7 +175,121 @@ describe('a store in a directory', () => {
   })
 })
 
+describe('a store that is opened for reading (OR-06)', () => {
+  test.each([
+    ['jsonl', jsonlStore],
+    ['sqlite', sqliteStore],
+  ])('in %s has what was written, makes nothing and takes nothing', async (_, open) => {
+    const place = join(directory, 'place')
+    const writing = open(place)
+    for (const event of wholeRun(runIdAt(1))) await writing.append(event)
+    const reading = open(place, { readOnly: true })
+    expect(await reading.read(runIdAt(1))).toEqual(wholeRun(runIdAt(1)))
+    for (const event of wholeRun(runIdAt(2))) await writing.append(event)
+    expect((await reading.list()).map(({ runId }) => runId)).toEqual([runIdAt(2), runIdAt(1)])
+    await writing.close()
+    const before = await readdir(directory, { recursive: true })
+    expect(await reading.read(runIdAt(2))).toEqual(wholeRun(runIdAt(2)))
+    const [event] = wholeRun(runIdAt(3))
+    if (event === undefined) throw new Error('there is one')
+    const refused = expect.objectContaining({
+      code: 'journal_unusable',
+      message: `the journal ${place} cannot be used: it was opened for reading`,
+    }) as unknown
+    expect(() => reading.append(event)).toThrow(refused)
+    await expect(reading.remove(runIdAt(1))).rejects.toEqual(refused)
+    await reading.close()
+    expect(await readdir(directory, { recursive: true })).toEqual(before)
+  })
+
+  test.each([
+    ['jsonl', jsonlStore],
+    ['sqlite', sqliteStore],
+  ])('in %s does not make what is not there', async (_, open) => {
+    const store = open(join(directory, 'nowhere'), { readOnly: true })
+    await expect(store.list()).rejects.toMatchObject({ code: 'journal_unusable' })
+    expect(await readdir(directory)).toEqual([])
+  })
+})
+
+describe('what no journal can be made of', () => {
+  const reasonOf = (act: () => unknown): string => {
+    try {
+      act()
+    } catch (error) {
+      if (error instanceof Error) return error.message
+    }
+    throw new Error('it threw nothing')
+  }
+
+  test('is named with its reason, in few words', async () => {
+    const file = join(directory, 'file')
+    await writeFile(file, '')
+    const long = join(directory, 'x'.repeat(5000))
+    expect([
+      reasonOf(() => jsonlStore(join(file, 'below'))),
+      reasonOf(() => sqliteStore(join(file, 'below', 'runs.db'))),
+      reasonOf(() => jsonlStore('/proc')),
+      reasonOf(() => jsonlStore(long)).replaceAll(/x{50,}/g, 'x…'),
+    ]).toEqual([
+      `the journal ${file}/below cannot be used: ${file} is a file, no directory`,
+      `the journal ${file}/below/runs.db cannot be used: ${file} is a file, no directory`,
+      'the journal /proc cannot be used: ENOENT (open)',
+      `the journal ${directory}/x…… cannot be used: ${directory}/x…… cannot be looked at: ENAMETOOLONG`,
+    ])
+  })
+
+  test.each(['jsonlStore', 'sqliteStore'])(
+    'procfs is no place for %s, which is told at once',
+    async (store) => {
+      const journal = JSON.stringify(fileURLToPath(new URL('../../src/journal/index.ts', import.meta.url)))
+      const program = `import { ${store} } from ${journal}
+try { ${store}('/proc/1/foo/runs') } catch (error) { console.log(error.message) }`
+      const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        timeout: 20_000,
+        killSignal: 'SIGKILL',
+      })
+      let said = ''
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        said += text
+      })
+      await once(child, 'close')
+      expect(said).toBe('the journal /proc/1/foo/runs cannot be used: /proc/1/foo cannot be made: ENOENT\n')
+    },
+    30_000,
+  )
+})
+
 describe('a store in SQLite', () => {
+  test.each([
+    ['of something else', 'CREATE TABLE users (name TEXT); INSERT INTO users VALUES (1)'],
+    ['with events of something else', 'CREATE TABLE events (id INTEGER, body TEXT)'],
+  ])('refuses a database %s, and leaves it as it is', async (_, sql) => {
+    const path = join(directory, 'foreign.db')
+    const { DatabaseSync } = await import('node:sqlite')
+    const database = new DatabaseSync(path)
+    database.exec(sql)
+    database.close()
+    const before = await readFile(path)
+    const refused = expect.objectContaining({
+      code: 'journal_unusable',
+      message: `the journal ${path} cannot be used: it is no journal of Sandglass`,
+    }) as unknown
+    expect(() => sqliteStore(path)).toThrow(refused)
+    await expect(sqliteStore(path, { readOnly: true }).list()).rejects.toEqual(refused)
+    expect([await readFile(path), await readdir(directory)]).toEqual([before, ['foreign.db']])
+  })
+
+  test('takes an empty file', async () => {
+    const path = join(directory, 'empty.db')
+    await writeFile(path, '')
+    const store = sqliteStore(path)
+    for (const event of wholeRun(runIdAt(1))) await store.append(event)
+    expect(await store.list()).toHaveLength(1)
+    await store.close()
+  })
+
   test('is for its owner alone', async () => {
     const path = join(directory, 'own', 'runs.db')
     const store = sqliteStore(path)

@@ -1,6 +1,9 @@
+import { APICallError } from 'ai'
 import { MockLanguageModelV3, MockLanguageModelV4 } from 'ai/test'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { callerOf, callModel, type ModelAnswer, ModelError, type ModelInput } from '../../src/llm/index.ts'
+
+type APICallErrorFields = ConstructorParameters<typeof APICallError>[0]
 
 const aNumber: unknown = expect.any(Number)
 const ask = (model: ModelInput): Promise<ModelAnswer> =>
@@ -65,6 +68,68 @@ test('what it is told to stop by is the signal of the run', async () => {
   left.abort(new Error('left'))
   await expect(asked).rejects.toThrow('left')
   expect(given?.aborted).toBe(true)
+})
+
+describe('a refusal that passes is tried again, as with any other address (OR-10)', () => {
+  const url = 'http://provider/v1'
+  const refusal = (statusCode: number | undefined, fields: Partial<APICallErrorFields> = {}): APICallError =>
+    new APICallError({
+      message: 'slow down',
+      url,
+      requestBodyValues: {},
+      ...(statusCode === undefined ? {} : { statusCode }),
+      ...fields,
+    })
+  /** A model that fails with these one after the other, and answers then. */
+  const failing = (...errors: readonly Error[]): { readonly model: ModelInput; readonly asked: () => number } => {
+    let count = 0
+    const doGenerate = async (): Promise<unknown> => {
+      const error = errors[count]
+      count += 1
+      if (error !== undefined) throw error
+      return { content: [{ type: 'text', text: 'emit_result(1)' }] }
+    }
+    return { model: { specificationVersion: 'v4', modelId: 'm', doGenerate }, asked: () => count }
+  }
+  const atOnce = { responseHeaders: { 'retry-after': '0' } }
+
+  test('429, 5xx, and a connection that failed', async () => {
+    const { model, asked } = failing(
+      refusal(429, atOnce),
+      refusal(503, atOnce),
+      refusal(undefined, { ...atOnce, isRetryable: true }),
+    )
+    expect((await ask(model)).text).toBe('emit_result(1)')
+    expect(asked()).toBe(4)
+  })
+
+  test('after the seconds that its header asks for', async () => {
+    const started = performance.now()
+    await ask(failing(refusal(429, { responseHeaders: { 'retry-after': '1' } })).model)
+    expect(performance.now() - started).toBeGreaterThanOrEqual(995)
+  })
+
+  test('four times; then it is the error', async () => {
+    const { model, asked } = failing(...Array.from({ length: 9 }, () => refusal(503, atOnce)))
+    await expect(ask(model)).rejects.toThrow(new ModelError('the model of the AI SDK answered 503: slow down'))
+    expect(asked()).toBe(5)
+  })
+
+  test('but not one that does not pass, nor one that the provider calls final', async () => {
+    for (const error of [refusal(401), refusal(429, { isRetryable: false }), new Error('no key')]) {
+      const { model, asked } = failing(error)
+      await expect(ask(model)).rejects.toMatchObject({ message: `the model failed: ${error.message}`, cause: error })
+      expect(asked()).toBe(1)
+    }
+  })
+
+  test('nor one that asks for more than a minute', async () => {
+    const { model, asked } = failing(refusal(429, { responseHeaders: { 'retry-after': '3600' } }))
+    await expect(ask(model)).rejects.toThrow(
+      new ModelError('the model of the AI SDK answered 429 and asks to wait 3600 s: slow down'),
+    )
+    expect(asked()).toBe(1)
+  })
 })
 
 test('a model that answers nothing, or fails, is told', async () => {

@@ -94,6 +94,23 @@ describe('a caller that does not answer (OR-08)', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  test('in time tells what it tried again last', async () => {
+    vi.useFakeTimers()
+    const asked = ask(
+      (prompt, { signal, onProblem }) => {
+        onProblem?.('answered 503')
+        onProblem?.('answered 429')
+        return never(prompt, { signal })
+      },
+      { timeoutMs: 5000 },
+    )
+    const failed = asked.catch((error: unknown) => error)
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(await failed).toEqual(
+      new ModelError('the model did not answer within 5000 ms; the last problem: answered 429'),
+    )
+  })
+
   test('at all: a time that is longer than a timer can be is no short one', async () => {
     vi.useFakeTimers()
     const left = new AbortController()

@@ -7,7 +7,7 @@ import {
   type ModelAnswer,
   ModelError,
 } from '../../src/llm/index.ts'
-import { ANSWER, modelServer, reply } from './model-server.ts'
+import { ANSWER, modelServer, reply, type Reply } from './model-server.ts'
 
 const aNumber: unknown = expect.any(Number)
 const ask = (
@@ -129,6 +129,21 @@ describe('what passes is tried again (OR-10)', () => {
     expect(server.asked.length).toBe(4)
   })
 
+  test('but not where more than a minute is asked for: that is told at once', async () => {
+    const date = new Date(Date.now() + 7200_000).toUTCString()
+    for (const [asked, seconds] of [
+      ['3600', '3600'],
+      ['60.5', '61'],
+      [date, '7[12]\\d\\d'],
+    ] as const) {
+      await using server = await modelServer(reply(429, 'slow down', { 'retry-after': asked }), fine)
+      await expect(ask({ url: server.url })).rejects.toThrow(
+        new RegExp(`^${server.url}/chat/completions answered 429 and asks to wait ${seconds} s: slow down$`),
+      )
+      expect(server.asked.length).toBe(1)
+    }
+  })
+
   test('a port where nobody listens', async () => {
     const server = await modelServer(fine)
     await server[Symbol.asyncDispose]()
@@ -179,6 +194,32 @@ describe('what does not pass is told at once (OR-08)', () => {
     expect(server.asked.length).toBe(1)
   })
 
+  test('a refusal that has no end, or breaks off, by its status and its first words', async () => {
+    let sent = 0
+    await using endless = await modelServer((response) => {
+      const more = (): void => {
+        while (!response.destroyed && sent < 1024) {
+          sent += 1
+          if (!response.write(Buffer.alloc(64 * 1024, 'x'))) {
+            response.once('drain', more)
+            return
+          }
+        }
+      }
+      response.writeHead(400)
+      more()
+    })
+    await expect(ask({ url: endless.url })).rejects.toThrow(
+      new ModelError(`${endless.url}/chat/completions answered 400: ${'x'.repeat(500)}`),
+    )
+    expect(sent).toBeLessThan(200)
+    await using broken = await modelServer((response) => {
+      response.writeHead(404, { 'content-length': '1000' }).write('no such')
+      setImmediate(() => response.destroy())
+    })
+    await expect(ask({ url: broken.url })).rejects.toThrow(/\/chat\/completions answered 404(: no such)?$/)
+  })
+
   test('an abort during the pause, and during the answer', async () => {
     for (const slow of [reply(429, '', { 'retry-after': '30' }), () => undefined]) {
       await using server = await modelServer(slow)
@@ -192,6 +233,19 @@ describe('what does not pass is told at once (OR-08)', () => {
     }
   })
 
+  test('a time that is over tells what went wrong before', async () => {
+    await using server = await modelServer(reply(429, 'slow down', { 'retry-after': '30' }))
+    const asked = callModel(chatCompletions({ url: server.url, model: 'm' }), 'Hello', {
+      signal: new AbortController().signal,
+      timeoutMs: 300,
+    })
+    await expect(asked).rejects.toThrow(
+      new ModelError(
+        `the model did not answer within 300 ms; the last problem: ${server.url}/chat/completions answered 429: slow down`,
+      ),
+    )
+  })
+
   test('called by itself, an abort ends it, too', async () => {
     await using server = await modelServer(reply(429, '', { 'retry-after': '30' }))
     const left = new AbortController()
@@ -199,7 +253,11 @@ describe('what does not pass is told at once (OR-08)', () => {
     const failed = Promise.resolve(asked).catch((error: unknown) => error)
     while (server.asked.length === 0) await sleep(5)
     left.abort()
-    expect(await failed).toMatchObject({ name: 'AbortError' })
+    expect(await failed).toMatchObject({
+      name: 'AbortError',
+      message: `given up; the last problem: ${server.url}/chat/completions answered 429`,
+      cause: left.signal.reason as unknown,
+    })
   })
 })
 
@@ -231,6 +289,69 @@ describe('an option that cannot be is refused before anything is sent', () => {
       }
       expect(thrown).toBeInstanceOf(TypeError)
       expect(String(thrown)).not.toContain('SECRET')
+    }
+  })
+})
+
+describe('what is secret does not come back in an error', () => {
+  const KEY = 'sk-live-0123456789'
+  const options = {
+    apiKey: KEY,
+    headers: { 'X-Proxy': 'Basic cHJveHk6cGFzcw==', Cookie: 'team-cookie' },
+  }
+  const echo =
+    (status: number, before: string): Reply =>
+    (response) => {
+      const { authorization, cookie, ...more } = response.req.headers
+      response.writeHead(status).end(`${before}${authorization}, ${String(more['x-proxy'])}, ${cookie}`)
+    }
+  const WANT = 'Bearer [redacted:apiKey], [redacted:X-Proxy], [redacted:Cookie]'
+
+  test('that quotes the headers of the request', async () => {
+    await using server = await modelServer(echo(401, 'not you: '))
+    await expect(ask({ url: server.url, ...options })).rejects.toThrow(
+      new ModelError(`${server.url}/chat/completions answered 401: not you: ${WANT}`),
+    )
+  })
+
+  test('that quotes an answer which is none', async () => {
+    await using server = await modelServer(echo(200, ''))
+    await expect(ask({ url: server.url, ...options })).rejects.toThrow(
+      new ModelError(`${server.url}/chat/completions answered no JSON: ${WANT}`),
+    )
+  })
+
+  test('where a scheme stands before it, or the query of the address holds it', async () => {
+    await using server = await modelServer(reply(400, `a=cHJveHk6cGFzcw== b=query-key ${JSON.stringify(KEY)}`))
+    await expect(ask({ ...options, url: `${server.url}?key=query-key` })).rejects.toThrow(
+      new ModelError(
+        `${server.url}/chat/completions answered 400: a=[redacted:X-Proxy.credentials] b=[redacted:query.key] "[redacted:apiKey]"`,
+      ),
+    )
+  })
+
+  test('where two of them have one name', async () => {
+    await using server = await modelServer(reply(400, 'one-key two-key own-key head-key'))
+    const two = { apiKey: 'own-key', headers: { apiKey: 'head-key' } }
+    await expect(ask({ ...two, url: `${server.url}?k=one-key&k=two-key` })).rejects.toThrow(
+      new ModelError(
+        `${server.url}/chat/completions answered 400: [redacted:query.k] [redacted:query.k#2] [redacted:apiKey] [redacted:apiKey#2]`,
+      ),
+    )
+  })
+
+  test('where the text is cut within it', async () => {
+    for (const length of [495, 1020]) {
+      await using server = await modelServer(reply(400, `${'x'.repeat(length - 5)}${KEY}`))
+      await expect(ask({ url: server.url, ...options })).rejects.not.toThrow(/sk-l/)
+    }
+  })
+
+  test('nor a password in an address that is refused', () => {
+    for (const url of ['ftp://me:SECRET@x/v1', 'https://me:SECRET@[x/v1', 'ftp://x/v1?key=SECRET']) {
+      expect(() => chatCompletions({ url, model: 'm' })).toThrow(
+        /^(?!.*SECRET)chatCompletions: url .* is no http or https/,
+      )
     }
   })
 })

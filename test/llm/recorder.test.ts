@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -75,6 +75,11 @@ describe('recorded answers (OR-10)', () => {
       { prompt: 'a', text: 're: a', model: 'm', prompt_tokens: 5, completion_tokens: 7, latency_ms: 12 },
       { prompt: 'b', text: 're: b' },
     ])
+  })
+
+  test('stand in a file that only its owner can read', async () => {
+    await recorded('a')
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
   })
 
   test('of a model that fails there is none, and its error is the same', async () => {

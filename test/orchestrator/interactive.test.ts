@@ -22,7 +22,7 @@ onEachEngine((at) => {
         'emit_intermediate("rates", rates())',
         (prompt) => {
           expect(prompt).toContain('step 1, "rates": {"USD":1.1}')
-          expect(prompt).toContain('Do NOT re-fetch data already shown above')
+          expect(prompt).toContain('Do NOT re-fetch data already shown above.')
           return 'emit_intermediate("usd", collected[0]["data"]["USD"] * 2)'
         },
         (prompt) => {
@@ -125,6 +125,80 @@ onEachEngine((at) => {
       const result = await at.sg.solve('Compare', { model: model.call, mode, inputs: { given: values } })
       expect(result).toMatchObject({ finalData: true, error: null })
       expect(model.prompts[1]?.split('```').length).toBe(model.prompts[0]?.split('```').length)
+    })
+
+    test('circles in a step end it, and one that only answers follows, beside those asked for (OR-04)', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result(1 / 0)', 'emit_result(2 / 0)', (prompt) => {
+        expect(prompt).toContain('Write one last Python script')
+        return 'emit_result(collected[0]["data"])'
+      })
+      const result = await at.sg.solve('Anything', { model: model.call, mode, maxRetries: 1, maxSteps: 2 })
+      expect(result).toMatchObject({ success: true, finalData: 1 })
+      expect(result.record.steps.map(({ number, forceFinish, ok }) => [number, forceFinish, ok])).toEqual([
+        [1, false, true],
+        [2, false, false],
+        [3, true, true],
+      ])
+      expect(result.record.steps[1]?.attempts.map(({ repetition }) => repetition)).toEqual([null, 'same-error'])
+    })
+
+    test('a run that goes in circles and cannot be finished is stagnated, and tells what it has (OR-04, OR-08)', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_intermediate("a", 1)', 'emit_result(1 / 0)')
+      const result = await at.sg.solve('Anything', { model: model.call, mode, maxRetries: 1, maxSteps: 2 })
+      expect(model.prompts.length).toBe(4)
+      expect(result).toMatchObject({
+        success: false,
+        error: 'ZeroDivisionError: division by zero',
+        partial: [
+          { step: 1, label: 'a', data: 1 },
+          { step: 2, label: 'a', data: 1 },
+        ],
+        record: { status: 'stagnated' },
+      })
+    })
+
+    test('a mistake that comes again after steps that went well is a new one (OR-04)', async () => {
+      const model = scriptedModel(
+        'emit_intermediate("a", {}["k"])',
+        'emit_intermediate("a", 1)',
+        'emit_intermediate("b", {}["k"])',
+        (prompt) => {
+          expect(prompt).not.toContain('This is the same')
+          return 'emit_intermediate("b", 2)'
+        },
+        'emit_result(rates()["USD"])',
+      )
+      const result = await at.sg.solve('Anything', { model: model.call, tools, mode })
+      expect(result).toMatchObject({ finalData: 1.1, error: null })
+      expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, false])
+    })
+
+    test('spent tool calls leave a step that answers from what is there', async () => {
+      const model = scriptedModel('emit_intermediate("rates", rates())', (prompt) => {
+        expect(prompt).toContain('Write one last Python script')
+        return 'emit_result(collected[0]["data"]["USD"])'
+      })
+      const budget = { toolCalls: 1 }
+      const result = await at.sg.solve('The rate', { model: model.call, tools, mode, budget })
+      expect(result).toMatchObject({ finalData: 1.1, error: null })
+    })
+
+    test('a result of another shape is the partial answer, before what was collected', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result({"best": 1})')
+      const output = z.number()
+      const result = await at.sg.solve('A number', { model: model.call, mode, output, maxRetries: 0 })
+      expect(result).toMatchObject({ success: false, partial: { best: 1 }, record: { status: 'retries-spent' } })
+    })
+
+    test('names that every step has are refused for inputs and tools', async () => {
+      const model = scriptedModel('emit_result(1)')
+      const asked = (options: object): Promise<unknown> =>
+        at.sg.solve('Anything', { model: model.call, mode, ...options })
+      await expect(asked({ inputs: { collected: [] } })).rejects.toThrow(/inputs\.collected/)
+      await expect(asked({ inputs: { state: 1 }, state: 0 })).rejects.toThrow(/inputs\.state/)
+      const own = defineTool({ name: 'collected', description: '', input: z.object({}), execute: () => 1 })
+      await expect(asked({ tools: [own] })).rejects.toThrow(/tools: collected/)
+      expect(model.prompts).toEqual([])
     })
   })
 })

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import {
   defineTool,
+  dockerEngine,
   localEngine,
   memoryStore,
   SandboxPool,
@@ -11,10 +12,16 @@ import {
 } from '../../src/index.ts'
 import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
+import { requireDockerEngine } from '../docker-engine.ts'
 import { requireLocalEngine } from '../local-engine.ts'
 import { fakeEngine } from '../pool/fake-engine.ts'
 
-const { skip } = await requireLocalEngine()
+const { skip: noLocal } = await requireLocalEngine()
+const { skip: noDocker } = await requireDockerEngine()
+const ENGINES: readonly [string, boolean, () => SandboxEngine][] = [
+  ['local', noLocal, localEngine],
+  ['docker', noDocker, dockerEngine],
+]
 const spec = { limits: sandboxLimits(resolveLimits({})) }
 const tool = (name: string, answer: number): ReturnType<typeof defineTool> =>
   defineTool({
@@ -30,23 +37,24 @@ const registry = new ToolRegistry()
   .register(tool('price', 7), { sandbox: 'market' })
   .register(tool('rate', 2), { sandbox: 'market' })
 
-describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
+describe.each(ENGINES)('ToolOrchestrator on the %s engine (OR-01)', (_name, skip, makeEngine) => {
   let engine: SandboxEngine
   let pool: SandboxPool
   beforeAll(() => {
-    engine = localEngine()
+    if (skip) return
+    engine = makeEngine()
     pool = new SandboxPool({ engine, specs: { shop: spec, market: spec }, poolSize: 1 })
   })
   afterAll(async () => {
-    await pool.close()
-    await engine.close()
+    await pool?.close()
+    await engine?.close()
   })
   const made = (...answers: Parameters<typeof scriptedModel>): [ToolOrchestrator, readonly string[]] => {
     const model = scriptedModel(...answers)
     return [new ToolOrchestrator({ registry, pool, llmCall: model.call }), model.prompts]
   }
 
-  test('each sandbox has the tools of its own (OR-11)', async () => {
+  test.skipIf(skip)('each sandbox has the tools of its own (OR-11)', async () => {
     const [orchestrator, prompts] = made('emit_result(price())')
     const shop = await orchestrator.execute('The price', 'shop')
     const market = await orchestrator.execute('The price', 'market')
@@ -56,14 +64,14 @@ describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
     expect(prompts.map((prompt) => prompt.includes('def rate'))).toEqual([false, true])
   })
 
-  test('tools of another sandbox are unknown names', async () => {
+  test.skipIf(skip)('tools of another sandbox are unknown names', async () => {
     const [orchestrator] = made('emit_result(rate())', 'emit_result(price())')
     const result = await orchestrator.execute('The rate', 'shop')
     expect(result.finalData).toBe(5)
     expect(result.record.attempts[0]?.violations[0]?.code).toBe('unknown_name')
   })
 
-  test('executeInteractive takes the greatest number of steps as a number (OR-03)', async () => {
+  test.skipIf(skip)('executeInteractive takes the greatest number of steps as a number (OR-03)', async () => {
     let n = 0
     const [orchestrator, prompts] = made(() => `emit_intermediate("n", ${(n += 1)})`)
     const result = await orchestrator.executeInteractive('Count', 'shop', 3)
@@ -74,24 +82,30 @@ describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
     })
   })
 
-  test('options of a task come before those of the orchestrator', async () => {
+  test.skipIf(skip)('options of a task come before those of the orchestrator', async () => {
     const model = scriptedModel('emit_result({}["a"])')
     const orchestrator = new ToolOrchestrator({ pool, llmCall: model.call, maxRetries: 5, policy: 'off' })
     const { record } = await orchestrator.execute('Anything', 'shop', { maxRetries: 1 })
     expect([record.attempts.length, record.maxRetries, record.policy]).toEqual([2, 1, 'off'])
   })
 
-  test('many tasks at a time share the pool, and each has a record of its own', async () => {
-    const journal = memoryStore()
-    const model = scriptedModel((prompt) => `emit_result(${/number (\d+)/.exec(prompt)?.[1]} * price())`)
-    const orchestrator = new ToolOrchestrator({ registry, pool, llmCall: model.call, journal })
-    const results = await Promise.all(Array.from({ length: 12 }, (_, n) => orchestrator.execute(`number ${n}`, 'shop')))
-    expect(results.map(({ finalData }) => finalData)).toEqual(Array.from({ length: 12 }, (_, n) => n * 5))
-    expect(new Set(results.map(({ record }) => record.runId)).size).toBe(12)
-    expect((await journal.list()).length).toBe(12)
-  }, 60_000)
+  test.skipIf(skip)(
+    'many tasks at a time share the pool, and each has a record of its own',
+    async () => {
+      const journal = memoryStore()
+      const model = scriptedModel((prompt) => `emit_result(${/number (\d+)/.exec(prompt)?.[1]} * price())`)
+      const orchestrator = new ToolOrchestrator({ registry, pool, llmCall: model.call, journal })
+      const results = await Promise.all(
+        Array.from({ length: 12 }, (_, n) => orchestrator.execute(`number ${n}`, 'shop')),
+      )
+      expect(results.map(({ finalData }) => finalData)).toEqual(Array.from({ length: 12 }, (_, n) => n * 5))
+      expect(new Set(results.map(({ record }) => record.runId)).size).toBe(12)
+      expect((await journal.list()).length).toBe(12)
+    },
+    60_000,
+  )
 
-  test('stream tells the events of the journal in order, and the result at last', async () => {
+  test.skipIf(skip)('stream tells the events of the journal in order, and the result at last', async () => {
     const [orchestrator] = made('emit_result({}["a"])', 'emit_result(price())')
     const types: string[] = []
     let answer: unknown
@@ -115,7 +129,7 @@ describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
     expect(answer).toBe(5)
   })
 
-  test('leaving the stream cancels the task', async () => {
+  test.skipIf(skip)('leaving the stream cancels the task', async () => {
     const journal = memoryStore()
     const orchestrator = new ToolOrchestrator({ pool, llmCall: () => new Promise(() => {}), journal })
     let runId = ''
@@ -127,7 +141,7 @@ describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
     expect((await journal.read(runId)).at(-1)).toMatchObject({ type: 'run_ended', status: 'cancelled' })
   })
 
-  test('a listener that throws is not heard', async () => {
+  test.skipIf(skip)('a listener that throws is not heard', async () => {
     const [orchestrator] = made('emit_intermediate("a", 1)\nemit_result(price())')
     const onEvent = (): never => {
       throw new Error('of the listener')
@@ -135,7 +149,7 @@ describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
     expect((await orchestrator.execute('The price', 'shop', { onEvent })).finalData).toBe(5)
   })
 
-  test('an `output` whose own code throws is a mismatch, and feedback', async () => {
+  test.skipIf(skip)('an `output` whose own code throws is a mismatch, and feedback', async () => {
     const [orchestrator, prompts] = made('emit_result(None)', 'emit_result([price()])')
     const output = z.unknown().transform((given) => (given as number[]).map((one) => one + 1))
     const result = await orchestrator.execute('The price', 'shop', { output })
@@ -143,7 +157,7 @@ describe.skipIf(skip)('ToolOrchestrator (OR-01)', () => {
     expect(prompts[1]).toContain('the result does not match `output`: ')
   })
 
-  test('what `output` makes of a result may be no JSON', async () => {
+  test.skipIf(skip)('what `output` makes of a result may be no JSON', async () => {
     const [orchestrator] = made('emit_result(price())')
     const circular = { self: null as unknown }
     circular.self = circular

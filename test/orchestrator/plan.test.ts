@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { defineTool, recordOf, memoryStore } from '../../src/index.ts'
+import { defineTool, logTo, memoryStore, recordOf, withTrace } from '../../src/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { onEachEngine } from '../tools/each-engine.ts'
 
@@ -111,6 +111,29 @@ onEachEngine((at) => {
       const again = recordOf(await journal.read(record.runId))
       expect(JSON.parse(JSON.stringify(again))).toEqual(JSON.parse(JSON.stringify(record)))
       expect(again.lastTraceback()).toBe(record.lastTraceback())
+    })
+
+    test('logs carry the trace of the call, and a model of its own writes the scripts (OR-09, OR-10)', async () => {
+      const lines: Record<string, unknown>[] = []
+      const log = (fields: object): void => void lines.push({ ...fields })
+      using _ = logTo({ info: log, warn: log })
+      const coder = scriptedModel(
+        { text: 'emit_result(1 / 0)', model: 'coder' },
+        { text: 'emit_result(2)', model: 'coder' },
+      )
+      // Stands for the agent's own model: it calls the other one's work, and is asked for no script.
+      const agent = async (question: string): Promise<string> => {
+        const { finalData, record } = await at.sg.solve(question, { model: coder.call })
+        return `${String(finalData)} by ${record.models.join(', ')}`
+      }
+      expect(await withTrace({ traceId: 'turn-7' }, () => agent('Two?'))).toBe('2 by coder')
+      expect(lines.map(({ event, trace_id: trace, ok }) => [event, trace, ok])).toEqual([
+        ['script_generated', 'turn-7', true],
+        ['script_executed', 'turn-7', false],
+        ['script_generated', 'turn-7', true],
+        ['script_executed', 'turn-7', true],
+        ['run_ended', 'turn-7', true],
+      ])
     })
   })
 })

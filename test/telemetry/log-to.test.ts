@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { logTo, publish, type StructuredLogger } from '../../src/telemetry/index.ts'
 
@@ -50,6 +51,34 @@ describe('logTo (OR-09)', () => {
     using _b = logTo(b)
     publish('runEnded', () => ({ event: 'run_ended', ...base }))
     expect([a.lines.length, b.lines.length]).toEqual([1, 1])
+  })
+
+  test('a logger that throws, or whose promise is rejected, disturbs nobody', async () => {
+    const caught: unknown[] = []
+    const note = (error: unknown): void => void caught.push(error)
+    process.on('uncaughtException', note)
+    process.on('unhandledRejection', note)
+    const throwing: StructuredLogger = {
+      info: () => {
+        throw new Error('disk full')
+      },
+      // oxlint-disable-next-line no-misused-promises
+      warn: () => Promise.reject(new Error('connection lost')),
+    }
+    const logger = new Lines()
+    try {
+      using _throwing = logTo(throwing)
+      using _lines = logTo(logger)
+      publish('runEnded', () => ({ event: 'run_ended', ...base, ok: true }))
+      publish('runEnded', () => ({ event: 'run_ended', ...base, ok: false }))
+      // Both are told after the microtasks and the ticks of this turn.
+      await setImmediate()
+    } finally {
+      process.off('uncaughtException', note)
+      process.off('unhandledRejection', note)
+    }
+    expect(caught).toEqual([])
+    expect(logger.lines.map(([level]) => level)).toEqual(['info', 'warn'])
   })
 
   test('takes `console`, and refuses what cannot log', () => {

@@ -89,6 +89,19 @@ export function aroundTests(at: Bed): void {
     )
   }
 
+  at.test('a check knows the names of a star import, and tells a preamble that is no Python (OR-12)', () =>
+    at.with({}, async (peer) => {
+      const star = { preamble: 'from math import *\n' }
+      assert.deepEqual(await codesOf(peer, 'emit_result(sqrt(4))', star), [])
+      assert.deepEqual(await codesOf(peer, 'emit_result(sqrtt(4))', star), [['unknown_name', 1]])
+      const unknown = { preamble: 'try:\n    from somewhere import *\nexcept ImportError:\n    pass\n' }
+      assert.deepEqual(await codesOf(peer, 'emit_result(sqrtt(4))', unknown), [])
+      for (const around of [{ preamble: 'x = (' }, { postamble: 'x = (' }]) {
+        assert.deepEqual(await codesOf(peer, 'nope', around), [['preamble_error', 1]])
+      }
+    }),
+  )
+
   at.test('a tool call tells the line of the script that made it, also by way of a helper (OR-06)', () =>
     at.with({}, async (peer) => {
       const script = python`
