@@ -10,6 +10,8 @@ from . import emit, host_tools, runtime, script_process
 from .script_process import FRAME_FD
 from .syscalls import set_dumpable
 
+NICE = 10
+
 
 def prepare(config):
     """Called in the zygote, once: what every child inherits as it is. Each line here is one that no run pays for."""
@@ -48,7 +50,8 @@ def _become_a_script_process(fds):
     os.close(0)
     os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
     # Below the broker, which shares the sandbox's part of the processor with all that the script starts.
-    os.setpriority(os.PRIO_PROCESS, 0, 10)
+    if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # a host may be lower still, and nobody here may raise it
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
     set_dumpable(True)
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     os.write(fd, b"1000")

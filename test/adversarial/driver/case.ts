@@ -45,6 +45,7 @@ export const GROUPS: readonly string[] = [
   'pool',
   'host-faults',
   'wasm-pyodide',
+  'parsing-and-prompts',
 ]
 
 /** Every case. */
