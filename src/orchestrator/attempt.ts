@@ -79,14 +79,14 @@ async function made(session: Session, plan: AttemptPlan): Promise<Round> {
   session.generated(place, answer, script)
   if (script === null) {
     const error = PROBLEMS['problem' in found ? found.problem : 'no-code']
-    return failedRound('no-script', { script, error }, plan)
+    return failedRound('no-script', { script, error }, session, plan)
   }
   const violations = await session.check(place, script, ground)
   const foreign = violations.find(({ code }) => code === 'preamble_error')
   // No script can mend what stands around it.
   if (foreign !== undefined) throw new RunOver('infrastructure', foreign.message)
   if (violations.length > 0) {
-    return failedRound('rejected', { script, error: rejectionText(violations), violations }, plan)
+    return failedRound('rejected', { script, error: rejectionText(violations), violations }, session, plan)
   }
   // Before anything has an effect: no script runs whose record cannot be kept.
   await session.assertKept()
@@ -99,6 +99,7 @@ async function made(session: Session, plan: AttemptPlan): Promise<Round> {
 }
 
 async function judged(ran: ExecutionResult, session: Session, plan: AttemptPlan, script: string): Promise<Round> {
+  session.took(ran.toolCalls)
   plan.leftovers.keepEmitted(ran.intermediates)
   if (ran.hasResult) plan.leftovers.keepResult(ran.finalData)
   if (ran.status === 'cancelled') session.signal.throwIfAborted()
@@ -112,7 +113,7 @@ async function judged(ran: ExecutionResult, session: Session, plan: AttemptPlan,
   const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
   const error = missing ?? result.error ?? result.status
   const status = missing === undefined ? result.status : 'no-data'
-  return failedRound(status, { script, error, traceback, stdout, stderr, failedCalls }, plan)
+  return failedRound(status, { script, error, traceback, stdout, stderr, failedCalls }, session, plan)
 }
 
 /** Data of a wrong shape may make a schema's own code throw: that is a mismatch, too. */
@@ -128,6 +129,7 @@ async function matched(ran: ExecutionResult, output: Job['output']): Promise<Exe
 function failedRound(
   status: AttemptStatus,
   told: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
+  { writes }: Session,
   { stagnation }: AttemptPlan,
 ): Round {
   const repetition = stagnation.failed(told.script, told.error)
@@ -137,6 +139,7 @@ function failedRound(
     stdout: '',
     stderr: '',
     failedCalls: [],
+    writes: [...writes],
     repetition: repetition === null ? null : REPETITIONS[repetition],
     ...told,
   }

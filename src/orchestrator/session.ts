@@ -24,6 +24,8 @@ export class Session {
   readonly job: Job
   readonly journal: Journal
   readonly spending: Spending
+  /** Calls of this task with the effect `write` that went through. */
+  readonly writes: { readonly name: string; readonly args: unknown }[] = []
   /** Fires when the job is cancelled, or its time is over. */
   readonly signal: AbortSignal
   readonly #started: number = performance.now()
@@ -210,6 +212,11 @@ export class Session {
     this.spending.toolCalls += Math.min(notes.calls, left)
     notes.end(result)
     return result
+  }
+
+  /** A script made these calls. */
+  took(calls: ExecutionResult['toolCalls']): void {
+    for (const { name, effect, args, ok } of calls) if (ok && effect === 'write') this.writes.push({ name, args })
   }
 
   /** Gives up what the session holds. */

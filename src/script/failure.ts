@@ -14,6 +14,8 @@ export interface Failure {
   readonly stderr: string
   /** Tool calls that failed, as the script was told. */
   readonly failedCalls: readonly { readonly name: string; readonly code: string; readonly message: string }[]
+  /** Calls of this task with the effect `write` that went through: another script does not undo them. */
+  readonly writes: readonly { readonly name: string; readonly args: unknown }[]
   /** What repeats itself, in a sentence, or null. */
   readonly repetition: string | null
 }

@@ -1,12 +1,16 @@
 import type { Failure } from './failure.ts'
 import { hintsFor } from './hints.ts'
-import { cut } from './history.ts'
+import { cut, json } from './history.ts'
 
 const MAX_VIOLATIONS = 20
 const MAX_TRACEBACK = 4000
 const MAX_ERROR = 2000
 const MAX_OUTPUT = 1000
 const MAX_CALLS = 5
+const MAX_WRITES = 20
+const MAX_ARGS = 300
+const WRITES =
+  'Calls that took effect already, in this script or an earlier one. They stay; do not make them again for the same thing:'
 
 /**
  * What was wrong, precisely, and what to do about it (requirement OR-02). What the script or a tool said stands behind
@@ -14,7 +18,7 @@ const MAX_CALLS = 5
  * @param fields names of what the tools answer with, for wrong keys.
  */
 export function feedbackOn(failure: Failure, fields: readonly string[] = []): string {
-  const { violations, traceback, stdout, stderr, failedCalls, repetition } = failure
+  const { violations, traceback, stdout, stderr, failedCalls, writes, repetition } = failure
   const parts = [repetition ?? '']
   if (violations.length > 0) {
     parts.push('The script was not run, because it has mistakes:', violationLines(failure))
@@ -29,6 +33,11 @@ export function feedbackOn(failure: Failure, fields: readonly string[] = []): st
       return `- ${linesOf(`${name}: ${code}: ${cut(message, MAX_OUTPUT)}`).join(' ')}`
     })
     parts.push('Tool calls that failed:', ...calls)
+  }
+  if (writes.length > 0) {
+    const left = writes.length - MAX_WRITES
+    const calls = writes.slice(-MAX_WRITES).map(({ name, args }) => `- ${name}: ${cut(json(args), MAX_ARGS)}`)
+    parts.push(WRITES, ...(left > 0 ? [`- (${left} earlier ones are not shown)`] : []), ...calls)
   }
   parts.push(...hintsFor(failure, fields).map((hint) => `Hint: ${linesOf(hint).join(' ')}`))
   if (stdout.trim() !== '') parts.push('It printed before:', quoted(linesOf(cut(stdout.trimEnd(), MAX_OUTPUT))))

@@ -84,6 +84,24 @@ onEachEngine((at) => {
       expect(result.record.lastTraceback()).toContain('File "<script>", line 2')
     })
 
+    test('what took effect before a failure is told, so that it is not done again', async () => {
+      const paid: string[] = []
+      const pay = defineTool({
+        name: 'pay',
+        description: 'Pays.',
+        effect: 'write',
+        input: z.object({ to: z.string() }),
+        execute: ({ to }) => paid.push(to),
+      })
+      const model = scriptedModel('pay("Ann")\nprice(sku="a")\nemit_result(1 / 0)', 'emit_result([][1])', (prompt) => {
+        expect(prompt).toContain('Calls that took effect already')
+        expect(prompt.match(/^- pay: .*$/gm)).toEqual(['- pay: {"to":"Ann"}'])
+        return 'pay("Bob")\nemit_result("done")'
+      })
+      const result = await at.sg.solve('Pay Ann and Bob', { model: model.call, tools: [pay, price] })
+      expect([result.finalData, paid]).toEqual(['done', ['Ann', 'Bob']])
+    })
+
     test('maxRetries counts what follows the first attempt; then the last error is the answer (OR-02, OR-08)', async () => {
       const model = scriptedModel('emit_result(1 / 0)', 'emit_result([][3])', 'emit_result(int("x"))')
       const result = await at.sg.solve('Anything', { model: model.call, maxRetries: 2 })

@@ -146,6 +146,7 @@ describe('hints on errors at run time (OR-12)', () => {
       stdout: '',
       stderr: '',
       failedCalls: [],
+      writes: [],
       repetition: null,
     })
     expect(told).toContain("- line 1: 'x' is not defined (unknown_name)\n  | x\n  | ^\n  Hint: Assign x.")

@@ -47,6 +47,7 @@ export function failed(changes: Partial<Failure> = {}): Failure {
     stdout: 'looking\n',
     stderr: '',
     failedCalls: [],
+    writes: [],
     repetition: null,
     ...changes,
   }
