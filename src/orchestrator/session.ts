@@ -91,11 +91,11 @@ export class Session {
 
   /** Waits for something no longer than the run goes on. @throws RunOver, and what the work throws. */
   async unlessOver<R>(work: Promise<R>): Promise<R> {
+    work.catch(() => undefined) // where the run is over first, nobody else listens
     this.signal.throwIfAborted()
     const over = Promise.withResolvers<never>()
     const onAbort = (): void => over.reject(this.signal.reason)
     this.signal.addEventListener('abort', onAbort, { once: true })
-    work.catch(() => undefined) // where the run was over first, nobody else listens
     try {
       return await Promise.race([work, over.promise])
     } finally {
