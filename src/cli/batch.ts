@@ -1,4 +1,5 @@
 import { createSandglass, type Sandglass, type SandglassOptions } from '../index.ts'
+import { MAX_TIMER_MS } from '../support/index.ts'
 import { answersIn, answersTo } from './answers.ts'
 import type { Given } from './args.ts'
 import { BatchRun } from './batch-run.ts'
@@ -14,7 +15,7 @@ import { toolsOf } from './tools-file.ts'
 const DEFAULT_POOL_SIZE = 2
 const MAX_COUNT = 512
 /** A request of the batch waits for the batch's own others; that is no reason to fail it. */
-const CHECKOUT_TIMEOUT_MS = 2_147_483_647
+const CHECKOUT_TIMEOUT_MS = MAX_TIMER_MS
 
 /** `sandglass batch`: one request a line in, one answer a request out. Resolves to the exit code. */
 export async function batch(given: Given, context: Context): Promise<number> {

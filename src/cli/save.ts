@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, realpathSync, renameSync, rmSync, writeFileSync }
 import { join } from 'node:path'
 import { errnoOf, messageOf } from '../errors/index.ts'
 import type { CollectedFile } from '../executor/index.ts'
-import { makeDirectory } from '../journal/index.ts'
+import { makeDirectory } from '../support/index.ts'
 import { UsageError } from './failure.ts'
 
 /**

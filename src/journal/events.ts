@@ -1,17 +1,8 @@
-import type { Violation } from '../executor/index.ts'
+import type { ExecutionStatus, Violation } from '../executor/index.ts'
 
 /** What became of an attempt: the status of its script, or why there was none to run. */
 export type AttemptStatus =
-  | 'completed'
-  | 'step-done'
-  | 'failed'
-  | 'crashed'
-  | 'rejected'
-  | 'timed-out'
-  | 'output-limit'
-  | 'memory-limit'
-  | 'sandbox-lost'
-  | 'cancelled'
+  | ExecutionStatus
   /** The answer held no script. */
   | 'no-script'
   /** A step emitted nothing. */

@@ -10,7 +10,6 @@ export {
 } from './events.ts'
 export { Journal } from './journal.ts'
 export { jsonlStore } from './jsonl-store.ts'
-export { makeDirectory } from './make-directory.ts'
 export { memoryStore } from './memory-store.ts'
 export {
   type AttemptRecord,

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf } from '../errors/index.ts'
+import { makeDirectory } from '../support/index.ts'
 import type { JournalEvent } from './events.ts'
-import { makeDirectory } from './make-directory.ts'
 import { parseEvent } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore, type StoreOptions } from './store.ts'
@@ -22,7 +22,7 @@ const MAX_OPEN = 64
 export function jsonlStore(directory: string, { readOnly = false }: StoreOptions = {}): JournalStore {
   if (!readOnly) {
     attempt(directory, () => {
-      makeDirectory(directory, 0o700)
+      makeDirectory(directory, { own: 0o700 })
       tryToWrite(directory)
     })
   }

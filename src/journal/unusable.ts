@@ -1,18 +1,13 @@
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { headOf, shownPath } from '../support/index.ts'
 
-const MAX_PATH = 200
 const MAX_REASON = 500
-
-/** A path as a message shows it, whatever its length. */
-export function shownPath(path: string): string {
-  return cut(path, MAX_PATH)
-}
 
 /** What is wrong with a journal, by its place. */
 export function unusable(path: string, error: unknown): SandglassError {
   if (error instanceof SandglassError) return error
   // Messages of the file system repeat the path, of whatever length.
-  const reason = isFileError(error) ? `${errnoOf(error)} (${error.syscall})` : cut(messageOf(error), MAX_REASON)
+  const reason = isFileError(error) ? `${errnoOf(error)} (${error.syscall})` : headOf(messageOf(error), MAX_REASON)
   return new SandglassError('journal_unusable', `the journal ${shownPath(path)} cannot be used: ${reason}`, {
     cause: error,
   })
@@ -20,8 +15,4 @@ export function unusable(path: string, error: unknown): SandglassError {
 
 function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'errno' in error && 'syscall' in error && errnoOf(error) !== undefined
-}
-
-function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
 }

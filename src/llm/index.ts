@@ -9,5 +9,6 @@ export {
   ModelError,
 } from './caller.ts'
 export { chatCompletions, type ChatCompletionsOptions } from './chat-completions.ts'
+export { digestOf } from './digest.ts'
 export type { LangChainModel } from './langchain.ts'
 export { recordModel, replayModel, type ReplayModelOptions } from './recorder.ts'

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { messageOf } from '../errors/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from './caller.ts'
+import { digestOf } from './digest.ts'
 import { field, numberIn, stringIn } from './loose.ts'
 
 /**
@@ -77,8 +77,4 @@ function answerIn(line: string, number: number): unknown {
   }
   if (stringIn(field(given, 'text')) === undefined) throw new Error(`line ${number} is no recorded answer`)
   return given
-}
-
-function digestOf(prompt: string): string {
-  return createHash('sha256').update(prompt).digest('hex')
 }

@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { type ExecutionMode, type ExecutionResult, Redactor, ScriptExecutor } from '../executor/index.ts'
 import { Journal, newRunId, type Place } from '../journal/index.ts'
-import { callModel, type ModelAnswer } from '../llm/index.ts'
+import { callModel, digestOf, type ModelAnswer } from '../llm/index.ts'
 import type { Lease } from '../pool/index.ts'
 import { MAX_TIMER_MS } from '../support/index.ts'
 import { bridgedTools, type ToolSet } from '../tools/index.ts'
@@ -241,10 +240,6 @@ export interface ScriptGround {
   readonly mode: ExecutionMode
   readonly tools: ToolSet | undefined
   readonly inputs: Readonly<Record<string, unknown>>
-}
-
-function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }
 
 /** Milliseconds as they are told. */

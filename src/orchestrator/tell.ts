@@ -1,7 +1,10 @@
 import type { JournalEvent } from '../journal/index.ts'
 import { publish } from '../telemetry/index.ts'
 
-/** Publishes what of a journal belongs into logs (requirement OR-09): no scripts, no data, no prompts. */
+/**
+ * Publishes what of a journal belongs into logs (requirement OR-09): no scripts, no prompts, no results, nothing that was
+ * printed. `error` is the text of what went wrong, and the exception of a script may hold data; secrets are out of it.
+ */
 export function tell(event: JournalEvent, traceId: string | null): void {
   const base = { trace_id: traceId, run_id: event.run_id }
   switch (event.type) {

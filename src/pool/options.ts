@@ -1,4 +1,5 @@
 import type { Sandbox, SandboxEngine, SandboxSpec } from '../sandbox/index.ts'
+import { MAX_TIMER_MS } from '../support/index.ts'
 
 /** What a {@link SandboxPool} is made of (requirements PO-01, PO-02). */
 export interface PoolOptions {
@@ -34,9 +35,6 @@ export interface CheckoutOptions {
 
 /** Options of a pool with every default in place; `isHealthy` stays optional. */
 export type ResolvedPoolOptions = Required<Omit<PoolOptions, 'isHealthy' | 'specs'>> & Pick<PoolOptions, 'isHealthy'>
-
-/** The longest time that a timer of the platform can wait. */
-const MAX_TIMER_MS = 2_147_483_647
 
 const KNOWN_OPTIONS: readonly string[] = [
   'engine',

@@ -64,69 +64,73 @@ These variables are there:
 Task:
 {{task}}`
 
+const PLAN_OPENING = 'You solve a task by writing one Python script.'
+const ONE_RESULT = '- Call emit_result(data) exactly once, at the end, with the whole answer.'
+
+const STEP_OPENING =
+  'You solve a task step by step. In each step you write one short Python script, see what it emitted, and go on.'
+const STEP_RULES = `- Hand what later steps need to emit_intermediate(label, data), under a label that says what it is: variables are gone after the step.
+- As soon as the task can be answered, call emit_result(data) with the whole answer: that ends the work.`
+const EARLIER_DATA = `Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}:
+{{history}}`
+const NO_REFETCH = 'Do NOT re-fetch data already shown above.'
+
+const FAILED_BEFORE = `Your last script:
+\`\`\`python
+{{script}}
+\`\`\`
+
+What was wrong with it:
+{{feedback}}`
+
+const ANSWER_CORRECTED = 'Answer with the whole corrected script in one ```python block and nothing else.'
 const ANSWER = 'Answer with the whole script in one ```python block and nothing else.'
 
 /** The texts in use unless others are given. */
 export const DEFAULT_PROMPTS: Prompts = {
-  first: `You solve a task by writing one Python script.
+  first: `${PLAN_OPENING}
 
 ${RULES}
-- Call emit_result(data) exactly once, at the end, with the whole answer.
+${ONE_RESULT}
 
 ${GIVEN}
 
 ${ANSWER}`,
 
-  retry: `You solve a task by writing one Python script. Your last script did not do it.
+  retry: `${PLAN_OPENING} Your last script did not do it.
 
 ${RULES}
-- Call emit_result(data) exactly once, at the end, with the whole answer.
+${ONE_RESULT}
 
 ${GIVEN}
 
-Your last script:
-\`\`\`python
-{{script}}
-\`\`\`
+${FAILED_BEFORE}
 
-What was wrong with it:
-{{feedback}}
+Mend exactly that. ${ANSWER_CORRECTED}`,
 
-Mend exactly that. Answer with the whole corrected script in one \`\`\`python block and nothing else.`,
-
-  step: `You solve a task step by step. In each step you write one short Python script, see what it emitted, and go on.
+  step: `${STEP_OPENING}
 
 ${RULES}
-- Hand what later steps need to emit_intermediate(label, data), under a label that says what it is: variables are gone after the step.
-- As soon as the task can be answered, call emit_result(data) with the whole answer: that ends the work.
+${STEP_RULES}
 
 ${GIVEN}
 
-Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}:
-{{history}}
+${EARLIER_DATA}
 
-Do NOT re-fetch data already shown above. This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
+${NO_REFETCH} This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
 
-  stepRetry: `You solve a task step by step. In each step you write one short Python script, see what it emitted, and go on. The last script of this step did not do.
+  stepRetry: `${STEP_OPENING} The last script of this step did not do.
 
 ${RULES}
-- Hand what later steps need to emit_intermediate(label, data), under a label that says what it is: variables are gone after the step.
-- As soon as the task can be answered, call emit_result(data) with the whole answer: that ends the work.
+${STEP_RULES}
 
 ${GIVEN}
 
-Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}:
-{{history}}
+${EARLIER_DATA}
 
-Your last script:
-\`\`\`python
-{{script}}
-\`\`\`
+${FAILED_BEFORE}
 
-What was wrong with it:
-{{feedback}}
-
-Do NOT re-fetch data already shown above. This is still step {{step}} of at most {{max_steps}}. Answer with the whole corrected script in one \`\`\`python block and nothing else.`,
+${NO_REFETCH} This is still step {{step}} of at most {{max_steps}}. ${ANSWER_CORRECTED}`,
 
   finish: `You have collected data for a task, and the last steps brought nothing new. Write one last Python script that outputs the answer from the data below. Call no function but emit_result: nothing else is there any more.
 
@@ -146,13 +150,7 @@ Task:
 Data, as collected holds it:
 {{history}}
 
-Your last script:
-\`\`\`python
-{{script}}
-\`\`\`
+${FAILED_BEFORE}
 
-What was wrong with it:
-{{feedback}}
-
-Do NOT re-fetch data already shown above. ${ANSWER}`,
+${NO_REFETCH} ${ANSWER}`,
 }

@@ -1,6 +1,8 @@
 export { didYouMean, nearest } from './nearest.ts'
 export { isLiving, pidNamespace, startOf, statusOf } from './process-identity.ts'
 export { definedOf } from './defined-of.ts'
+export { makeDirectory } from './make-directory.ts'
 export { MAX_TIMER_MS } from './max-timer.ts'
 export { refuseUnknown } from './refuse-unknown.ts'
 export { isProgram, programsNamed } from './programs.ts'
+export { headOf, shownPath } from './shown-path.ts'

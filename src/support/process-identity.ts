@@ -11,14 +11,22 @@ interface ProcessStatus {
 
 /** Undefined when it is gone, or /proc does not show it. */
 export function statusOf(pid: number): ProcessStatus | undefined {
+  const status = readStatus(pid)
+  return status === 'unreadable' ? undefined : status
+}
+
+function readStatus(pid: number): ProcessStatus | 'unreadable' | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // The name in brackets may hold anything; the 20th field after it is the time.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state = '', parent = ''] = fields
     return { start: fields.at(19) ?? '', parent: Number(parent), lives: !/^[ZX]/.test(state) }
-  } catch {
-    return undefined
+  } catch (error) {
+    // Without a descriptor to look with, nothing is known of it.
+    return error instanceof Error && 'code' in error && /^E[MN]FILE$/.test(String(error.code))
+      ? 'unreadable'
+      : undefined
   }
 }
 
@@ -27,9 +35,10 @@ export function startOf(pid: number): string | undefined {
   return statusOf(pid)?.start
 }
 
-/** Whether a process has not ended, and its number is not another one's by now. */
+/** Whether a process has not ended, and its number is not another one's by now. In doubt, it lives. */
 export function isLiving(pid: number, start: string | undefined): boolean {
-  const status = statusOf(pid)
+  const status = readStatus(pid)
+  if (status === 'unreadable') return start !== undefined && isThere(pid)
   return status !== undefined && status.lives && status.start === start
 }
 
@@ -39,5 +48,13 @@ export function pidNamespace(): string {
     return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''
   } catch {
     return ''
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import { defineTool, type Tool, type ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
@@ -38,7 +39,7 @@ export interface McpToolsOptions {
 /** A server that says there is always one more page has no end. */
 const MAX_PAGES = 1000
 /** The run's signal ends a call; the client's own time limit of a minute would end slow tools before. */
-const NO_TIMEOUT_MS = 2 ** 31 - 1
+const NO_TIMEOUT_MS = MAX_TIMER_MS
 
 /**
  * The tools of an MCP server. `readOnlyHint` makes a tool `read`, `idempotentHint` `idempotent`; all others are

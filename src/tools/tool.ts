@@ -1,4 +1,4 @@
-import { didYouMean } from '../support/index.ts'
+import { didYouMean, MAX_TIMER_MS } from '../support/index.ts'
 import { type JsonSchemaObject, isStandardSchema, type ToolSchema, type ValueOf } from './standard-schema.ts'
 
 /**
@@ -75,8 +75,8 @@ export function defineTool<const S extends ToolSchema>(options: ToolOptions<S>):
   if (output !== undefined) checkSchema(name, 'output', output)
   if (!EFFECTS.has(effect)) refuse(name, `effect must be read, idempotent or write, not ${JSON.stringify(effect)}`)
   checkSecrets(name, secrets)
-  if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
-    refuse(name, `timeoutMs must be a number of milliseconds above 0 and up to ${MAX_TIMEOUT_MS}`)
+  if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= MAX_TIMER_MS)) {
+    refuse(name, `timeoutMs must be a number of milliseconds above 0 and up to ${MAX_TIMER_MS}`)
   }
   checkCount(name, 'maxCalls', maxCalls)
   checkCount(name, 'concurrency', concurrency)
@@ -111,8 +111,6 @@ const OPTIONS: ReadonlySet<string> = new Set<keyof ToolOptions>([
 ])
 const EFFECTS: ReadonlySet<string> = new Set<ToolEffect>(['read', 'idempotent', 'write'])
 const ENV_NAME = /^[A-Za-z_]\w*$/
-/** What a timer of Node can wait. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 function refuse(tool: string, problem: string): never {
   throw new TypeError(`defineTool ${JSON.stringify(tool)}: ${problem}`)

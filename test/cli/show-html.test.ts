@@ -4,8 +4,8 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../local-engine.ts'
 import { openPage, requireChromium, sizeOfPng, textOf } from '../support/browser.ts'
 import { makeCli } from './sandglass.ts'
-import { FAILING_SCRIPT, fenced, modelModule, orderTools, REJECTED_SCRIPT } from './solve-modules.ts'
-import { HOSTILE, hostileRun, storeRun } from './stored-runs.ts'
+import { solveInVain } from './solve-modules.ts'
+import { FIRST, HOSTILE, hostileRun, storeRun } from './stored-runs.ts'
 
 const { skip } = await requireLocalEngine()
 const chromium = requireChromium()
@@ -14,24 +14,11 @@ afterAll(() => cli[Symbol.dispose]())
 
 /** How {@link HOSTILE} looks where it does nothing. */
 const SHOWN = HOSTILE.replaceAll('\u001B', '\\x1b').replaceAll('\u0007', '\\x07').replaceAll('\u202E', '\\u202e')
-const ID = '20261122T120000000-aaaaaaaa'
 
 describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a browser', () => {
   test.skipIf(skip)('shows a failed run with the failing line marked (OR-06)', async () => {
     const env = { XDG_STATE_HOME: join(cli.directory, 'kept') }
-    const model = modelModule(cli, 'fails.ts', fenced(REJECTED_SCRIPT), fenced(FAILING_SCRIPT))
-    const args = [
-      'Add up late orders',
-      '--model',
-      model,
-      '--tools',
-      orderTools(cli),
-      '--max-retries',
-      '1',
-      '--engine',
-      'local',
-    ]
-    await cli.run(['solve', ...args], { env })
+    await solveInVain(cli, 'Add up late orders', 1, env)
     const file = join(cli.directory, 'page.html')
     const shown = await cli.run(['show', '--html', 'last', '--out', file], { env })
     expect(shown).toEqual({ code: 0, stdout: '', stderr: `sandglass: wrote ${file}\n` })
@@ -60,7 +47,7 @@ describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a
   })
 
   test('shows hostile texts as they are, executes nothing and loads nothing', async () => {
-    const place = storeRun(join(cli.directory, 'hostile'), ID, hostileRun())
+    const place = storeRun(join(cli.directory, 'hostile'), FIRST, hostileRun())
     const { code, stdout } = await cli.run(['show', 'last', '--html', '--journal', place])
     expect(code).toBe(0)
     const file = cli.file('hostile.html', stdout)

@@ -57,3 +57,15 @@ export const REJECTED_SCRIPT = 'orders = search(state="late")\nemit_result(order
 
 /** Gets it right. */
 export const RIGHT_SCRIPT = 'emit_result({"total": sum(order["total"] for order in search(status="late"))})'
+
+/** Solves a task on the local engine with a model whose first script is rejected, and whose others fail. */
+export async function solveInVain(
+  cli: Cli,
+  task: string,
+  maxRetries: number,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  const model = modelModule(cli, 'fails.ts', fenced(REJECTED_SCRIPT), fenced(FAILING_SCRIPT))
+  const flags = ['--tools', orderTools(cli), '--max-retries', String(maxRetries), '--engine', 'local']
+  await cli.run(['solve', task, '--model', model, ...flags], { env })
+}

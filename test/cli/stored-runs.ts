@@ -2,6 +2,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JournalBody } from '../../src/journal/index.ts'
 
+/** The ids of two runs, an hour apart. */
+export const FIRST = '20261122T120000000-aaaaaaaa'
+export const SECOND = '20261122T130000000-bbbbbbbb'
+
 /** A text that tries what a page, a terminal and the message of an agent could fall for. */
 export const HOSTILE: string = [
   '</script><script>document.title = "taken"</script>',

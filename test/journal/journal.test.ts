@@ -9,7 +9,15 @@ import {
   newRunId,
 } from '../../src/journal/index.ts'
 import { startOfRunId } from '../../src/journal/run-id.ts'
-import { attemptEnded, runEnded, runIdAt, runStarted, scriptExecuted, scriptGenerated } from './sample-events.ts'
+import {
+  attemptEnded,
+  runEnded,
+  runIdAt,
+  runStarted,
+  scriptExecuted,
+  scriptGenerated,
+  toolAnswered,
+} from './sample-events.ts'
 
 const nothing = new Redactor({})
 
@@ -139,17 +147,7 @@ describe('secrets in a journal (OR-06)', () => {
     scriptGenerated({ model: SECRET, script: `x = ${JSON.stringify(SECRET)}`, answer: SECRET }),
     { type: 'script_checked', ...place, policy: 'strict', ok: false, violations: [violation], ms: 1 },
     { type: 'tool_called', ...place, key: 'L1#1', line: 1, name: 'price', effect: null, args: { [SECRET]: [SECRET] } },
-    {
-      type: 'tool_answered',
-      ...place,
-      key: 'L1#1',
-      name: 'price',
-      ok: false,
-      ms: 1,
-      result_json: JSON.stringify({ a: SECRET }),
-      result_chars: 1,
-      error,
-    },
+    toolAnswered({ ...place, ok: false, result_json: JSON.stringify({ a: SECRET }), error }),
     { type: 'intermediate', ...place, label: SECRET, data: { [SECRET]: { deep: [SECRET] } } },
     { type: 'log', ...place, level: SECRET, message: Buffer.from(`user:${SECRET}`).toString('base64') },
     scriptExecuted({
@@ -190,17 +188,7 @@ describe('secrets in a journal (OR-06)', () => {
       { type: 'script_checked', ...place2, policy: 'strict', ok: false, violations: [violation], ms: 1 },
       { type: 'sandbox_assigned', ...place2, sandbox_id: 'sandbox', engine: 'local' },
       { type: 'tool_called', ...place2, key: 'L1#1', line: 1, name: 'price', effect: 'read', args: null },
-      {
-        type: 'tool_answered',
-        ...place2,
-        key: 'L1#1',
-        name: 'price',
-        ok: true,
-        ms: 1,
-        result_json: null,
-        result_chars: 0,
-        error: null,
-      },
+      toolAnswered({ ...place2, result_json: null, result_chars: 0 }),
       scriptExecuted({ error_kind: 'exception', warnings: [{ code: 'output_cut', message: '' }] }),
       { type: 'stagnation_found', ...place2, repetition: 'same-error' },
       attemptEnded({ repetition: 'cycle' }),

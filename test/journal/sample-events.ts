@@ -16,6 +16,12 @@ export function eventsOf(runId: string, bodies: readonly JournalBody[]): Journal
   }))
 }
 
+/** The first attempt in PLAN mode. */
+export const PLACE = { step: null, attempt: 1 } as const
+
+/** What a check may find. */
+export const VIOLATION = { code: 'unknown_name', line: 1, column: 4, message: 'no prise', hint: 'price' } as const
+
 type BodyOf<T extends JournalBody['type']> = Extract<JournalBody, { readonly type: T }>
 
 export function runStarted(fields: Partial<BodyOf<'run_started'>> = {}): BodyOf<'run_started'> {
@@ -48,6 +54,22 @@ export function scriptGenerated(fields: Partial<BodyOf<'script_generated'>> = {}
     script: 'emit_result(1)',
     script_digest: 'd',
     answer: null,
+    ...fields,
+  }
+}
+
+/** The answer to the first call of `price` in line 1. */
+export function toolAnswered(fields: Partial<BodyOf<'tool_answered'>> = {}): BodyOf<'tool_answered'> {
+  return {
+    type: 'tool_answered',
+    ...PLACE,
+    key: 'L1#1',
+    name: 'price',
+    ok: true,
+    ms: 1,
+    result_json: '1',
+    result_chars: 1,
+    error: null,
     ...fields,
   }
 }

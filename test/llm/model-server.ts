@@ -54,6 +54,27 @@ export function reply(status: number, body: unknown, headers: Readonly<Record<st
   }
 }
 
+/** Answers with a body of 1024 pieces of this size, as fast as it is read; `pieces` tells how many were sent. */
+export function flood(status: number, pieceBytes: number): { readonly reply: Reply; pieces(): number } {
+  let sent = 0
+  return {
+    pieces: () => sent,
+    reply(response) {
+      const more = (): void => {
+        while (!response.destroyed && sent < 1024) {
+          sent += 1
+          if (!response.write(Buffer.alloc(pieceBytes, 'x'))) {
+            response.once('drain', more)
+            return
+          }
+        }
+      }
+      response.writeHead(status)
+      more()
+    },
+  }
+}
+
 /** What a provider answers to a prompt. */
 export const ANSWER: Readonly<Record<string, unknown>> = {
   model: 'coder-1-2026',

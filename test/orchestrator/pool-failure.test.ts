@@ -15,6 +15,7 @@ import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { requireLocalEngine } from '../local-engine.ts'
 import { fakeEngine } from '../pool/fake-engine.ts'
+import { onEachEngineAlone } from './each-engine-alone.ts'
 
 const { skip } = await requireLocalEngine()
 const specs = { default: { limits: sandboxLimits(resolveLimits({})) } }
@@ -84,15 +85,9 @@ describe('a pool without a sandbox: a value, and nothing thrown (PO-04)', () => 
   }, 30_000)
 })
 
-describe.skipIf(skip)('on the local engine', () => {
-  let engine: SandboxEngine
-  beforeAll(() => {
-    engine = localEngine()
-  })
-  afterAll(() => engine.close())
-
+onEachEngineAlone((at) => {
   test('a pool whose only sandbox is lent to another: checkoutTimeoutMs ends the wait (PO-04)', async () => {
-    await using pool = new SandboxPool({ engine, specs, poolSize: 0, maxOverflow: 1 })
+    await using pool = new SandboxPool({ engine: at.engine, specs, poolSize: 0, maxOverflow: 1 })
     const other = await pool.checkout('default', { key: 'other' })
     const result = await orchestrator(pool, { checkoutTimeoutMs: 100, policy: 'off' }).execute(TASK)
     expect(result).toMatchObject({
@@ -107,8 +102,13 @@ describe.skipIf(skip)('on the local engine', () => {
     expect((await orchestrator(pool, { policy: 'off' }).execute(TASK)).finalData).toBe(1)
   }, 60_000)
 
-  test('a sandbox that is lost in a step: the next attempt has another (PO-04)', async () => {
-    await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
+  test('a sandbox that is lost in a step: the next attempt has another (PO-04)', async ({ skip: leave }) => {
+    if (at.name === 'pyodide') {
+      const reason = 'no script can end its sandbox: the broker runs in the process of the host'
+      console.warn(`skipped: pyodide: a sandbox that is lost in a step: ${reason}`)
+      leave(reason)
+    }
+    await using pool = new SandboxPool({ engine: at.engine, specs, poolSize: 1 })
     const model = scriptedModel(
       'emit_intermediate("a", 1)',
       'import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nimport time\ntime.sleep(20)',
@@ -120,6 +120,14 @@ describe.skipIf(skip)('on the local engine', () => {
     expect(attempts.map(({ status }) => status).at(-1)).toBe('completed')
     expect(attempts.length).toBe(3)
   }, 60_000)
+})
+
+describe.skipIf(skip)('a journal that fails, on the local engine', () => {
+  let engine: SandboxEngine
+  beforeAll(() => {
+    engine = localEngine()
+  })
+  afterAll(() => engine.close())
 
   test('a journal that cannot be written is infrastructure, and the result is there all the same', async () => {
     await using pool = new SandboxPool({ engine, specs })
@@ -136,6 +144,7 @@ describe.skipIf(skip)('on the local engine', () => {
       })
     }
   })
+
   test('an answer whose end the journal does not take is a partial one: nothing counts without its record', async () => {
     await using pool = new SandboxPool({ engine, specs })
     const store = memoryStore()

@@ -1,9 +1,7 @@
 import { isAbsolute } from 'node:path'
-import { didYouMean } from '../../support/index.ts'
+import { didYouMean, MAX_TIMER_MS } from '../../support/index.ts'
 import type { DockerEngineOptions } from './options.ts'
 
-/** The longest time that a timer of the platform can wait. */
-const MAX_TIMER_MS = 2_147_483_647
 /** A name that reaches the daemon's API as one path: without empty parts, `..` and signs with a meaning in addresses. */
 const IMAGE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/
 

@@ -5,7 +5,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
-import { pidNamespace, statusOf } from '../../support/index.ts'
+import { makeDirectory, pidNamespace, statusOf } from '../../support/index.ts'
 import { RECIPE, type RootfsMade, type RootfsPlan } from './rootfs-build.ts'
 
 /** An archive of a root directory that was found or made. */
@@ -90,7 +90,7 @@ export async function makeRootfs(
 
 async function workDirectory(cache: string): Promise<string> {
   try {
-    await mkdir(cache, { recursive: true, mode: 0o755 })
+    makeDirectory(cache, { own: 0o755, above: 0o755 })
     await removeAbandoned(cache)
     const work = await mkdtemp(join(cache, `${WORK_PREFIX}${ownNamespace()}-${process.pid}-`))
     await chmod(work, 0o755)
@@ -160,7 +160,12 @@ function unwritable(error: unknown, cache: string): unknown {
       cause: error,
     })
   }
-  return new SandglassError('state_dir_unusable', `the cache ${cache} cannot be written: ${messageOf(error)}`, {
-    cause: error,
-  })
+  const remedy = 'make it writable or name another one (option cacheDir; XDG_CACHE_HOME unless you are root)'
+  return new SandglassError(
+    'state_dir_unusable',
+    `the cache ${cache} cannot be written: ${messageOf(error)}; ${remedy}`,
+    {
+      cause: error,
+    },
+  )
 }

@@ -1,24 +1,12 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, type Stats } from 'node:fs'
-import {
-  chmod,
-  cp,
-  lstat,
-  mkdir,
-  readdir,
-  readlink,
-  realpath,
-  rename,
-  rm,
-  stat,
-  symlink,
-  utimes,
-} from 'node:fs/promises'
+import { chmod, cp, lstat, readdir, readlink, realpath, rename, rm, stat, symlink, utimes } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import { promisify } from 'node:util'
-import { messageOf, SandglassError } from '../../errors/index.ts'
+import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { HARNESS_DIR } from '../../sandbox/index.ts'
+import { makeDirectory } from '../../support/index.ts'
 import type { FoundPython } from './programs.ts'
 import { canReach, grants } from './reach.ts'
 import { stateError } from './state-error.ts'
@@ -34,7 +22,7 @@ export async function stageHarness(state: StateDirectory, slot: Slot, python: Fo
   const digest = contentDigest([join(HARNESS_DIR, 'sandglass_harness'), join(HARNESS_DIR, 'etc')])
   const target = join(state.stagedPath, `harness-${python.version}-${digest}`)
   return staged(state, slot, target, async (temporary) => {
-    await mkdir(temporary, { recursive: true, mode: 0o755 })
+    makeDirectory(temporary, { own: 0o755, above: 0o755 })
     for (const name of ['sandglass_harness', 'etc']) {
       await cp(join(HARNESS_DIR, name), join(temporary, name), {
         recursive: true,
@@ -44,7 +32,9 @@ export async function stageHarness(state: StateDirectory, slot: Slot, python: Fo
     await openForReading(temporary)
     const compile = ['-I', '-m', 'compileall', '-q', '--invalidation-mode', 'unchecked-hash']
     // Only speed depends on it: a Python that cannot compile ahead compiles at each start.
-    await run(python.path, [...compile, join(temporary, 'sandglass_harness')], { cwd: '/' }).catch(() => undefined)
+    await run(python.path, [...compile, join(temporary, 'sandglass_harness')], { cwd: '/' }).catch((error: unknown) => {
+      if (shortageError(error, python.path) !== undefined) throw error // the next try makes a whole one
+    })
     await openForReading(temporary)
   })
 }
@@ -83,6 +73,8 @@ export class DirectoryStage {
       return await this.#stage(await realpath(directory), directory, option, uid) // somebody removed the copy
     } catch (error) {
       if (error instanceof SandglassError) throw error
+      const shortage = shortageError(error, `${option}: ${directory} cannot be read`)
+      if (shortage !== undefined) throw shortage
       throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, {
         cause: error,
       })

@@ -4,7 +4,6 @@ import {
   existsSync,
   linkSync,
   lstatSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -14,8 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { errnoOf, SandglassError } from '../../errors/index.ts'
+import { makeDirectory } from '../../support/index.ts'
 import { type FileLock, isLocked, tryLock } from './flock.ts'
 import { type InfoFile, openInfoFile } from './info-file.ts'
 import { obstacle } from './reach.ts'
@@ -58,8 +58,6 @@ export class StateDirectory {
    */
   prepare(uid: number): void {
     try {
-      // Node never comes back from making a directory there.
-      if (/^\/proc(\/|$)/.test(this.path)) throw new Error('nothing can be made below /proc')
       for (const name of ['', 'slots', 'sandboxes', 'staged', 'private']) {
         const path = join(this.path, name)
         makePassable(path, uid)
@@ -286,9 +284,8 @@ export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
 
 /** Whatever the umask says, sandboxes of another uid can pass what is made here; what is private in it has a mode of its own. */
 function makePassable(path: string, uid: number): void {
-  const first = mkdirSync(path, { recursive: true, mode: 0o755 })
-  if (first === undefined || uid === process.getuid?.()) return
-  for (let at = path; at.length >= first.length; at = dirname(at)) chmodSync(at, 0o755)
+  const made = makeDirectory(path, { own: 0o755, above: 0o755 })
+  if (uid !== process.getuid?.()) for (const at of made) chmodSync(at, 0o755)
 }
 
 /** What is staged here becomes PID 1 of every sandbox, and records name what to kill: nobody else may write them. */

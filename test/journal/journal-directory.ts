@@ -1,0 +1,14 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach } from 'vitest'
+
+/** An empty directory for each test of a file, gone behind it: call what this gives for its path. */
+export function journalDirectory(): () => string {
+  let directory = ''
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sandglass-journal-'))
+  })
+  afterEach(() => rm(directory, { recursive: true, force: true }))
+  return () => directory
+}
