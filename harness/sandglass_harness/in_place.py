@@ -111,9 +111,12 @@ def _shut_bridges():
             if isinstance(module, types.ModuleType):
                 module.__dict__.clear()
     gc.collect()
-    for thing in gc.get_objects():  # finders and loaders that something still holds, with the objects that they hold
-        if _module_of(type(thing)).startswith("_pyodide") and hasattr(thing, "__dict__"):
-            thing.__dict__.clear()
+    for thing in gc.get_objects():
+        if type(thing) is dict:  # CPython keeps a copy of what a built-in module held, and makes it anew of that
+            if thing.get("__name__") in _BRIDGES | _REMOVED:
+                thing.clear()
+        elif _module_of(type(thing)).startswith("_pyodide") and hasattr(thing, "__dict__"):
+            thing.__dict__.clear()  # finders and loaders that something still holds, with the objects that they hold
     sys.modules.pop("ctypes", None)
     sys.meta_path.insert(0, _NoBridges())
     sys.breakpointhook, sys.excepthook = sys.__breakpointhook__, sys.__excepthook__
@@ -195,6 +198,16 @@ def _import(name):
     importlib.import_module(name)
 
 
+def _made_anew(name):
+    """Whether CPython has kept what a built-in module held, though it is no longer in its table."""
+    import _imp
+    from importlib.machinery import ModuleSpec
+
+    module = _imp.create_builtin(ModuleSpec(name, None))
+    sys.modules.pop(name, None)  # where CPython puts such a module by itself
+    return module is not None and any(not key.startswith("__") for key in vars(module))
+
+
 def _checks(config):
     """What a script could do that it must not, found by trying."""
     import _imp
@@ -226,7 +239,7 @@ def _checks(config):
     return {
         "bridges": ", ".join(sorted(name for name in _BRIDGES if can(lambda name=name: __import__(name)))),
         "memory_by_address": can(lambda: __import__("_ctypes")) or bool(_imp.is_builtin("_ctypes")),
-        "bridge_builtin": bool(_imp.is_builtin("_pyodide_core")),
+        "bridge_builtin": bool(_imp.is_builtin("_pyodide_core")) or _made_anew("_pyodide_core"),
         "threads": can(start_thread),
         "processes": hasattr(os, "fork") and can(os.fork),
         "memory_limited": not can(grows_too_large),

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
+import { shortageError } from '../../errors/index.ts'
 import { programsNamed } from '../../support/index.ts'
 import type { GuestCommand } from './guest-process.ts'
 
@@ -13,7 +14,10 @@ export type Box =
   | { readonly bwrap: string; readonly libraries: readonly string[] }
   | { readonly bwrap?: undefined; readonly reason: string }
 
-/** Looks for bubblewrap, and tries it with the command of an instance, which only says its version. Never throws. */
+/**
+ * Looks for bubblewrap, and tries it with the command of an instance, which only says its version.
+ * @throws SandglassError `sandbox_setup_failed` when the host is too short of something to try.
+ */
 export async function findBox(wanted: boolean, instance: Contents): Promise<Box> {
   if (!wanted) return { reason: 'the option bubblewrap is false' }
   if (process.platform !== 'linux') return { reason: `bubblewrap is for Linux, this is ${process.platform}` }
@@ -25,6 +29,8 @@ export async function findBox(wanted: boolean, instance: Contents): Promise<Box>
     await run(program, args, { env: {}, cwd: '/', timeout: TRY_MS })
     return box
   } catch (error) {
+    const shortage = shortageError(error, 'bubblewrap cannot be tried')
+    if (shortage !== undefined) throw shortage // instances without a box are for hosts that can have none
     const { stderr, message } = error as { stderr?: string; message: string }
     return { reason: `bubblewrap does not work here: ${(stderr || message).trim().split('\n', 1)[0]}` }
   }

@@ -1,8 +1,6 @@
 import { isAbsolute } from 'node:path'
-import { didYouMean } from '../../support/index.ts'
+import { didYouMean, MAX_TIMER_MS } from '../../support/index.ts'
 import type { PyodideEngineOptions } from './options.ts'
-
-const MAX_TIMER_MS = 2_147_483_647
 
 const CHECKS: Readonly<Record<keyof PyodideEngineOptions, (value: unknown) => string | undefined>> = {
   wheels: path,

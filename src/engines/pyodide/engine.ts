@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { SandglassError } from '../../errors/index.ts'
+import { SandglassError, shortageError } from '../../errors/index.ts'
 import type { ReadyFrame } from '../../protocol/index.ts'
 import {
   type CreateOptions,
@@ -13,7 +13,8 @@ import type { Box } from './box.ts'
 import { Broker } from './broker.ts'
 import { checkOptions } from './check-options.ts'
 import { enforcedLimits, failedInside, MISSING_LIMITS, wallOf } from './findings.ts'
-import { findSnapshot, type Ground, makeSnapshot, prepare, starterFor } from './ground.ts'
+import { type Ground, prepare, starterFor } from './ground.ts'
+import { findSnapshot, makeSnapshot } from './snapshot-maker.ts'
 import type { PyodideEngineOptions } from './options.ts'
 import { probe } from './probe.ts'
 import type { Snapshot } from './snapshot-cache.ts'
@@ -33,20 +34,27 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
   let found: Promise<Snapshot> | undefined
   let checked: Promise<boolean> | undefined
   const prepared = (): Ground => (ground ??= prepare(options))
-  const snapshot = (): Promise<Snapshot> =>
-    (found ??= findSnapshot(prepared(), timeoutMs).catch((error: unknown) => {
-      found = undefined // what is missing may be there next time
-      throw error
-    }))
+  const forgettable = (finding: Promise<Snapshot>): Promise<Snapshot> => {
+    finding.catch(() => (found = undefined)) // what is missing may be there next time
+    return finding
+  }
+  const snapshot = (): Promise<Snapshot> => (found ??= forgettable(findSnapshot(prepared(), timeoutMs)))
 
   /** The digest of a cached snapshot is looked at while the first instance starts from it. */
   const isWhole = (given: Snapshot): Promise<boolean> => {
     if ('bytes' in given) return Promise.resolve(true)
     const { cache, key } = prepared()
-    return (checked ??= cache.isWhole(key))
+    checked ??= cache.isWhole(key)
+    checked.catch(() => (checked = undefined))
+    return checked
   }
 
-  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
+  const create = (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> =>
+    made(spec, given).catch((error: unknown) => {
+      throw shortageError(error, 'no sandbox can be made') ?? error
+    })
+
+  const made = async (spec: SandboxSpec, given: CreateOptions): Promise<Sandbox> => {
     const at = prepared()
     refuseAborted(given.signal)
     const id = `sg-${randomUUID()}`
@@ -68,7 +76,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
       const isDamaged = 'path' in from && !(await at.cache.isWhole(at.key))
       if (!isDamaged || attempt > 1) throw error
       checked = undefined
-      found = makeSnapshot(at, timeoutMs)
+      found = forgettable(makeSnapshot(at, timeoutMs))
     }
   }
 

@@ -16,8 +16,7 @@ import type { StartGuest } from './spare.ts'
 import { unpackWheels, type Wheels } from './wheels.ts'
 
 /** Changes when what a snapshot holds changes for a reason that no digest shows. */
-const RECIPE = 2
-const MiB = 1024 * 1024
+const RECIPE = 3
 /** V8's own heap: names of files, JSON on its way. Python's memory and files lie outside of it. */
 const HEAP_MiB = 128
 const ENVIRONMENT = { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox', PATH: '/usr/bin:/bin' }
@@ -64,7 +63,11 @@ export function prepare(options: PyodideEngineOptions): Ground {
     pyodide,
     guest,
     packageFile: fileURLToPath(new URL('../../../package.json', import.meta.url)),
-    box: () => (box ??= findBox(options.bubblewrap ?? true, contentsFor(at, undefined))),
+    box: () => {
+      box ??= findBox(options.bubblewrap ?? true, contentsFor(at, undefined))
+      box.catch(() => (box = undefined))
+      return box
+    },
     cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
     key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
     wheels: () =>
@@ -73,52 +76,6 @@ export function prepare(options: PyodideEngineOptions): Ground {
     inherited: inheritedDescriptors(),
   }
   return at
-}
-
-/** A snapshot that is in the cache, to be looked at, or one that was made now. */
-export async function findSnapshot(at: Ground, timeoutMs: number): Promise<Snapshot> {
-  if (at.cache.has(at.key)) return { path: at.cache.pathOf(at.key) }
-  return makeSnapshot(at, timeoutMs)
-}
-
-/**
- * Makes a snapshot in a process of its own, and keeps it where that can be done.
- * @throws SandglassError `harness_start_failed`.
- */
-export async function makeSnapshot(at: Ground, timeoutMs: number): Promise<Snapshot> {
-  const { files, bytes } = bundle(at.harness)
-  const plan: StartMessage = {
-    ...common(at),
-    task: 'snapshot',
-    snapshot: null,
-    files,
-    fileBytes: bytes.length,
-    limits: { memoryBytes: 1024 * MiB, scratch: {} },
-    config: {},
-    modules: [],
-  }
-  const guest = startGuest(commandFor(at, await at.box(), undefined), plan, bytes)
-  const timer = setTimeout(() => guest.kill(), timeoutMs)
-  const chunks: Uint8Array[] = []
-  let size = 0
-  guest.stdout.resume()
-  guest.stderr.resume()
-  guest.frames.on('data', (chunk: Uint8Array) => void chunks.push(chunk))
-  try {
-    for await (const message of guest.control) if (message.type === 'snapshot') size = message.bytes
-    const { code, signal } = await guest.ended
-    const made = Buffer.concat(chunks)
-    if (made.length === 0 || made.length !== size) {
-      throw new SandglassError(
-        'harness_start_failed',
-        `Pyodide could not be loaded (${signal ?? `exit code ${code}`}): ${guest.lastWords() || 'it said nothing'}`,
-      )
-    }
-    return await at.cache.keep(at.key, made)
-  } finally {
-    clearTimeout(timer)
-    guest.destroy()
-  }
 }
 
 /**
@@ -148,7 +105,8 @@ async function filesFor({ packages, toolsDir }: SandboxSpec): Promise<BundledFil
   ]
 }
 
-function planFor(
+/** The first message to an instance of a spec. */
+export function planFor(
   at: Ground,
   spec: SandboxSpec,
   snapshot: Snapshot,
@@ -179,12 +137,13 @@ function planFor(
   }
 }
 
-function common({ pyodide }: Ground): Pick<StartMessage, 'type' | 'pyodide' | 'workspace' | 'harness'> {
+/** What every first message says. */
+export function common({ pyodide }: Ground): Pick<StartMessage, 'type' | 'pyodide' | 'workspace' | 'harness'> {
   return { type: 'start', pyodide, workspace: INSIDE.workspace, harness: INSIDE.harness }
 }
 
 /** The command of an instance. */
-function commandFor(at: Ground, box: Box, snapshot: Snapshot | undefined, id = 'snapshot'): GuestCommand {
+export function commandFor(at: Ground, box: Box, snapshot: Snapshot | undefined, id = 'snapshot'): GuestCommand {
   return { ...boxed(box, contentsFor(at, snapshot, id)), covered: at.inherited }
 }
 

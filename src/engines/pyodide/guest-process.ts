@@ -2,46 +2,16 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
-import { messageOf, SandglassError } from '../../errors/index.ts'
+import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { LineSplitter } from '../../protocol/index.ts'
-import type { GuestMessage, HostMessage, StartMessage } from './guest/wire.ts'
+import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
+import { neverStarted } from './guest-not-started.ts'
+import type { GuestMessage, StartMessage } from './guest/wire.ts'
 
 /** The longest line of a guest: a piece of a file, as base64. */
 const MAX_LINE_BYTES = 1024 * 1024
 const MAX_WORDS = 8192
 const PIPES = ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const
-
-/** A child process with one instance of Pyodide in it, seen from the host. What comes from it is hostile. */
-export interface GuestProcess {
-  readonly pid: number | undefined
-  /** The script's frames, stdout and stderr: bytes. */
-  readonly frames: Readable
-  readonly stdout: Readable
-  readonly stderr: Readable
-  /** The guest's own words, in order; the iteration ends with the process. */
-  readonly control: AsyncIterableIterator<GuestMessage>
-  /** Settles when the process is gone, with all that its box held, and all that it wrote was read. Never rejects. */
-  readonly ended: Promise<ProcessEnd>
-  /** Sends a message, and bytes behind it. What is not taken any more is dropped. */
-  send(message: HostMessage, ...bytes: readonly Uint8Array[]): void
-  /** Sends bytes for the script's own process, with their length before them. */
-  sendToScript(body: Uint8Array): void
-  /** Bytes that it did not take yet. */
-  readonly unsentBytes: number
-  /** Called whenever it has taken everything. */
-  onTaken(listener: () => void): void
-  kill(): void
-  /** Kills it, and reads nothing more. */
-  destroy(): void
-  /** What the process printed beside all that, bounded. */
-  lastWords(): string
-}
-
-/** How a process ended. */
-export interface ProcessEnd {
-  readonly code: number | null
-  readonly signal: string | null
-}
 
 /** How a guest is started. */
 export interface GuestCommand {
@@ -54,19 +24,17 @@ export interface GuestCommand {
 }
 
 /**
- * Starts a guest and gives it its first message.
- * @throws SandglassError `sandbox_setup_failed` when no process can be started.
+ * Starts a guest and gives it its first message. When no process can be started, its end says why, unless that is known at
+ * once.
+ * @throws SandglassError `sandbox_setup_failed`.
  */
 export function startGuest(
   command: GuestCommand,
   message: StartMessage,
   ...bytes: readonly Uint8Array[]
 ): GuestProcess {
-  const child = spawnCovered(command)
-  if (child.pid === undefined) {
-    child.once('error', () => {})
-    throw new SandglassError('sandbox_setup_failed', `no process can be started from ${command.program}`)
-  }
+  const child = spawnOf(command)
+  if (child.pid === undefined) return neverStarted(child, (error) => notStarted(command, error))
   const input = child.stdin as Writable
   const [frames, stdout, stderr, control] = child.stdio.slice(3, PIPES.length) as [
     Readable,
@@ -120,6 +88,22 @@ export function startGuest(
   }
   self.send(message, ...bytes)
   return self
+}
+
+function spawnOf(command: GuestCommand): ChildProcess {
+  try {
+    return spawnCovered(command)
+  } catch (error) {
+    throw notStarted(command, error)
+  }
+}
+
+function notStarted({ program }: GuestCommand, error: unknown): SandglassError {
+  const what = `no process can be started from ${program}`
+  const options = { cause: error }
+  return (
+    shortageError(error, what) ?? new SandglassError('sandbox_setup_failed', `${what}: ${messageOf(error)}`, options)
+  )
 }
 
 /** Starts a program with `/dev/null` in place of these descriptors of this process. */

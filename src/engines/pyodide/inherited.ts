@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { shortageError } from '../../errors/index.ts'
 
 const CLOSE_ON_EXEC = 0o2000000
 
@@ -10,7 +11,9 @@ export function inheritedDescriptors(): number[] {
   let names: string[]
   try {
     names = readdirSync('/proc/self/fdinfo')
-  } catch {
+  } catch (error) {
+    const shortage = shortageError(error, 'the descriptors of this process cannot be listed')
+    if (shortage !== undefined) throw shortage // what is not listed would be inherited
     return []
   }
   return names.map(Number).filter((fd) => fd > 2 && (flagsOf(fd) & CLOSE_ON_EXEC) === 0)

@@ -1,5 +1,5 @@
 import { SandglassError } from '../../errors/index.ts'
-import type { GuestProcess, ProcessEnd } from './guest-process.ts'
+import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
 import { makeSpare, type Spare, type StartGuest } from './spare.ts'
 
 /** What the instances of a sandbox are made of, and who hears of them. */

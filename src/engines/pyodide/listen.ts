@@ -1,5 +1,5 @@
 import type { BrokerRun } from './broker-run.ts'
-import type { GuestProcess } from './guest-process.ts'
+import type { GuestProcess } from './guest-interface.ts'
 
 /**
  * Takes what the script of a guest says: frames, stdout, stderr.

@@ -1,8 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { lstatSync, mkdirSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
+import { shortageError } from '../../errors/index.ts'
+import { makeDirectory } from '../../support/index.ts'
 
 /** A memory snapshot: in a file that its digest was found right of, or in this process where no file can be written. */
 export type Snapshot = { readonly path: string } | { readonly bytes: Uint8Array }
@@ -64,7 +66,10 @@ export class SnapshotCache {
     }
   }
 
-  /** Whether it is what was written. */
+  /**
+   * Whether it is what was written.
+   * @throws SandglassError `sandbox_setup_failed` when the host is too short of something to look.
+   */
   async isWhole(key: string): Promise<boolean> {
     try {
       const bytes = await readFile(this.pathOf(key))
@@ -72,7 +77,9 @@ export class SnapshotCache {
       const isWhole = createHash('sha256').update(body).digest().equals(bytes.subarray(-DIGEST_BYTES))
       if (isWhole) await utimes(this.pathOf(key), new Date(), new Date()).catch(() => undefined)
       return isWhole
-    } catch {
+    } catch (error) {
+      const shortage = shortageError(error, 'the snapshot cannot be read')
+      if (shortage !== undefined) throw shortage
       return false
     }
   }
@@ -82,7 +89,7 @@ export class SnapshotCache {
     const path = this.pathOf(key)
     const beside = `${path}.${randomUUID()}`
     try {
-      mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+      makeDirectory(this.#directory, { own: 0o700, above: 0o700 })
       await this.#removeUnused()
       const digest = createHash('sha256').update(bytes).digest()
       await writeFile(beside, Buffer.concat([bytes, digest]), { mode: 0o600, flush: true })

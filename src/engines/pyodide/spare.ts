@@ -1,7 +1,7 @@
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { LineSplitter, type ReadyFrame } from '../../protocol/index.ts'
 import type { GuestMessage } from './guest/wire.ts'
-import type { GuestProcess } from './guest-process.ts'
+import type { GuestProcess } from './guest-interface.ts'
 
 /** An instance that is ready for its one script. */
 export interface Spare {
@@ -18,7 +18,7 @@ const MAX_LOADING_LINE = 64 * 1024
 
 /**
  * Makes an instance. What ends the process while it is loaded is left out from then on: `fatal` is added to.
- * @throws SandglassError `harness_start_failed` when it does not become ready.
+ * @throws SandglassError `harness_start_failed` when it does not become ready, `sandbox_setup_failed` when it cannot be started.
  */
 export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: number): Promise<Spare> {
   for (;;) {
@@ -36,7 +36,8 @@ export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: n
         fatal.push(loading)
         continue
       }
-      const { code, signal } = await guest.ended
+      const { code, signal, notStarted } = await guest.ended
+      if (notStarted !== undefined) throw notStarted
       const how = timedOut ? `it was silent for ${timeoutMs} ms` : `it ended (${signal ?? `exit code ${code}`})`
       const words = guest.lastWords()
       throw new SandglassError(

@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync, chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { engineAt, place, runOn } from './bed.ts'
+import {
+  HEAD_BYTES,
+  partsOf,
+  snapshotBytes,
+  withMachineCode,
+} from '../../../src/engines/pyodide/guest/snapshot-parts.ts'
+import { engineAt, place, runOn, SPEC } from './bed.ts'
 
 const snapshotsIn = (directory: string): string[] =>
   readdirSync(directory).filter((name) => name.startsWith('pyodide-'))
@@ -48,7 +54,11 @@ const flip = (path: string, at: number): void => {
 test.each([
   ['cut short', (path: string) => truncateSync(path, 1_000_000)],
   ['empty', (path: string) => truncateSync(path, 0)],
-  ['changed in one byte of the memory', (path: string) => flip(path, 5_000_000)],
+  ['changed in one byte of the memory', (path: string) => flip(path, partsOf(readFileSync(path)).memory + 4_000_000)],
+  [
+    'changed in one byte of the machine code',
+    (path: string) => flip(path, partsOf(readFileSync(path)).machineCode + 64),
+  ],
   ['changed in one byte of the compiled code', (path: string) => flip(path, 500_000)],
   ['wrong about the length of the compiled code', (path: string) => flip(path, 3)],
 ])('a snapshot that is %s is made anew', async (_how, damage) => {
@@ -71,4 +81,47 @@ test('a snapshot that others could have written is not used', async () => {
 
 test('where nothing can be kept, scripts run all the same', async () => {
   expect((await runOn(engineAt('/dev/null/place'), 'emit_result("in memory")')).finalData).toBe('in memory')
+})
+
+/** Writes what is a whole snapshot, but with other machine code in it. */
+function putMachineCode(path: string, code: Uint8Array): void {
+  const bytes = readFileSync(path).subarray(0, -32)
+  const at = partsOf(bytes)
+  const without = snapshotBytes(bytes.subarray(HEAD_BYTES, at.machineCode), bytes.subarray(at.memory))
+  const body = withMachineCode(without, code)
+  writeFileSync(path, Buffer.concat([body, createHash('sha256').update(body).digest()]))
+}
+
+const checksOf = async (cacheDir: string): Promise<Readonly<Record<string, unknown>>> => {
+  await using sandbox = await engineAt(cacheDir).create(SPEC)
+  return sandbox.ready.checks
+}
+
+test('instances go on from compiled JavaScript and machine code, whatever memory they may have', async () => {
+  using cache = await filled()
+  expect(await checksOf(cache.path)).toMatchObject({ code_from_cache: true, machine_code: true })
+  const small = await engineAt(cache.path).create({ limits: { ...SPEC.limits, memoryBytes: 96 * 1024 * 1024 } })
+  expect(small.ready.checks['machine_code']).toBe(true)
+  await small.destroy()
+})
+
+test.each([
+  ['is no machine code', new Uint8Array(100_000).fill(7)],
+  ['is missing', new Uint8Array()],
+])('where what V8 is given %s, it compiles as ever', async (_how, code) => {
+  using cache = await filled()
+  putMachineCode(join(cache.path, snapshotsIn(cache.path)[0] ?? ''), code)
+  expect((await checksOf(cache.path))['machine_code']).toBe(false)
+  expect((await runOn(engineAt(cache.path), 'emit_result(sum(range(10)))')).finalData).toBe(45)
+})
+
+test('machine code of another version of V8 is refused', async () => {
+  using cache = await filled()
+  const path = join(cache.path, snapshotsIn(cache.path)[0] ?? '')
+  const bytes = readFileSync(path)
+  const at = partsOf(bytes)
+  const code = Uint8Array.from(bytes.subarray(at.machineCode, at.memory))
+  code[5] = (code[5] ?? 0) ^ 1 // the second word of its head is V8's version
+  putMachineCode(path, code)
+  expect((await checksOf(cache.path))['machine_code']).toBe(false)
 })

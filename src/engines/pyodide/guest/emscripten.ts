@@ -93,10 +93,8 @@ export interface WasmMemory {
 /** As `WebAssembly` is in the global object. */
 export interface WasmApi {
   instantiateStreaming: unknown
-  instantiate(
-    bytes: Uint8Array,
-    imports: unknown,
-  ): Promise<{ readonly instance: { readonly exports: Readonly<Record<string, unknown>> } }>
+  compile(bytes: Uint8Array): Promise<object>
+  instantiate(module: object, imports: unknown): Promise<{ readonly exports: Readonly<Record<string, unknown>> }>
 }
 
 /** Numbers of errors in Emscripten. */

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
+import { doorsOf } from './bridge.ts'
 import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
+import { moduleOf, type WasmModule } from './machine-code.ts'
 import { loadProgram } from './program.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -23,13 +25,21 @@ export interface Interpreter {
   readonly memory: WasmMemory
   /** Whether V8 took the compiled JavaScript of the snapshot. */
   readonly isFromCache: boolean
+  /** Whether V8 took the machine code of the snapshot. */
+  readonly hasMachineCode: boolean
   /** What V8 made of Pyodide's JavaScript so far. */
   readonly compiled: () => Uint8Array
+  readonly module: WasmModule
+  /** From then on a call of the bridge to JavaScript ends the run. */
+  readonly shutBridge: () => void
 }
 
 /** Loads Pyodide from the directory of its npm package. Python has no object of JavaScript afterwards. */
 export async function loadInterpreter(directory: string, { maxBytes, snapshot }: Load): Promise<Interpreter> {
   let memory: WasmMemory | undefined
+  let module: WasmModule | undefined
+  let hasMachineCode = false
+  let shutBridge: (() => void) | undefined
   // Read beside the parsing of a megabyte of JavaScript.
   const program = readFile(`${directory}pyodide.asm.wasm`)
   const url = pathToFileURL(directory).href
@@ -37,10 +47,14 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
   api.instantiateStreaming = async (_response: unknown, imports: unknown) => {
     const bytes = await program
     limitMemory(bytes, Math.floor(maxBytes / PAGE_BYTES))
-    const made = await api.instantiate(bytes, imports)
-    memory = made.instance.exports['memory'] as WasmMemory
+    shutBridge = doorsOf((imports as { env: Record<string, unknown> }).env)
+    const ready = snapshot === undefined ? undefined : moduleOf(await snapshot.machineCode, bytes)
+    hasMachineCode = ready !== undefined
+    module = ready ?? (await api.compile(bytes))
+    const instance = await api.instantiate(module, imports)
+    memory = instance.exports['memory'] as WasmMemory
     if (snapshot !== undefined) growTo(memory, heapBytesOf(await snapshot.memory))
-    return made
+    return { instance, module }
   }
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
     loadPyodide: (options: object) => Promise<Pyodide>
@@ -56,8 +70,9 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     createPyodideModule: create,
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
   })
-  if (memory === undefined) throw new Error('Pyodide made no memory')
-  return { pyodide, memory, compiled, isFromCache }
+  if (memory === undefined || module === undefined || shutBridge === undefined)
+    throw new Error('Pyodide made no memory')
+  return { pyodide, memory, compiled, isFromCache, hasMachineCode, module, shutBridge }
 }
 
 /** A snapshot is a head, whose second word says how long it is, and the memory. */

@@ -11,11 +11,22 @@ import { openDescriptors, SignalClock } from './devices.ts'
 import type { FileSystem, Pyodide, WasmMemory } from './emscripten.ts'
 import { Intake } from './intake.ts'
 import { removeBuiltinModules } from './inittab.ts'
-import { loadInterpreter } from './interpreter.ts'
+import { type Interpreter, loadInterpreter } from './interpreter.ts'
+import { machineCodeOf, optimizeAtOnce } from './machine-code.ts'
 import { limitFiles, MemoryBudget } from './quota.ts'
 import { hideNode, shutRealm } from './realm.ts'
-import { openSnapshot, type Snapshot, snapshotBytes } from './snapshot.ts'
-import { FDS, readExactly, readMessage, type RunMessage, type StartMessage, tell, writeFully } from './wire.ts'
+import { openSnapshot, type Snapshot } from './snapshot.ts'
+import { snapshotBytes } from './snapshot-parts.ts'
+import {
+  FDS,
+  type GuestMessage,
+  readExactly,
+  readMessage,
+  type RunMessage,
+  type StartMessage,
+  tell,
+  writeFully,
+} from './wire.ts'
 
 /** What the process may hold beside Python's memory and files: V8, Node and the compiled WebAssembly. */
 const OVERHEAD_BYTES = 256 * 1024 * 1024
@@ -42,6 +53,7 @@ async function start(plan: StartMessage): Promise<void> {
   const files = readExactly(plan.fileBytes)
   if (files === undefined) exit(0)
   else if (plan.task === 'snapshot') await makeSnapshot(plan, files)
+  else if (plan.task === 'train') await train(plan, files, openSnapshot(plan.snapshot))
   else await serve(plan, files, openSnapshot(plan.snapshot))
 }
 
@@ -51,7 +63,7 @@ async function makeSnapshot(plan: StartMessage, files: Uint8Array): Promise<void
   putFiles(pyodide.FS, plan, files)
   warmUp(pyodide, plan)
   const bytes = snapshotBytes(compiled(), pyodide.makeMemorySnapshot())
-  tell({ type: 'snapshot', bytes: bytes.length })
+  tell({ type: 'made', bytes: bytes.length })
   writeFully(FDS.frames, bytes)
   exit(0)
 }
@@ -59,6 +71,18 @@ async function makeSnapshot(plan: StartMessage, files: Uint8Array): Promise<void
 function warmUp(pyodide: Pyodide, { harness }: StartMessage): void {
   pyodide.runPython(WARM_UP.replace('HARNESS', JSON.stringify(harness)))
   removeBuiltinModules(pyodide._module.HEAPU8)
+}
+
+/** Runs one script as any instance does, and gives the machine code of what it used. */
+async function train(plan: StartMessage, files: Uint8Array, snapshot: Snapshot): Promise<void> {
+  optimizeAtOnce()
+  const { module, clock, live } = await makeReady(plan, files, snapshot)
+  const next = readMessage()
+  if (next?.type !== 'run') return
+  const { exitCode } = runScript(next, clock, live)
+  const code = machineCodeOf(module)
+  tell({ type: 'made', bytes: exitCode === 0 ? code.length : 0 })
+  writeFully(FDS.stderr, code) // where the script says nothing
 }
 
 async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot): Promise<void> {
@@ -71,8 +95,27 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
   })
   watchdog.unref()
   const around = await checkAround()
+  const { ready, FS, budget, clock, live } = await makeReady(plan, files, snapshot)
+  tell({ type: 'ready', ...ready, checks: { ...around, ...ready.checks } })
+  watch(false)
+  waitForRun(plan, FS, budget, clock, () => {
+    watch(true)
+    return live()
+  })
+}
+
+/** An instance in which nothing is open any more that a script is not to reach. */
+interface ReadyInstance extends Pick<Interpreter, 'module'> {
+  readonly ready: Omit<Extract<GuestMessage, { type: 'ready' }>, 'type'>
+  readonly FS: FileSystem
+  readonly budget: MemoryBudget
+  readonly clock: SignalClock
+  readonly live: () => unknown
+}
+
+async function makeReady(plan: StartMessage, files: Uint8Array, snapshot: Snapshot): Promise<ReadyInstance> {
   hideNode()
-  const { pyodide, memory, isFromCache } = await loadInterpreter(plan.pyodide, {
+  const { pyodide, memory, module, isFromCache, hasMachineCode, shutBridge } = await loadInterpreter(plan.pyodide, {
     maxBytes: plan.limits.memoryBytes,
     snapshot,
   })
@@ -89,18 +132,11 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
   FS.ignorePermissions = false
   FS.chdir(plan.workspace)
   shutRealm(plan.modules)
-  const told = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as {
-    python: string
-    loaded: unknown
-    checks: Record<string, string | number | boolean | null>
-  }
-  const checks = { ...around, ...told.checks, code_from_cache: isFromCache }
-  tell({ type: 'ready', python: told.python, loaded: told.loaded, checks })
-  watch(false)
-  waitForRun(plan, FS, budget, clock, () => {
-    watch(true)
-    return python['live']?.()
-  })
+  const told = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as ReadyInstance['ready']
+  const checks = { ...told.checks, code_from_cache: isFromCache, machine_code: hasMachineCode }
+  const live = python['live']
+  shutBridge()
+  return { ready: { ...told, checks }, module, FS, budget, clock, live: () => live?.() }
 }
 
 /** Wakes the watchdog, or lets it rest. */
@@ -156,7 +192,16 @@ function waitForRun(
   }
 }
 
-function run({ deadlineMs }: RunMessage, clock: SignalClock, live: () => unknown): void {
+function run(order: RunMessage, clock: SignalClock, live: () => unknown): void {
+  tell({ type: 'ended', ...runScript(order, clock, live) })
+  // Their ends tell the host that nothing more comes.
+  for (const fd of [FDS.frames, FDS.stdout, FDS.stderr]) closeSync(fd)
+}
+
+/** How a script ended: by an exit code, or by a fault of the interpreter. */
+type ScriptEnd = Omit<Extract<GuestMessage, { type: 'ended' }>, 'type'>
+
+function runScript({ deadlineMs }: RunMessage, clock: SignalClock, live: () => unknown): ScriptEnd {
   clock.start(deadlineMs)
   let exitCode: number | null = null
   let fault: string | null = null
@@ -170,7 +215,5 @@ function run({ deadlineMs }: RunMessage, clock: SignalClock, live: () => unknown
     else exitCode = Number(status) & 0xff
   }
   clock.stop()
-  tell({ type: 'ended', exitCode, fault })
-  // Their ends tell the host that nothing more comes.
-  for (const fd of [FDS.frames, FDS.stdout, FDS.stderr]) closeSync(fd)
+  return { exitCode, fault }
 }

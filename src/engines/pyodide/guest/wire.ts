@@ -31,7 +31,7 @@ export interface GuestFile {
 /** The first message to a guest. The bytes of files, then of a snapshot that is in no file, follow it. */
 export interface StartMessage {
   readonly type: 'start'
-  readonly task: 'serve' | 'snapshot'
+  readonly task: 'serve' | 'snapshot' | 'train'
   /** Directory of the npm package, with a slash at its end. */
   readonly pyodide: string
   readonly snapshot: { readonly path: string } | { readonly bytes: number } | null
@@ -71,7 +71,8 @@ export type HostMessage = StartMessage | PutMessage | { readonly type: 'wipe' } 
 /** What a guest tells the host, one JSON object a line. */
 export type GuestMessage =
   | { readonly type: 'ready'; readonly python: string; readonly loaded: unknown; readonly checks: GuestChecks }
-  | { readonly type: 'snapshot'; readonly bytes: number }
+  /** A snapshot, or the machine code of one: so many bytes on the way that is free for it. */
+  | { readonly type: 'made'; readonly bytes: number }
   | { readonly type: 'refused'; readonly path: string; readonly reason: string }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly fault: string | null }
   | {
