@@ -77,7 +77,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   sandbox_setup_failed: {
-    meaning: 'bubblewrap or Docker failed while it built the sandbox; the message holds what it said.',
+    meaning:
+      'bubblewrap or Docker failed while it built the sandbox, or the host is short of descriptors, processes or memory for one; the message holds what was said.',
     retryable: true,
   },
   docker_client_missing: {

@@ -28,3 +28,18 @@ export function messageOf(error: unknown): string {
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
+
+/** What a host can be short of for a while, by the errno of the system call that failed. */
+const SHORTAGES: Readonly<Record<string, string>> = {
+  EMFILE: 'this process has no file descriptor left (ulimit -n)',
+  ENFILE: 'the machine has no file descriptor left (sysctl fs.file-max)',
+  EAGAIN: 'no more processes may be started here (ulimit -u, pids.max)',
+  ENOMEM: 'no memory is left for it',
+}
+
+/** The error of a system call that failed because the host is short of something; undefined for any other error. */
+export function shortageError(error: unknown, what: string): SandglassError | undefined {
+  const why = error instanceof SandglassError ? undefined : SHORTAGES[errnoOf(error) ?? '']
+  if (why === undefined) return undefined
+  return new SandglassError('sandbox_setup_failed', `${what}: ${why}: ${messageOf(error)}`, { cause: error })
+}

@@ -11,8 +11,8 @@ import {
 } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { errnoOf } from '../../errors/index.ts'
-import { startOf } from '../../support/index.ts'
+import { errnoOf, shortageError } from '../../errors/index.ts'
+import { makeDirectory, startOf } from '../../support/index.ts'
 import type { EnforcedLimit, SandboxLimits } from '../../sandbox/index.ts'
 
 /** Name of the directory below which every group of this product lies. */
@@ -124,21 +124,22 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
 /** Makes the groups of one sandbox and sets its limits. Throws the error of the failed system call, leaving nothing. */
 export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits): Cgroup {
   const paths: string[] = []
+  const existing = (name: string): string | undefined =>
+    paths.map((path) => join(path, name)).find((file) => existsSync(file))
+  let counter: ReturnType<typeof openCounter>
   try {
     for (const parent of host.parents) {
       const path = join(parent.path, id)
-      mkdirSync(parent.path, { recursive: true })
+      makeDirectory(parent.path)
       mkdirSync(path)
       paths.push(path)
       for (const controller of parent.controllers) setLimit(host.version, path, controller, limits)
     }
+    counter = openCounter(existing('memory.events') ?? existing('memory.oom_control'))
   } catch (error) {
     for (const path of paths) removeGroup(path)
     throw error
   }
-  const existing = (name: string): string | undefined =>
-    paths.map((path) => join(path, name)).find((file) => existsSync(file))
-  const counter = openCounter(existing('memory.events') ?? existing('memory.oom_control'))
   const background = backgroundSwitch(existing)
   const quota = existing('cpu.max') ?? existing('cpu.cfs_quota_us')
   return {
@@ -200,6 +201,9 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   set('memory.limit_in_bytes', String(limits.memoryBytes))
   const withSwap = join(path, 'memory.memsw.limit_in_bytes')
   if (existsSync(withSwap)) writeFileSync(withSwap, String(limits.memoryBytes))
+  // Version 1 counts the buffers of TCP and UDP apart, and without a limit of theirs not at all.
+  const ofSockets = join(path, 'memory.kmem.tcp.limit_in_bytes')
+  if (existsSync(ofSockets)) writeFileSync(ofSockets, String(limits.memoryBytes))
   return undefined
 }
 
@@ -267,11 +271,12 @@ function openCounter(path: string | undefined): { read: () => number | null; clo
   }
 }
 
-/** Ids of processes in a group; empty when it is gone. */
+/** Ids of processes in a group; empty when it is gone. Throws the error of a host that is too short of something to look. */
 export function groupMembers(path: string): number[] {
   try {
     return readFileSync(join(path, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number)
-  } catch {
+  } catch (error) {
+    if (shortageError(error, path) !== undefined) throw error // one that seemed empty would be removed
     return []
   }
 }
@@ -304,7 +309,8 @@ function ownGroups(self: string, text?: string): Map<string, string> {
   try {
     const lines = (text ?? readFileSync(self, 'utf8')).trim().split('\n')
     return new Map(lines.map((line) => line.split(':')).map(([, names = '', ...path]) => [names, path.join(':')]))
-  } catch {
+  } catch (error) {
+    if (shortageError(error, self) !== undefined) throw error // it has groups all the same
     return new Map()
   }
 }
@@ -331,8 +337,7 @@ function words(path: string): string[] {
 function tryMake(parent: string): string | undefined {
   const probe = join(parent, `probe-${process.pid}`)
   try {
-    mkdirSync(parent, { recursive: true })
-    mkdirSync(probe, { recursive: true })
+    makeDirectory(probe)
     rmdirSync(probe)
     return undefined
   } catch (error) {

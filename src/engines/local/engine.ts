@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { messageOf, SandglassError } from '../../errors/index.ts'
+import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import {
   type CreateOptions,
   failedChecks,
@@ -97,7 +97,7 @@ async function createSandbox(
     if (given.background === true) cgroup?.setBackground(false)
   } catch (error) {
     await release()
-    throw error
+    throw shortageError(error, 'no sandbox can be made') ?? error
   }
   const failed = [...failedChecks(launched.ready.checks), ...launched.outside.problems]
   if (failed.length > 0) {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
-import { errnoOf } from '../../errors/index.ts'
+import { errnoOf, shortageError } from '../../errors/index.ts'
 
 /** A file lock that the kernel releases when this process ends, however it ends. */
 export interface FileLock {
@@ -56,11 +56,14 @@ kind = fcntl.LOCK_EX if sys.argv[1] == "exclusive" else fcntl.LOCK_SH
 try: fcntl.flock(3, kind | fcntl.LOCK_NB)
 except BlockingIOError: sys.exit(${TAKEN})`
 
-/** The exit code, or why there is none. */
+/** The exit code, or why there is none. Throws the error of a host that is short of something: another program is no remedy. */
 function endOf(program: string, args: readonly string[], fd: number): Promise<number | string> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'ignore', fd] })
-    child.once('error', (error) => resolve(`cannot be run (${errnoOf(error) ?? error.message})`))
+    child.once('error', (error) => {
+      if (shortageError(error, program) === undefined) resolve(`cannot be run (${errnoOf(error) ?? error.message})`)
+      else reject(error)
+    })
     child.once('exit', (code, signal) => resolve(code ?? `was killed by ${signal ?? 'a signal'}`))
   })
 }

@@ -1,4 +1,5 @@
-import { SandglassError } from '../../errors/index.ts'
+import { closeSync, openSync } from 'node:fs'
+import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import type { EnforcedLimit } from '../../sandbox/index.ts'
 import { type CgroupHost, findCgroups } from './cgroups.ts'
 import { collectLeftovers } from './leftovers.ts'
@@ -22,8 +23,12 @@ export interface Ground {
   readonly cgroups: CgroupHost
   /** Whether RLIMIT_NPROC holds sandboxes, with and without a control group. */
   readonly countsProcesses: boolean
+  /** Why what is left over of others could not be removed. */
+  readonly uncollected: string | undefined
 }
 
+/** As many as a sandbox takes while it starts: six pipes, their other ends, and what Node needs. */
+const DESCRIPTORS = 16
 /** Limits that hold without control groups: sized file systems, counted frames, clocks. */
 const ALWAYS: readonly EnforcedLimit[] = ['disk', 'output', 'wall']
 const REMEDY = 'give the host a control group to write (docs/running-in-a-container.md), or leave the limit out: '
@@ -58,6 +63,7 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
   const slot = await state.takeSlot()
   try {
     const uids = firstUid === undefined ? undefined : new UidPool(state, slot, firstUid)
+    requireDescriptors()
     const cgroups = findCgroups()
     const python = await findPython(options.python, uid)
     const [harness, countsProcesses] = await Promise.all([
@@ -65,12 +71,22 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
       uids !== undefined || isHeldToProcessLimit(python.path),
     ])
     await touch(harness)
-    await collectLeftovers(state, cgroups)
+    const uncollected = await collectLeftovers(state, cgroups).then(() => undefined, messageOf)
     const directories = new DirectoryStage(state, slot)
-    return { state, slot, uids, bwrap, python, harness, directories, cgroups, countsProcesses }
+    return { state, slot, uids, bwrap, python, harness, directories, cgroups, countsProcesses, uncollected }
   } catch (error) {
     slot.release()
-    throw error
+    throw shortageError(error, 'the local engine cannot look around') ?? error
+  }
+}
+
+/** What is found here is kept: what a host does not see for want of descriptors would be missing for good. */
+function requireDescriptors(): void {
+  const open: number[] = []
+  try {
+    while (open.length < DESCRIPTORS) open.push(openSync('/dev/null', 'r'))
+  } finally {
+    for (const fd of open) closeSync(fd)
   }
 }
 

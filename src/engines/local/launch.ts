@@ -1,4 +1,4 @@
-import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf, SandglassError } from '../../errors/index.ts'
@@ -18,6 +18,7 @@ import type { Cgroup } from './cgroups.ts'
 import type { InfoFile } from './info-file.ts'
 import { startCode } from './mark.ts'
 import { lookAt, type Outside } from './outside.ts'
+import { spawnLauncher } from './spawn-launcher.ts'
 import { killSame } from './process-id.ts'
 import { endOf, killSandbox } from './sandbox-processes.ts'
 import { streamChannel } from './stream-channel.ts'
@@ -68,15 +69,12 @@ export async function launch(options: Launch): Promise<Launched> {
 
 async function start(options: Launch, boundsAddressSpace: boolean): Promise<Launched> {
   using told = options.openInfo()
-  const child = spawn(options.bwrap, command(options, boundsAddressSpace), {
-    // Nothing of the host's environment: /proc/1/environ would show it.
-    env: {},
-    cwd: '/',
-    // A session of its own: Ctrl-C in the terminal is the host's to handle.
-    detached: true,
-    stdio: ['pipe', 'pipe', 'pipe', 'pipe', told.writing, 'pipe'],
-    ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
-  }) as ChildProcessWithoutNullStreams
+  const child = await spawnLauncher({
+    bwrap: options.bwrap,
+    args: command(options, boundsAddressSpace),
+    info: told.writing,
+    uid: options.uid,
+  })
   const pipes = child.stdio as unknown as readonly unknown[]
   const words = lastWords(child.stderr)
   const inner: Inner = { pid: 0, start: undefined, killed: false }
@@ -84,7 +82,6 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
   letTheProcessExit(child)
   const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
-    await started(child, options.bwrap)
     const channel = streamChannel(child.stdout, child.stdin)
     // Not the command line, which every process inside could read.
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
@@ -117,15 +114,6 @@ function command(options: Launch, boundsAddressSpace: boolean): string[] {
     boundsAddressSpace,
   })
   return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', startCode(options.id), config]
-}
-
-function started(child: ChildProcess, bwrap: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    child.once('spawn', resolve)
-    child.once('error', (error) => {
-      reject(new SandglassError('bubblewrap_missing', `${bwrap} cannot be started: ${error.message}`, { cause: error }))
-    })
-  })
 }
 
 /**

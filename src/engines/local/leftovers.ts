@@ -52,8 +52,16 @@ async function cleared<T extends { readonly slot: number }>(state: StateDirector
 export async function removeCgroups(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     for (let tries = 0; tries < RMDIR_TRIES && !removeGroup(path); tries += 1) {
-      for (const pid of groupMembers(path)) killMember(pid, path)
+      killMembers(path)
       await sleep(Math.min(2 ** tries, 50))
     }
+  }
+}
+
+function killMembers(group: string): void {
+  try {
+    for (const pid of groupMembers(group)) killMember(pid, group)
+  } catch {
+    // No descriptor left to look with: it is tried again.
   }
 }

@@ -43,7 +43,8 @@ export function lookAt({ pid, uid, info, readLink = readlinkSync }: Look): Outsi
   }
   const found = attempt(() => /^Uid:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]?.split(/\s+/))
   const uids = [...new Set(found.value ?? ['unknown'])]
-  if (uids.length !== 1 || uids[0] !== String(uid)) {
+  if (found.error !== undefined) problems.push(`its uid cannot be told: ${messageOf(found.error)}`)
+  else if (uids.length !== 1 || uids[0] !== String(uid)) {
     problems.push(`it runs as uid ${uids.join(', ')} and must run as uid ${uid}`)
   }
   return { namespaces, problems }

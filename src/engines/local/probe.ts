@@ -87,6 +87,14 @@ function warnings(at: Ground, held: readonly EnforcedLimit[]): ReportReason[] {
       remedy: 'run the host as root to give each sandbox a uid of its own',
     })
   }
+  if (at.uncollected !== undefined) {
+    result.push({
+      severity: 'warning',
+      code: 'leftovers_kept',
+      message: `what ended hosts left over could not be removed: ${at.uncollected}`,
+      remedy: 'see `sandglass prune`, which says what is there',
+    })
+  }
   return result
 }
 

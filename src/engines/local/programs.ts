@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { messageOf, SandglassError } from '../../errors/index.ts'
+import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { INSIDE } from '../../sandbox/index.ts'
 import { isProgram, programsNamed } from '../../support/index.ts'
 import { canReach } from './reach.ts'
@@ -63,7 +63,8 @@ print(json.dumps({"version": version, "path": path, "directories": stdlib, "libr
 /**
  * The Python that was asked for, else the first on `PATH` or in the usual places that is at least 3.10 and that
  * `uid` can reach.
- * @throws SandglassError `python_missing` or `python_unreachable`, naming what was looked at.
+ * @throws SandglassError `python_missing` or `python_unreachable`, naming what was looked at; `sandbox_setup_failed` when
+ * the host is too short of something to look.
  */
 export async function findPython(wanted: string | undefined, uid: number): Promise<FoundPython> {
   const candidates = wanted === undefined ? programsNamed('python3', ['/usr/bin', '/usr/local/bin']) : [resolve(wanted)]
@@ -93,6 +94,8 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
         return { path, version: version.join('.'), needed, passedOver }
       }
     } catch (error) {
+      const shortage = shortageError(error, `${candidate} cannot be started`)
+      if (shortage !== undefined) throw shortage
       passedOver.push(`${candidate} does not run: ${messageOf(error).split('\n', 1)[0]}`)
     }
   }

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { shortageError } from '../../errors/index.ts'
 import { isLiving, statusOf } from '../../support/index.ts'
 import { markIn } from './mark.ts'
 import { killMember, killSame } from './process-id.ts'
@@ -23,7 +24,10 @@ export interface ProcessLine {
   readonly mark: string | undefined
 }
 
-/** Every living process of every sandbox on this machine, whoever made it. */
+/**
+ * Every living process of every sandbox on this machine, whoever made it.
+ * @throws SandglassError `sandbox_setup_failed` when no descriptor is left to look with.
+ */
 export function sandboxProcesses(): SandboxProcess[] {
   return ofSandboxes(processLines())
 }
@@ -73,7 +77,7 @@ export async function endOf(processes: readonly Pick<SandboxProcess, 'pid' | 'st
 
 function processLines(): ProcessLine[] {
   // Another system than Linux has no such directory, and no sandboxes.
-  const names = existsSync('/proc') ? readdirSync('/proc') : []
+  const names = existsSync('/proc') ? processNumbers() : []
   return names.flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
     const pid = Number(name)
@@ -82,6 +86,15 @@ function processLines(): ProcessLine[] {
     if (status?.lives !== true) return []
     return [{ pid, start: status.start, parent: status.parent, mark: markOf(pid) }]
   })
+}
+
+/** Names in /proc; those of processes are numbers. */
+export function processNumbers(): string[] {
+  try {
+    return readdirSync('/proc')
+  } catch (error) {
+    throw shortageError(error, 'the processes of this machine cannot be listed') ?? error
+  }
 }
 
 function markOf(pid: number): string | undefined {

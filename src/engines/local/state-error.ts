@@ -1,4 +1,4 @@
-import { errnoOf, messageOf, SandglassError } from '../../errors/index.ts'
+import { errnoOf, messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 
 /** How a user names a state directory. */
 export const NAMED_BY = 'option stateDir, variable SANDGLASS_STATE_DIR'
@@ -11,6 +11,8 @@ export function stateError(path: string, error: unknown): SandglassError {
       cause: error,
     })
   }
+  const shortage = shortageError(error, `the state directory ${path} cannot be used now`)
+  if (shortage !== undefined) return shortage
   return unusableState(path, `${messageOf(error)}; make it writable or name another one (${NAMED_BY})`, error)
 }
 

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { SandglassError } from '../../errors/index.ts'
+import { readFileSync } from 'node:fs'
+import { SandglassError, shortageError } from '../../errors/index.ts'
+import { processNumbers } from './sandbox-processes.ts'
 import type { Slot, StateDirectory } from './state.ts'
 
 const UIDS_PER_SLOT = 64
@@ -94,15 +95,17 @@ export class UidPool {
 /** Real uids of all living processes. */
 function uidsInUse(): Set<number> {
   const uids = new Set<number>()
-  for (const name of readdirSync('/proc')) {
+  for (const name of processNumbers()) {
     if (!/^\d+$/.test(name)) continue
     try {
       const status = readFileSync(`/proc/${name}/status`, 'utf8')
       if (/^State:\s*Z/m.test(status)) continue
       const uid = /^Uid:\s*(\d+)/m.exec(status)?.[1]
       if (uid !== undefined) uids.add(Number(uid))
-    } catch {
-      // it ended meanwhile
+    } catch (error) {
+      // It ended meanwhile, unless it could not be looked at: its uid is not free then.
+      const shortage = shortageError(error, 'the uids in use cannot be told')
+      if (shortage !== undefined) throw shortage
     }
   }
   return uids

@@ -220,7 +220,7 @@ test('a group that cannot be made leaves nothing behind', () => {
     ],
     problems: [],
   }
-  expect(() => makeCgroup(host, 'sg-3', LIMITS)).toThrow('ENOTDIR')
+  expect(() => makeCgroup(host, 'sg-3', LIMITS)).toThrow(`${file} is a file, no directory`)
   expect(existingGroups({ ...host, parents: [{ path: good, controllers: [] }] })).toEqual([])
 })
 

@@ -1,0 +1,55 @@
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { errnoOf, messageOf, SandglassError, shortageError } from '../../errors/index.ts'
+
+/** Bubblewrap's own process, to be started. */
+export interface LauncherOptions {
+  readonly bwrap: string
+  readonly args: readonly string[]
+  /** The descriptor of the file where it tells what it made. */
+  readonly info: number
+  /** The uid to drop to before; undefined keeps the caller's. */
+  readonly uid: number | undefined
+}
+
+/** What says that a program is not there or is none. */
+const NO_PROGRAM: readonly (string | undefined)[] = ['ENOENT', 'EACCES', 'ENOEXEC', 'ENOTDIR', 'ELOOP']
+
+/**
+ * Starts bubblewrap; its end cannot have been told yet when this resolves.
+ * @throws SandglassError `bubblewrap_missing`, or `sandbox_setup_failed` when this host can start no process now.
+ */
+export async function spawnLauncher({
+  bwrap,
+  args,
+  info,
+  uid,
+}: LauncherOptions): Promise<ChildProcessWithoutNullStreams> {
+  try {
+    const child = spawn(bwrap, args, {
+      // Nothing of the host's environment: /proc/1/environ would show it.
+      env: {},
+      cwd: '/',
+      // A session of its own: Ctrl-C in the terminal is the host's to handle.
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe', info, 'pipe'],
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    })
+    await begun(child)
+    return child as ChildProcessWithoutNullStreams
+  } catch (error) {
+    const what = `${bwrap} cannot be started`
+    const code = NO_PROGRAM.includes(errnoOf(error)) ? 'bubblewrap_missing' : 'sandbox_setup_failed'
+    throw shortageError(error, what) ?? new SandglassError(code, `${what}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function begun(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', (error) => {
+      // Without descriptors Node has made none of them.
+      for (const stream of (child.stdio as ChildProcess['stdio'] | undefined) ?? []) stream?.destroy()
+      reject(error)
+    })
+  })
+}

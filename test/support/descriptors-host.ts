@@ -1,0 +1,91 @@
+/**
+ * A host of its own that leaves itself 0, 1, 2 … file descriptors, one number after the other, and runs a script with each:
+ * once in a Sandglass that is opened then, once in one that was used before. `descriptors-host.ts ENGINE MOST STEP` prints
+ * what came of each, and of a script after it when there are descriptors again.
+ */
+import { closeSync, openSync, watch } from 'node:fs'
+import { join } from 'node:path'
+import { listRemnants } from '../../src/engines/local/index.ts'
+import { createSandglass, SandglassError, type Sandglass } from '../../src/index.ts'
+import { eventually } from './eventually.ts'
+
+/** What came of a script with so many descriptors. */
+export interface WithFew {
+  readonly free: number
+  readonly sandglass: 'new' | 'used'
+  readonly said: string
+  readonly retryable: boolean | undefined
+  /** What a Sandglass says with descriptors again. */
+  readonly later: string
+  /** The limits that are in force then. */
+  readonly limits: readonly string[]
+}
+
+/** What such a host prints. */
+export interface Told {
+  readonly found: readonly WithFew[]
+  /** How many sandboxes there were. */
+  readonly sandboxes: number
+  /** What is there of its sandboxes after the last. */
+  readonly left: string | undefined
+}
+
+const CLEAN_MS = 5000
+const [, , engine = '', most = '', step = ''] = process.argv
+const held: number[] = []
+/** The sandboxes of this state directory: others on the machine come and go meanwhile. */
+const own = new Set<string>()
+
+const found: WithFew[] = []
+await using used = await open()
+await used.run('emit_result(1)')
+const stateDir = process.env['SANDGLASS_STATE_DIR'] ?? ''
+if (engine === 'local') watch(join(stateDir, 'sandboxes'), (_, name) => own.add(name?.split('.', 1)[0] ?? '')).unref()
+for (let free = 0; free <= Number(most); free += Number(step)) {
+  found.push(await withFew(free, 'new'), await withFew(free, 'used'))
+}
+const left = await eventually(async () => {
+  const remnants = (await listRemnants()).filter(({ sandbox }) => own.has(sandbox ?? ''))
+  return remnants.length === 0 ? undefined : JSON.stringify(remnants)
+}, CLEAN_MS)
+console.log(JSON.stringify({ found, sandboxes: own.size, left } satisfies Told))
+
+/** Each run has a sandbox of its own. The first of Pyodide waits for its snapshot, which a busy machine makes slowly. */
+function open(): Promise<Sandglass> {
+  if (engine !== 'local' && engine !== 'pyodide') throw new TypeError(`no engine ${engine}`)
+  return createSandglass({ engine, poolSize: 0, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 120_000 })
+}
+
+async function withFew(free: number, which: WithFew['sandglass']): Promise<WithFew> {
+  takeAllBut(free)
+  const outcome = await run(which).then(
+    ({ said }) => ({ said, retryable: undefined }),
+    (error: unknown) =>
+      error instanceof SandglassError
+        ? { said: `${error.code}: ${error.message}`, retryable: error.retryable }
+        : { said: `no SandglassError: ${String(error)}`, retryable: undefined },
+  )
+  for (const fd of held.splice(0)) closeSync(fd)
+  const later = await run(which).catch((error: unknown) => ({ said: String(error), limits: [] }))
+  return { free, sandglass: which, ...outcome, later: later.said, limits: later.limits }
+}
+
+async function run(which: WithFew['sandglass']): Promise<{ said: string; limits: readonly string[] }> {
+  if (which === 'used') return resultOf(used)
+  await using opened = await open()
+  return await resultOf(opened)
+}
+
+async function resultOf(sandglass: Sandglass): Promise<{ said: string; limits: readonly string[] }> {
+  const { status, sandbox } = await sandglass.run('emit_result(1)')
+  return { said: status, limits: sandbox.limitsEnforced }
+}
+
+function takeAllBut(free: number): void {
+  try {
+    for (;;) held.push(openSync('/dev/null', 'r'))
+  } catch {
+    // that was the last
+  }
+  for (const fd of held.splice(0, free)) closeSync(fd)
+}
