@@ -3,13 +3,12 @@
 It runs no script and imports nothing of others. One loop over descriptors; nothing in it blocks on a peer.
 """
 
-import json
 import os
 import signal
 import sys
 import time
 
-from . import PROTOCOL_VERSION
+from . import PROTOCOL_VERSION, request_shape
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
 from .run import ANSWER_HEAD, Run, as_run
@@ -19,6 +18,7 @@ from .traffic import Traffic
 from .watcher import Watcher
 from .wire import HIGH_WATER, Channel, Outbox, encode
 
+MAX_WAIT_MS = 3_600_000  # poll takes no number above 2**31; who is woken early waits again
 MAX_CHECKS = 200  # by one process; a new one gives back what the interpreter keeps
 
 IDLE, FORKING, RUNNING, ENDING, RESETTING = "idle", "forking", "running", "ending", "resetting"
@@ -78,7 +78,7 @@ class Broker:
         due = [t for t in (self._zygote.answer_due, self._kill_at(), self._look_at()) if t is not None]
         if not due:
             return None
-        return max(0, (min(due) - time.monotonic()) * 1000 + 0.2)
+        return min(max(0, (min(due) - time.monotonic()) * 1000 + 0.2), MAX_WAIT_MS)
 
     def _kill_at(self):
         return self._run.kill_at if self._state is RUNNING else None
@@ -127,7 +127,11 @@ class Broker:
             if self._state is RUNNING:  # else it comes too late, and may be too large to be looked at
                 self._traffic.pass_answer(line)
         elif line.strip():
-            self._on_request(json.loads(line))
+            try:
+                frame = request_shape.read(line)
+            except ValueError as error:  # where one is wrong, what follows may be anything
+                sys.exit(f"the host sent what is no request: {error}")
+            self._on_request(frame)
 
     def _on_request(self, frame):
         kind = frame["type"]

@@ -263,7 +263,9 @@ def as_run(check):
 
 
 def _violation(found):
-    numbers = {key: int(found[key]) for key in ("line", "column")}
+    numbers = {key: found[key] for key in ("line", "column")}
+    if not all(type(number) is int and number >= 0 for number in numbers.values()):
+        raise ValueError("no place in a script")
     return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}
 
 

@@ -6,7 +6,7 @@ from . import integrity
 from .control_group import MemoryKills
 from .intake import WIPE_SEC
 from .reaper import Reaper
-from .scratch import Roots
+from .scratch import Roots, Terminals
 from .syscalls import PR_SET_TIMERSLACK, prctl
 
 
@@ -19,6 +19,7 @@ class Sandbox:
         self.zygote = zygote
         self.reaper = Reaper(zygote)
         self.roots = Roots(config["scratch"])
+        self.terminals = Terminals()
         self.memory_kills = MemoryKills()
         self.sees_ends = False  # how a process ended is told before anybody reaps it, and that nothing else was started
         self._leaked_fds = len(leaked_fds)
@@ -48,7 +49,7 @@ class Sandbox:
 
     def clean(self):
         """Wipes the directories. True when nothing is left there, and broker and zygote are as they were."""
-        wiped = self.roots.wipe(WIPE_SEC)
+        wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
         return wiped and self.zygote.alive and integrity.snapshot(self._pids) == self._normal
 
 

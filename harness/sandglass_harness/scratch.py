@@ -101,6 +101,74 @@ class Roots:
         _clear_inode_flags(root)
 
 
+class Terminals:
+    """The file system of terminals, where it is the script's own, as the local engine's is.
+
+    Nothing can be created or deleted in it, but modes and times of its directory and of its ptmx outlive a run, and so
+    would a terminal whose last descriptor waits in a socket that the kernel has yet to collect.
+    """
+
+    def __init__(self, path="/dev/pts"):
+        self._directory = _open_own(path)
+        if self._directory is not None:
+            os.utime(self._directory, (0, 0))
+            self._names = sorted(os.listdir(self._directory))
+            for name in self._names:
+                os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
+            self._found = self._look()
+
+    def restore(self, budget_sec):
+        """Brings modes and times back, once no terminal is left. True when it is confirmed within the budget."""
+        if self._directory is None:
+            return True
+        deadline = time.monotonic() + budget_sec
+        try:
+            mode = self._found[0][0]
+            if stat.S_IMODE(os.fstat(self._directory).st_mode) != mode:
+                os.fchmod(self._directory, mode)  # first: nothing in it is reached while its owner is shut out
+            while sorted(os.listdir(self._directory)) != self._names:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.001)
+            if self._look() != self._found:
+                self._reset()
+            return self._look() == self._found
+        except OSError:
+            return False
+
+    def close(self):
+        """Gives back its descriptor."""
+        if self._directory is not None:
+            os.close(self._directory)
+
+    def _look(self):
+        """What can carry data of the directory and of each node in it."""
+        nodes = [os.stat(name, dir_fd=self._directory, follow_symlinks=False) for name in self._names]
+        return [
+            (stat.S_IMODE(node.st_mode), node.st_uid, node.st_gid, node.st_atime_ns, node.st_mtime_ns)
+            for node in (os.fstat(self._directory), *nodes)
+        ]
+
+    def _reset(self):
+        os.utime(self._directory, (0, 0))
+        for name, (mode, *_) in zip(self._names, self._found[1:]):
+            os.chmod(name, mode, dir_fd=self._directory)
+            os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
+
+
+def _open_own(path):
+    """A descriptor of a directory whose owner runs this, through which listing it leaves its times alone. None for others,
+    and where there is none."""
+    try:
+        fd = os.open(path, DIRECTORY | os.O_NOATIME)
+    except OSError:
+        return None  # O_NOATIME is for owners alone
+    if os.fstat(fd).st_uid == os.geteuid():
+        return fd
+    os.close(fd)
+    return None
+
+
 def _xattrs(fd):
     try:
         return os.listxattr(fd)

@@ -22,7 +22,8 @@ _NEW = {
 
 NUMBERS = {
     "x86_64": {
-        "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56, "kill": 62,
+        "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56,
+        "kill": 62,
         "semget": 64, "semop": 65, "semctl": 66, "shmdt": 67, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
         "fcntl": 72, "ptrace": 101, "syslog": 103, "rt_sigqueueinfo": 129, "setpriority": 141, "sched_setparam": 142,
         "sched_setscheduler": 144, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155, "adjtimex": 159, "chroot": 161,
@@ -44,7 +45,7 @@ NUMBERS = {
         "rt_sigqueueinfo": 138, "setpriority": 140, "reboot": 142, "settimeofday": 170, "adjtimex": 171, "mq_open": 180,
         "mq_unlink": 181, "mq_timedsend": 182, "mq_timedreceive": 183, "mq_notify": 184, "mq_getsetattr": 185,
         "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192,
-        "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196, "shmdt": 197, "socket": 198, "socketpair": 199,
+        "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196, "shmdt": 197, "socket": 198, "socketpair": 199, "setsockopt": 208,
         "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225,
         "migrate_pages": 238, "move_pages": 239, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "prlimit64": 261,
         "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268,
@@ -86,6 +87,7 @@ SOCKET_FAMILIES = (1, 2, 10)
 _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone(2) takes
 _TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 _F_SETOWN, _F_SETOWN_EX = 8, 15
+_IPPROTO_IPV6, _IPV6_FLOWLABEL_MGR = 41, 32
 _X32_BIT = 0x40000000
 
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
@@ -128,6 +130,15 @@ def build(machine):
         "socketpair",
         [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 1), (_RET, 0, 0, _errno(errno.EAFNOSUPPORT)), (_RET, 0, 0, _ALLOW)],
     )
+    # A label keeps an address of 16 bytes, which /proc/net/ip6_flowlabel shows, up to 150 s beyond its socket.
+    rule(
+        "setsockopt",
+        [
+            (_LD, 0, 0, _low(1)), (_JEQ, 0, 3, _IPPROTO_IPV6),
+            (_LD, 0, 0, _low(2)), (_JEQ, 0, 1, _IPV6_FLOWLABEL_MGR),
+            (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW),
+        ],
+    )  # fmt: skip
     for name in OWN_PID_ONLY:
         rule(name, [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 0), (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW)])
     # prlimit64(pid, resource, new, old): reading anybody's is harmless, setting is for the caller itself.

@@ -89,9 +89,9 @@ def _serve(control, ahead, checks):
                 child.live(ahead, fds, checks)
             for fd in fds:
                 os.close(fd)
-            control.send(struct.pack("=i", pid))
+            _answer(control, pid)
         elif message == b"A":
-            control.send(struct.pack("=i", 0))
+            _answer(control, 0)
         else:
             if message == b"K":
                 _kill_everything()
@@ -100,7 +100,14 @@ def _serve(control, ahead, checks):
             _, status = os.waitpid(pid, 0)
             _reap_others()
             pid = 0
-            control.send(struct.pack("=i", status))
+            _answer(control, status)
+
+
+def _answer(control, number):
+    try:
+        control.send(struct.pack("=i", number))
+    except BrokenPipeError:  # the broker is gone, and takes everything with it: no traceback beside its last words
+        os._exit(0)
 
 
 def _forget_signals():
@@ -119,7 +126,10 @@ def _reap_others():
 
 
 def _receive_with_fds(control):
-    message, ancillary, _, _ = control.recvmsg(16, _socket.CMSG_LEN(3 * 4))
+    try:
+        message, ancillary, _, _ = control.recvmsg(16, _socket.CMSG_LEN(3 * 4))
+    except ConnectionResetError:  # the broker ended with an answer unread
+        return b"", []
     fds = array.array("i")
     for level, kind, data in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:

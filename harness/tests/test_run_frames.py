@@ -111,7 +111,10 @@ class CheckResultTest(RunTestCase):
         self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [self.VIOLATION]}])
 
     def test_nobody_else_sends_one_and_a_broken_one_is_junk(self):
-        for violations, check in (([self.VIOLATION], None), ([{"code": 1}], {}), ("text", {"mode": "plan"}), ([[]], {"mode": "plan"})):
+        plan = {"mode": "plan"}
+        misplaced = [[{**self.VIOLATION, "column": number}] for number in (-1, 1e300, 1.5, "1", None, True)]
+        rows = [([self.VIOLATION], None), ([{"code": 1}], {}), ("text", plan), ([[]], plan), *((one, plan) for one in misplaced)]
+        for violations, check in rows:
             with self.subTest(violations=violations):
                 line = json.dumps({"type": "check_result", "violations": violations}).encode() + b"\n"
                 self.assertEqual((self.take(line, check=check), self.run_.sent > 100), ([], True))

@@ -1,10 +1,11 @@
 import os
 import stat
 import tempfile
+import threading
 import time
 import unittest
 
-from sandglass_harness.scratch import BadPath, Roots, put, split_path
+from sandglass_harness.scratch import BadPath, Roots, Terminals, put, split_path
 
 from . import forked
 from .scratch_case import ScratchTestCase, remove
@@ -218,3 +219,80 @@ class WipeTest(ScratchTestCase):
         before = os.listdir("/proc/self/fd")
         self.wiped(lambda: self.write("a/b/c"))
         self.assertEqual(os.listdir("/proc/self/fd"), before)
+
+
+class TerminalsTest(ScratchTestCase):
+    """A directory of one's own stands for /dev/pts: the harness neither creates nor deletes anything there either."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("ptmx")
+        os.chmod(self.path("ptmx"), 0o666)
+
+    def restored(self, make, budget=5.0):
+        """Whether it was confirmed after `make`, and mode and times of the directory and of its node."""
+        terminals = Terminals(self.root)
+        try:
+            make()
+            confirmed = terminals.restore(budget)
+        finally:
+            terminals.close()
+        found = [os.stat(path) for path in (self.root, self.path("ptmx"))]
+        return confirmed, [(oct(stat.S_IMODE(at.st_mode)), at.st_atime_ns, at.st_mtime_ns) for at in found]
+
+    AS_FOUND = [("0o755", 0, 0), ("0o666", 0, 0)]
+
+    def test_what_nobody_changed_is_confirmed(self):
+        self.assertEqual(self.restored(lambda: None), (True, self.AS_FOUND))
+
+    def test_modes_and_times_carry_nothing_on_whatever_shuts_out_their_owner(self):
+        def work():
+            def make():
+                for path in (self.path("ptmx"), self.root):
+                    os.utime(path, ns=(123_456_789, 987_654_321))
+                    os.chmod(path, 0)
+
+            return self.restored(make)
+
+        def owned():
+            for path in (self.path("ptmx"), self.root):
+                if os.getuid() == 0:
+                    os.chown(path, 12345, 12345)
+            if os.getuid() == 0:
+                os.setgid(12345)
+                os.setuid(12345)
+            return work()
+
+        self.assertEqual(forked.call(owned), [True, [list(row) for row in self.AS_FOUND]])
+
+    def test_a_terminal_that_goes_in_time_is_waited_for(self):
+        def make():
+            self.write("0")
+            timer = threading.Timer(0.05, os.unlink, [self.path("0")])
+            self.addCleanup(timer.join)
+            timer.start()
+
+        confirmed, (_, node) = self.restored(make)
+        self.assertEqual((confirmed, node), (True, self.AS_FOUND[1]))
+
+    def test_a_terminal_that_stays_is_not_confirmed(self):
+        self.assertFalse(self.restored(lambda: self.write("0"), budget=0.01)[0])
+
+    def test_a_node_that_is_gone_is_not_confirmed(self):
+        terminals = Terminals(self.root)
+        self.addCleanup(terminals.close)
+        os.unlink(self.path("ptmx"))
+        self.assertFalse(terminals.restore(0.01))
+
+    def test_one_of_somebody_else_is_left_alone(self):
+        def as_another():
+            if os.getuid() == 0:
+                os.setgid(12345)
+                os.setuid(12345)
+            terminals = Terminals(self.root if os.stat(self.root).st_uid != os.getuid() else "/dev")
+            return [terminals.restore(0), os.stat(self.path("ptmx")).st_mtime_ns != 0]
+
+        self.assertEqual(forked.call(as_another), [True, True])
+
+    def test_none_at_all_is_confirmed(self):
+        self.assertTrue(Terminals(self.path("missing")).restore(0))

@@ -82,7 +82,7 @@ class SeccompTest(unittest.TestCase):
 
     def test_every_name_has_a_rule_and_every_rule_a_number_somewhere(self):
         ruled = {*seccomp.REFUSED, *seccomp.OWN_PID_ONLY, "clone3", "clone", "socket", "prlimit64", "setpriority"}
-        ruled |= {"ioprio_set", "ioctl", "socketpair", "fcntl", *seccomp.NOT_THE_BROKER}
+        ruled |= {"ioprio_set", "ioctl", "socketpair", "setsockopt", "fcntl", *seccomp.NOT_THE_BROKER}
         named = set(seccomp.NUMBERS["x86_64"]) | set(seccomp.NUMBERS["aarch64"])
         self.assertEqual((named - ruled, ruled - named), (set(), set()))
 
@@ -92,6 +92,12 @@ class SeccompTest(unittest.TestCase):
                 expected = ALLOW if family == 1 else EAFNOSUPPORT
                 with self.subTest(machine=machine, family=family):
                     self.assertEqual(verdict(program, arch, numbers["socketpair"], family, 1, 0, 0), expected)
+
+    def test_labels_of_ipv6_flows_are_refused_and_other_options_are_not(self):
+        for machine, arch, program, numbers in self.each():
+            for level, option, expected in ((41, 32, EPERM), (41, 33, ALLOW), (0, 32, ALLOW), (1, 9, ALLOW)):
+                with self.subTest(machine=machine, level=level, option=option):
+                    self.assertEqual(verdict(program, arch, numbers["setsockopt"], 3, level, option, 0, 32), expected)
 
     def test_only_calls_that_aarch64_never_had_lack_a_number_there(self):
         missing = set(seccomp.NUMBERS["x86_64"]) - set(seccomp.NUMBERS["aarch64"])

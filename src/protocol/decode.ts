@@ -1,4 +1,4 @@
-import { type HarnessFrame, harnessFrames } from './harness-frames.ts'
+import { type HarnessFrame, harnessFrames, type ToolCallFrame } from './harness-frames.ts'
 import type { HostFrame, ToolFailure } from './host-frames.ts'
 import { MAX_DEPTH } from './caps.ts'
 
@@ -38,7 +38,10 @@ export function decodeLine(line: Uint8Array): DecodedLine {
     const issue = parsed.error.issues[0]
     return { kind: 'unknown', reason: `${String(type)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim() }
   }
-  return { kind: 'frame', frame: parsed.data }
+  const frame = parsed.data
+  // zod's record leaves the key `__proto__` out; what a script calls with must be seen whole to be refused.
+  if (frame.type === 'tool_call') frame.args = (value as ToolCallFrame).args
+  return { kind: 'frame', frame }
 }
 
 /** One line on the wire, its `\n` included. */

@@ -1,0 +1,96 @@
+import json
+import unittest
+
+from sandglass_harness import request_shape
+
+EXECUTE = {
+    "type": "execute",
+    "execution_id": "e1",
+    "script": "pass",
+    "mode": "plan",
+    "timeout_sec": 1,
+    "max_output_bytes": 100,
+    "inputs": {},
+    "secrets": {},
+    "required_secrets": [],
+    "collect": [],
+    "limits": {},
+}
+CHECK = {
+    "type": "check",
+    "execution_id": "e1",
+    "script": "pass",
+    "mode": "plan",
+    "policy": "strict",
+    "timeout_sec": 0.5,
+    "names": [],
+    "allow_modules": [],
+    "tools": [],
+}
+PUT = {"type": "file_put", "execution_id": "e1", "path": "a", "mode": 0o644, "offset": 0, "content_base64": ""}
+
+
+class RequestShapeTest(unittest.TestCase):
+    def problem_of(self, line):
+        with self.assertRaises(ValueError) as caught:
+            request_shape.read(line)
+        return str(caught.exception)
+
+    def test_requests_of_each_type_are_taken_as_they_stand(self):
+        sources = [{"name": "f", "source": "", "stub": ""}]
+        rows = [
+            EXECUTE,
+            {**EXECUTE, "tools": [{}], "tool_sources": sources, "preamble": "", "postamble": "", "limits": {"pids": 9}},
+            CHECK,
+            PUT,
+            {"type": "tool_result", "execution_id": "e1", "id": "1", "result": None},
+            {"type": "cancel", "execution_id": "e1"},
+            {"type": "ping", "nonce": ""},
+            {"type": "reset", "nonce": "x" * 64},
+        ]
+        for frame in rows:
+            with self.subTest(frame["type"]):
+                self.assertEqual(request_shape.read(json.dumps(frame).encode()), frame)
+
+    def test_a_type_that_is_not_known_is_not_looked_at(self):
+        self.assertEqual(request_shape.read(b'{"type":"later","nonce":5}'), {"type": "later", "nonce": 5})
+
+    def test_what_is_no_frame_is_refused(self):
+        for line in (b"x", b"{", b"\xff", b"[" * 100_000, b'{"a":' + b"9" * 5000 + b"}", b'{"type":"\xed\xa0\x80"}', b'{"type":"ping","nonce":NaN}'):
+            with self.subTest(line[:20]):
+                self.assertEqual(self.problem_of(line), "a line is no JSON")
+        for line in (b"[]", b"null", b"7", b"{}", b'{"type":null}', b'{"type":["ping"]}'):
+            with self.subTest(line):
+                self.assertEqual(self.problem_of(line), "a line is no frame with a type")
+
+    def test_each_field_that_the_broker_reads_is_looked_at_and_its_value_is_not_told(self):
+        wrong = [
+            (EXECUTE, "execution_id", ["", "x" * 257, 5, None]),
+            (EXECUTE, "script", [None, 1]),
+            (EXECUTE, "timeout_sec", [0, -1, "1", True, None]),
+            (EXECUTE, "max_output_bytes", [0, "s3cret", 1.5, True]),
+            (EXECUTE, "inputs", [[], None]),
+            (EXECUTE, "secrets", [{"A": 1}, []]),
+            (EXECUTE, "required_secrets", ["A", [1]]),
+            (EXECUTE, "collect", [None, [None]]),
+            (EXECUTE, "limits", [None, {"pids": 0}, {"memory_bytes": "1"}]),
+            (EXECUTE, "tools", ["s3cret", [1]]),
+            (EXECUTE, "tool_sources", [[{}], [{"name": "f", "source": 1, "stub": ""}], {}]),
+            (EXECUTE, "preamble", [1]),
+            (CHECK, "names", [None]),
+            (CHECK, "policy", [None]),
+            (CHECK, "tools", [None]),
+            (PUT, "mode", [-1, 0o1000, "s3cret"]),
+            (PUT, "offset", [-1, 0.5]),
+            (PUT, "path", [None]),
+            (PUT, "content_base64", [5]),
+        ]
+        for frame, name, values in wrong:
+            for value in values:
+                with self.subTest(f"{name}: {value!r}"):
+                    line = json.dumps({**frame, name: value}).encode()
+                    self.assertEqual(self.problem_of(line), f"{frame['type']} has no sound {name}")
+
+    def test_a_time_beyond_the_range_of_a_float_is_none(self):
+        line = json.dumps(EXECUTE).replace('"timeout_sec": 1', '"timeout_sec": 1e400').encode()
+        self.assertEqual(self.problem_of(line), "execute has no sound timeout_sec")

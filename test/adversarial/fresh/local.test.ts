@@ -1,0 +1,4 @@
+import { LOCAL } from '../engines/tested-local.ts'
+import { freshAttacks } from './suite.ts'
+
+await freshAttacks(LOCAL)

@@ -1,0 +1,4 @@
+import { PYODIDE } from '../engines/tested-pyodide.ts'
+import { freshAttacks } from './suite.ts'
+
+await freshAttacks(PYODIDE)

@@ -1,0 +1,117 @@
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
+import { ScriptExecutor } from '../../../src/executor/index.ts'
+import { decodeLine, LineSplitter } from '../../../src/protocol/index.ts'
+import {
+  resolveLimits,
+  type Sandbox,
+  type SandboxEngine,
+  sandboxLimits,
+  type SandboxSpec,
+} from '../../../src/sandbox/index.ts'
+import { bridgedTools, defineTool, prepareTools } from '../../../src/tools/index.ts'
+import { CHILD_CORPUS, HOST_CORPUS, OWN_ID } from '../corpus.ts'
+import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
+import { checkStatus } from '../host/result-check.ts'
+import { mutatedStream } from '../lines.ts'
+import { cut } from '../mutate-bytes.ts'
+import type { Random } from '../random.ts'
+
+const SPEC: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
+/** How long a sandbox may take to serve what it was sent, or to end. */
+const SETTLE_MS = 30_000
+const LAST_WORDS = Buffer.from('\n{"type":"ping","nonce":"fuzz-end"}\n')
+const double = defineTool({ name: 'double', description: 'Twice.', input: { type: 'object' }, execute: () => 42 })
+
+/** Cases against a real broker in a real sandbox of an engine. */
+export function sandboxCases(engine: SandboxEngine): CaseMaker {
+  return (random) => (random.oneIn(2) ? channelCase(engine, random) : scriptCase(engine, random))
+}
+
+/** Garbage on the channel is answered, or ends the sandbox in one line; no traceback, nothing that never ends. */
+function channelCase(engine: SandboxEngine, random: Random): FuzzCase {
+  const pieces = cut(mutatedStream(HOST_CORPUS, random, 8), random, 64)
+  return {
+    property: 'a real broker serves what it can read of garbage, or ends with one line that says why',
+    pieces,
+    async check() {
+      await using sandbox = await engine.create(SPEC)
+      const talking = talk(sandbox, pieces)
+      const ending = await within(Promise.race([talking, sandbox.closed.then((end) => end.message ?? '')]))
+      if (ending === undefined) {
+        await runsOn(sandbox)
+        return
+      }
+      ok(!ending.includes('Traceback'), ending)
+      ok(ending === '' || /^[^\n]+$/.test(ending), `more than one line: ${ending}`)
+    },
+  }
+}
+
+/** What a script writes to the harness's own socket costs it no more than its run. */
+function scriptCase(engine: SandboxEngine, random: Random): FuzzCase {
+  const bytes = mutatedStream(CHILD_CORPUS, random, 12)
+  const hasTools = random.oneIn(2)
+  const after = random.pick(['emit_result(1)', 'os._exit(3)', 'os.close(3)', 'os.kill(os.getpid(), 9)', 'pass'])
+  const script = `import base64, os\nrest = base64.b64decode(garbage)\nwhile rest:\n    rest = rest[os.write(3, rest):]\n${after}`
+  return {
+    property: 'frames that a script wrote itself come to a documented status, and the next run is as ever',
+    pieces: [bytes],
+    async check() {
+      await using sandbox = await engine.create(SPEC)
+      const executor = new ScriptExecutor({
+        mode: 'interactive',
+        limits: { executionTimeoutSec: 5, maxOutputBytes: 65_536 },
+      })
+      const result = await executor.run({
+        sandbox,
+        script,
+        executionId: OWN_ID,
+        inputs: { garbage: bytes.toString('base64') },
+        ...(hasTools ? { tools: bridgedTools(prepareTools([double])) } : {}),
+      })
+      checkStatus(result)
+      ok(result.status !== 'sandbox-lost', `the broker did not survive: ${result.error}`)
+      const gone = await Promise.race([sandbox.closed.then(() => true), Promise.resolve(false)])
+      if (!gone) await runsOn(sandbox)
+    },
+  }
+}
+
+/** What comes behind the garbage; a run of it may be under way, which refuses another one. */
+async function runsOn(sandbox: Sandbox): Promise<void> {
+  const next = await new ScriptExecutor({ limits: { executionTimeoutSec: 5 } }).run({
+    sandbox,
+    script: 'emit_result(7)',
+  })
+  checkStatus(next)
+  if (next.success) strictEqual(next.finalData, 7)
+  else deepStrictEqual([next.status, next.errorKind], ['failed', 'invalid_request'], next.error ?? '')
+}
+
+/** Sends everything and a ping; undefined when that is answered. */
+async function talk({ channel }: Sandbox, pieces: readonly Uint8Array[]): Promise<string | undefined> {
+  const sending = (async () => {
+    for (const piece of pieces) await channel.send(piece)
+    await channel.send(LAST_WORDS)
+  })()
+  sending.catch(() => undefined) // a broker that refused takes no more
+  const splitter = new LineSplitter(1 << 20)
+  for (let chunk = await channel.receive(); chunk !== null; chunk = await channel.receive()) {
+    for (const line of splitter.push(chunk)) {
+      const decoded = decodeLine(line)
+      ok(decoded.kind === 'frame', `no frame: ${line.subarray(0, 400).toString()}`)
+      if (decoded.frame.type === 'pong' && decoded.frame.nonce === 'fuzz-end') return undefined
+    }
+  }
+  return new Promise<never>(() => {}) // how it ended is the sandbox's to say
+}
+
+async function within<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`nothing settled within ${SETTLE_MS} ms`)), SETTLE_MS)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,81 @@
+import { findPythons } from '../../scripts/find-pythons.ts'
+import type { SandboxEngine } from '../../src/sandbox/index.ts'
+import { brokerCases } from './broker/broker-case.ts'
+import { Peer } from './broker/peer.ts'
+import { sandboxCases } from './broker/sandbox-case.ts'
+import { drive, type DriveOptions, type DriveReport } from './drive.ts'
+import type { CaseMaker } from './fuzz-case.ts'
+import { silentCase } from './host/executor-case.ts'
+import { hostCase } from './host/host-case.ts'
+
+/** Which cases of one side of the protocol are run. */
+export interface Campaign {
+  readonly seed: number
+  readonly count: number
+  /** One case alone, of the part that has this name. */
+  readonly only?: { readonly side: string; readonly number: number }
+  readonly withinMs?: number
+  /** Where real brokers run; without it that part is left out. */
+  readonly engine?: SandboxEngine
+  readonly onReport: (report: DriveReport) => void
+  readonly onProgress?: (side: string, done: number) => void
+}
+
+/** One in so many cases of the host has a peer that falls silent; each takes 5 s, 250 of them at a time. */
+const SILENT_SHARE = 1000
+const SILENT_AT_ONCE = 250
+/** One in so many cases of the broker runs in a sandbox of its own, which has to be started. */
+const SANDBOX_SHARE = 400
+const SANDBOXES_AT_ONCE = 2
+/** Processes that have the broker's code; none needs to wait between cases. */
+const PEERS = 3
+const BROKER_AT_ONCE = 48
+
+/** Everything that reads what a sandbox sends. */
+export async function hostCampaign(campaign: Campaign): Promise<void> {
+  const silent = Math.ceil(campaign.count / SILENT_SHARE)
+  await part(campaign, 'host', hostCase, campaign.count - silent)
+  await part(campaign, 'silent', silentCase, silent, { atOnce: SILENT_AT_ONCE })
+}
+
+/** Everything of the harness that reads what a host or a script's process sends. */
+export async function brokerCampaign(campaign: Campaign): Promise<void> {
+  const inSandboxes = Math.ceil(campaign.count / SANDBOX_SHARE)
+  const python = findPythons()[0]?.executable
+  if (python === undefined) throw new Error('no Python >= 3.10 was found')
+  await using stack = new AsyncDisposableStack()
+  const peers = Array.from({ length: PEERS }, () => stack.use(new Peer(python)))
+  const held = async (): Promise<number> =>
+    (await Promise.all(peers.map((peer) => peer.memory()))).reduce((a, b) => a + b)
+  await part(campaign, 'broker', brokerCases(peers), campaign.count - inSandboxes, {
+    atOnce: BROKER_AT_ONCE,
+    caseMs: 120_000,
+    held,
+  })
+  if (campaign.engine === undefined) return
+  await part(campaign, 'sandbox', sandboxCases(campaign.engine), inSandboxes, {
+    atOnce: SANDBOXES_AT_ONCE,
+    caseMs: 180_000,
+  })
+}
+
+async function part(
+  { seed, only, withinMs, onReport, onProgress }: Campaign,
+  side: string,
+  make: CaseMaker,
+  count: number,
+  options: Pick<DriveOptions, 'atOnce' | 'caseMs' | 'held'> = {},
+): Promise<void> {
+  if (only !== undefined && only.side !== side) return
+  const which = only === undefined ? { count } : { count: 1, first: only.number }
+  const report = await drive({
+    seed,
+    side,
+    make,
+    ...options,
+    ...which,
+    ...(withinMs === undefined ? {} : { withinMs }),
+    ...(onProgress === undefined ? {} : { onProgress: (done: number) => onProgress(side, done) }),
+  })
+  onReport(report)
+}

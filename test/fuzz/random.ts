@@ -1,0 +1,49 @@
+/** A small generator of numbers that depend on a seed alone (mulberry32), so that any case can be made again. */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** The generator of one case: cases of a seed do not depend on one another. */
+  static ofCase(seed: number, side: string, number: number): Random {
+    let hash = 0x811c9dc5
+    for (const char of `${seed}/${side}/${number}`) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)
+    return new Random(hash)
+  }
+
+  /** The next 32 bits. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let mixed = this.#state
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return (mixed ^ (mixed >>> 14)) >>> 0
+  }
+
+  /** A whole number from 0 to `bound - 1`. */
+  below(bound: number): number {
+    return Math.floor((this.next() / 2 ** 32) * bound)
+  }
+
+  /** A whole number from `low` to `high`, both included. */
+  between(low: number, high: number): number {
+    return low + this.below(high - low + 1)
+  }
+
+  /** True once in `count` times. */
+  oneIn(count: number): boolean {
+    return this.below(count) === 0
+  }
+
+  /** One of a list that is not empty. */
+  pick<T>(list: readonly T[]): T {
+    return list[this.below(list.length)] as T
+  }
+
+  /** Any bytes. */
+  bytes(length: number): Buffer {
+    return Buffer.from(Array.from({ length }, () => this.below(256)))
+  }
+}
