@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildImage } from '../src/engines/docker/index.ts'
 import { GVISOR, startDaemon } from '../test/docker-daemon.ts'
+import { whyStuck } from '../test/support/daemon-stacks.ts'
 
 const [program = 'true', ...args] = process.argv.slice(2)
 const interruption = new AbortController()
@@ -21,6 +22,9 @@ try {
   })
   console.error(`with-docker: ${daemon.host} has ${tag}${cached ? '' : ', newly made'}`)
   process.exitCode = await run()
+  // A daemon that hung explains most of what failed: without its stacks nobody learns why it did.
+  const stuck = process.exitCode === 0 ? undefined : await whyStuck(daemon)
+  if (stuck !== undefined) console.error(`with-docker: ${stuck}`)
 } finally {
   await daemon.close()
 }

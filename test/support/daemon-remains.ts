@@ -91,8 +91,10 @@ function containersOf(directory: string): string[] {
 
 /** Sockets that shims keep outside of the directory, and that nobody serves any more. */
 function removeDeadShimSockets(): void {
+  // First those that are there, then who serves: in the other order, one that another daemon's shim has just made looks dead.
+  const there = listed(SHIM_SOCKETS)
   const served = read('/proc/net/unix')
-  for (const name of listed(SHIM_SOCKETS)) {
+  for (const name of there) {
     if (!served.includes(join(SHIM_SOCKETS, name))) rmSync(join(SHIM_SOCKETS, name), { force: true })
   }
 }

@@ -1,6 +1,6 @@
 import type { RunOptions } from '../../../src/options.ts'
 import { defineTool } from '../../../src/tools/index.ts'
-import { type Answer, shown } from './answer.ts'
+import { type Answer, type Runner, shown } from './answer.ts'
 import { type Fixtures, valueOf } from './fixtures.ts'
 import type { Setup } from './setups.ts'
 import type { Verify } from './stage.ts'
@@ -43,6 +43,23 @@ export function echoTool(tell: (input: unknown) => void): ReturnType<typeof defi
       return input
     },
   })
+}
+
+/** Two runs, neither of which ends before the other has begun: each has a sandbox, however long one takes to start. */
+export async function twoAtOnce(runner: Runner): Promise<Answer[]> {
+  const { promise: bothAreThere, resolve } = Promise.withResolvers<void>()
+  let there = 0
+  const meet = defineTool({
+    name: 'meet',
+    description: 'Answers when two have called it.',
+    input: { type: 'object' },
+    execute: () => {
+      there += 1
+      if (there === 2) resolve()
+      return bothAreThere
+    },
+  })
+  return Promise.all([1, 2].map(() => runner.run('meet()', { tools: [meet] })))
 }
 
 const ODD_VALUES: Readonly<Record<string, () => unknown>> = {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { RunOptions } from '../../../src/options.ts'
 import { type Answer, type Runner, shown } from './answer.ts'
-import { TOOL_SETUPS } from './case-tools.ts'
+import { TOOL_SETUPS, twoAtOnce } from './case-tools.ts'
 import type { OpenOptions } from './engine.ts'
 import { type Fixtures, valueOf } from './fixtures.ts'
 import type { HostStart } from './host-process.ts'
@@ -216,8 +216,7 @@ emit_result([timers, children])`
  * already: how long one takes to start is not the question.
  */
 async function secondRunMakesTimers({ runner, options }: Stage): Promise<Verify> {
-  const hold = (): Promise<Answer> => runner.run('import time\ntime.sleep(3)', {})
-  const both = new Set((await Promise.all([hold(), hold()])).map(({ result }) => result?.sandbox.id))
+  const both = new Set((await twoAtOnce(runner)).map(({ result }) => result?.sandbox.id))
   if (both.size !== 2) return () => 'there are no two sandboxes'
   const { promise, resolve } = Promise.withResolvers<Answer>()
   let over = false

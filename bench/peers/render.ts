@@ -1,0 +1,157 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Comparison, MeasuredRow, Row, Seen, Series } from './result.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+/** The generated part of a page lies between two comments with this name. */
+const MARK = 'bench:peers'
+
+/** The pages that hold figures of the record, and how each shows them. */
+export const PAGES: Readonly<Record<string, (comparison: Comparison) => string>> = {
+  'docs/comparison.md': tables,
+  'README.md': shortTable,
+}
+
+/** Writes the record's figures into the pages. */
+export function fillPages(comparison: Comparison): void {
+  for (const [page, show] of Object.entries(PAGES)) {
+    const path = join(ROOT, page)
+    writeFileSync(path, filled(readFileSync(path, 'utf8'), show(comparison)))
+  }
+}
+
+/**
+ * The text with this between its marks.
+ * @throws Error where the marks are missing.
+ */
+export function filled(text: string, part: string): string {
+  const [before, after] = [`<!-- ${MARK} -->\n`, `\n<!-- /${MARK} -->`]
+  const [from, to] = [text.indexOf(before), text.indexOf(after)]
+  if (from === -1 || to < from) throw new Error(`the marks ${before.trim()} and ${after.trim()} are not there`)
+  return `${text.slice(0, from + before.length)}\n${part}\n${text.slice(to)}`
+}
+
+/** All that was measured, as Markdown. */
+export function tables(comparison: Comparison): string {
+  const rows = comparison.rows.filter(isMeasured)
+  const missing = comparison.rows.filter((row) => !isMeasured(row))
+  const versions = Object.entries(comparison.versions).map(([name, version]) => `${name} ${version}`)
+  return [
+    `Machine: ${comparison.machine}. Date: ${comparison.date}. ${versions.join(', ')}.`,
+    '',
+    '### Time',
+    '',
+    ...table(
+      ['', 'version', 'cold start', 'warm run', 'tool call', 'answer after the deadline', 'loop dead'],
+      rows.map((row) => [
+        row.name,
+        Object.values(row.versions).join(', ') || 'this tree',
+        series(row.cold, true),
+        series(row.warm, true),
+        series(row.toolCall, true),
+        'absent' in row.timeout ? row.timeout.absent : series(row.timeout, true),
+        'absent' in row.timeout ? '' : row.timeout.loopDead ? 'yes' : '**no**',
+      ]),
+    ),
+    '',
+    '### What stays and what is seen',
+    '',
+    ...table(
+      [
+        '',
+        'left 10 s after `kill -9`',
+        'variable',
+        'file',
+        'process',
+        'environment',
+        'home',
+        '/tmp',
+        '127.0.0.1',
+        'bridge',
+      ],
+      rows.map((row) => [
+        row.name,
+        leftOvers(row),
+        ...[...Object.values(row.leaks), ...Object.values(row.exposed)].map(seen),
+      ]),
+    ),
+    ...missing.flatMap((row) => ['', `Not measured: ${row.name}: ${'missing' in row ? row.missing : ''}`]),
+  ].join('\n')
+}
+
+/** What README shows of it. */
+export function shortTable(comparison: Comparison): string {
+  return table(
+    [
+      '',
+      'cold start',
+      'warm run',
+      'tool call',
+      'loop dead at 1 s limit',
+      'left after `kill -9`',
+      'next run sees',
+      'host seen',
+    ],
+    comparison.rows
+      .filter(isMeasured)
+      .map((row) => [
+        row.name,
+        series(row.cold),
+        series(row.warm),
+        series(row.toolCall),
+        'absent' in row.timeout ? 'no limit' : row.timeout.loopDead ? `yes, ${series(row.timeout)} late` : '**no**',
+        leftOvers(row),
+        names(row.leaks),
+        names(row.exposed),
+      ]),
+  ).join('\n')
+}
+
+function isMeasured(row: Row): row is MeasuredRow {
+  return 'cold' in row
+}
+
+function series(found: Series, withCount = false): string {
+  if ('absent' in found) return found.absent
+  const { p50Ms, n } = found
+  const time = duration(p50Ms)
+  return withCount ? `${time} (n=${n})` : time
+}
+
+function duration(ms: number): string {
+  if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < 0.1) return `${(ms * 1000).toFixed(1)} µs`
+  return `${ms.toFixed(ms >= 100 ? 0 : ms >= 10 ? 1 : 2)} ms`
+}
+
+function leftOvers({ leftOvers: { processes, containers, files } }: MeasuredRow): string {
+  const counted = [
+    [processes.length, 'process', 'processes'],
+    [containers, 'container', 'containers'],
+    [files.length, 'file', 'files'],
+  ] as const
+  const parts = counted
+    .filter(([count]) => count > 0)
+    .map(([count, one, many]) => `${count} ${count === 1 ? one : many}`)
+  return parts.join(', ') || 'nothing'
+}
+
+function seen({ seen: word }: Seen): string {
+  return word === 'yes' ? '**yes**' : word
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  tmp: '/tmp',
+  loopback: '127.0.0.1',
+  gateway: 'bridge',
+}
+
+function names(found: Readonly<Record<string, Seen>>): string {
+  const yes = Object.entries(found).filter(([, { seen: word }]) => word === 'yes')
+  return yes.map(([name]) => WORDS[name] ?? name).join(', ') || 'nothing'
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
+}

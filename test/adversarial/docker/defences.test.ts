@@ -1,0 +1,4 @@
+import { DOCKER } from '../engines/tested-docker.ts'
+import { defences } from '../suites/defences.ts'
+
+await defences(DOCKER)

@@ -1,0 +1,4 @@
+import { LOCAL } from '../engines/tested-local.ts'
+import { defences } from '../suites/defences.ts'
+
+await defences(LOCAL)

@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { EngineUnderTest } from '../adversarial/driver/engine.ts'
+import type { HostAnswer, HostCall, Outcome, Script } from './host-calls.ts'
+
+/** A run that was asked for. */
+export interface Flight {
+  /** The sandbox, as soon as the script has begun. */
+  readonly begun: Promise<string>
+  readonly settled: Promise<Settled>
+  abort(): void
+}
+
+/** How a call ended, and when by the clock of the driver. */
+export interface Settled extends Outcome {
+  readonly at: number
+}
+
+/** A host process that faults strike. It ends with this one. */
+export interface ChaosHost {
+  readonly pid: number
+  readonly gone: Promise<void>
+  isGone(): boolean
+  run(script: Script, seconds: number, deadlineSec: number): Flight
+  ask(call: 'open' | 'rest' | 'grow' | 'clock' | 'close'): Promise<Settled>
+  solve(journal: string): Promise<Settled>
+  signal(name: NodeJS.Signals): void
+  /** What it wrote: Node's last words. */
+  words(): string
+}
+
+/** How a host process is started: a program that ends by executing what follows it, and more environment. */
+export interface HostStart {
+  readonly prefix: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+}
+
+type Call = HostCall extends infer Each ? (Each extends HostCall ? Omit<Each, 'number'> : never) : never
+interface Waiting {
+  readonly begun: (sandbox: string) => void
+  readonly settled: (outcome: Outcome) => void
+}
+
+const MAIN = fileURLToPath(new URL('host.main.ts', import.meta.url))
+const GONE: Outcome = { said: 'host gone', sandbox: '' }
+
+/** Starts a host process on an engine; nothing is open in it yet. */
+export function startChaosHost(engine: EngineUnderTest, { prefix, env }: HostStart): ChaosHost {
+  const command = [
+    ...prefix,
+    process.execPath,
+    '--disable-warning=ExperimentalWarning',
+    MAIN,
+    engine.module,
+    engine.state,
+  ]
+  const child = spawn(command[0] ?? '', command.slice(1), {
+    env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  let words = ''
+  child.stderr?.on('data', (data: Buffer) => (words = (words + data.toString()).slice(-4000)))
+  const ask = caller(child)
+  const gone = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve())
+    child.once('error', () => resolve())
+  })
+  return {
+    pid: child.pid ?? 0,
+    gone,
+    isGone: () => child.exitCode !== null || child.signalCode !== null,
+    run: (script, seconds, deadlineSec) => {
+      const { number, begun, settled } = ask({ call: 'run', script, seconds, deadlineSec })
+      return { begun, settled, abort: () => void ask({ call: 'abort', run: number }) }
+    },
+    ask: (call) => ask({ call }).settled,
+    solve: (journal) => ask({ call: 'solve', journal }).settled,
+    signal: (name) => void child.kill(name),
+    words: () => words,
+  }
+}
+
+function caller(child: ChildProcess): (call: Call) => Omit<Flight, 'abort'> & { readonly number: number } {
+  const waiting = new Map<number, Waiting>()
+  let count = 0
+  const lose = (): void => {
+    for (const { settled } of waiting.values()) settled(GONE)
+  }
+  child.on('message', (answer: HostAnswer) => {
+    const one = waiting.get(answer.number)
+    if ('begun' in answer) one?.begun(answer.begun)
+    else one?.settled(answer.outcome)
+  })
+  child.once('exit', lose)
+  child.once('error', lose)
+  return (call) => {
+    const number = (count += 1)
+    const begun = Promise.withResolvers<string>()
+    const settled = Promise.withResolvers<Settled>()
+    waiting.set(number, {
+      begun: begun.resolve,
+      settled: (outcome) => {
+        waiting.delete(number)
+        begun.resolve(outcome.sandbox)
+        settled.resolve({ ...outcome, at: performance.now() })
+      },
+    })
+    if (!child.connected) waiting.get(number)?.settled(GONE)
+    // A host that is killed while it is told something: its end settles the call.
+    else child.send({ ...call, number }, () => {})
+    return { number, begun: begun.promise, settled: settled.promise }
+  }
+}

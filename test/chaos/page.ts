@@ -1,0 +1,35 @@
+import type { Entry } from './campaign.ts'
+import { summaryOf, tableOf } from './summary.ts'
+
+/** A campaign that was run, as `--json` writes it. */
+export interface ChaosRun {
+  readonly command: string
+  readonly machine: string
+  readonly minutes: number
+  readonly entries: readonly Entry[]
+}
+
+const BEGIN = '<!-- chaos: begin -->'
+const END = '<!-- chaos: end -->'
+
+/** A page with what stands between its markers replaced by the figures of a run. */
+export function writtenInto(page: string, run: ChaosRun): string {
+  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
+  if (from === -1 || to < from) throw new Error(`the page has no ${BEGIN} … ${END}`)
+  return `${page.slice(0, from + BEGIN.length)}\n\n${figuresOf(run)}\n\n${page.slice(to)}`
+}
+
+function figuresOf({ command, machine, minutes, entries }: ChaosRun): string {
+  const breached = entries.filter(({ breaches }) => breaches.length > 0)
+  const left = entries.reduce((sum, one) => sum + one.left.length, 0)
+  return [
+    `Command: \`${command}\`, ${minutes} minutes. Machine: ${machine}.`,
+    `**${entries.length} faults: ${breached.length} unexpected, ${left} things left.**`,
+    tableOf(summaryOf(entries)),
+    ...(breached.length === 0 ? [] : ['Unexpected:', breached.map(breachOf).join('\n')]),
+  ].join('\n\n')
+}
+
+function breachOf({ number, engine, name, breaches }: Entry): string {
+  return `* ${number}, ${engine}, ${name}: ${breaches.map((breach) => breach.replace(/\s+/g, ' ').slice(0, 300)).join('; ')}`
+}

@@ -1,0 +1,184 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { listRemnants } from '../../src/engines/local/index.ts'
+import type { EngineUnderTest, SandboxProcess } from '../adversarial/driver/engine.ts'
+import { openEngine as openDocker } from '../adversarial/engines/docker.ts'
+import { openEngine as openLocal } from '../adversarial/engines/local.ts'
+import { openEngine as openPyodide } from '../adversarial/engines/pyodide.ts'
+import { type PrivateDaemon, startDaemon } from '../docker-daemon.ts'
+import { containers } from '../support/containers.ts'
+import { processOf } from '../support/processes.ts'
+import { openDirectory } from '../support/state-directory.ts'
+import { type SmallDisk, smallDisk } from './small-disk.ts'
+
+/** The engines that faults strike. */
+export type EngineName = 'local' | 'docker' | 'pyodide'
+
+/** Where hosts are struck: an engine with a state, a small disk and, for Docker, a daemon that belong to nobody else. */
+export interface Site extends AsyncDisposable {
+  readonly engine: EngineUnderTest
+  /** Where the state directory, the temporary directory and the journal lie. */
+  readonly disk: SmallDisk
+  readonly temporary: string
+  readonly journal: string
+  readonly daemon: PrivateDaemon | undefined
+  /** Notes which sandboxes a host has now. */
+  look(host: number): readonly string[]
+  /** What is there of sandboxes that the host (if one lives) does not have any more; empty as it should be. */
+  left(host: number | undefined): Promise<readonly string[]>
+}
+
+/** The processes of a sandbox by what they do; those that an engine does not have are absent. */
+export interface Roles {
+  readonly broker: number | undefined
+  readonly zygote: number | undefined
+  /** Bubblewrap's own process. */
+  readonly launcher: number | undefined
+  readonly all: readonly number[]
+}
+
+/** In the names of directories of sites, before the pid of their driver. */
+const SITE = 'chaos'
+const MOST_SANDBOXES = 3 + 1
+/** What the local engine keeps in its state directory. */
+const OWN_ENTRIES: ReadonlySet<string> = new Set(['slots', 'sandboxes', 'staged', 'private'])
+const DISK_MIB = { local: 24, docker: 8, pyodide: 64 } as const
+const DAEMON_BYTES = 1536 * 1024 * 1024
+
+/** Makes the site for an engine; Docker's needs an image, which is copied from the daemon at DOCKER_HOST. */
+export async function openSite(name: EngineName, image = ''): Promise<Site> {
+  removeOrphans()
+  const directory = openDirectory(`${SITE}-${process.pid}`)
+  const cleanUpAtExit = (): void => removeSite(directory)
+  process.once('exit', cleanUpAtExit)
+  const disk = smallDisk(directory, DISK_MIB[name])
+  const made = (folder: string): string => {
+    const path = join(disk.path, folder)
+    mkdirSync(path, { mode: 0o755 })
+    return path
+  }
+  const [state, temporary, journal] = [made('state'), made('tmp'), made('journal')]
+  let daemon: PrivateDaemon | undefined
+  if (name === 'docker') {
+    daemon = await startDaemon({ diskBytes: DAEMON_BYTES })
+    await daemon.load(image)
+  }
+  const engine = {
+    local: () => openLocal(state),
+    pyodide: () => openPyodide(state),
+    docker: () => openDocker(JSON.stringify({ image, host: daemon?.host ?? '' })),
+  }[name]()
+  const seen = new Set<string>()
+  const look: Site['look'] = (host) => {
+    const ids = engine.sandboxesOf(host)
+    for (const id of ids) {
+      // An engine that remembers what it saw can tell later what is left of it.
+      if (!seen.has(id)) engine.processesOf(id)
+      seen.add(id)
+    }
+    return ids
+  }
+  return {
+    engine,
+    disk,
+    temporary,
+    journal,
+    daemon,
+    look,
+    async left(host) {
+      const living = new Set(host === undefined ? [] : look(host))
+      const dead = new Set([...seen].filter((id) => !living.has(id)))
+      const found = [
+        ...(living.size > MOST_SANDBOXES ? [`${living.size} sandboxes of a pool of three`] : []),
+        ...(await engine.remnantsOf(dead)).map(({ kind, id, owner }) => `${kind} ${id} (${owner})`),
+        ...[...dead].flatMap((id) => engine.processesOf(id).map(({ pid }) => `process ${pid} of ${id}`)),
+        ...groupsOf(engine, dead, host),
+        // The daemon is the site's own: what is there and not the host's is nobody's.
+        ...(daemon === undefined ? [] : containers(daemon.host))
+          .filter((container) => !living.has(container.name))
+          .map((container) => `container ${container.name}`),
+        ...readdirSync(temporary).map((file) => `temporary file ${file}`),
+        ...mountsBelow(directory)
+          .filter((point) => point !== disk.path)
+          .map((point) => `mount ${point}`),
+        ...(name === 'local' ? await inState(state, host) : []),
+      ]
+      // What is clean once stays clean: its number of looks would grow with each fault.
+      if (found.length === 0) for (const id of dead) seen.delete(id)
+      return found
+    },
+    async [Symbol.asyncDispose]() {
+      await daemon?.close()
+      process.removeListener('exit', cleanUpAtExit)
+      removeSite(directory)
+    },
+  }
+}
+
+/** Unmounts what is mounted below, and removes it. Synchronous: it also runs at exit. */
+function removeSite(directory: string): void {
+  for (const point of mountsBelow(directory).toReversed()) {
+    if (spawnSync('umount', [point]).status !== 0) spawnSync('umount', ['--lazy', point])
+  }
+  rmSync(directory, { recursive: true, force: true })
+}
+
+/** Those of drivers that were killed. */
+function removeOrphans(): void {
+  for (const name of readdirSync('/tmp')) {
+    const pid = new RegExp(`^sandglass-${SITE}-(\\d+)-`).exec(name)?.[1]
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeSite(join('/tmp', name))
+  }
+}
+
+/** Who is who among the processes of a sandbox. */
+export function rolesIn(processes: readonly SandboxProcess[]): Roles {
+  const broker = processes.find(({ insidePid }) => insidePid === 1)?.pid
+  const zygote = processes.find(({ pid }) => broker !== undefined && processOf(pid)?.parent === broker)?.pid
+  const parent = broker === undefined ? undefined : processOf(broker)?.parent
+  const launcher = parent !== undefined && isBubblewrap(parent) ? parent : undefined
+  return { broker, zygote, launcher, all: processes.map(({ pid }) => pid) }
+}
+
+function isBubblewrap(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'bwrap'
+  } catch {
+    return false
+  }
+}
+
+/** Control groups and mounts that bear the name of a sandbox or container. */
+function groupsOf(engine: EngineUnderTest, dead: ReadonlySet<string>, host: number | undefined): string[] {
+  if (dead.size === 0) return []
+  const { 'control groups': groups = [], mounts = [] } = engine.resources(dead, host ?? process.pid)
+  return [
+    ...groups.map((path) => `control group ${path}`),
+    ...(engine.name === 'docker' ? mounts.map((line) => `mount ${line}`) : []),
+  ]
+}
+
+function mountsBelow(directory: string): string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((point) => point.startsWith(`${directory}/`))
+}
+
+/** Locks, unreadable records and copies of nobody, and files that have no business there. */
+async function inState(state: string, host: number | undefined): Promise<string[]> {
+  const remnants = await listRemnants(state)
+  const wrong = remnants.filter(({ kind, owner, sandbox }) => {
+    if (kind === 'corrupt-record' || kind === 'directory') return true
+    return kind === 'uid-lock' && sandbox === null && (owner === 'gone' || host === undefined)
+  })
+  const records = host === undefined ? readdirSync(join(state, 'sandboxes')) : []
+  return [
+    ...wrong.map(({ kind, id, owner }) => `${kind} ${id} (${owner})`),
+    ...records.map((record) => `record ${record}`),
+    ...readdirSync(state)
+      .filter((entry) => !OWN_ENTRIES.has(entry))
+      .map((entry) => `state file ${entry}`),
+  ]
+}

@@ -1,0 +1,63 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { PrivateDaemon } from '../docker-daemon.ts'
+import { eventually } from './eventually.ts'
+
+const ANSWER_MS = 20_000
+const DUMP_MS = 10_000
+const GROUPS = 25
+const FRAMES = 10
+const LOG_LINES = 40
+
+/**
+ * What a daemon does that no longer tells about itself: where its goroutines stand, by number, and the end of its log.
+ * Undefined for one that answers.
+ */
+export async function whyStuck(daemon: PrivateDaemon): Promise<string | undefined> {
+  const silence = new AbortController()
+  const timer = setTimeout(() => silence.abort(`no answer after ${ANSWER_MS} ms`), ANSWER_MS)
+  // With all states of its containers, which is where one that hangs does.
+  const answers = await daemon.client.listContainers({ all: true, abortSignal: silence.signal }).then(
+    () => true,
+    (error: unknown) => String(error),
+  )
+  clearTimeout(timer)
+  if (answers === true) return undefined
+  const stacks = await goroutines(daemon)
+  const log = daemon.log().trimEnd().split('\n').slice(-LOG_LINES).join('\n')
+  return `the daemon ${daemon.host} does not tell about itself (${answers}).\nIts goroutines:\n${stacks}\nThe end of its log:\n${log}`
+}
+
+/** dockerd writes them to a file of its directory for state when it is sent SIGUSR1. */
+async function goroutines(daemon: PrivateDaemon): Promise<string> {
+  const directory = join(daemon.directory, 'exec')
+  const written = (): string[] => readdirSync(directory).filter((name) => name.startsWith('goroutine-stacks-'))
+  const before = new Set(written())
+  process.kill(daemon.pid, 'SIGUSR1')
+  let file: string | undefined
+  const trouble = await eventually(() => {
+    file = written().find((name) => !before.has(name))
+    return file === undefined ? 'it wrote none' : undefined
+  }, DUMP_MS)
+  return trouble ?? summarizeStacks(readFileSync(join(directory, file ?? ''), 'utf8'))
+}
+
+/** Goroutines of the same state and stack as one, those that wait for longest first. */
+export function summarizeStacks(dump: string): string {
+  const groups = new Map<string, { count: number; minutes: number }>()
+  for (const block of dump.split('\n\n')) {
+    const [head = '', ...lines] = block.trim().split('\n')
+    const [, state = '', waited = '0'] = /^goroutine \d+ \[([^,\]]+)(?:, (\d+) minutes)?/.exec(head) ?? []
+    if (state === '') continue
+    // Every other line is a place in a file; what a function was called with differs from goroutine to goroutine.
+    const frames = lines.filter((line) => !line.startsWith('\t')).map((line) => line.replace(/\([^()]*\)$/, ''))
+    const key = [`[${state}]`, ...frames.slice(0, FRAMES)].join('\n    ')
+    const group = groups.get(key) ?? { count: 0, minutes: 0 }
+    groups.set(key, { count: group.count + 1, minutes: Math.max(group.minutes, Number(waited)) })
+  }
+  return [...groups]
+    .toSorted(([, a], [, b]) => b.minutes - a.minutes || b.count - a.count)
+    .slice(0, GROUPS)
+    .map(([key, { count, minutes }]) => `${count} x, up to ${minutes} min ${key}`)
+    .join('\n')
+}
