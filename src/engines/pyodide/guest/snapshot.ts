@@ -55,6 +55,6 @@ function snapshotIn(bytes: Buffer): Snapshot {
   return {
     compiled: bytes.subarray(at.compiled, at.machineCode),
     machineCode: Promise.resolve(Uint8Array.from(bytes.subarray(at.machineCode, at.memory)).buffer),
-    memory: Promise.resolve(bytes.subarray(at.memory)),
+    memory: Promise.resolve(Uint8Array.from(bytes.subarray(at.memory))), // where Pyodide reads words, at its beginning
   }
 }
