@@ -102,17 +102,18 @@ class Roots:
 
 
 class Terminals:
-    """The file system of terminals, where it is the script's own, as the local engine's is.
-
-    Nothing can be created or deleted in it, but modes and times of its directory and of its ptmx outlive a run, and so
-    would a terminal whose last descriptor waits in a socket that the kernel has yet to collect.
+    """The file system of terminals. Nothing can be created or deleted in it by name, but a terminal whose last descriptor
+    waits in a socket that the kernel has yet to collect would outlive its run. Where it is the script's own, as the local
+    engine's is, so would modes and times of its directory and of its ptmx.
     """
 
     def __init__(self, path="/dev/pts"):
-        self._directory = _open_own(path)
-        if self._directory is not None:
+        self._directory, self._is_own = _open_terminals(path)
+        if self._directory is None:
+            return
+        self._names = sorted(os.listdir(self._directory))
+        if self._is_own:
             os.utime(self._directory, (0, 0))
-            self._names = sorted(os.listdir(self._directory))
             for name in self._names:
                 os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
             self._found = self._look()
@@ -123,13 +124,16 @@ class Terminals:
             return True
         deadline = time.monotonic() + budget_sec
         try:
-            mode = self._found[0][0]
-            if stat.S_IMODE(os.fstat(self._directory).st_mode) != mode:
-                os.fchmod(self._directory, mode)  # first: nothing in it is reached while its owner is shut out
+            if self._is_own:
+                mode = self._found[0][0]
+                if stat.S_IMODE(os.fstat(self._directory).st_mode) != mode:
+                    os.fchmod(self._directory, mode)  # first: nothing in it is reached while its owner is shut out
             while sorted(os.listdir(self._directory)) != self._names:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.001)
+            if not self._is_own:
+                return True
             if self._look() != self._found:
                 self._reset()
             return self._look() == self._found
@@ -156,17 +160,16 @@ class Terminals:
             os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
 
 
-def _open_own(path):
-    """A descriptor of a directory whose owner runs this, through which listing it leaves its times alone. None for others,
-    and where there is none."""
+def _open_terminals(path):
+    """A descriptor of the directory, None where there is none, and whether its owner runs this. Listing leaves the times of
+    an own one alone."""
     try:
         fd = os.open(path, DIRECTORY | os.O_NOATIME)
+    except PermissionError:  # O_NOATIME is for owners alone
+        return os.open(path, DIRECTORY), False
     except OSError:
-        return None  # O_NOATIME is for owners alone
-    if os.fstat(fd).st_uid == os.geteuid():
-        return fd
-    os.close(fd)
-    return None
+        return None, False
+    return fd, os.fstat(fd).st_uid == os.geteuid()
 
 
 def _xattrs(fd):

@@ -61,9 +61,8 @@ export async function mixedRuns(tested: TestedEngine, { warmUp, measured }: Coun
         const memory = await host.memory()
         await runMany(host, ids, measured)
         const slope = ((await host.memory()) - memory) / measured
-        const living = engine.livingOf(ids)
-        const listed = await listedAtRest(engine, ids, new Set(living.map(({ kind }) => kind)))
-        expect(inOrder(listed)).toEqual(inOrder(engine.livingOf(ids)))
+        const { listed, living } = await listedAtRest(engine, ids)
+        expect(listed).toEqual(living)
         expect(listed.length).toBeGreaterThan(0)
         await host.close()
 
@@ -99,22 +98,23 @@ function outcomeOf({ errorKind, result }: Answer): unknown[] {
 
 type Listed = Awaited<ReturnType<EngineUnderTest['remnantsOf']>>
 
-/** What `sandglass ps` would show of these sandboxes, once it is at rest: the same twice in a row. */
+/**
+ * What `sandglass ps` shows of these sandboxes, and which of them live: at rest, once both are the same. A sandbox that was
+ * used up may still be on its way out when the last run has ended.
+ */
 async function listedAtRest(
   engine: EngineUnderTest,
   ids: ReadonlySet<string>,
-  kinds: ReadonlySet<string>,
-): Promise<Listed> {
-  let last = ''
-  let listed: Listed = []
+): Promise<{ readonly listed: Listed; readonly living: Listed }> {
+  let seen: { listed: Listed; living: Listed } = { listed: [], living: [] }
   await eventually(async () => {
-    listed = (await engine.remnantsOf(ids)).filter(({ kind }) => kinds.has(kind))
-    const now = JSON.stringify(inOrder(listed))
-    const same = now === last
-    last = now
-    return same ? undefined : 'something moves'
+    const living = engine.livingOf(ids)
+    const kinds = new Set(living.map(({ kind }) => kind))
+    const listed = (await engine.remnantsOf(ids)).filter(({ kind }) => kinds.has(kind))
+    seen = { listed: inOrder(listed), living: inOrder(living) }
+    return JSON.stringify(seen.listed) === JSON.stringify(seen.living) ? undefined : 'something moves'
   }, 5000)
-  return listed
+  return seen
 }
 
 function inOrder(things: Listed): Listed {
