@@ -134,8 +134,9 @@ class Terminals:
                 time.sleep(0.001)
             if not self._is_own:
                 return True
-            if self._look() != self._found:
-                self._reset()
+            if self._look() == self._found:
+                return True
+            self._reset()
             return self._look() == self._found
         except OSError:
             return False
