@@ -13,6 +13,8 @@ def read(line):
     """The frame on a line of the host. Raises ValueError that names what is wrong, and nothing of what it holds."""
     try:
         frame = _DECODER.decode(line.decode())  # of bytes it would guess at other encodings
+    except OverflowError:
+        raise ValueError("a number is beyond a double") from None
     except (ValueError, RecursionError):
         raise ValueError("a line is no JSON") from None
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
@@ -27,7 +29,15 @@ def _no_constant(name):
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+def _double(text):
+    number = float(text)
+    if number in (_INFINITY, -_INFINITY):
+        raise OverflowError
+    return number
+
+
+_INFINITY = float("inf")
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_double)
 
 
 def _is_text(value):
@@ -55,7 +65,7 @@ def _is_mode(value):
 
 
 def _is_time(value):
-    return type(value) in (int, float) and 0 < value < float("inf")
+    return type(value) in (int, float) and value > 0
 
 
 def _is_object(value):
