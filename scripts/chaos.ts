@@ -13,6 +13,9 @@ import { summaryOf, tableOf } from '../test/chaos/summary.ts'
 import { type ChaosRun, writtenInto } from '../test/chaos/page.ts'
 import type { EngineName } from '../test/chaos/site.ts'
 import { requireDockerEngine } from '../test/docker-engine.ts'
+import { exitOnSignals } from '../test/support/exit-on-signals.ts'
+
+exitOnSignals()
 
 const { values } = parseArgs({
   options: {

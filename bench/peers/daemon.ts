@@ -28,6 +28,8 @@ export async function startPeersDaemon(layer: string): Promise<PeersDaemon> {
   const bridge = `sgpeers${process.pid}`
   const gateway = `172.31.${process.pid % 250}.1`
   run('ip', 'link', 'add', bridge, 'type', 'bridge')
+  const removeBridge = (): void => void spawnSync('ip', ['link', 'del', bridge])
+  process.once('exit', removeBridge)
   try {
     run('ip', 'addr', 'add', `${gateway}/24`, 'dev', bridge)
     run('ip', 'link', 'set', bridge, 'up')
@@ -35,7 +37,8 @@ export async function startPeersDaemon(layer: string): Promise<PeersDaemon> {
     const docker = (...args: readonly string[]): string => run('docker', '--host', daemon.host, ...args)
     const close = async (): Promise<void> => {
       await daemon.close()
-      run('ip', 'link', 'del', bridge)
+      process.removeListener('exit', removeBridge)
+      removeBridge()
     }
     try {
       await buildImage({ host: daemon.host })
@@ -67,7 +70,7 @@ export async function startPeersDaemon(layer: string): Promise<PeersDaemon> {
       [Symbol.asyncDispose]: close,
     }
   } catch (error) {
-    run('ip', 'link', 'del', bridge)
+    removeBridge()
     throw error
   }
 }

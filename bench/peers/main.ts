@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, homedir, release, totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
+import { exitOnSignals } from '../../test/support/exit-on-signals.ts'
 import { startPeersDaemon } from './daemon.ts'
 import { install } from './install.ts'
 import { measureAll } from './measure-all.ts'
@@ -27,6 +28,7 @@ async function main(): Promise<void> {
   const warm = Number(flag('--rounds') ?? 100)
   const only = flag('--only')?.split(',')
   const tell = (line: string): void => void process.stderr.write(`${line}\n`)
+  exitOnSignals()
   const at = install(cache)
   await using daemon = await startPeersDaemon(at.layer)
   const rows = await measureAll(

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ErrorKind, ExecutionResult, ExecutionStatus, Sandglass, SandboxCapabilities } from '../../src/index.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../test/support/random.ts'
 
 /** What a run of the soak has at hand. */
 export interface Bed {

@@ -1,7 +1,7 @@
 import { errnoOf, messageOf } from '../../src/errors/index.ts'
 import type { Bed, Kind } from './kind.ts'
 import { makeSharedLock } from './lock.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../test/support/random.ts'
 
 /** A run that is not settled by then never is: the longest deadline and the pool's wait are far below. */
 const HUNG_MS = 180_000
@@ -52,7 +52,7 @@ async function untilOver(bed: Bed, random: Random, atOnce: number, next: () => K
 export function startMixed(bed: Bed, kinds: readonly Kind[], random: Random, atOnce: number): Load {
   const total = kinds.reduce((sum, { weight }) => sum + weight, 0)
   const choose = (): Kind | undefined => {
-    let left = random.next() * total
+    let left = random.fraction() * total
     return kinds.find(({ weight }) => (left -= weight) < 0)
   }
   return startLoad(bed, choose, random, atOnce)

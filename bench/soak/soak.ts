@@ -6,7 +6,7 @@ import { above, type Footing, footingOf } from './footing.ts'
 import { type Ground, makeGround } from './ground.ts'
 import { type Bed, canRun, type Kind } from './kind.ts'
 import { eachKind, type Load, startMixed, type Tally, type Unexpected } from './load.ts'
-import { seeded } from './random.ts'
+import { Random } from '../../test/support/random.ts'
 import type { Remains } from './remains.ts'
 import { type Sample, sampleOf } from './sample.ts'
 import { judged, type Leak, type SoakOptions, type Summary } from './summary.ts'
@@ -97,7 +97,7 @@ class Course {
     const all = this.#setting.kinds ?? [...WORKING_KINDS, ...FAILING_KINDS]
     const kinds = all.filter((kind) => canRun(kind, capabilities))
     const bed: Bed = { sg: this.#sg, engine, killSandbox: (id) => this.#ground.killSandbox(id) }
-    const random = seeded(seed)
+    const random = new Random(seed)
     this.#count(await eachKind(bed, kinds, random, { times: WARM_UP_TIMES, atOnce: concurrency }))
     const baseline = await this.#baseline()
     const start = performance.now()

@@ -9,6 +9,7 @@ from .wire import HIGH_WATER, LOW_WATER
 DRAIN_SEC = 0.1  # for what dead processes left in the pipes
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
+REST_READS = 4096  # what was sent with descriptors is read piece by piece
 
 
 class Traffic:
@@ -145,8 +146,10 @@ def _read(fd):
 
 def _rest(fd):
     """What is left in a pipe; bounded, because death may be unconfirmed and somebody still writing."""
-    for _ in range(REST_SIZE // READ_SIZE):
+    left = REST_SIZE
+    for _ in range(REST_READS):
         data = _read(fd)
-        if not data:
+        if not data or left <= 0:
             return
+        left -= len(data)
         yield data

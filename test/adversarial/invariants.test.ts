@@ -60,3 +60,13 @@ test('a secret in anything that a daemon tells while the run goes on is found', 
   expect([problem, looks]).toEqual(['a secret stands in what the daemon tells of the container', 3])
   expect(await problemOf('secret_not_in_docker_inspect', stageOn({ toldAbout: () => 'nothing' }))).toBeUndefined()
 })
+
+test('a survivor that passes for the process of the next run is a leak once that one is there', async () => {
+  const processes = (count: number) =>
+    Array.from({ length: count }, (_, n) => ({ pid: 100 + n, insidePid: n + 1, uid: 0 }))
+  let looks = 0
+  const processesOf = () => processes((looks += 1) > 2 ? 4 : 3)
+  expect(await problemOf('no_leaked_processes', stageOn({ processesOf }))).toMatch(/^4 processes are left, 3 is what/)
+  expect(await problemOf('no_leaked_processes', stageOn({ processesOf: () => processes(3) }))).toBeUndefined()
+  expect(await problemOf('no_leaked_processes', stageOn({ processesOf: () => [] }))).toBeUndefined()
+})

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { type FaultKind, nameOf } from './fault.ts'
 import { FAULTS } from './faults/index.ts'
 import { faketimeLibrary, Lane } from './lane.ts'
-import { type Random, seeded } from './random.ts'
+import { Random } from '../support/random.ts'
 import { type EngineName, openSite } from './site.ts'
 import { type Struck, strike } from './strike.ts'
 
@@ -78,7 +78,7 @@ export function kindsOf(engine: EngineName): {
 
 /** Every kind of every engine in turn, each round in an order of its own. */
 function planOf({ faults, seed, engines, only }: CampaignOptions): readonly Planned[] {
-  const random = seeded(seed)
+  const random = new Random(seed)
   const all = engines
     .flatMap((engine) => kindsOf(engine).kinds.map((kind) => ({ engine, kind })))
     .filter(({ engine, kind }) => only === undefined || `${engine} ${nameOf(kind)}`.includes(only))
@@ -87,7 +87,7 @@ function planOf({ faults, seed, engines, only }: CampaignOptions): readonly Plan
   while (planned.length < faults) {
     for (const { engine, kind } of random.shuffled(all)) {
       // Of its own: what one lane does changes nothing in another.
-      const own = seeded(Math.floor(random.next() * 2 ** 32))
+      const own = new Random(random.next())
       if (planned.length < faults) planned.push({ number: planned.length + 1, engine, kind, random: own })
     }
   }

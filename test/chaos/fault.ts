@@ -1,5 +1,5 @@
 import type { ChaosHost } from './host.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../support/random.ts'
 import type { EngineName, Site } from './site.ts'
 
 /** What a fault has in its hands. */

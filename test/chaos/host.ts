@@ -61,9 +61,15 @@ export function startChaosHost(engine: EngineUnderTest, { prefix, env }: HostSta
   let words = ''
   child.stderr?.on('data', (data: Buffer) => (words = (words + data.toString()).slice(-4000)))
   const ask = caller(child)
+  const killAtExit = (): void => void child.kill('SIGKILL')
+  process.prependOnceListener('exit', killAtExit) // before its site is removed: it would go on writing
   const gone = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve())
-    child.once('error', () => resolve())
+    const onGone = (): void => {
+      process.removeListener('exit', killAtExit)
+      resolve()
+    }
+    child.once('exit', onGone)
+    child.once('error', onGone)
   })
   return {
     pid: child.pid ?? 0,

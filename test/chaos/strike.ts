@@ -7,7 +7,7 @@ import type { ChaosHost, Flight, Settled } from './host.ts'
 import type { Script } from './host-calls.ts'
 import type { Lane } from './lane.ts'
 import { startLoad } from './load.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../support/random.ts'
 import { rolesIn } from './site.ts'
 
 /** What came of one fault. */
@@ -90,7 +90,7 @@ interface UnderWay {
 
 /** On a busy machine the first may be over when the second has its sandbox, or when both were looked at. */
 async function underWay(lane: Lane, host: ChaosHost, kind: FaultKind, random: Random): Promise<UnderWay> {
-  const moment = random.next() * 300
+  const moment = random.fraction() * 300
   for (let attempt = 0; attempt < MOST_TAKE_OFFS; attempt += 1) {
     await host.ask('rest')
     const flights = takeOff(host, kind, random)
@@ -110,7 +110,7 @@ function takeOff(host: ChaosHost, kind: FaultKind, random: Random): readonly [Fl
   const start = (script: Script): Flight => host.run(script, kind.workSec, kind.deadlineSec)
   // What takes memory is what is hit.
   if (kind.script !== undefined) return [start(kind.script), start('tools')]
-  return random.next() < 0.5 ? [start('compute'), start('tools')] : [start('tools'), start('compute')]
+  return random.fraction() < 0.5 ? [start('compute'), start('tools')] : [start('tools'), start('compute')]
 }
 
 async function begunOf(flight: Flight): Promise<string> {

@@ -2,7 +2,7 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { heldMemory } from '../support/memory.ts'
 import { type Finding, recordFinding } from './finding.ts'
 import type { CaseMaker, FuzzCase } from './fuzz-case.ts'
-import { Random } from './random.ts'
+import { Random } from '../support/random.ts'
 import { watch } from './watchdog.ts'
 
 /** How many cases of which side are run. */

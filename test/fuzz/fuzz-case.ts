@@ -1,4 +1,4 @@
-import type { Random } from './random.ts'
+import type { Random } from '../support/random.ts'
 
 /** One input and what must hold for it. */
 export interface FuzzCase {

@@ -1,7 +1,7 @@
 import { type Fields, FOREIGN_ID } from './corpus.ts'
 import { mutatedBytes } from './mutate-bytes.ts'
 import { mutatedJson } from './mutate-json.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../support/random.ts'
 
 /** One line without its end: a frame of a corpus, as it is (seldom) or with things changed as JSON, as bytes, or both. */
 export function mutatedLine(corpus: readonly Fields[], random: Random): Buffer {

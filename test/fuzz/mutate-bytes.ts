@@ -1,4 +1,4 @@
-import type { Random } from './random.ts'
+import type { Random } from '../support/random.ts'
 
 /** Bytes that mean something to a line splitter, a decoder of UTF-8 or a parser of JSON. */
 const PIECES: readonly Buffer[] = [

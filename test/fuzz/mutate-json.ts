@@ -1,5 +1,5 @@
 import type { Fields } from './corpus.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../support/random.ts'
 
 const NUMBERS: readonly string[] = [
   '9007199254740991',

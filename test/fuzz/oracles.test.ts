@@ -5,7 +5,7 @@ import { FOREIGN_ID, OWN_ID } from './corpus.ts'
 import { drive } from './drive.ts'
 import { hostCase } from './host/host-case.ts'
 import { checkResult } from './host/result-check.ts'
-import { Random } from './random.ts'
+import { Random } from '../support/random.ts'
 
 const frame = (id: string, data: unknown): object => ({ type: 'final_result', execution_id: id, data })
 const stream = Buffer.from(wireLines(frame(FOREIGN_ID, 'theirs'), frame(OWN_ID, 'mine')))

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { growthOf, type Point } from '../../bench/soak/growth.ts'
-import { seeded } from '../../bench/soak/random.ts'
+import { Random } from '../support/random.ts'
 
 const BOUND = { mibPerHour: 4, mib: 2, warmUpHours: 0 }
 
 /** An hour of samples, one a minute, whose noise is at most this much to each side. */
 function series(value: (hours: number) => number, noiseMib: number, seed: number, count = 60): Point[] {
-  const random = seeded(seed)
+  const random = new Random(seed)
   return Array.from({ length: count }, (_, minute) => ({
     hours: minute / 60,
-    mib: value(minute / 60) + (random.next() * 2 - 1) * noiseMib,
+    mib: value(minute / 60) + (random.fraction() * 2 - 1) * noiseMib,
   }))
 }
 

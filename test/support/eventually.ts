@@ -12,3 +12,19 @@ export async function eventually(
     await sleep(pause)
   }
 }
+
+/** The same, where it must stay so: until `probe` gave nothing but undefined for a time. */
+export async function steadily(
+  probe: () => string | undefined | Promise<string | undefined>,
+  forMs: number,
+  withinMs: number,
+): Promise<string | undefined> {
+  let since: number | undefined
+  let problem: string | undefined
+  const late = await eventually(async () => {
+    problem = await probe()
+    since = problem === undefined ? (since ?? performance.now()) : undefined
+    return since !== undefined && performance.now() - since >= forMs ? undefined : 'not for long enough'
+  }, withinMs + forMs)
+  return late === undefined ? undefined : (problem ?? late)
+}

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { lstatSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, steadily } from '../../support/eventually.ts'
 import { allProcesses, processOf } from '../../support/processes.ts'
 import { type Answer, shown } from './answer.ts'
 import { everythingOf } from './answer-checks.ts'
@@ -37,21 +37,28 @@ function sandboxesOf({ warm }: Stage, answers: readonly Answer[]): string[] {
   return [...new Set([...(warm === undefined ? [] : [warm.sandboxId]), ...served])]
 }
 
-/** Two seconds after the answer at the latest a sandbox is gone, or holds no more than an idle one. */
+/** Until the process for the next run is forked, which is after the answer, a survivor would pass for it. */
+const STEADY_MS = 300
+
+/** Two seconds after the answer at the latest a sandbox is gone, or holds no more than an idle one, and stays so. */
 function noLeakedProcesses(stage: Stage): Verify {
   const { engine } = stage.ground
   const atRest = stage.warm?.processes ?? 0
   return (answers) =>
-    eventually(() => {
-      const left = sandboxesOf(stage, answers).map((id) => engine.processesOf(id))
-      return firstOf(
-        left.map((processes) => {
-          const harness = processes.filter(({ insidePid }) => insidePid === 1)
-          if (processes.length === 0 || (processes.length <= atRest && harness.length === 1)) return undefined
-          return `${processes.length} processes are left, ${atRest} is what an idle sandbox has: ${JSON.stringify(processes)}`
-        }),
-      )
-    }, 2000)
+    steadily(
+      () => {
+        const left = sandboxesOf(stage, answers).map((id) => engine.processesOf(id))
+        return firstOf(
+          left.map((processes) => {
+            const harness = processes.filter(({ insidePid }) => insidePid === 1)
+            if (processes.length === 0 || (processes.length <= atRest && harness.length === 1)) return undefined
+            return `${processes.length} processes are left, ${atRest} is what an idle sandbox has: ${JSON.stringify(processes)}`
+          }),
+        )
+      },
+      STEADY_MS,
+      2000,
+    )
 }
 
 /** Looked at when the pool of the case is closed, so that what is there then was forgotten. */

@@ -134,7 +134,7 @@ function fewFiles({ host, site, random }: Ground): Lift {
   const open = new Set(readdirSync(`/proc/${host.pid}/fd`).map(Number))
   const free = Array.from({ length: open.size + most + 1 }, (_, number) => number).filter((fd) => !open.has(fd))
   // The kernel gives the lowest free number, and none from the limit on.
-  limit(free[Math.floor(random.next() * most)] ?? before)
+  limit(free[random.below(most)] ?? before)
   // A host that died of it says so by its runs.
   return () => (host.isGone() ? undefined : limit(before))
 }

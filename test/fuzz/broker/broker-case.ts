@@ -5,7 +5,7 @@ import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
 import { between, naiveJson } from '../naive-lines.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 import type { Peer, Played } from './peer.ts'
 
 /** What the broker says of a line that is no request; the same stands in harness/sandglass_harness/broker.py. */

@@ -14,7 +14,7 @@ import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
 import { checkStatus } from '../host/result-check.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 const SPEC: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
 /** How long a sandbox may take to serve what it was sent, or to end. */

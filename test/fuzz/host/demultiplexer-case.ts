@@ -4,7 +4,7 @@ import { HARNESS_CORPUS } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedLine } from '../lines.ts'
 import { cut, mutatedBytes } from '../mutate-bytes.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 /** What both streams of a container's connection carried; undefined where the bytes are no such connection. */
 type Streams = { readonly stdout: string; readonly stderr: string; readonly isWhole: boolean } | undefined

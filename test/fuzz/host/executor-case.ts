@@ -6,7 +6,7 @@ import { HARNESS_CORPUS, OWN_ID } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 import { checkResult } from './result-check.ts'
 
 /** How one run is asked for; the stream is what answers it. */

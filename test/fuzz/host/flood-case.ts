@@ -4,7 +4,7 @@ import { replayChannel } from '../../../src/testing/index.ts'
 import { FOREIGN_ID, HARNESS_CORPUS, OWN_ID } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedLine } from '../lines.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 const KiB = 1024
 /** What the host takes beyond `maxOutputBytes`: its allowance for the harness's last words, and the longest line. */

@@ -1,5 +1,5 @@
 import type { FuzzCase } from '../fuzz-case.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 import { demultiplexerCase } from './demultiplexer-case.ts'
 import { executorCase } from './executor-case.ts'
 import { floodCase } from './flood-case.ts'

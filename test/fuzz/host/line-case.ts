@@ -3,7 +3,7 @@ import { type DecodedLine, decodeLine, type HarnessFrame } from '../../../src/pr
 import { HARNESS_CORPUS } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedLine } from '../lines.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 const KINDS: readonly DecodedLine['kind'][] = ['frame', 'blank', 'not-json', 'unknown']
 

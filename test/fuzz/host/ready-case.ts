@@ -7,7 +7,7 @@ import { HARNESS_CORPUS } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedLine, mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 const READY = HARNESS_CORPUS.filter(({ type }) => type === 'ready')
 

@@ -5,7 +5,7 @@ import { HARNESS_CORPUS } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut, mutatedBytes } from '../mutate-bytes.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 /** Of a sealed channel only what the harness marked comes through: a beginning of what it sent, whatever was changed. */
 export function sealCase(random: Random): FuzzCase {

@@ -4,7 +4,7 @@ import { HARNESS_CORPUS } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 
 /** The lines are those between newlines wherever the bytes are cut, and no more than the bound is ever held. */
 export function splitterCase(random: Random): FuzzCase {

@@ -24,8 +24,7 @@ def main() -> None:
     # Libraries print to standard output; answers need a descriptor of their own.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    peer = importlib.import_module("peers." + PEERS[sys.argv[1]]).Peer()
-    driver = Driver(peer)
+    driver = Driver(importlib.import_module("peers." + PEERS[sys.argv[1]]).Session)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -39,14 +38,16 @@ def main() -> None:
 
 
 class Driver:
-    """One method for each operation."""
+    """One method for each operation. A peer is what opens a session whose runs end after so many seconds, or never; its
+    `NO_TOOLS` and `NO_DEADLINE` say how it lacks those.
+    """
 
     def __init__(self, peer) -> None:
         self._peer = peer
         self._session = None
 
     def do_open(self, _request: dict) -> dict:
-        self._session = self._peer.open(None)
+        self._session = self._peer(None)
         return {}
 
     def do_run(self, request: dict) -> dict:
@@ -54,7 +55,7 @@ class Driver:
 
     def do_cold(self, request: dict) -> dict:
         start = time.perf_counter()
-        session = self._peer.open(None)
+        session = self._peer(None)
         answer = timed_run(session, request["code"])
         answer["ms"] = (time.perf_counter() - start) * 1000
         session.close()
@@ -63,14 +64,14 @@ class Driver:
     def do_tool(self, request: dict) -> dict:
         """A script in which `add` is a function of this process."""
         if not hasattr(self._session, "run_with_tools"):
-            return {"absent": self._peer.NO_TOOLS}
+            return {"absent": getattr(self._peer, "NO_TOOLS", "none")}
         return timed_run(self._session, request["code"], {"add": add})
 
     def do_deadline(self, request: dict) -> dict:
         """A run whose limit is so many seconds. What it leaves stays until the next one, to be looked at."""
-        if self._peer.NO_DEADLINE is not None:
+        if hasattr(self._peer, "NO_DEADLINE"):
             return {"absent": self._peer.NO_DEADLINE}
-        session = self._peer.open(request["seconds"])
+        session = self._peer(request["seconds"])
         timed_run(session, "print(1)")
         return timed_run(session, request["code"])
 

@@ -5,14 +5,6 @@ import subprocess
 IMAGE = "sandglass-python:latest"
 
 
-class Peer:
-    NO_TOOLS = "none"
-    NO_DEADLINE = None
-
-    def open(self, seconds: float | None) -> "Session":
-        return Session(seconds)
-
-
 class Session:
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds

@@ -3,14 +3,6 @@
 from jupyter_client.manager import start_new_kernel
 
 
-class Peer:
-    NO_TOOLS = "none"
-    NO_DEADLINE = None
-
-    def open(self, seconds: float | None) -> "Session":
-        return Session(seconds)
-
-
 class Session:
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds

@@ -6,14 +6,6 @@ from llm_sandbox import SandboxSession
 IMAGE = "peers-python:latest"
 
 
-class Peer:
-    NO_TOOLS = "none"
-    NO_DEADLINE = None
-
-    def open(self, seconds: float | None) -> "Session":
-        return Session(seconds)
-
-
 class Session:
     def __init__(self, seconds: float | None) -> None:
         self._session = SandboxSession(

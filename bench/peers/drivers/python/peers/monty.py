@@ -3,13 +3,6 @@
 from pydantic_monty import CollectString, Monty
 
 
-class Peer:
-    NO_DEADLINE = None
-
-    def open(self, seconds: float | None) -> "Session":
-        return Session(seconds)
-
-
 class Session:
     """A pool, from which every run checks a worker out: what a host has for scripts of different users."""
 

@@ -9,16 +9,11 @@ from smolagents.remote_executors import DockerExecutor
 IMAGE = "peers-gateway:latest"
 
 
-class Peer:
+class Session:
     NO_TOOLS = "copied into the container"
     NO_DEADLINE = "has none"
 
-    def open(self, _seconds: float | None) -> "Session":
-        return Session()
-
-
-class Session:
-    def __init__(self) -> None:
+    def __init__(self, _seconds: float | None) -> None:
         self._executor = DockerExecutor(
             additional_imports=[],
             logger=AgentLogger(level=LogLevel.OFF),

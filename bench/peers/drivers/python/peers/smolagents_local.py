@@ -3,13 +3,6 @@
 from smolagents.local_python_executor import LocalPythonExecutor
 
 
-class Peer:
-    NO_DEADLINE = None
-
-    def open(self, seconds: int | None) -> "Session":
-        return Session(seconds)
-
-
 class Session:
     def __init__(self, seconds: int | None) -> None:
         limit = {} if seconds is None else {"timeout_seconds": seconds}

@@ -22,9 +22,14 @@ export class Random {
     return (mixed ^ (mixed >>> 14)) >>> 0
   }
 
+  /** From 0, below 1. */
+  fraction(): number {
+    return this.next() / 2 ** 32
+  }
+
   /** A whole number from 0 to `bound - 1`. */
   below(bound: number): number {
-    return Math.floor((this.next() / 2 ** 32) * bound)
+    return Math.floor(this.fraction() * bound)
   }
 
   /** A whole number from `low` to `high`, both included. */
@@ -40,6 +45,16 @@ export class Random {
   /** One of a list that is not empty. */
   pick<T>(list: readonly T[]): T {
     return list[this.below(list.length)] as T
+  }
+
+  /** The list in another order. */
+  shuffled<T>(list: readonly T[]): T[] {
+    const mixed = [...list]
+    for (let last = mixed.length - 1; last > 0; last -= 1) {
+      const other = this.below(last + 1)
+      ;[mixed[last], mixed[other]] = [mixed[other] as T, mixed[last] as T]
+    }
+    return mixed
   }
 
   /** Any bytes. */
