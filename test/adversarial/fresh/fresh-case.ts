@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { RunOptions } from '../../../src/options.ts'
 import type { Answer } from '../driver/answer.ts'
 import type { SandboxProcess } from '../driver/engine.ts'
@@ -56,6 +57,13 @@ export interface FreshCase {
 
 /** The engines that run real processes. */
 export const LINUX: readonly FreshEngine[] = ['local', 'docker']
+
+export const ALL: readonly FreshEngine[] = [...LINUX, 'pyodide']
+
+/** What `host` looks at where a run must settle by its deadline, the grace and a second. */
+export function settlesWithin(ms: number): (look: Pick<Look, 'first'>) => void {
+  return ({ first }) => assert.ok(first.wallMs < ms, `it took ${Math.round(first.wallMs)} ms`)
+}
 
 /** Functions that every script begins with: what an attempt came to, and system calls by number. */
 export const PRELUDE: string = String.raw`

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
-import { type FreshCase, LINUX, type Look } from '../fresh-case.ts'
+import { type FreshCase, LINUX, settlesWithin } from '../fresh-case.ts'
 
 const EXHAUST = 'exhaust memory, processes, CPU, disk'
-const FLOOD = 'output is counted in the sandbox and on the host; neither reads ahead of its reader'
-const ALL = ['local', 'docker', 'pyodide'] as const
 
-/** It settled within its deadline, the grace and a second. */
-function settlesWithin(ms: number): (look: Look) => void {
-  return ({ first }) => assert.ok(first.wallMs < ms, `it took ${Math.round(first.wallMs)} ms`)
-}
-
-/** Memory, disk, output, descriptors, time, collected files. */
+/** Memory, disk, descriptors, time. */
 export const EXHAUSTING: readonly FreshCase[] = [
   {
     id: 'LOAD-01',
@@ -37,97 +30,6 @@ for _ in range(120):
 emit_result(total <= limit)
 `,
     seen: { status: 'completed', data: true },
-  },
-  {
-    id: 'LOAD-02',
-    claim: FLOOD,
-    title: 'gives values that JSON cannot carry, or not so large',
-    engines: ALL,
-    script: String.raw`
-deep = []
-for _ in range(100000):
-    deep = [deep]
-ring = {}; ring["me"] = ring
-class Hostile(dict):
-    def items(self): raise ValueError("no")
-    def __iter__(self): raise ValueError("no")
-given = [float("nan"), float("inf"), 10 ** 5000, -(2 ** 53), deep, ring, {(1,): 2}, {1: 1, "1": 2}, object(), {10 ** 5000: 1}, type, lambda: 1]
-emit_result([tried(emit_intermediate, "x", one) for one in given])
-`,
-    seen: { status: 'completed', data: Array<unknown>(12).fill('ConversionError') },
-  },
-  {
-    id: 'LOAD-03',
-    claim: FLOOD,
-    title: 'raises an error whose text hangs',
-    engines: ALL,
-    options: { limits: { executionTimeoutSec: 1 } },
-    script: String.raw`
-class Hangs(Exception):
-    def __str__(self):
-        while True:
-            pass
-    __repr__ = __str__
-raise Hangs
-`,
-    seen: { status: 'timed-out', data: null },
-    host: settlesWithin(4000),
-  },
-  {
-    id: 'LOAD-04',
-    claim: FLOOD,
-    title: 'raises an error with a text of 50 MB, a chain of 500 causes, notes, a group and a long line',
-    engines: ALL,
-    script: String.raw`
-error = ValueError("x" * 50_000_000)
-for _ in range(500):
-    try:
-        raise KeyError("y" * 10000) from error
-    except KeyError as next_error:
-        error = next_error
-if hasattr(error, "add_note"):
-    for _ in range(1000):
-        error.add_note("z" * 10000)
-raise error
-`,
-    seen: { status: 'failed', data: null },
-    host: ({ first }) => {
-      const told = JSON.stringify([first.result?.error, first.result?.traceback]).length
-      assert.ok(told < (1 << 20) + 4096, `${told} characters were told`)
-    },
-  },
-  {
-    id: 'LOAD-05',
-    claim: FLOOD,
-    title: 'floods logs, intermediates, standard output and error at once from many threads',
-    engines: LINUX,
-    script: String.raw`
-import threading
-def flood(act):
-    while True:
-        act()
-for act in (lambda: emit_log("x" * 100), lambda: emit_intermediate("l", "x" * 100), lambda: os.write(1, b"x" * 4096), lambda: os.write(2, b"x" * 4096)):
-    threading.Thread(target=flood, args=(act,), daemon=True).start()
-time.sleep(600)
-`,
-    seen: { status: 'output-limit', data: null },
-    host: ({ first }) => {
-      settlesWithin(10_000)({ first } as Look)
-      assert.ok(JSON.stringify(first.result).length < 4 << 20)
-    },
-  },
-  {
-    id: 'LOAD-06',
-    claim: FLOOD,
-    title: 'floods with empty pieces, which cost the host and count for nothing: empty logs and labels',
-    engines: ALL,
-    options: { limits: { executionTimeoutSec: 20 } },
-    script: String.raw`
-while True:
-    emit_log("", "")
-    emit_intermediate("", None)
-`,
-    seen: { status: 'output-limit', data: null },
   },
   {
     id: 'LOAD-07',
@@ -232,80 +134,6 @@ def hole():
 emit_result([filled, in_child(hole)])
 `,
     seen: { status: 'completed', data: [['ENOSPC', 'ENOSPC', 'ENOSPC', 'ENOSPC'], -7] },
-  },
-  {
-    id: 'LOAD-12',
-    claim: 'nothing on the host opens or unpacks them',
-    title: 'gives links, pipes, sockets, a sparse terabyte, locked, odd and escaping names to be collected',
-    engines: LINUX,
-    options: { collect: ['out/**'] },
-    script: String.raw`
-os.mkdir("out")
-os.chdir("out")
-os.symlink("/etc/passwd", "link")
-os.symlink("/proc/1/environ", "broker")
-os.symlink("/", "root")
-os.symlink("../..", "up")
-os.symlink("loop", "loop")
-os.mkfifo("pipe")
-socket.socket(socket.AF_UNIX).bind("socket")
-with open("sparse", "w") as file:
-    file.truncate(1 << 40) if tried(file.truncate, 1 << 40) == "done" else None
-open("locked", "w").write("x")
-os.chmod("locked", 0)
-open("plain", "w").write("x")
-os.link("plain", "hard")
-os.mkdir("dir")
-os.mkdir("dir/shut")
-open("dir/shut/f", "w").write("x")
-os.chmod("dir/shut", 0)
-open("..\\..\\up", "w").write("x")
-open("C:nul", "w").write("x")
-open(b"\xff", "w").write("x")
-emit_result("left")
-`,
-    seen: { status: 'completed', data: 'left', warnings: ['collect_skipped'] },
-    host: ({ first }) => {
-      const texts = (first.result?.files ?? []).map(({ path, content }) => [path, Buffer.from(content).toString()])
-      assert.deepEqual(
-        texts.filter(([, text]) => text !== 'x'),
-        [],
-      )
-      assert.deepEqual(
-        texts
-          .map(([path]) => path)
-          .filter((path) => !/^out\/[^/]/.test(path ?? '') || /(^|\/)\.\.(\/|$)/.test(path ?? '')),
-        [],
-      )
-      assert.ok(texts.some(([path]) => path === 'out/plain'))
-    },
-  },
-  {
-    id: 'LOAD-13',
-    claim: 'nothing on the host opens or unpacks them',
-    title: 'renames what is collected while the run ends: what comes is whole, and of a regular file',
-    engines: LINUX,
-    options: { collect: ['out/**'] },
-    script: String.raw`
-os.mkdir("out")
-open("out/a", "w").write("x")
-if os.fork() == 0:
-    os.setsid()
-    while True:
-        tried(os.symlink, "/etc/passwd", "out/tmp")
-        tried(os.rename, "out/tmp", "out/a")
-        with open("out/tmp", "w") as file:
-            file.write("x")
-        tried(os.rename, "out/tmp", "out/a")
-time.sleep(0.1)
-emit_result("raced")
-`,
-    seen: { status: 'completed', data: 'raced' },
-    host: ({ first }) =>
-      assert.deepEqual(
-        (first.result?.files ?? []).filter(({ content }) => !['', 'x'].includes(Buffer.from(content).toString())),
-        [],
-      ),
   },
   {
     id: 'LOAD-14',

@@ -1,5 +1,7 @@
 import type { FreshCase } from '../fresh-case.ts'
+import { COLLECTING } from './collecting.ts'
 import { EXHAUSTING } from './exhausting.ts'
+import { FLOODING } from './flooding.ts'
 import { FORGING } from './forging.ts'
 import { HOST_FILES } from './host-files.ts'
 import { NETWORK } from './network.ts'
@@ -19,6 +21,8 @@ export const FRESH: readonly (readonly [string, readonly FreshCase[]])[] = [
   ['forged results', FORGING],
   ['what outlives a run', OUTLIVING],
   ['exhaustion', EXHAUSTING],
+  ['floods', FLOODING],
+  ['collected files', COLLECTING],
   ['tools and secrets', TOOLS_AND_SECRETS],
   ['what is shared, as documented', SHARED],
   ['WebAssembly', PYODIDE_CASES],

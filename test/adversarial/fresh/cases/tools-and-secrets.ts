@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { defineTool } from '../../../../src/tools/index.ts'
-import { type FreshCase, LINUX } from '../fresh-case.ts'
+import { ALL, type FreshCase, LINUX } from '../fresh-case.ts'
 
 const SECRET = 'pä"ss/w+rd \\&=?~key-93'
-const ALL = ['local', 'docker', 'pyodide'] as const
 
 /** How often the tools of these cases were executed. */
 const executed = { count: 0, seen: [] as unknown[] }
