@@ -79,7 +79,8 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
         continue
       }
       // The sandbox starts the real program, which may find its library elsewhere than a link to it or a shim does.
-      const { version, path, directories, libraries } = first.path === candidate ? first : await describe(first.path)
+      const isKnown = first.path === candidate || !canReach(first.path, uid)
+      const { version, path, directories, libraries } = isKnown ? first : await describe(first.path)
       const needed = outermost([path, ...directories, ...libraries])
       const unsuitable = needed.map(whyNotBound).find((why) => why !== undefined)
       const closed = needed.find((one) => !canReach(one, uid))
