@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { cpus, release, totalmem } from 'node:os'
+import { machine } from '../test/support/machine.ts'
 import { endurance } from './endurance.ts'
 import { engines } from './engines.ts'
 import { idleMemory } from './idle-memory.ts'
@@ -36,10 +35,8 @@ async function main(): Promise<void> {
     process.stderr.write(`${name} …\n`)
     rows.push(...(await step()))
   }
-  const model = cpus()[0]?.model ?? 'unknown CPU'
-  const distribution = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
   process.stdout.write(
-    `Machine: ${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}\n` +
+    `Machine: ${machine()}\n` +
       `Versions: Node ${process.version}, Python ${String(probes['python_version'])}\n\n${table(rows)}\n`,
   )
   if (only !== undefined) return

@@ -6,7 +6,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { cpus, release } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type Copy, copyTree } from '../test/adversarial/mutations/copy.ts'
@@ -14,6 +13,8 @@ import { CONTROL, type Look, type Mutation } from '../test/adversarial/mutations
 import { MUTATIONS } from '../test/adversarial/mutations/mutations.ts'
 import { type Noticed, readNoticed, RECORD, withSection } from '../test/adversarial/mutations/noticed.ts'
 import { tryOut } from '../test/adversarial/mutations/trial.ts'
+import { filesOf } from '../test/adversarial/files.ts'
+import { machine } from '../test/support/machine.ts'
 import { nameOf, problemOfBaseline, type Verdict, verdictOn } from '../test/adversarial/mutations/verdict.ts'
 
 const ENGINES = ['local', 'docker', 'pyodide']
@@ -34,7 +35,7 @@ process.exitCode = values.mutate ? await mutate() : await suite(enginesOf(values
 
 /** The suite on some engines, which then have to be usable, or on all that are. */
 async function suite(engines: readonly string[] | undefined): Promise<number> {
-  const files = engines?.map((engine) => `test/adversarial/${engine}/`) ?? ['test/adversarial/']
+  const files = filesOf(engines)
   const required = engines?.filter((engine) => engine !== 'pyodide').join(',')
   const child = spawn('vitest', ['run', ...files], {
     stdio: 'inherit',
@@ -128,7 +129,7 @@ function record(verdicts: ReadonlyMap<string, Verdict>, minutes: number): void {
   const before = existsSync(RECORD) ? readNoticed().noticed : {}
   const found: Noticed = {
     engine: 'local',
-    machine: `Linux ${release()}, ${cpus().length} CPUs (${cpus()[0]?.model.trim()})`,
+    machine: machine(),
     ...(verdicts.size === MUTATIONS.length ? { minutes } : {}),
     noticed: Object.fromEntries(MUTATIONS.map(({ name }) => [name, verdicts.get(name)?.noticed ?? before[name] ?? []])),
   }

@@ -6,7 +6,6 @@
  * copies into a daemon of its own (`node scripts/with-docker.ts npm run chaos -- ...`).
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { campaign, kindsOf } from '../test/chaos/campaign.ts'
 import { summaryOf, tableOf } from '../test/chaos/summary.ts'
@@ -14,6 +13,7 @@ import { type ChaosRun, writtenInto } from '../test/chaos/page.ts'
 import type { EngineName } from '../test/chaos/site.ts'
 import { requireDockerEngine } from '../test/docker-engine.ts'
 import { exitOnSignals } from '../test/support/exit-on-signals.ts'
+import { machine } from '../test/support/machine.ts'
 
 exitOnSignals()
 
@@ -72,16 +72,8 @@ async function struck(): Promise<ChaosRun> {
     .join(' ')}`
   return {
     command: engines.includes('docker') ? `node scripts/with-docker.ts ${command}` : command,
-    machine: machine(),
+    machine: `${machine()}, Node ${process.versions.node}`,
     minutes: Math.round((performance.now() - started) / 60_000),
     entries,
   }
-}
-
-function machine(): string {
-  const kernel = readFileSync('/proc/sys/kernel/osrelease', 'utf8').trim().split('.').slice(0, 2).join('.')
-  const system = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
-  const model = (cpus()[0]?.model ?? 'unknown').replace(/\s+/g, ' ')
-  const memory = Math.round(totalmem() / 2 ** 30)
-  return `${cpus().length} x ${model}, ${memory} GiB, ${system}, kernel ${kernel}, Node ${process.versions.node}`
 }

@@ -4,19 +4,19 @@
  * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cpus, release, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { localEngine } from '../src/engines/local/index.ts'
 import { brokerCampaign, hostCampaign } from '../test/fuzz/campaign.ts'
 import type { DriveReport } from '../test/fuzz/drive.ts'
 import { withFigures } from '../test/fuzz/figures.ts'
 import { describeFinding } from '../test/fuzz/finding.ts'
+import { machine } from '../test/support/machine.ts'
 
 const MiB = 1024 * 1024
 /** What may be held more at the end of a long run than at its first quarter. */
 const MOST_GROWTH_BYTES = 8 * MiB
 
-const MACHINE = `Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model}, ${Math.round(totalmem() / 1024 ** 3)} GiB, kernel ${release()}`
+const MACHINE = `${machine()}, Node ${process.versions.node}`
 const PAGE = new URL('../docs/reliability/fuzzing.md', import.meta.url)
 
 const { values } = parseArgs({
@@ -70,6 +70,7 @@ function print({
   seconds,
   byProperty,
   findings: found,
+  hangs,
   slowestMs,
   heldAtQuarter,
   heldAtEnd,
@@ -78,7 +79,7 @@ function print({
   const held = [heldAtQuarter, heldAtEnd].map((bytes) => (bytes / MiB).toFixed(1)).join(' then ')
   const slowest = slowestMs === 0 ? '' : `, slowest case ${slowestMs.toFixed(0)} ms`
   console.log(
-    `${side}: ${of} cases in ${seconds.toFixed(1)} s, ${found.length} findings, 0 hangs${slowest}, held ${held} MiB`,
+    `${side}: ${of} cases in ${seconds.toFixed(1)} s, ${found.length} findings, ${hangs} hangs${slowest}, held ${held} MiB`,
   )
   for (const [property, count] of Object.entries(byProperty)) console.log(`  ${count}  ${property}`)
 }

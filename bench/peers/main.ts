@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cpus, homedir, release, totalmem } from 'node:os'
+import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { exitOnSignals } from '../../test/support/exit-on-signals.ts'
+import { machine } from '../../test/support/machine.ts'
 import { startPeersDaemon } from './daemon.ts'
 import { install } from './install.ts'
 import { measureAll } from './measure-all.ts'
@@ -56,12 +57,6 @@ async function main(): Promise<void> {
   if (!process.argv.includes('--write') || only !== undefined) return
   writeFileSync(RECORD, `${JSON.stringify(comparisonSchema.parse(comparison), undefined, 2)}\n`)
   fillPages(comparison)
-}
-
-function machine(): string {
-  const distribution = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
-  const model = cpus()[0]?.model ?? 'unknown CPU'
-  return `${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}`
 }
 
 function pythonVersion(python: string): string {

@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withSection } from '../../test/support/page-section.ts'
 import type { Comparison, MeasuredRow, Row, Seen, Series } from './result.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** The generated part of a page lies between two comments with this name. */
-const MARK = 'bench:peers'
+/** The generated part of a page lies between these. */
+const MARKERS = { begin: '<!-- bench:peers -->', end: '<!-- /bench:peers -->' }
 
 /** The pages that hold figures of the record, and how each shows them. */
 export const PAGES: Readonly<Record<string, (comparison: Comparison) => string>> = {
@@ -25,10 +26,7 @@ export function fillPages(comparison: Comparison): void {
  * @throws Error where the marks are missing.
  */
 export function filled(text: string, part: string): string {
-  const [before, after] = [`<!-- ${MARK} -->\n`, `\n<!-- /${MARK} -->`]
-  const [from, to] = [text.indexOf(before), text.indexOf(after)]
-  if (from === -1 || to < from) throw new Error(`the marks ${before.trim()} and ${after.trim()} are not there`)
-  return `${text.slice(0, from + before.length)}\n${part}\n${text.slice(to)}`
+  return withSection(text, MARKERS, part)
 }
 
 /** All that was measured, as Markdown. */
@@ -37,7 +35,7 @@ export function tables(comparison: Comparison): string {
   const missing = comparison.rows.filter((row) => !isMeasured(row))
   const versions = Object.entries(comparison.versions).map(([name, version]) => `${name} ${version}`)
   return [
-    `Machine: ${comparison.machine}. Date: ${comparison.date}. ${versions.join(', ')}.`,
+    `Machine: ${comparison.machine}. Date: ${comparison.date}. ${versions.join(', ')}.${commandOf(rows)}`,
     '',
     '### Time',
     '',
@@ -77,6 +75,12 @@ export function tables(comparison: Comparison): string {
     ),
     ...missing.flatMap((row) => ['', `Not measured: ${row.name}: ${'missing' in row ? row.missing : ''}`]),
   ].join('\n')
+}
+
+/** The command that gives as many rounds as the rows have. */
+function commandOf(rows: readonly MeasuredRow[]): string {
+  const counts = rows.flatMap(({ warm }) => ('absent' in warm ? [] : [warm.n]))
+  return counts.length === 0 ? '' : ` Command: \`npm run bench:peers -- --write --rounds ${Math.max(...counts)}\`.`
 }
 
 /** What README shows of it. */

@@ -1,16 +1,13 @@
+import { withSection } from '../../test/support/page-section.ts'
 import { summarize } from '../measure.ts'
 import type { Sample } from './sample.ts'
-import type { Summary } from './summary.ts'
+import { growthsOf, type Summary } from './summary.ts'
 
-const START = '<!-- soak: written by bench/soak/report.ts -->'
-const END = '<!-- soak: end -->'
+const MARKERS = { begin: '<!-- soak: written by bench/soak/report.ts -->', end: '<!-- soak: end -->' }
 
 /** The page with this between its markers. Throws when it has none. */
 export function filled(page: string, content: string): string {
-  const from = page.indexOf(START)
-  const to = page.indexOf(END)
-  if (from === -1 || to < from) throw new Error(`docs/reliability.md lacks the markers ${START} and ${END}`)
-  return `${page.slice(0, from + START.length)}\n\n${content}\n${page.slice(to)}`
+  return withSection(page, MARKERS, content)
 }
 
 /** What the soaks came to, one column each, with the command, the machine and the picture. */
@@ -52,9 +49,18 @@ export function soakTable(summaries: readonly Summary[]): string {
       'processes of sandboxes: first, last',
       edges(({ processes }) => processes),
     ),
-    row('verdict', ({ problems }) => (problems.length === 0 ? 'passed' : problems.join('; '))),
+    row('slopes whose lower bound would count as growth: resident, held', ({ samples: all }) => {
+      const { rss, held } = growthsOf(all)
+      return [rss, held].map((one) => (one.judged ? `${Math.round(one.countsFromMibPerHour)}` : 'none')).join(', ')
+    }),
+    row('verdict', verdict),
   ]
   return [lines.join('\n'), '', ...summaries.flatMap(provenance)].join('\n')
+}
+
+function verdict({ problems, growth }: Summary): string {
+  if (problems.length > 0) return problems.join('; ')
+  return growth.rss.judged ? 'passed' : 'passed, resident memory not judged'
 }
 
 /** No leak in n runs says, with 95% certainty, that there are fewer than 3 / n (the rule of three). */

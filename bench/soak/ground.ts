@@ -55,8 +55,9 @@ export function makeGround(name: EngineName): Ground {
       for (const pid of targets(name, engine, sandboxId)) process.kill(pid, 'SIGKILL')
     },
     settle() {
-      const living = [...engine.living.keys()]
-      const there = entriesOf(directory).filter((path) => !living.some((id) => path.includes(id)))
+      // What names a sandbox is looked for by itself: of one that has ended nothing may be there.
+      const sandboxes = [...engine.living.keys(), ...engine.ended.keys()]
+      const there = entriesOf(directory).filter((path) => !sandboxes.some((id) => path.includes(id)))
       place = { directory, known: new Set(there) }
     },
     async close() {

@@ -20,6 +20,8 @@ export interface Growth {
   readonly mibPerHour: number
   /** With 99% certainty it grows at least this fast (Sen's interval, by Kendall's variance). */
   readonly atLeastMibPerHour: number
+  /** From what slope on it counts as growth over this time, should all of the series lie on one line. */
+  readonly countsFromMibPerHour: number
   /** Too few samples to say anything: {@link Growth.grows} is false then. */
   readonly judged: boolean
   readonly grows: boolean
@@ -43,12 +45,14 @@ export function growthOf(series: readonly Point[], bound: GrowthBound): Growth {
   const judged = n >= FEWEST && lowest >= 0
   const atLeast = (judged ? slopes[lowest] : undefined) ?? Number.NEGATIVE_INFINITY
   const hours = (points.at(-1)?.hours ?? 0) - (points[0]?.hours ?? 0)
+  const countsFromMibPerHour = Math.max(bound.mibPerHour, bound.mib / hours)
   return {
     samples: n,
     mibPerHour: median(slopes),
     atLeastMibPerHour: atLeast,
+    countsFromMibPerHour,
     judged,
-    grows: judged && atLeast > bound.mibPerHour && atLeast * hours > bound.mib,
+    grows: judged && atLeast > countsFromMibPerHour,
   }
 }
 

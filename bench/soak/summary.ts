@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { cpus, release, totalmem } from 'node:os'
+import { machine } from '../../test/support/machine.ts'
 import type { EngineName } from './kind.ts'
 import { type Growth, type GrowthBound, growthOf } from './growth.ts'
 import type { Unexpected } from './load.ts'
@@ -50,11 +49,11 @@ export interface Summary {
   readonly problems: readonly string[]
 }
 
-/** Judges a soak. */
-export function judged(found: Omit<Summary, 'growth' | 'problems' | 'machine' | 'versions'>): Summary {
+/** What memory gained. */
+export function growthsOf(samples: readonly Sample[]): Summary['growth'] {
   const series = (value: (sample: Sample) => number): { hours: number; mib: number }[] =>
-    found.samples.map((sample) => ({ hours: sample.atSec / 3600, mib: value(sample) }))
-  const growth = {
+    samples.map((sample) => ({ hours: sample.atSec / 3600, mib: value(sample) }))
+  return {
     held: growthOf(
       series(({ heldMiB }) => heldMiB),
       BOUNDS.held,
@@ -64,6 +63,11 @@ export function judged(found: Omit<Summary, 'growth' | 'problems' | 'machine' | 
       BOUNDS.rss,
     ),
   }
+}
+
+/** Judges a soak. */
+export function judged(found: Omit<Summary, 'growth' | 'problems' | 'machine' | 'versions'>): Summary {
+  const growth = growthsOf(found.samples)
   const problems = [
     ...(found.runs === 0 ? ['nothing ran'] : []),
     ...(found.unexpectedRuns === 0 ? [] : [`${found.unexpectedRuns} runs did not come out as expected`]),
@@ -80,12 +84,6 @@ export function grownText(name: keyof typeof BOUNDS, { mibPerHour, atLeastMibPer
   const { mibPerHour: bound } = BOUNDS[name]
   const slope = `${mibPerHour.toFixed(2)} MiB/h (with 99% certainty at least ${atLeastMibPerHour.toFixed(2)}, bound ${bound})`
   return `${what}: ${slope}`
-}
-
-function machine(): string {
-  const distribution = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
-  const model = cpus()[0]?.model ?? 'unknown CPU'
-  return `${cpus().length} x ${model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${distribution}, kernel ${release()}`
 }
 
 function versions(): string {

@@ -5,6 +5,9 @@ before any of it is acted upon.
 """
 
 import json
+import sys
+
+from .wire import BeyondFloat, finite, no_constant
 
 MAX_ID, MAX_NONCE, MAX_MODE = 256, 64, 0o777
 
@@ -13,8 +16,8 @@ def read(line):
     """The frame on a line of the host. Raises ValueError that names what is wrong, and nothing of what it holds."""
     try:
         frame = _DECODER.decode(line.decode())  # of bytes it would guess at other encodings
-    except OverflowError:
-        raise ValueError("a number is beyond a double") from None
+    except BeyondFloat:
+        raise ValueError("a number is beyond the range of a float") from None
     except (ValueError, RecursionError):
         raise ValueError("a line is no JSON") from None
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
@@ -25,19 +28,7 @@ def read(line):
     return frame
 
 
-def _no_constant(name):
-    raise ValueError(name)
-
-
-def _double(text):
-    number = float(text)
-    if number in (_INFINITY, -_INFINITY):
-        raise OverflowError
-    return number
-
-
-_INFINITY = float("inf")
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_double)
+_DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=finite)
 
 
 def _is_text(value):
@@ -65,7 +56,7 @@ def _is_mode(value):
 
 
 def _is_time(value):
-    return type(value) in (int, float) and value > 0
+    return type(value) in (int, float) and 0 < value <= sys.float_info.max
 
 
 def _is_object(value):

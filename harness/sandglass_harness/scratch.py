@@ -113,9 +113,11 @@ class Terminals:
             return
         self._names = sorted(os.listdir(self._directory))
         if self._is_own:
-            os.utime(self._directory, (0, 0))
-            for name in self._names:
-                os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
+            try:
+                self._set_times()
+            except OSError:  # a file system that takes no times and modes: nor does it from a script
+                self._is_own = False
+                return
             self._found = self._look()
 
     def restore(self, budget_sec):
@@ -155,22 +157,26 @@ class Terminals:
         ]
 
     def _reset(self):
-        os.utime(self._directory, (0, 0))
         for name, (mode, *_) in zip(self._names, self._found[1:]):
             os.chmod(name, mode, dir_fd=self._directory)
+        self._set_times()
+
+    def _set_times(self):
+        os.utime(self._directory, (0, 0))
+        for name in self._names:
             os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
 
 
 def _open_terminals(path):
     """A descriptor of the directory, None where there is none, and whether its owner runs this. Listing leaves the times of
     an own one alone."""
-    try:
-        fd = os.open(path, DIRECTORY | os.O_NOATIME)
-    except PermissionError:  # O_NOATIME is for owners alone
-        return os.open(path, DIRECTORY), False
-    except OSError:
-        return None, False
-    return fd, os.fstat(fd).st_uid == os.geteuid()
+    for flag in (os.O_NOATIME, 0):  # the first is for owners alone
+        try:
+            fd = os.open(path, DIRECTORY | flag)
+        except OSError:
+            continue
+        return fd, flag != 0 and os.fstat(fd).st_uid == os.geteuid()
+    return None, False
 
 
 def _xattrs(fd):

@@ -26,7 +26,7 @@ def encode(frame):
 def decode(line):
     """The object on a line from a script's process. Raises ValueError for whatever the host could not carry."""
     try:
-        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=_finite, parse_constant=_no_constant)
+        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=finite, parse_constant=no_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(frame, dict):
@@ -60,14 +60,20 @@ def _safe_integer(digits):
     return value
 
 
-def _finite(digits):
+class BeyondFloat(ValueError):
+    """A number that no float carries."""
+
+
+def finite(digits):
+    """As `parse_float` of JSON."""
     value = float(digits)
     if value - value != 0:
-        raise ValueError("a number beyond the range of a float")
+        raise BeyondFloat("a number beyond the range of a float")
     return value
 
 
-def _no_constant(name):
+def no_constant(name):
+    """As `parse_constant` of JSON: NaN and the infinities are none."""
     raise ValueError(name)
 
 

@@ -312,8 +312,10 @@ def main():
                 signal.setitimer(signal.ITIMER_PROF, CASE_CPU_SEC)
                 try:
                     outcome, words, sent = PLAYS[header["play"]](header, pieces, child_bytes, bench)
-                except (Exception, Hang):
+                except Exception:
                     outcome, words, sent = "crash", traceback.format_exc(), b""
+                except Hang:
+                    outcome, words, sent = "hang", traceback.format_exc(), b""
                 signal.alarm(0)
                 signal.setitimer(signal.ITIMER_PROF, 0)
                 answer = {"outcome": outcome, "words": words, "size": len(sent)}

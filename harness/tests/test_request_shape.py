@@ -67,7 +67,7 @@ class RequestShapeTest(unittest.TestCase):
         wrong = [
             (EXECUTE, "execution_id", ["", "x" * 257, 5, None]),
             (EXECUTE, "script", [None, 1]),
-            (EXECUTE, "timeout_sec", [0, -1, "1", True, None]),
+            (EXECUTE, "timeout_sec", [0, -1, "1", True, None, 10**400]),
             (EXECUTE, "max_output_bytes", [0, "s3cret", 1.5, True]),
             (EXECUTE, "inputs", [[], None]),
             (EXECUTE, "secrets", [{"A": 1}, []]),
@@ -91,16 +91,16 @@ class RequestShapeTest(unittest.TestCase):
                     line = json.dumps({**frame, name: value}).encode()
                     self.assertEqual(self.problem_of(line), f"{frame['type']} has no sound {name}")
 
-    def test_a_number_beyond_a_double_is_refused_wherever_it_stands(self):
+    def test_a_number_beyond_a_float_is_refused_wherever_it_stands(self):
         for number in ("1e400", "-1E+999", "1" + "0" * 309 + ".0"):
             for field in ('"timeout_sec": 1', '"inputs": {}'):
                 with self.subTest(f"{number[:8]} in {field}"):
                     value = number if "time" in field else f'{{"a": [{number}]}}'
                     line = json.dumps(EXECUTE).replace(field, f"{field.partition(':')[0]}: {value}").encode()
-                    self.assertEqual(self.problem_of(line), "a number is beyond a double")
+                    self.assertEqual(self.problem_of(line), "a number is beyond the range of a float")
             answer = b'{"type":"tool_result","execution_id":"e1","id":"1","result":%s}' % number.encode()
-            self.assertEqual(self.problem_of(answer), "a number is beyond a double")
+            self.assertEqual(self.problem_of(answer), "a number is beyond the range of a float")
 
-    def test_numbers_that_a_double_carries_are_taken(self):
+    def test_numbers_that_a_float_carries_are_taken(self):
         answer = b'{"type":"tool_result","execution_id":"e1","id":"1","result":[1e308,5e-324,1e-400,-0.0,123.25]}'
         self.assertEqual(request_shape.read(answer)["result"], [1e308, 5e-324, 0.0, 0.0, 123.25])

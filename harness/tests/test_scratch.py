@@ -1,9 +1,11 @@
+import errno
 import os
 import stat
 import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 from sandglass_harness.scratch import BadPath, Roots, Terminals, put, split_path
 
@@ -293,6 +295,15 @@ class TerminalsTest(ScratchTestCase):
             return [terminals.restore(0), os.stat(self.path("ptmx")).st_mtime_ns != 0]
 
         self.assertEqual(forked.call(as_another), [True, True])
+
+    def test_one_on_a_file_system_that_takes_no_times_is_left_alone(self):
+        def refuse(*_, **__):
+            raise OSError(errno.EROFS, "read-only")
+
+        with mock.patch.object(os, "utime", refuse):
+            terminals = Terminals(self.root)
+        self.addCleanup(terminals.close)
+        self.assertTrue(terminals.restore(0))
 
     def test_none_at_all_is_confirmed(self):
         self.assertTrue(Terminals(self.path("missing")).restore(0))

@@ -21,6 +21,7 @@ const noRoot = process.getuid?.() !== 0
 const engines: readonly { readonly engine: EngineName; readonly isSkipped: boolean }[] = [
   { engine: 'local', isSkipped: noRoot || noLocal },
   { engine: 'docker', isSkipped: noRoot || noDocker || noDaemon },
+  { engine: 'pyodide', isSkipped: noRoot },
 ]
 
 test.for(engines)(

@@ -20,7 +20,7 @@ export type HostCall = { readonly number: number } & (
 
 /** How something that was asked for ended. */
 export interface Outcome {
-  /** `completed`, `timed-out/timeout`, `threw no_space: …`, `host gone`. */
+  /** `completed`, `timed-out/timeout: CAUSE: WORDS`, `threw no_space: WORDS`, `host gone`. */
   readonly said: string
   /** The sandbox that served; empty when there was none. */
   readonly sandbox: string

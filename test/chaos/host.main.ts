@@ -116,8 +116,9 @@ async function grow(): Promise<Outcome> {
   }
 }
 
-function resultOf({ status, errorKind, sandbox }: ExecutionResult): Outcome {
-  return { said: errorKind === null ? status : `${status}/${errorKind}`, sandbox: sandbox.id }
+function resultOf({ status, errorKind, error, ending, sandbox }: ExecutionResult): Outcome {
+  const cause = [ending.cause, ending.signal ?? '', `by ${ending.by}`].filter(Boolean).join(' ')
+  return { said: errorKind === null ? status : `${status}/${errorKind}: ${cause}: ${error}`, sandbox: sandbox.id }
 }
 
 /** Light: it works for a moment, and sleeps. */

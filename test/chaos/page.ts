@@ -1,3 +1,4 @@
+import { withSection } from '../support/page-section.ts'
 import type { Entry } from './campaign.ts'
 import { summaryOf, tableOf } from './summary.ts'
 
@@ -9,14 +10,11 @@ export interface ChaosRun {
   readonly entries: readonly Entry[]
 }
 
-const BEGIN = '<!-- chaos: begin -->'
-const END = '<!-- chaos: end -->'
+const MARKERS = { begin: '<!-- chaos: begin -->', end: '<!-- chaos: end -->' }
 
 /** A page with what stands between its markers replaced by the figures of a run. */
 export function writtenInto(page: string, run: ChaosRun): string {
-  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (from === -1 || to < from) throw new Error(`the page has no ${BEGIN} … ${END}`)
-  return `${page.slice(0, from + BEGIN.length)}\n\n${figuresOf(run)}\n\n${page.slice(to)}`
+  return withSection(page, MARKERS, figuresOf(run))
 }
 
 function figuresOf({ command, machine, minutes, entries }: ChaosRun): string {

@@ -166,17 +166,18 @@ function mountsBelow(directory: string): string[] {
     .filter((point) => point.startsWith(`${directory}/`))
 }
 
-/** Locks, unreadable records and copies of nobody, and files that have no business there. */
+/** What hosts that are gone had, locks, unreadable records and copies of nobody, and files that have no business there. */
 async function inState(state: string, host: number | undefined): Promise<string[]> {
+  const records = readdirSync(join(state, 'sandboxes'))
   const remnants = await listRemnants(state)
   const wrong = remnants.filter(({ kind, owner, sandbox }) => {
     if (kind === 'corrupt-record' || kind === 'directory') return true
-    return kind === 'uid-lock' && sandbox === null && (owner === 'gone' || host === undefined)
+    if (kind === 'uid-lock') return sandbox === null && (owner === 'gone' || host === undefined)
+    return owner === 'gone' && records.includes(`${sandbox}.json`) // others of this machine are no business of this site
   })
-  const records = host === undefined ? readdirSync(join(state, 'sandboxes')) : []
   return [
     ...wrong.map(({ kind, id, owner }) => `${kind} ${id} (${owner})`),
-    ...records.map((record) => `record ${record}`),
+    ...(host === undefined ? records : []).map((record) => `record ${record}`),
     ...readdirSync(state)
       .filter((entry) => !OWN_ENTRIES.has(entry))
       .map((entry) => `state file ${entry}`),

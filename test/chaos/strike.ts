@@ -33,7 +33,7 @@ const REFUSAL_MS = 30_000
 const CLEAN_MS = 5000
 /** From a caller's abort to the answer. */
 const ABORT_MS = 3000
-const CANCELLED = [/^cancelled\/cancelled$/]
+const CANCELLED = [/^cancelled\/cancelled: cancelled /]
 /** Beyond the bound: to tell late from never. */
 const NEVER_MS = 60_000
 const NEVER: Settled = { said: 'never settled', sandbox: '', at: Number.POSITIVE_INFINITY }
@@ -49,7 +49,9 @@ export async function strike(lane: Lane, kind: FaultKind, random: Random, stopMs
 
   const before = performance.now()
   const lift = await kind.strike(ground)
+  // A host that the kernel ends is gone when `strike` returns.
   let from: number = kind.endsHost === true ? performance.now() : before
+  const orphans = kind.endsHost === true ? untilGone(pids, kind.boundMs) : { at: from }
   const load = startLoad(site, host, kind)
   const capMs = kind.boundMs + NEVER_MS
   const hits = kind.others === undefined ? [hit] : flights
@@ -63,8 +65,9 @@ export async function strike(lane: Lane, kind: FaultKind, random: Random, stopMs
   await lift()
   const lifted = performance.now()
   const outcomes = await Promise.all(hits.map((flight) => settledOf(flight, capMs)))
-  const goneMs = kind.endsHost === true ? await untilGone(pids, kind.boundMs, breaches) : 0
-  const settleMs = kind.endsHost === true ? goneMs : Math.max(...outcomes.map(({ at }) => at)) - from
+  const gone: { at: number; problem?: string } = await orphans
+  if (gone.problem !== undefined) breaches.push(gone.problem)
+  const settleMs = (kind.endsHost === true ? gone.at : Math.max(...outcomes.map(({ at }) => at))) - from
   if (settleMs > kind.boundMs) breaches.push(`settled after ${Math.round(settleMs)} ms`)
   for (const [index, { said }] of outcomes.entries()) {
     const allowed = index === 0 ? kind.victim : (kind.others ?? [])
@@ -92,7 +95,7 @@ interface UnderWay {
 async function underWay(lane: Lane, host: ChaosHost, kind: FaultKind, random: Random): Promise<UnderWay> {
   const moment = random.fraction() * 300
   for (let attempt = 0; attempt < MOST_TAKE_OFFS; attempt += 1) {
-    await host.ask('rest')
+    await fullPool(host)
     const flights = takeOff(host, kind, random)
     const [victim] = await Promise.all(flights.map(begunOf))
     const pids = processesOf(lane, host)
@@ -103,6 +106,11 @@ async function underWay(lane: Lane, host: ChaosHost, kind: FaultKind, random: Ra
     await Promise.all(flights.map((flight) => settledOf(flight, NEVER_MS)))
   }
   throw new Error(`two runs were not under way at one time in ${MOST_TAKE_OFFS} attempts`)
+}
+
+async function fullPool(host: ChaosHost): Promise<void> {
+  const { said } = await host.ask('rest')
+  if (said !== 'rests') throw new Error(said)
 }
 
 /** One that computes and one that calls a tool, in a random order: the first is the one that is hit. */
@@ -141,14 +149,13 @@ function processesOf({ site }: Lane, host: ChaosHost): number[] {
   })
 }
 
-async function untilGone(pids: readonly number[], boundMs: number, breaches: string[]): Promise<number> {
-  const from = performance.now()
+/** When the last of them was gone. */
+async function untilGone(pids: readonly number[], boundMs: number): Promise<{ at: number; problem?: string }> {
   const left = await eventually(() => {
     const living = pids.filter((pid) => processOf(pid) !== undefined)
     return living.length === 0 ? undefined : `${living.length} of ${pids.length} processes live on`
   }, boundMs)
-  if (left !== undefined) breaches.push(left)
-  return performance.now() - from
+  return { at: performance.now(), ...(left === undefined ? {} : { problem: left }) }
 }
 
 /** A run is good again: on the same host, or on a new one with the same state. */
@@ -158,8 +165,11 @@ async function recovery(lane: Lane, lifted: number, breaches: string[]): Promise
     const { said } = await settledOf(host.run('short', 0, 5), RECOVERY_MS)
     return COMPLETED.some((pattern) => pattern.test(said)) ? undefined : said
   }, RECOVERY_MS)
+  const recoveryMs = performance.now() - lifted
   if (problem !== undefined) breaches.push(`later runs do not work: ${problem}`)
-  return performance.now() - lifted
+  // One that was idle may have served it where no new one can be made.
+  else await fullPool(await lane.host(false)).catch((error: unknown) => breaches.push(`later: ${String(error)}`))
+  return recoveryMs
 }
 
 async function leftOn(lane: Lane): Promise<readonly string[]> {

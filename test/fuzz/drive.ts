@@ -3,6 +3,7 @@ import { heldMemory } from '../support/memory.ts'
 import { type Finding, recordFinding } from './finding.ts'
 import type { CaseMaker, FuzzCase } from './fuzz-case.ts'
 import { Random } from '../support/random.ts'
+import { Hang } from './hang.ts'
 import { watch } from './watchdog.ts'
 
 /** How many cases of which side are run. */
@@ -31,6 +32,8 @@ export interface DriveReport {
   /** Cases by property. */
   readonly byProperty: Readonly<Record<string, number>>
   readonly findings: readonly Finding[]
+  /** Those of the findings that are hangs. One that the watchdog notices ends the process, and leaves no report. */
+  readonly hangs: number
   /** The longest that one case took. */
   readonly slowestMs: number
   /** Bytes that were held after garbage collection, at a quarter of the run and at its end. */
@@ -50,6 +53,7 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
   const started = performance.now()
   const byProperty: Record<string, number> = {}
   const findings: Finding[] = []
+  let hangs = 0
   let slowestMs = 0
   let cases = 0
   let heldAtQuarter: number | undefined
@@ -72,6 +76,7 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
         const checking = made.check()
         if (checking !== undefined) await checking
       } catch (error) {
+        if (error instanceof Hang) hangs += 1
         findings.push(recordFinding(seed, side, number, made.pieces, error))
       }
       if (atOnce === 1) slowestMs = Math.max(slowestMs, performance.now() - begun)
@@ -93,5 +98,15 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
   }
   const heldAtEnd = await held()
   const seconds = (performance.now() - started) / 1000
-  return { side, cases, seconds, byProperty, findings, slowestMs, heldAtQuarter: heldAtQuarter ?? heldAtEnd, heldAtEnd }
+  return {
+    side,
+    cases,
+    seconds,
+    byProperty,
+    findings,
+    hangs,
+    slowestMs,
+    heldAtQuarter: heldAtQuarter ?? heldAtEnd,
+    heldAtEnd,
+  }
 }

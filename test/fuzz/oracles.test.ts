@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
 import { ScriptExecutor, type ExecutionResult } from '../../src/executor/index.ts'
+import type { Ending } from '../../src/sandbox/index.ts'
 import { replayChannel, wireLines } from '../../src/testing/index.ts'
 import { FOREIGN_ID, OWN_ID } from './corpus.ts'
+import { checkEnding } from './broker/sandbox-case.ts'
 import { drive } from './drive.ts'
+import { withFigures } from './figures.ts'
+import { Hang } from './hang.ts'
 import { hostCase } from './host/host-case.ts'
 import { checkResult } from './host/result-check.ts'
 import { Random } from '../support/random.ts'
@@ -57,6 +61,38 @@ test('a case that throws, and a rejection that nobody catches, are findings with
     'stray',
   ])
   expect(findings[0]?.command).toBe('npm run fuzz -- --seed 4 --only host:0')
+})
+
+test('a hang is a finding that is counted as one, in the figures too', async () => {
+  const problems = [new Error('broken'), new Hang('nothing settled'), new Hang('nothing settled')]
+  const report = await drive({
+    seed: 4,
+    side: 'host',
+    count: problems.length,
+    make: () => ({
+      property: 'p',
+      pieces: [],
+      check() {
+        throw problems.pop() as Error
+      },
+    }),
+  })
+  expect([report.findings.length, report.hangs]).toEqual([3, 2])
+  const page = '<!-- figures: npm run fuzz -- --write -->\n<!-- end of figures -->'
+  expect(withFigures(page, [{ ...report, seconds: 7 }], 4, 'here')).toContain('\n| host | 3 | 7 | 1 | 2 | ')
+})
+
+test.each<[string, Partial<Ending>, string | undefined]>([
+  ['as it was asked to, without a word', {}, undefined],
+  ['with one line', { exitCode: 1, message: 'the host sent what is no request' }, undefined],
+  ['without a word, by a signal', { cause: 'signal', exitCode: null, signal: 'SIGKILL' }, 'it ended without a word'],
+  ['without a word, with a code', { exitCode: 1, message: '' }, 'it ended without a word'],
+  ['with two lines', { exitCode: 1, message: 'one\ntwo' }, 'more than one line'],
+  ['with a traceback', { exitCode: 1, message: 'Traceback (most recent call last)' }, 'Traceback'],
+])('a sandbox that ends %s', (_how, change, problem) => {
+  const check = (): void => checkEnding({ cause: 'exit', exitCode: 0, signal: null, by: 'harness', ...change })
+  if (problem === undefined) expect(check).not.toThrow()
+  else expect(check).toThrow(problem)
 })
 
 test('a case is the same each time that it is made, and another one for another seed', () => {

@@ -11,7 +11,6 @@ import {
 import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
 import { enforced, type Ground, missing, prepare } from './ground.ts'
 import { type Launched, launch } from './launch.ts'
-import { removeCgroups } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
 import { type LocalSandbox, probe } from './probe.ts'
 import { touch } from './staging.ts'
@@ -36,6 +35,7 @@ export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
     async close() {
       const at = await ground?.catch(() => undefined)
       ground = undefined
+      await at?.unremoved.close()
       if (at?.uids === undefined) at?.slot.release()
       at?.uids?.close()
     },
@@ -54,9 +54,10 @@ async function createSandbox(
   let launched: Launched | undefined
   const release = async (): Promise<void> => {
     cgroup?.close()
-    await removeCgroups(cgroup?.paths ?? [])
-    removeRecord(at, id)
-    if (taken !== undefined) at.uids?.giveBack(taken.uid)
+    await at.unremoved.remove(cgroup?.paths ?? [], () => {
+      at.state.removeRecord(id)
+      if (taken !== undefined) at.uids?.giveBack(taken.uid)
+    })
   }
   try {
     const uid = taken?.uid ?? process.getuid?.() ?? 0
@@ -106,15 +107,6 @@ async function createSandbox(
     throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
   }
   return sandboxOf(id, at, spec, launched, cgroup, release)
-}
-
-/** A record that cannot be removed now (a file system that became read-only) is removed by a later start. */
-function removeRecord(at: Ground, id: string): void {
-  try {
-    at.state.removeRecord(id)
-  } catch {
-    // Its sandbox is gone whatever the file says, and a rejected end would take the host's process along.
-  }
 }
 
 function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {

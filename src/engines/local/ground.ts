@@ -9,6 +9,7 @@ import { findBwrap, findPython, type FoundPython } from './programs.ts'
 import { DirectoryStage, stageHarness, touch } from './staging.ts'
 import { defaultStateDir, type Slot, StateDirectory } from './state.ts'
 import { firstSandboxUid, UidPool } from './uids.ts'
+import { Unremoved } from './unremoved.ts'
 
 /** What the engine found once, at its first use. */
 export interface Ground {
@@ -21,6 +22,7 @@ export interface Ground {
   readonly harness: string
   readonly directories: DirectoryStage
   readonly cgroups: CgroupHost
+  readonly unremoved: Unremoved
   /** Whether RLIMIT_NPROC holds sandboxes, with and without a control group. */
   readonly countsProcesses: boolean
   /** Why what is left over of others could not be removed. */
@@ -72,8 +74,19 @@ export async function prepare(options: LocalEngineOptions): Promise<Ground> {
     ])
     await touch(harness)
     const uncollected = await collectLeftovers(state, cgroups).then(() => undefined, messageOf)
-    const directories = new DirectoryStage(state, slot)
-    return { state, slot, uids, bwrap, python, harness, directories, cgroups, countsProcesses, uncollected }
+    return {
+      state,
+      slot,
+      uids,
+      bwrap,
+      python,
+      harness,
+      directories: new DirectoryStage(state, slot),
+      cgroups,
+      unremoved: new Unremoved(),
+      countsProcesses,
+      uncollected,
+    }
   } catch (error) {
     slot.release()
     throw shortageError(error, 'the local engine cannot look around') ?? error

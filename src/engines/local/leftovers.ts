@@ -48,14 +48,20 @@ async function cleared<T extends { readonly slot: number }>(state: StateDirector
   return locks.filter((_, index) => free[index])
 }
 
-/** Removes groups, waiting for the processes in them to be gone: at most 3 s. */
-export async function removeCgroups(paths: readonly string[]): Promise<void> {
-  for (const path of paths) {
-    for (let tries = 0; tries < RMDIR_TRIES && !removeGroup(path); tries += 1) {
-      killMembers(path)
-      await sleep(Math.min(2 ** tries, 50))
-    }
+/** Removes groups, waiting for the processes in them to be gone: at most 3 s each. Those that are still there then. */
+export async function removeCgroups(paths: readonly string[]): Promise<string[]> {
+  const kept: string[] = []
+  for (const path of paths) if (!(await hasGone(path))) kept.push(path)
+  return kept
+}
+
+async function hasGone(path: string): Promise<boolean> {
+  for (let tries = 0; tries < RMDIR_TRIES; tries += 1) {
+    if (removeGroup(path)) return true
+    killMembers(path)
+    await sleep(Math.min(2 ** tries, 50))
   }
+  return removeGroup(path)
 }
 
 function killMembers(group: string): void {

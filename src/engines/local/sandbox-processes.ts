@@ -100,7 +100,10 @@ export function processNumbers(): string[] {
 function markOf(pid: number): string | undefined {
   try {
     return markIn(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
-  } catch {
-    return undefined // it ended meanwhile
+  } catch (error) {
+    // It ended meanwhile, unless it could not be looked at: it would seem to be nobody's then.
+    const shortage = shortageError(error, 'the processes of this machine cannot be looked at')
+    if (shortage !== undefined) throw shortage
+    return undefined
   }
 }

@@ -62,7 +62,13 @@ export class UidPool {
           `this process uses ${MAX_SLOTS * UIDS_PER_SLOT} uids for sandboxes already`,
         )
       }
-      this.#add(await this.#state.takeSlot())
+      const slot = await this.#state.takeSlot()
+      try {
+        this.#add(slot)
+      } catch (error) {
+        slot.release() // none of its uids may be given out before all were looked at
+        throw error
+      }
     }
   }
 
@@ -78,9 +84,9 @@ export class UidPool {
   }
 
   #add(slot: Slot): void {
+    for (const uid of uidsInUse()) this.#dying.add(uid)
     this.#slots.set(slot.number, slot)
     for (let n = 0; n < UIDS_PER_SLOT; n += 1) this.#free.push(this.#base + slot.number * UIDS_PER_SLOT + n)
-    for (const uid of uidsInUse()) this.#dying.add(uid)
   }
 
   /** An earlier holder of the slot may have sandboxes that are still dying; later ones are this process's own. */

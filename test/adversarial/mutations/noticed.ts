@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { withSection as withinMarkers } from '../../support/page-section.ts'
 import { MUTATIONS } from './mutations.ts'
 
 /** What the long form found, as `npm run adversarial -- --mutate --write` records it. */
@@ -20,8 +21,10 @@ export function readNoticed(): Noticed {
   return JSON.parse(readFileSync(RECORD, 'utf8')) as Noticed
 }
 
-const BEGIN = '<!-- mutations: written by `npm run adversarial -- --mutate --write` -->'
-const END = '<!-- end of mutations -->'
+const MARKERS = {
+  begin: '<!-- mutations: written by `npm run adversarial -- --mutate --write` -->',
+  end: '<!-- end of mutations -->',
+}
 const SHOWN = 6
 
 /**
@@ -29,9 +32,7 @@ const SHOWN = 6
  * @throws Error for a page without the two markers.
  */
 export function withSection(page: string, record: Noticed): string {
-  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (from === -1 || to < from) throw new Error('the page lacks the markers of the mutations')
-  return `${page.slice(0, from)}${BEGIN}\n\n${section(record)}\n\n${page.slice(to)}`
+  return withinMarkers(page, MARKERS, section(record))
 }
 
 /** The table and where it comes from. */

@@ -20,7 +20,7 @@ export const SHORT_SEC = 4
 /** That of runs that are ended or end by themselves before it. */
 export const LONG_SEC = 20
 
-export const LOST: readonly RegExp[] = [/^sandbox-lost\/infrastructure$/]
-export const TIMED_OUT: readonly RegExp[] = [/^timed-out\/timeout$/]
+export const LOST: readonly RegExp[] = [/^sandbox-lost\/infrastructure: [\w -]+ by \w+: ./]
+export const TIMED_OUT: readonly RegExp[] = [/^timed-out\/timeout: [\w -]+ by \w+: .*timed out/i]
 export const COMPLETED: readonly RegExp[] = [/^completed$/]
 export const HOST_GONE: readonly RegExp[] = [/^host gone$/]

@@ -72,7 +72,7 @@ export const KILLS: readonly FaultKind[] = [
     target: 'instance',
     engines: ['pyodide'],
     ...ENDLESS,
-    victim: [/^crashed\/crash$/, ...LOST],
+    victim: [/^crashed\/crash: .*SIGKILL/, ...LOST],
     boundMs: LOST_MS,
     boundWhy: 'FLT-010',
     strike: (ground) => {

@@ -44,7 +44,7 @@ export const MEMORY: readonly FaultKind[] = [
     workSec: 600,
     deadlineSec: 60,
     script: 'grow',
-    victim: [/^memory-limit\/oom$/],
+    victim: [/^memory-limit\/oom: .*memory/],
     boundMs: LOST_MS,
     boundWhy: 'FLT-007 has no time: as for a lost sandbox',
     strike: sandboxWithLessMemory,

@@ -2,6 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import { decodeLine, hostFrames, MAX_DEPTH } from '../../../src/protocol/index.ts'
 import { CHILD_CORPUS, HOST_CORPUS, OWN_ID } from '../corpus.ts'
 import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
+import { Hang } from '../hang.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
 import { between, naiveJson } from '../naive-lines.ts'
@@ -74,6 +75,7 @@ function linesCase(peer: Peer, random: Random): FuzzCase {
     pieces,
     async check() {
       const { outcome, words, sent } = await peer.play({ play: 'lines', pieces })
+      if (outcome === 'hang') throw new Hang(words)
       strictEqual(outcome, 'ended', words)
       ok(sent.equals(bytes.subarray(0, bytes.lastIndexOf('\n') + 1)), 'other lines')
     },
@@ -81,6 +83,7 @@ function linesCase(peer: Peer, random: Random): FuzzCase {
 }
 
 function checkSent({ outcome, words, sent }: Played, ids: ReadonlySet<string>): void {
+  if (outcome === 'hang') throw new Hang(words)
   ok(outcome !== 'crash', words)
   const lines = between(sent)
   deepStrictEqual(lines.pop()?.length, 0, 'the last line for the host has no end')

@@ -1,6 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import { Hang } from '../hang.ts'
 
 const HARNESS = join(import.meta.dirname, '../../../harness')
 /** The process itself ends a case after 5 s of CPU or 60 s; one that is stuck below Python's signals is killed here. */
@@ -17,8 +18,11 @@ export interface Play {
 
 /** What became of it. */
 export interface Played {
-  /** `ended`: by the end of the channel; `refused`: by the broker itself, with `words`; `crash`: anything else. */
-  readonly outcome: 'ended' | 'refused' | 'crash'
+  /**
+   * `ended`: by the end of the channel; `refused`: by the broker itself, with `words`; `hang`: not in the time of a
+   * case; `crash`: anything else.
+   */
+  readonly outcome: 'ended' | 'refused' | 'hang' | 'crash'
   readonly words: string
   /** Bytes for the host. */
   readonly sent: Buffer
@@ -42,7 +46,7 @@ export class Peer implements AsyncDisposable {
     this.#python = python
   }
 
-  /** @throws Error when the process ends, or does not answer in time. */
+  /** @throws Error when the process ends; a {@link Hang} when it does not answer in time. */
   async play({ pieces, child = new Uint8Array(), ...header }: Play): Promise<Played> {
     return this.#ask({ ...header, pieces: pieces.map(({ length }) => length), child: child.length }, [...pieces, child])
   }
@@ -73,7 +77,8 @@ export class Peer implements AsyncDisposable {
   }
 
   async #answer(asked: Process): Promise<Played> {
-    const timer = setTimeout(() => asked.kill('SIGKILL'), ANSWER_MS)
+    let isLate = false
+    const timer = setTimeout(() => (isLate = asked.kill('SIGKILL')), ANSWER_MS)
     try {
       if (asked !== this.#process) throw new Error('it ended at an earlier case')
       type Head = Omit<Played, 'sent'> & { readonly size: number }
@@ -82,7 +87,8 @@ export class Peer implements AsyncDisposable {
     } catch (error) {
       asked.kill('SIGKILL')
       this.#process = undefined
-      throw new Error(`the process with the broker's code is gone, or hung: ${this.#words}`, { cause: error })
+      if (isLate) throw new Hang(`no answer within ${ANSWER_MS} ms: ${this.#words}`, { cause: error })
+      throw new Error(`the process with the broker's code is gone: ${this.#words}`, { cause: error })
     } finally {
       clearTimeout(timer)
     }
