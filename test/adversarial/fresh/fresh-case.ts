@@ -14,6 +14,8 @@ export interface Seen {
   readonly data: unknown
   /** The codes of its warnings, sorted. Default: none. */
   readonly warnings?: readonly string[]
+  /** Codes that come or not, by timing. */
+  readonly mayWarn?: readonly string[]
 }
 
 /** What the host saw of a case. */
@@ -43,7 +45,9 @@ export interface FreshCase {
   /** Python, after {@link PRELUDE}. `@@NAME@@` stands for a value of the fixtures. */
   readonly script: string
   readonly options?: RunOptions
-  /** A second script, which finds what the first one left in the same sandbox. */
+  /** Called once the first run has settled, before another one is sent. */
+  readonly settled?: () => void
+  /** A second script, with the same tools, which finds what the first one left in the same sandbox. */
   readonly next?: string
   readonly seen: Seen
   readonly thenSeen?: Seen

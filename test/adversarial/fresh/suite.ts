@@ -81,15 +81,18 @@ async function attack(
   const id = idle.result?.sandbox?.id ?? ''
   const before = engine.processesOf(id)
   const first = await answerOf(sandglass, PRELUDE + filledIn(given.script, fixtures, EXTRA), options)
+  given.settled?.()
   const second =
-    given.next === undefined ? null : await answerOf(sandglass, PRELUDE + filledIn(given.next, fixtures, EXTRA), {})
+    given.next === undefined
+      ? null
+      : await answerOf(sandglass, PRELUDE + filledIn(given.next, fixtures, EXTRA), { tools: options.tools ?? [] })
   const served = await answerOf(sandglass, 'emit_result("served")', {})
   const after = engine.processesOf(served.result?.sandbox?.id ?? '')
   const differs = given.differs?.[name]
   const deadlineMs = 1000 * (options.limits?.executionTimeoutSec ?? DEADLINE_SEC)
 
   const came = {
-    first: seenOf(first),
+    first: seenOf(first, given.seen.mayWarn),
     second: second === null ? null : seenOf(second),
     next: served.result?.finalData,
   }
@@ -123,9 +126,10 @@ function optionsOf({ options = {} }: FreshCase, fixtures: Fixtures): RunOptions 
   return { ...options, limits, secrets: Object.fromEntries(secrets) as Record<string, string>, policy: 'off' }
 }
 
-function seenOf({ result, thrown }: Answer): unknown {
+function seenOf({ result, thrown }: Answer, mayWarn: readonly string[] = []): unknown {
   if (result === null) return { thrown }
-  const warnings = [...new Set(result.warnings.map(({ code }) => code))].toSorted()
+  const codes = result.warnings.map(({ code }) => code).filter((code) => !mayWarn.includes(code))
+  const warnings = [...new Set(codes)].toSorted()
   return { status: result.status, data: result.hasResult ? result.finalData : null, warnings }
 }
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { defineTool } from '../../../../src/tools/index.ts'
 import { ALL, type FreshCase, LINUX } from '../fresh-case.ts'
@@ -7,15 +6,14 @@ import { ALL, type FreshCase, LINUX } from '../fresh-case.ts'
 const SECRET = 'pä"ss/w+rd \\&=?~key-93'
 
 /** How often the tools of these cases were executed. */
-const executed = { count: 0, seen: [] as unknown[] }
+const executed = { count: 0, whenSettled: Number.NaN }
 
 const count = defineTool({
   name: 'count',
   description: 'Counts its calls.',
   input: z.looseObject({ n: z.number().optional() }),
-  execute: (input) => {
+  execute: () => {
     executed.count += 1
-    executed.seen.push(input)
     return executed.count
   },
 })
@@ -51,15 +49,26 @@ export const TOOLS_AND_SECRETS: readonly FreshCase[] = [
 before = count()
 for n, name in enumerate(("__proto__", "constructor", "toString", "hasOwnProperty", "fails", "", "count\\u0000", "COUNT", "emit_result", "execute")):
     raw({"type": "tool_call", "id": f"x{n}", "call_id": f"x{n}", "name": name, "args": {}, "arguments": {}})
-time.sleep(0.2)
 emit_result(count() - before)
 `,
     seen: { status: 'completed', data: 1 },
     host: ({ first }) => {
-      const codes = first.result?.toolCalls.filter(({ name }) => name !== 'count').map(({ error }) => error?.code) ?? []
+      const others = first.result?.toolCalls.filter(({ name }) => name !== 'count') ?? []
+      // The broker drops a frame whose name is empty.
+      const names = [
+        '__proto__',
+        'constructor',
+        'toString',
+        'hasOwnProperty',
+        'fails',
+        'count\u0000',
+        'COUNT',
+        'emit_result',
+        'execute',
+      ]
       assert.deepEqual(
-        [...new Set(codes)].filter((code) => code !== 'unknown_tool'),
-        [],
+        others.map(({ name, error }) => [name, error?.code]),
+        names.map((name) => [name, 'unknown_tool']),
       )
     },
   },
@@ -102,7 +111,6 @@ os.write = real
 calls = [(fd, line) for fd, line in lines if b"tool_call" in line]
 for fd, line in calls * 5:
     real(fd, line)
-time.sleep(0.2)
 emit_result([len(calls), count(n=2) - first])
 `,
     seen: { status: 'completed', data: [1, 1] },
@@ -146,18 +154,21 @@ def child():
     except ToolError as error:
         os._exit(7 if error.code == "wrong_process" else 2)
 emit_result(in_child(child))
+alive, held = os.pipe()
 if os.fork() == 0:
     os.setsid()
-    time.sleep(0.05)
-    while True:
-        raw({"type": "tool_call", "id": "late", "call_id": "late", "name": "count", "args": {}})
+    os.close(held)
+    os.read(alive, 1)  # nothing comes until the script's own process has ended
+    for n in range(2000):
+        raw({"type": "tool_call", "id": f"late{n}", "call_id": f"late{n}", "name": "count", "args": {}})
 `,
-    seen: { status: 'completed', data: 7 },
-    host: async () => {
-      const then = executed.count
-      await setImmediate()
-      assert.equal(executed.count, then)
-    },
+    // The run is not over while the broker has yet to kill the daemon: calls of that time may be served, or cut off.
+    seen: { status: 'completed', data: 7, mayWarn: ['tool_calls_unanswered'] },
+    settled: () => void (executed.whenSettled = executed.count),
+    // A run that has the tool comes behind it, and its two calls are all.
+    next: 'before = count()\nemit_result(count() - before)',
+    thenSeen: { status: 'completed', data: 1 },
+    host: () => assert.equal(executed.count - executed.whenSettled, 2),
   },
   {
     id: 'TOOL-06',
