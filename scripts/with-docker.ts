@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { buildImage } from '../src/engines/docker/index.ts'
 import { GVISOR, startDaemon } from '../test/docker-daemon.ts'
 import { whyStuck } from '../test/support/daemon-stacks.ts'
+import { descendantsOf } from '../test/support/processes.ts'
 
 const [program = 'true', ...args] = process.argv.slice(2)
 const interruption = new AbortController()
@@ -31,8 +32,18 @@ try {
 
 async function run(): Promise<number> {
   const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, DOCKER_HOST: daemon.host } })
-  // From the terminal, the command has the signal itself; a second one does no harm.
-  interruption.signal.addEventListener('abort', () => child.kill('SIGTERM'))
+  // From the terminal, the command has the signal itself; a second one does no harm. npm does not pass it on.
+  interruption.signal.addEventListener('abort', () => {
+    if (child.pid !== undefined) for (const pid of [...descendantsOf(child.pid), child.pid]) end(pid)
+  })
   const [code] = (await once(child, 'exit')) as [number | null]
   return code ?? 1
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM')
+  } catch {
+    // It has ended by itself.
+  }
 }

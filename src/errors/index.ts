@@ -39,7 +39,15 @@ const SHORTAGES: Readonly<Record<string, string>> = {
 
 /** The error of a system call that failed because the host is short of something; undefined for any other error. */
 export function shortageError(error: unknown, what: string): SandglassError | undefined {
-  const why = error instanceof SandglassError ? undefined : SHORTAGES[errnoOf(error) ?? '']
+  const why =
+    error instanceof SandglassError
+      ? undefined
+      : SHORTAGES[hasTooFewForChild(error) ? 'EMFILE' : (errnoOf(error) ?? '')]
   if (why === undefined) return undefined
   return new SandglassError('sandbox_setup_failed', `${what}: ${why}: ${messageOf(error)}`, { cause: error })
+}
+
+/** Linux calls it EINVAL when a new process is to have more descriptors than the limit that it inherits. */
+function hasTooFewForChild(error: unknown): boolean {
+  return errnoOf(error) === 'EINVAL' && String((error as { syscall?: unknown }).syscall).startsWith('spawn')
 }

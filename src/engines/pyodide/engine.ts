@@ -70,7 +70,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
         return sandboxOf(id, broker, started.value, { box, spec })
       }
       await broker.end(DESTROYED)
-      const error: unknown = started.status === 'rejected' ? started.reason : new Error('the snapshot is damaged')
+      const error = reasonOf(started, whole)
       if (error instanceof SandglassError && error.code === 'aborted') throw error
       // A snapshot that was damaged after it had been found whole shows by instances that do not start.
       const isDamaged = 'path' in from && !(await at.cache.isWhole(at.key))
@@ -83,12 +83,21 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
   return {
     name: 'pyodide',
     create,
-    report: (given) => probe({ create: (spec) => create(spec, given), prepared }),
+    report: (given) => probe({ create: (spec) => create(spec, given), prepared, snapshot }),
     close() {
       ground = found = checked = undefined
       return Promise.resolve()
     },
   }
+}
+
+/** Why no sandbox came of an instance: it did not start, or the snapshot could not be looked at, or that is not what it was. */
+function reasonOf(started: PromiseSettledResult<unknown>, whole: PromiseSettledResult<unknown>): unknown {
+  for (const settled of [started, whole]) if (settled.status === 'rejected') return settled.reason
+  return new SandglassError(
+    'harness_start_failed',
+    'the snapshot of Pyodide was damaged while instances started from it',
+  )
 }
 
 async function readyOf(broker: Broker, box: Box, signal: AbortSignal | undefined): Promise<ReadyFrame> {

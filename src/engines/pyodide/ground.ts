@@ -70,8 +70,11 @@ export function prepare(options: PyodideEngineOptions): Ground {
     },
     cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
     key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
-    wheels: () =>
-      (wheels ??= options.wheels === undefined ? Promise.resolve(NO_WHEELS) : unpackWheels(options.wheels, WHEELS)),
+    wheels: () => {
+      wheels ??= options.wheels === undefined ? Promise.resolve(NO_WHEELS) : unpackWheels(options.wheels, WHEELS)
+      wheels.catch(() => (wheels = undefined)) // what cannot be read may be readable next time
+      return wheels
+    },
     harness: sources.map(([name, source]) => ({ path: fileOf(name), content: Buffer.from(source) })),
     inherited: inheritedDescriptors(),
   }
@@ -80,7 +83,7 @@ export function prepare(options: PyodideEngineOptions): Ground {
 
 /**
  * What starts instances for a spec. The id of the sandbox stands in their command lines.
- * @throws SandglassError `packages_unreadable`.
+ * @throws SandglassError `packages_unreadable`, or `sandbox_setup_failed` when the host is too short of something to look.
  */
 export async function starterFor(at: Ground, spec: SandboxSpec, snapshot: Snapshot, id: string): Promise<StartGuest> {
   const [box, wheels] = await Promise.all([at.box(), at.wheels()])

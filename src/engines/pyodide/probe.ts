@@ -8,21 +8,23 @@ import {
 import type { Box } from './box.ts'
 import type { Ground } from './ground.ts'
 import { PYODIDE_VERSION } from './package-dir.ts'
+import type { Snapshot } from './snapshot-cache.ts'
 
 /** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
 export function probe(engine: {
   prepared: () => Ground
   create: (spec: SandboxSpec) => Promise<Sandbox>
+  snapshot: () => Promise<Snapshot>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'pyodide',
     create: engine.create,
-    found: async (sandbox) => found(engine.prepared(), await engine.prepared().box(), sandbox),
+    found: async (sandbox) => found(engine.prepared(), await engine.prepared().box(), await engine.snapshot(), sandbox),
     remedies: REMEDIES,
   })
 }
 
-function found(at: Ground, box: Box, { info, ready: { checks } }: Sandbox): SandboxReport {
+function found(at: Ground, box: Box, { untrained }: Snapshot, { info, ready: { checks } }: Sandbox): SandboxReport {
   return {
     engine: 'pyodide',
     usable: true,
@@ -46,6 +48,7 @@ function found(at: Ground, box: Box, { info, ready: { checks } }: Sandbox): Sand
       snapshot: at.cache.pathOf(at.key),
       snapshot_cached: at.cache.has(at.key),
       ...checks,
+      ...(untrained === undefined ? {} : { machine_code_missing: untrained }),
     },
   }
 }

@@ -18,7 +18,6 @@ export class RunCourse {
   readonly spare: Spare
   readonly guest: GuestProcess
   readonly #outbox: Outbox
-  #collecting = false
   #killing: NodeJS.Timeout | undefined
   #waking: NodeJS.Timeout | undefined
   /** For a script that asked to be woken. */
@@ -73,7 +72,7 @@ export class RunCourse {
 
   /** Ends it for the host, unless it has come to its end. */
   cancel(): void {
-    if (!this.#collecting) this.kill('cancelled')
+    this.kill('cancelled')
   }
 
   kill(cause: KillCause): void {
@@ -111,7 +110,6 @@ export class RunCourse {
       run.hasEnded = true
       run.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
       run.fault = typeof message.fault === 'string' ? message.fault : null
-      this.#collecting = true
       setTimeout(() => guest.kill(), COLLECTED_MS).unref()
       await drained // files come after everything else
     } else if (message.type === 'file' && run.hasEnded) {

@@ -7,7 +7,10 @@ import { shortageError } from '../../errors/index.ts'
 import { makeDirectory } from '../../support/index.ts'
 
 /** A memory snapshot: in a file that its digest was found right of, or in this process where no file can be written. */
-export type Snapshot = { readonly path: string } | { readonly bytes: Uint8Array }
+export type Snapshot = ({ readonly path: string } | { readonly bytes: Uint8Array }) & {
+  /** Why it was made without machine code; of one that another process made that is not known. */
+  readonly untrained?: string
+}
 
 const DIGEST_BYTES = 32
 const STICKY = 0o1000

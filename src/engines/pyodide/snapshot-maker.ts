@@ -3,15 +3,24 @@ import { messageOf, SandglassError } from '../../errors/index.ts'
 import { LineSplitter } from '../../protocol/index.ts'
 import { bundle } from './directory-files.ts'
 import { commandFor, common, type Ground, planFor } from './ground.ts'
-import type { GuestMessage, StartMessage } from './guest/wire.ts'
+import type { StartMessage } from './guest/wire.ts'
 import type { GuestProcess } from './guest-interface.ts'
 import { startGuest } from './guest-process.ts'
 import type { Snapshot } from './snapshot-cache.ts'
 import { withMachineCode } from './guest/snapshot-parts.ts'
+import { cut } from './text.ts'
 import { TRAINING } from './training.ts'
 
 const MiB = 1024 * 1024
 const MAX_FRAME_BYTES = 1024 * 1024
+const MAX_WHY = 400
+
+/** Why a guest made nothing. */
+interface NotMade {
+  readonly why: string
+  /** Whether no other attempt with this Node would come to more. */
+  readonly isLasting: boolean
+}
 
 /** A snapshot that is in the cache, to be looked at, or one that was made now. */
 export async function findSnapshot(at: Ground, timeoutMs: number): Promise<Snapshot> {
@@ -20,7 +29,8 @@ export async function findSnapshot(at: Ground, timeoutMs: number): Promise<Snaps
 }
 
 /**
- * Makes a snapshot in processes of its own, and keeps it where that can be done.
+ * Makes a snapshot in processes of its own, and keeps it where that can be done. One that has no machine code because the
+ * machine was short of something is good for now, and not kept: who comes later may have more luck.
  * @throws SandglassError `harness_start_failed`, or `sandbox_setup_failed` when no process can be started.
  */
 export async function makeSnapshot(at: Ground, timeoutMs: number): Promise<Snapshot> {
@@ -36,22 +46,26 @@ export async function makeSnapshot(at: Ground, timeoutMs: number): Promise<Snaps
     modules: [],
   }
   const made = await whatIsMade(at, plan, [bytes], timeoutMs, (guest) => guest.frames)
-  if (made instanceof Uint8Array) return at.cache.keep(at.key, await trained(at, made, timeoutMs))
-  throw new SandglassError('harness_start_failed', `Pyodide could not be loaded ${made.why}`)
+  if (!(made instanceof Uint8Array)) {
+    throw new SandglassError('harness_start_failed', `Pyodide could not be loaded ${made.why}`)
+  }
+  const code = await train(at, made, timeoutMs)
+  if (code instanceof Uint8Array) return at.cache.keep(at.key, withMachineCode(made, code))
+  const snapshot = code.isLasting ? await at.cache.keep(at.key, made) : { bytes: made }
+  return { ...snapshot, untrained: code.why }
 }
 
-/** A snapshot with the machine code of what scripts use, as far as this Node gives it away. */
-async function trained(at: Ground, snapshot: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+/** The machine code of what scripts use, where this Node gives it away. */
+async function train(at: Ground, snapshot: Uint8Array, timeoutMs: number): Promise<Uint8Array | NotMade> {
   const spec: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
   const nothing = bundle([])
   const plan = planFor(at, spec, { bytes: snapshot }, nothing, scratchSizes(spec.limits.diskBytes), [])
-  const code = await whatIsMade(at, { ...plan, task: 'train' }, [snapshot], timeoutMs, (guest) => {
+  return whatIsMade(at, { ...plan, task: 'train' }, [snapshot], timeoutMs, (guest) => {
     guest.send({ type: 'run', deadlineMs: timeoutMs, collect: [], collectMs: 0 })
     guest.sendToScript(Buffer.from(JSON.stringify(TRAINING)))
     answerCalls(guest)
     return guest.stderr
-  }).catch((error: unknown) => ({ why: messageOf(error) }))
-  return code instanceof Uint8Array ? withMachineCode(snapshot, code) : snapshot
+  }).catch((error: unknown) => ({ why: messageOf(error), isLasting: false }))
 }
 
 /** The bytes that a guest makes, from the stream that they come by; or why it made none. */
@@ -61,42 +75,49 @@ async function whatIsMade(
   given: readonly Uint8Array[],
   timeoutMs: number,
   begin: (guest: GuestProcess) => NodeJS.ReadableStream,
-): Promise<Uint8Array | { readonly why: string }> {
+): Promise<Uint8Array | NotMade> {
   const guest = startGuest(commandFor(at, await at.box(), undefined), plan, ...given)
   const timer = setTimeout(() => guest.kill(), timeoutMs)
   const chunks: Uint8Array[] = []
   let size = 0
+  let refusal: string | undefined
   try {
     const source = begin(guest)
     for (const stream of [guest.frames, guest.stdout, guest.stderr]) {
       if (stream === source) stream.on('data', (chunk: Uint8Array) => void chunks.push(chunk))
       else stream.resume()
     }
-    for await (const message of guest.control) size = sizeIn(message) ?? size
+    for await (const message of guest.control) {
+      if (message.type === 'made') size = message.bytes
+      if (message.type === 'no-machine-code') refusal = cut(String(message.reason), MAX_WHY)
+    }
     const { code, signal, notStarted } = await guest.ended
     if (notStarted !== undefined) throw notStarted
     const made = Buffer.concat(chunks)
     if (made.length > 0 && made.length === size) return made
-    return { why: `(${signal ?? `exit code ${code}`}): ${guest.lastWords() || 'it said nothing'}` }
+    const end = `(${signal ?? `exit code ${code}`})`
+    // Who is killed might have gone on.
+    if (refusal !== undefined && signal !== 'SIGKILL') return { why: `${refusal} ${end}`, isLasting: true }
+    return { why: `${end}: ${guest.lastWords() || 'it said nothing'}`, isLasting: false }
   } finally {
     clearTimeout(timer)
     guest.destroy()
   }
 }
 
-function sizeIn(message: GuestMessage): number | undefined {
-  return message.type === 'made' ? message.bytes : undefined
-}
-
-/** Answers each call of the training script's tool with what it was given. */
-function answerCalls(guest: GuestProcess): void {
+/** Answers each call of the training script's tool with what it was given. A guest that says anything else is killed. */
+export function answerCalls(guest: Pick<GuestProcess, 'frames' | 'sendToScript' | 'kill'>): void {
   const splitter = new LineSplitter(MAX_FRAME_BYTES)
   guest.frames.on('data', (chunk: Uint8Array) => {
-    for (const line of splitter.push(chunk)) {
-      const frame = JSON.parse(Buffer.from(line).toString('utf8')) as { type: string; id?: string; args?: object }
-      if (frame.type !== 'tool_call') continue
-      const answer = { type: 'tool_result', id: frame.id, result: frame.args }
-      guest.sendToScript(Buffer.from(`${JSON.stringify(answer)}\n`))
+    try {
+      for (const line of splitter.push(chunk)) {
+        const frame = JSON.parse(Buffer.from(line).toString('utf8')) as { type: string; id?: string; args?: object }
+        if (frame.type !== 'tool_call') continue
+        const answer = { type: 'tool_result', id: frame.id, result: frame.args }
+        guest.sendToScript(Buffer.from(`${JSON.stringify(answer)}\n`))
+      }
+    } catch {
+      guest.kill()
     }
   })
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
-import { messageOf, SandglassError } from '../../errors/index.ts'
+import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import type { BundledFile } from './directory-files.ts'
 
 /** What the wheels of a directory hold: files below a target, and the digests of the WebAssembly among them. */
@@ -17,7 +17,8 @@ const MAX_FILE_BYTES = 256 * 1024 * 1024
 
 /**
  * Unpacks all wheels of a directory.
- * @throws SandglassError `packages_unreadable`, naming the wheel that is none.
+ * @throws SandglassError `packages_unreadable`, naming the wheel that is none; `sandbox_setup_failed` when the host is too
+ * short of something to look.
  */
 export async function unpackWheels(directory: string, target: string): Promise<Wheels> {
   let at = directory
@@ -33,9 +34,11 @@ export async function unpackWheels(directory: string, target: string): Promise<W
       .map(({ content }) => createHash('sha256').update(content).digest('hex'))
     return { files, modules }
   } catch (error) {
-    throw new SandglassError('packages_unreadable', `pyodide.wheels: ${at} cannot be read: ${messageOf(error)}`, {
-      cause: error,
-    })
+    const what = `pyodide.wheels: ${at} cannot be read`
+    throw (
+      shortageError(error, what) ??
+      new SandglassError('packages_unreadable', `${what}: ${messageOf(error)}`, { cause: error })
+    )
   }
 }
 

@@ -73,6 +73,8 @@ export const KILLS: readonly FaultKind[] = [
     engines: ['pyodide'],
     ...ENDLESS,
     victim: [/^crashed\/crash: .*SIGKILL/, ...LOST],
+    // The sandbox's next instance is killed, too: a run may be given to it before its end is noticed.
+    meanwhile: [...COMPLETED, /^crashed\/crash: .*SIGKILL/],
     boundMs: LOST_MS,
     boundWhy: 'FLT-010',
     strike: (ground) => {

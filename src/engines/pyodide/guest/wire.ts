@@ -73,6 +73,8 @@ export type GuestMessage =
   | { readonly type: 'ready'; readonly python: string; readonly loaded: unknown; readonly checks: GuestChecks }
   /** A snapshot, or the machine code of one: so many bytes on the way that is free for it. */
   | { readonly type: 'made'; readonly bytes: number }
+  /** This Node gives no machine code away, and never will. */
+  | { readonly type: 'no-machine-code'; readonly reason: string }
   | { readonly type: 'refused'; readonly path: string; readonly reason: string }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly fault: string | null }
   | {
