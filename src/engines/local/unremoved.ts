@@ -26,7 +26,9 @@ export class Unremoved {
     const kept = await removeCgroups(paths)
     if (kept.length === 0 && succeeds(release)) return
     this.#rests.push({ paths: kept, release })
-    this.#timer ??= setTimeout(() => (this.#trying = this.#tryAgain()), AGAIN_MS).unref()
+    this.#timer ??= setTimeout(() => {
+      this.#trying = this.#tryAgain()
+    }, AGAIN_MS).unref()
   }
 
   /** Tries a last time. What is still there then is for the next start, which finds it by its record. */
