@@ -77,9 +77,10 @@ describe('docs/promises.md', () => {
   })
 
   test('P-51 counts the kinds of faults that there are', () => {
-    const kinds = (engine: 'local' | 'docker'): number =>
-      FAULTS.filter(({ engines }) => engines.includes(engine)).length
-    const number = `${kinds('local')} kinds on \`local\`, ${kinds('docker')} on \`docker\``
+    const kinds = (['local', 'docker', 'pyodide'] as const).map(
+      (engine) => `${FAULTS.filter(({ engines }) => engines.includes(engine)).length} on \`${engine}\``,
+    )
+    const number = `kinds: ${kinds.join(', ')}`
     expect(rows.find(({ id }) => id === 'P-51')?.cells[2]).toBe(number)
   })
 
