@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { existingGroups, findCgroups } from '../../src/engines/local/cgroups.ts'
+import { existingGroups, findCgroups } from '../../src/engines/local/cgroup-host.ts'
 import { DAEMON_PREFIX } from './daemon-remains.ts'
 import { descendantsOf } from './processes.ts'
 

@@ -1,38 +1,10 @@
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { errnoOf, shortageError } from '../../errors/index.ts'
 import { makeDirectory, startOf } from '../../support/index.ts'
 import type { EnforcedLimit, SandboxLimits } from '../../sandbox/index.ts'
-
-/** Name of the directory below which every group of this product lies. */
-export const GROUP_PARENT = 'sandglass'
-
-/** Where control groups can be made on this machine. */
-export interface CgroupHost {
-  readonly version: 1 | 2 | null
-  /** What the groups made here hold a sandbox to. */
-  readonly enforces: readonly EnforcedLimit[]
-  /** Directories of which each sandbox gets a child. */
-  readonly parents: readonly CgroupParent[]
-  /** Why something is missing, for people. */
-  readonly problems: readonly string[]
-}
-
-interface CgroupParent {
-  readonly path: string
-  readonly controllers: readonly string[]
-}
+import { type CgroupHost, GROUP_PARENT, limitsOf, ownGroups } from './cgroup-host.ts'
 
 /** The groups of one sandbox. */
 export interface Cgroup {
@@ -52,73 +24,6 @@ export interface Cgroup {
   memoryKills(): number | null
   /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
   close(): void
-}
-
-const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
-const LIMIT_OF = { memory: 'memory', pids: 'pids', cpu: 'cpu' } as const
-
-/** Finds out by trying where groups can be made. `root` and `self` are replaced by tests only. */
-export function findCgroups(root = '/sys/fs/cgroup', self = '/proc/self/cgroup'): CgroupHost {
-  const own = ownGroups(self)
-  const two = own.get('') === undefined ? undefined : findV2(root, own.get('') as string)
-  if (two !== undefined && two.enforces.length > 0) return two
-  return findV1(root, own, two?.problems ?? [])
-}
-
-function findV2(root: string, own: string): CgroupHost | undefined {
-  if (!existsSync(join(root, 'cgroup.controllers'))) return undefined
-  const problems: string[] = []
-  // A group with processes of its own cannot pass controllers on, so look upwards for one that can.
-  for (let at = join(root, own); at.startsWith(root.replace(/\/$/, '')); at = dirname(at)) {
-    const offered = words(join(at, 'cgroup.controllers'))
-    const wanted = CONTROLLERS.filter((name) => offered.includes(name))
-    enable(at, wanted)
-    const passedOn = words(join(at, 'cgroup.subtree_control')).filter((name) => wanted.includes(name as 'cpu'))
-    if (passedOn.length > 0) {
-      const parent = join(at, GROUP_PARENT)
-      const problem = tryMake(parent)
-      if (problem === undefined) {
-        enable(parent, passedOn)
-        const controllers = words(join(parent, 'cgroup.subtree_control')).filter((name) =>
-          wanted.includes(name as 'cpu'),
-        )
-        if (controllers.length > 0)
-          return { version: 2, enforces: limitsOf(controllers), parents: [{ path: parent, controllers }], problems }
-      } else {
-        problems.push(problem)
-      }
-    }
-    if (at === root) break
-  }
-  return {
-    version: null,
-    enforces: [],
-    parents: [],
-    problems: problems.length > 0 ? problems : [`no group below ${root} passes controllers on`],
-  }
-}
-
-function findV1(root: string, own: Map<string, string>, earlier: readonly string[]): CgroupHost {
-  const parents: CgroupParent[] = []
-  const problems = [...earlier]
-  for (const controller of CONTROLLERS) {
-    const entry = [...own].find(([names]) => names.split(',').includes(controller))
-    const mount = [controller, entry?.[0] ?? controller, 'cpu,cpuacct']
-      .map((name) => join(root, name))
-      .find((path) => existsSync(path))
-    if (mount === undefined || entry === undefined) {
-      problems.push(`no control group controller ${controller}`)
-      continue
-    }
-    // Inside a container the own group is mounted as the root of the tree.
-    const base = existsSync(join(mount, entry[1])) ? join(mount, entry[1]) : mount
-    const parent = join(base, GROUP_PARENT)
-    const problem = tryMake(parent)
-    if (problem === undefined) parents.push({ path: parent, controllers: [controller] })
-    else problems.push(problem)
-  }
-  const enforces = limitsOf(parents.flatMap((parent) => parent.controllers))
-  return { version: parents.length > 0 ? 1 : null, enforces, parents, problems }
 }
 
 /** Makes the groups of one sandbox and sets its limits. Throws the error of the failed system call, leaving nothing. */
@@ -289,62 +194,4 @@ export function removeGroup(path: string): boolean {
   } catch (error) {
     return errnoOf(error) === 'ENOENT'
   }
-}
-
-/** Groups of this product that exist, whoever made them. */
-export function existingGroups(host: CgroupHost): string[] {
-  return host.parents.flatMap(({ path }) => {
-    try {
-      return readdirSync(path, { withFileTypes: true })
-        .filter((entry) => entry.isDirectory())
-        .map((entry) => join(path, entry.name))
-    } catch {
-      return []
-    }
-  })
-}
-
-/** `controllers → path` of a process by its file in /proc; the empty name is version 2. */
-function ownGroups(self: string, text?: string): Map<string, string> {
-  try {
-    const lines = (text ?? readFileSync(self, 'utf8')).trim().split('\n')
-    return new Map(lines.map((line) => line.split(':')).map(([, names = '', ...path]) => [names, path.join(':')]))
-  } catch (error) {
-    if (shortageError(error, self) !== undefined) throw error // it has groups all the same
-    return new Map()
-  }
-}
-
-function enable(group: string, controllers: readonly string[]): void {
-  for (const name of controllers) {
-    try {
-      writeFileSync(join(group, 'cgroup.subtree_control'), `+${name}`)
-    } catch {
-      // told by what the file says afterwards
-    }
-  }
-}
-
-function words(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split(/\s+/).filter(Boolean)
-  } catch {
-    return []
-  }
-}
-
-/** What keeps a group from being made, or undefined. */
-function tryMake(parent: string): string | undefined {
-  const probe = join(parent, `probe-${process.pid}`)
-  try {
-    makeDirectory(probe)
-    rmdirSync(probe)
-    return undefined
-  } catch (error) {
-    return `${parent} cannot be made: ${errnoOf(error) ?? String(error)}`
-  }
-}
-
-function limitsOf(controllers: readonly string[]): EnforcedLimit[] {
-  return CONTROLLERS.filter((name) => controllers.includes(name)).map((name) => LIMIT_OF[name])
 }

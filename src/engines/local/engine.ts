@@ -8,7 +8,8 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
-import { type Cgroup, type CgroupHost, makeCgroup } from './cgroups.ts'
+import type { CgroupHost } from './cgroup-host.ts'
+import { type Cgroup, makeCgroup } from './cgroups.ts'
 import { enforced, type Ground, missing, prepare } from './ground.ts'
 import { type Launched, launch } from './launch.ts'
 import type { LocalEngineOptions } from './options.ts'

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import type { EnforcedLimit } from '../../sandbox/index.ts'
-import { type CgroupHost, findCgroups } from './cgroups.ts'
+import { type CgroupHost, findCgroups } from './cgroup-host.ts'
 import { collectLeftovers } from './leftovers.ts'
 import type { LocalEngineOptions } from './options.ts'
 import { isHeldToProcessLimit } from './process-limit.ts'

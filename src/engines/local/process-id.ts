@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { startOf } from '../../support/index.ts'
-import { GROUP_PARENT } from './cgroups.ts'
+import { GROUP_PARENT } from './cgroup-host.ts'
 
 /** Kills a process unless its number is another one's by now; tells whether it did. */
 export function killSame(pid: number, start: string | undefined): boolean {

@@ -1,15 +1,8 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import {
-  type CgroupHost,
-  existingGroups,
-  findCgroups,
-  GROUP_PARENT,
-  groupMembers,
-  makeCgroup,
-  removeGroup,
-} from '../../../src/engines/local/cgroups.ts'
+import { type CgroupHost, existingGroups, findCgroups, GROUP_PARENT } from '../../../src/engines/local/cgroup-host.ts'
+import { groupMembers, makeCgroup, removeGroup } from '../../../src/engines/local/cgroups.ts'
 import type { SandboxLimits } from '../../../src/sandbox/index.ts'
 import { HostPlace, NEEDS_ROOT, ORDINARY } from './host-place.ts'
 

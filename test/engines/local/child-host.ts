@@ -3,7 +3,7 @@
  * `child-host.ts '{"act": …}'` prints lines of JSON.
  */
 import { rmSync, writeFileSync } from 'node:fs'
-import { findCgroups } from '../../../src/engines/local/cgroups.ts'
+import { findCgroups } from '../../../src/engines/local/cgroup-host.ts'
 import { listRemnants, localEngine, type LocalEngineOptions, pruneRemnants } from '../../../src/engines/local/index.ts'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
 import { resolveLimits, type ResourceLimits, sandboxLimits, type SandboxSpec } from '../../../src/sandbox/index.ts'
