@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { decodeLine, encodeFrame, LineSplitter } from '../src/protocol/index.ts'
 import type { Sandbox } from './subject.ts'
 
-/** How long a ping takes to come back from a sandbox's broker, in milliseconds. */
+/** The round-trip time of a ping to a sandbox's broker, in milliseconds. */
 export async function channelEcho(sandbox: Sandbox): Promise<number> {
   const nonce = randomUUID()
   const splitter = new LineSplitter(65_536)

@@ -1,6 +1,6 @@
 import type { Sandglass } from '../src/index.ts'
 import { createSandglass } from './subject.ts'
-import { pause, summarize, timed } from './measure.ts'
+import { pause, summarize, measureMs } from './measure.ts'
 import { ms, type Row } from './row.ts'
 
 const MiB = 1024 * 1024
@@ -8,7 +8,7 @@ const MiB = 1024 * 1024
 /** 1 GiB to stdout without a newline. */
 export const ONE_LINE = 'import os\nb = b"x" * 1048576\nfor _ in range(1024): os.write(1, b)'
 
-/** Floods, deadlines, streams of events and several runs at once. */
+/** Measures floods of output, deadlines, streams of events and parallel runs. */
 export async function endurance(): Promise<Row[]> {
   return [...(await flood()), ...(await deadline()), ...(await events()), ...(await throughput())]
 }
@@ -21,7 +21,7 @@ async function flood(): Promise<Row[]> {
   }
   const rows: Row[] = []
   for (const [how, script] of Object.entries(floods)) {
-    await sg.run(script) // once, so that the code is compiled and the pools of memory are filled
+    await sg.run(script) // warm-up: compiles the code and fills the memory pools
     const alone = await neighbour(sg, undefined)
     const flooding = watchedFlood(sg, script, 5)
     const beside = await neighbour(sg, flooding)
@@ -50,14 +50,14 @@ async function flood(): Promise<Row[]> {
   return rows
 }
 
-/** What floods did to their host. */
+/** The effect of floods on their host. */
 export interface Flood {
   readonly longestMs: number
   readonly statuses: string
   readonly growthMiB: number
 }
 
-/** Runs the script so many times at once, and watches how far the host's memory grows meanwhile. */
+/** Runs the script `atOnce` times in parallel, and measures how far the host's memory grows meanwhile. */
 export async function watchedFlood(sg: Sandglass, script: string, atOnce: number): Promise<Flood> {
   const before = process.memoryUsage.rss()
   let highest = before
@@ -75,7 +75,7 @@ async function neighbour(sg: Sandglass, until: Promise<unknown> | undefined): Pr
   const taken: number[] = []
   let over = until === undefined
   void until?.then(() => (over = true))
-  while (taken.length < 30 || (!over && taken.length < 300)) taken.push(await timed(() => sg.run('emit_result(1)')))
+  while (taken.length < 30 || (!over && taken.length < 300)) taken.push(await measureMs(() => sg.run('emit_result(1)')))
   return summarize(taken).p50
 }
 
@@ -106,7 +106,7 @@ async function events(): Promise<Row[]> {
   const count = 20_000
   let expected = 0
   let inOrder = true
-  const taken = await timed(async () => {
+  const taken = await measureMs(async () => {
     for await (const event of sg.stream(`for i in range(${count}): emit_intermediate("n", i)`)) {
       if (event.type !== 'intermediate') continue
       inOrder &&= event.data === expected
@@ -138,7 +138,7 @@ async function throughput(): Promise<Row[]> {
         await sg.run('emit_result(1)')
       }
     }
-    const taken = await timed(() => Promise.all(Array.from({ length: atOnce }, worker)))
+    const taken = await measureMs(() => Promise.all(Array.from({ length: atOnce }, worker)))
     rows.push({
       what: `${atOnce} ${atOnce === 1 ? 'run' : 'runs'} at once, back to back`,
       figure: `${Math.round(total / (taken / 1000))} runs/s`,

@@ -3,22 +3,23 @@ import type { Sandbox, SandboxEngine, Sandglass, SandglassOptions } from '../src
 import type { DockerSandbox } from '../src/engines/docker/index.ts'
 import { ONE_LINE, watchedFlood } from './endurance.ts'
 import { coldStart, freshBesideWarm } from './latency.ts'
-import { interleaved, pause, summarize, timed } from './measure.ts'
+import { measureInTurns, pause, summarize, measureMs } from './measure.ts'
 import { ms, type Row } from './row.ts'
 import { createSandglass, dockerEngine, localEngine, resolveForBench } from './subject.ts'
 
 const MiB = 1024 * 1024
 const SCRIPT = 'emit_result(1)'
 
-/** An engine with a column of its own in the table. */
+/** A column of the table, for one engine. */
 interface Column {
   readonly title: string
   readonly make: () => SandboxEngine
 }
 
 /**
- * The same figures of each engine that this machine has (docker by DOCKER_HOST and BENCH_DOCKER_IMAGE, gVisor where the
- * daemon has it as the runtime `runsc`), to be read side by side: every series is interleaved with the other engines'.
+ * Measures local, docker (set by DOCKER_HOST and BENCH_DOCKER_IMAGE) and docker with gVisor (runtime `runsc`), as far
+ * as this machine has them. Warm and cold runs are measured in turns, so that a change of the machine's speed affects
+ * all engines alike.
  */
 export async function engines(rounds: number): Promise<{ titles: string[]; rows: Row[] }> {
   const columns = await usableColumns()
@@ -33,7 +34,7 @@ export async function engines(rounds: number): Promise<{ titles: string[]; rows:
   return { titles: columns.map(({ title }) => title), rows }
 }
 
-/** The reason of each engine that this machine has not goes to stderr. */
+/** Returns the columns of the usable engines. Writes to stderr why the others are missing. */
 async function usableColumns(): Promise<Column[]> {
   const image = process.env['BENCH_DOCKER_IMAGE']
   const docker = image === undefined ? {} : { image }
@@ -53,7 +54,7 @@ async function usableColumns(): Promise<Column[]> {
   return usable
 }
 
-/** A Sandglass on an engine of its own, both ended together. */
+/** Opens a Sandglass on a new engine. Closing it also closes the engine. */
 async function open(column: Column, options: SandglassOptions): Promise<Sandglass> {
   const engine = column.make()
   const sg = await createSandglass({ ...options, engine })
@@ -70,9 +71,9 @@ async function warm(columns: readonly Column[], rounds: number): Promise<Row[]> 
   )
   const series = (each: number): Record<string, () => Promise<number>> =>
     Object.fromEntries(running.map(({ title, sg }) => [title, () => typical(sg, each)]))
-  await interleaved(20, 1, series(1))
-  const paced = await interleaved(rounds, 5, series(1))
-  const backToBack = Object.values(await interleaved(10, 5, series(Math.ceil(rounds / 10))))
+  await measureInTurns(20, 1, series(1))
+  const paced = await measureInTurns(rounds, 5, series(1))
+  const backToBack = Object.values(await measureInTurns(10, 5, series(Math.ceil(rounds / 10))))
   await Promise.all(running.map(({ sg }) => sg.close()))
   const local = paced['local']
   const docker = paced['docker']
@@ -96,7 +97,7 @@ async function warm(columns: readonly Column[], rounds: number): Promise<Row[]> 
 
 async function typical(sg: Sandglass, count: number): Promise<number> {
   const taken: number[] = []
-  for (let n = 0; n < count; n += 1) taken.push(await timed(() => sg.run(SCRIPT)))
+  for (let n = 0; n < count; n += 1) taken.push(await measureMs(() => sg.run(SCRIPT)))
   return summarize(taken).p50
 }
 
@@ -117,8 +118,8 @@ async function fresh(columns: readonly Column[], rounds: number): Promise<Row> {
 async function cold(columns: readonly Column[], rounds: number): Promise<Row> {
   const made = columns.map(({ title, make }) => ({ title, engine: make() }))
   const series = Object.fromEntries(made.map(({ title, engine }) => [title, () => coldStart(engine)]))
-  await interleaved(1, 0, series)
-  const found = Object.values(await interleaved(rounds, 50, series))
+  await measureInTurns(1, 0, series)
+  const found = Object.values(await measureInTurns(rounds, 50, series))
   await Promise.all(made.map(({ engine }) => engine.close()))
   return { what: `cold sandbox to first result, p50 (n=${rounds})`, figure: found.map(({ p50 }) => ms(p50)) }
 }
@@ -127,7 +128,7 @@ async function flood(columns: readonly Column[]): Promise<Row[]> {
   const found: Awaited<ReturnType<typeof watchedFlood>>[] = []
   for (const column of columns) {
     await using sg = await open(column, {})
-    await sg.run(ONE_LINE) // once, so that the code is compiled and the pools of memory are filled
+    await sg.run(ONE_LINE) // warm-up: compiles the code and fills the memory pools
     found.push(await watchedFlood(sg, ONE_LINE, 1))
   }
   return [
@@ -165,7 +166,7 @@ function isContainer(sandbox: Sandbox): sandbox is DockerSandbox {
   return 'container' in sandbox
 }
 
-/** What the kernel charges a container with, page cache left out. */
+/** The memory that the kernel charges to a container, without the page cache. */
 async function controlGroup(id: string): Promise<string> {
   const stats = await new Docker().getContainer(id).stats({ stream: false, 'one-shot': true })
   const { usage, stats: parts } = stats.memory_stats

@@ -5,7 +5,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from sandglass_harness import zygote  # noqa: E402 - the path comes first
+from sandglass_harness.script import zygote  # noqa: E402 - the path comes first
 
 zygote._warm_up()
 while sys.stdin.buffer.read(1):

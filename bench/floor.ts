@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A warm interpreter, with what the zygote imports, that forks on demand. */
+/** A Python that has imported the zygote's modules and forks on demand: the least that a process per script can cost. */
 export interface Floor {
-  /** Fork, one byte through a pipe, wait: milliseconds, taken inside. */
+  /** Returns the milliseconds to fork a child, read one byte from it and wait for its end, as Python measures them. */
   measure(): Promise<number>
   close(): void
 }
 
-/** Starts it with the Python that the sandboxes use. */
+/** Starts a floor with the Python that the sandboxes use. */
 export function startFloor(python: string): Floor {
   const child = spawn(python, ['-I', '-S', '-B', '-X', 'utf8', fileURLToPath(new URL('floor.py', import.meta.url))], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -3,7 +3,7 @@ import { createSandglass } from './subject.ts'
 import { pause } from './measure.ts'
 import type { Row } from './row.ts'
 
-/** What an idle warm sandbox costs: the proportional set size of broker, zygote and spare child. */
+/** The memory of an idle warm sandbox: the proportional set size of broker, zygote and spare child. */
 export async function idleMemory(): Promise<Row[]> {
   const before = new Set(harnessProcesses())
   await using sg = await createSandglass({ poolSize: 1, maxOverflow: 0 })

@@ -3,13 +3,13 @@ import { promisify } from 'node:util'
 import type { SandboxEngine, Sandglass, SandglassOptions } from '../src/index.ts'
 import { createSandglass, localEngine, resolveForBench } from './subject.ts'
 import { startFloor } from './floor.ts'
-import { interleaved, pause, summarize, type Summary, timed } from './measure.ts'
+import { measureInTurns, pause, summarize, type Summary, measureMs } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 
 const run = promisify(execFile)
 const SCRIPT = 'emit_result(1)'
 
-/** Warm, back to back, fresh, cold, and what they are held against. */
+/** Measures warm runs, runs back to back, runs in fresh and cold sandboxes, and `docker run`, each with its baseline. */
 export async function latency(python: string, bwrap: string, rounds: number): Promise<Row[]> {
   return [
     ...(await warm(python, rounds)),
@@ -22,9 +22,9 @@ export async function latency(python: string, bwrap: string, rounds: number): Pr
 async function warm(python: string, rounds: number): Promise<Row[]> {
   const floor = startFloor(python)
   await using sg = await createSandglass()
-  const once = (): Promise<number> => timed(() => sg.run(SCRIPT))
-  await interleaved(20, 1, { once, floor: () => floor.measure() })
-  const paced = await interleaved(rounds, 5, { run: once, floor: () => floor.measure() })
+  const once = (): Promise<number> => measureMs(() => sg.run(SCRIPT))
+  await measureInTurns(20, 1, { once, floor: () => floor.measure() })
+  const paced = await measureInTurns(rounds, 5, { run: once, floor: () => floor.measure() })
   const backToBack: number[] = []
   const floors: number[] = []
   for (let block = 0; block < 10; block += 1) {
@@ -59,7 +59,7 @@ async function fresh(rounds: number): Promise<Row[]> {
   ]
 }
 
-/** The first run in a sandbox that waited in the pool, beside runs in one that has served before. */
+/** Measures the first run in a sandbox from the pool, in turn with runs in a sandbox that has served before. */
 export async function freshBesideWarm(
   open: (options: SandglassOptions) => Promise<Sandglass>,
   rounds: number,
@@ -71,14 +71,14 @@ export async function freshBesideWarm(
     await pause(100)
   }
   await warmed.run(SCRIPT)
-  const found = await interleaved(rounds, 5, {
+  const found = await measureInTurns(rounds, 5, {
     warm: async () => {
-      await settled() // or the start of the other's next sandbox would be measured
-      return timed(() => warmed.run(SCRIPT))
+      await settled() // otherwise the start of the next sandbox of `single` would slow this run down
+      return measureMs(() => warmed.run(SCRIPT))
     },
     fresh: async () => {
       await settled()
-      return timed(() => single.run(SCRIPT))
+      return measureMs(() => single.run(SCRIPT))
     },
   })
   return found as { warm: Summary; fresh: Summary }
@@ -87,10 +87,10 @@ export async function freshBesideWarm(
 async function cold(python: string, bwrap: string, rounds: number): Promise<Row[]> {
   const engine = localEngine()
   await (await engine.create(resolveForBench().spec)).destroy()
-  const found = await interleaved(rounds, 20, {
+  const found = await measureInTurns(rounds, 20, {
     cold: () => coldStart(engine),
     bwrap: () =>
-      timed(() =>
+      measureMs(() =>
         run(bwrap, [
           '--unshare-all',
           '--ro-bind',
@@ -129,7 +129,7 @@ async function cold(python: string, bwrap: string, rounds: number): Promise<Row[
   ]
 }
 
-/** From nothing to the result of the first script; the end of the sandbox is not counted. */
+/** Measures the time to create a sandbox and get the result of its first script, without the destruction of the sandbox. */
 export async function coldStart(engine: SandboxEngine): Promise<number> {
   const { spec, execute } = resolveForBench()
   const start = performance.now()
@@ -140,16 +140,16 @@ export async function coldStart(engine: SandboxEngine): Promise<number> {
   return taken
 }
 
-/** `docker run` beside warm runs, where a daemon and an image with Python are at hand (`BENCH_DOCKER_IMAGE`). */
+/** Measures `docker run` in turn with warm runs, if `BENCH_DOCKER_IMAGE` names an image with Python. */
 async function docker(rounds: number): Promise<Row[]> {
   const image = process.env['BENCH_DOCKER_IMAGE']
   if (image === undefined)
     return [{ what: '`docker run --rm IMAGE python3 -c pass`', figure: 'not measured: BENCH_DOCKER_IMAGE is not set' }]
   await using sg = await createSandglass()
   await sg.run(SCRIPT)
-  const found = await interleaved(rounds, 5, {
-    docker: () => timed(() => run('docker', ['run', '--rm', '--network', 'none', image, 'python3', '-c', 'pass'])),
-    warm: () => timed(() => sg.run(SCRIPT)),
+  const found = await measureInTurns(rounds, 5, {
+    docker: () => measureMs(() => run('docker', ['run', '--rm', '--network', 'none', image, 'python3', '-c', 'pass'])),
+    warm: () => measureMs(() => sg.run(SCRIPT)),
   })
   const { docker: container, warm: ours } = found as { docker: Summary; warm: Summary }
   const times = container.p50 / ours.p50

@@ -11,8 +11,8 @@ import { toolCalls } from './tool-calls.ts'
 import { toolPreparing } from './tools.ts'
 
 /**
- * `npm run bench`: prints the table of docs/performance.md. `-- --rounds N` sets the number of warm runs (500), `--only NAME`
- * takes one step, such as `orchestrator`.
+ * Prints the tables of docs/performance.md: `npm run bench`. `-- --rounds N` sets the number of warm runs (default: 500).
+ * `-- --only NAME` runs one step, such as `orchestrator`, and does not compare the engines.
  */
 async function main(): Promise<void> {
   const rounds = Number(flag('--rounds') ?? 500)

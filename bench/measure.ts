@@ -16,15 +16,15 @@ export function summarize(values: readonly number[]): Summary {
   return { n: sorted.length, p50: at(0.5), p95: at(0.95), max: at(1) }
 }
 
-/** Milliseconds that something takes. */
-export async function timed(action: () => Promise<unknown>): Promise<number> {
+/** Measures how many milliseconds an action takes. */
+export async function measureMs(action: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   await action()
   return performance.now() - start
 }
 
-/** Runs the series in turn, so that a machine whose speed drifts slows all of them alike. Milliseconds by name. */
-export async function interleaved(
+/** Measures the series in turn, so that a change of the machine's speed affects all alike. Returns milliseconds by name. */
+export async function measureInTurns(
   rounds: number,
   pauseMs: number,
   series: Readonly<Record<string, () => Promise<number>>>,

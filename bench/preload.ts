@@ -1,5 +1,5 @@
 import { createSandglass } from './subject.ts'
-import { summarize, timed } from './measure.ts'
+import { summarize, measureMs } from './measure.ts'
 import { ms, type Row } from './row.ts'
 
 /** numpy and pandas imported by each script, beside the same modules preloaded; needs BENCH_PACKAGES. */
@@ -18,7 +18,7 @@ export async function preloading(): Promise<Row[]> {
       [plain, inScript],
       [loaded, ahead],
     ] as const) {
-      const taken = await timed(async () => {
+      const taken = await measureMs(async () => {
         const result = await sg.run(script)
         if (result.finalData !== 46) throw new Error(`${result.status}: ${result.error}`)
       })

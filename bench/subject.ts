@@ -11,7 +11,7 @@ import { resolveLimits, sandboxLimits } from '../src/sandbox/index.ts'
 export { createSandglass } from '../src/index.ts'
 export { dockerEngine, localEngine, type Sandbox, ScriptExecutor }
 
-/** What a bench that goes below `createSandglass` needs: a spec, and a way to run in a sandbox of its own. */
+/** Makes a spec and a function that runs scripts in a given sandbox, for benches below `createSandglass`. */
 export function resolveForBench(): {
   spec: SandboxSpec
   execute: (sandbox: Sandbox, script: string) => Promise<ExecutionResult>

@@ -10,8 +10,11 @@ const add = defineTool({
   execute: ({ a, b }) => a + b,
 })
 
-/** Makes a run of a script that calls a host tool so often; it gives what each call took there, in milliseconds. */
-export function timedCalls(count: number): (sandbox: Sandbox) => Promise<number[]> {
+/**
+ * Returns a function that runs a script in a sandbox. The script calls a host tool `count` times and returns the milliseconds
+ * of each call, as it measures them itself.
+ */
+export function makeTimedCalls(count: number): (sandbox: Sandbox) => Promise<number[]> {
   const executor = new ScriptExecutor({ mode: 'interactive' })
   const tools = bridgedTools(prepareTools([add]), { maxCalls: count })
   const script = `

@@ -5,14 +5,14 @@ import { channelEcho } from './channel-echo.ts'
 import { pause, summarize } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 import { dockerEngine, localEngine, resolveForBench } from './subject.ts'
-import { timedCalls } from './timed-calls.ts'
+import { makeTimedCalls } from './timed-calls.ts'
 
 const BATCHES = 20
 const CALLS = 100
 
-/** A call of a host tool, seen from the script, beside the bare echo of the same channel, in turn. */
+/** Measures calls of a host tool from a script, in turn with a plain echo on the same channel; then checks of scripts. */
 export async function toolCalls(): Promise<Row[]> {
-  // A bare channel that waits does not keep the process alive.
+  // A channel that waits for the echo does not keep this process alive; the timer does.
   const awake = setInterval(() => {}, 60_000)
   const rows = await onEngine('local', localEngine(), 4)
   const image = process.env['BENCH_DOCKER_IMAGE']
@@ -27,7 +27,7 @@ export async function toolCalls(): Promise<Row[]> {
 async function onEngine(name: string, engine: SandboxEngine, most: number): Promise<Row[]> {
   const { spec } = resolveForBench()
   await using sandbox = await engine.create(spec)
-  const run = timedCalls(CALLS)
+  const run = makeTimedCalls(CALLS)
   const calls: number[] = []
   const echoes: number[] = []
   for (let batch = 0; batch < BATCHES; batch += 1) {
@@ -56,7 +56,7 @@ async function onEngine(name: string, engine: SandboxEngine, most: number): Prom
   ]
 }
 
-/** Checks of scripts of some length, made of solutions of the example humaneval. */
+/** Measures checks of scripts of two lengths, built from the solutions of the HumanEval example. */
 async function checks(): Promise<Row[]> {
   const path = join(import.meta.dirname, '../examples/humaneval/humaneval.jsonl')
   const problems = readFileSync(path, 'utf8')
@@ -79,7 +79,7 @@ async function checks(): Promise<Row[]> {
       const start = performance.now()
       await checkScript({ sandbox, script, policy: 'standard' })
       if (n >= 3) times.push(performance.now() - start)
-      await pause(5) // the next spare child is forked meanwhile, as between runs
+      await pause(5) // meanwhile the sandbox forks its next child, as between runs
     }
     const { p50, p95 } = summarize(times)
     rows.push({
@@ -98,7 +98,7 @@ interface Problem {
   readonly canonical_solution: string
 }
 
-/** About so many lines: cut before a line that begins something new, repeated where there are too few. */
+/** Returns at least `count` lines and ends before a definition or an import. Repeats the lines if there are too few. */
 function wholeLines(lines: readonly string[], count: number): string {
   const many = Array.from({ length: Math.ceil(count / lines.length) }, () => lines).flat()
   let end = count

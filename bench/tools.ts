@@ -11,14 +11,14 @@ export function toolPreparing(): Row[] {
   // Loads what the first tool needs, so that a process's start is not counted as work for 200 tools.
   prepareTools([jsonTool(0, 'first')])
   prepareTools([zodTool(0, 'first')])
-  return [...prepared('JSON Schema', jsonTool), ...prepared('zod', zodTool)]
+  return [...measurePreparation('JSON Schema', jsonTool), ...measurePreparation('zod', zodTool)]
 }
 
-function prepared(what: string, make: (index: number) => Tool): Row[] {
+function measurePreparation(what: string, make: (index: number) => Tool): Row[] {
   const tools = Array.from({ length: TOOLS }, (_, index) => make(index))
-  const [set, first] = timed(() => prepareTools(tools))
-  const [, stubs] = timed(() => set.stubs())
-  const [again, second] = timed(() => prepareTools(tools))
+  const [set, first] = measureSync(() => prepareTools(tools))
+  const [, stubs] = measureSync(() => set.stubs())
+  const [again, second] = measureSync(() => prepareTools(tools))
   if (again !== set) throw new Error('the tools were prepared twice')
   return [
     { what: `${TOOLS} tools of ${what} with ${PARAMETERS} parameters each, prepared once`, figure: ms(first) },
@@ -27,7 +27,7 @@ function prepared(what: string, make: (index: number) => Tool): Row[] {
   ]
 }
 
-function timed<T>(work: () => T): [T, number] {
+function measureSync<T>(work: () => T): [T, number] {
   const start = performance.now()
   const value = work()
   return [value, performance.now() - start]

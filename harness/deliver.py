@@ -1,7 +1,6 @@
-"""Starts the harness where no file of it is: the program that an engine passes to `python3 -c`.
+"""Starts the harness where none of its files exist: the program that an engine passes to `python3 -c`.
 
-The first line on descriptor 0 tells how many bytes follow; they are zlib-compressed JSON, module name to source. After
-them the descriptor is the channel, untouched. The sources stay in memory; nothing is written anywhere.
+The first line on descriptor 0 tells how many bytes follow; they are zlib-compressed JSON, path to source. After them the descriptor is the channel, untouched. The sources stay in memory.
 """
 
 import json
@@ -9,7 +8,7 @@ import os
 import sys
 import zlib
 
-PACKAGE = "sandglass_harness"
+HARNESS = "/sandglass/"  # its place in sandboxes that mount it: tracebacks leave its frames out by their path
 
 
 class Delivered:
@@ -19,22 +18,20 @@ class Delivered:
         self._sources = sources
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self._sources:
-            return None
-        spec = type(os.__spec__)(name, self, origin=self._file(name), is_package=name == PACKAGE)
-        spec.has_location = True
-        return spec
+        module = name.replace(".", "/")
+        for file in (f"{module}.py", f"{module}/__init__.py"):
+            if file in self._sources:
+                spec = type(os.__spec__)(name, self, origin=HARNESS + file, is_package=file.endswith("/__init__.py"))
+                spec.has_location = True
+                return spec
+        return None
 
     def create_module(self, spec):
         return None
 
     def exec_module(self, module):
-        name = module.__name__
-        exec(compile(self._sources[name], self._file(name), "exec", dont_inherit=True), module.__dict__)
-
-    def _file(self, name):
-        # Where the harness lies in sandboxes that mount it: its frames are left out of tracebacks by this path.
-        return "/sandglass/" + name.replace(".", "/") + ("/__init__.py" if name == PACKAGE else ".py")
+        file = module.__spec__.origin
+        exec(compile(self._sources[file[len(HARNESS) :]], file, "exec", dont_inherit=True), module.__dict__)
 
 
 def read_exactly(count):

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 /** The Nodes that users have; npm carries each as a package of its own, without an install script. */
 const NODES = ['22', '24'] as const
 
-/** What is loaded at first use, so that README's example does not show that it is there: a tool with JSON Schema, Pyodide. */
+/** Uses modules that are loaded on demand, which README's example does not cover: JSON Schema, Pyodide. */
 const LAZY = `
 import { createSandglass, defineTool } from 'sandglass'
 const input = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
@@ -27,18 +27,27 @@ export function runsInstalled(tarball: string, folder: string): boolean {
     mkdirSync(place)
     writeFileSync(join(place, 'package.json'), '{"private":true,"type":"module"}')
     const { example, output } = readmeExample()
-    writeFileSync(join(place, 'example.mjs'), version === '22' ? withoutAwaitUsing(example) : example)
+    writeFileSync(join(place, 'example.mjs'), example)
     writeFileSync(join(place, 'lazy.mjs'), LAZY)
     const installed = spawnSync(
       'npm',
-      ['install', '--silent', '--no-audit', '--no-fund', tarball, `${node}@${version}`, `pyodide@${pyodideVersion()}`],
+      [
+        'install',
+        '--silent',
+        '--no-audit',
+        '--no-fund',
+        tarball,
+        'zod',
+        `${node}@${version}`,
+        `pyodide@${pyodideVersion()}`,
+      ],
       {
         cwd: place,
         stdio: ['ignore', 'inherit', 'inherit'],
       },
     )
     if (installed.status !== 0)
-      return told(`npm install of the tarball beside Node ${version} ended with ${installed.status}`)
+      return reportProblem(`npm install of the tarball beside Node ${version} ended with ${installed.status}`)
     const program = join(place, 'node_modules', node, 'bin', 'node')
     for (const [script, expected] of [
       ['example.mjs', output],
@@ -46,14 +55,14 @@ export function runsInstalled(tarball: string, folder: string): boolean {
     ] as const) {
       const ran = spawnSync(program, [script], { cwd: place, encoding: 'utf8' })
       if (ran.stdout !== expected)
-        return told(`on Node ${version} ${script} printed\n${ran.stdout}${ran.stderr}and not\n${expected}`)
+        return reportProblem(`on Node ${version} ${script} printed\n${ran.stdout}${ran.stderr}and not\n${expected}`)
     }
     console.log(`README's example, a tool with JSON Schema and Pyodide run from the tarball on Node ${version}`)
     return true
   })
 }
 
-/** The one that the engine asks for. */
+/** The version that the engine needs. */
 function pyodideVersion(): string {
   const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     readonly peerDependencies: Readonly<Record<string, string>>
@@ -67,12 +76,7 @@ function readmeExample(): { example: string; output: string } {
   return { example, output }
 }
 
-/** Node 22 runs what TypeScript makes of `await using`, but not the words themselves. */
-function withoutAwaitUsing(example: string): string {
-  return `${example.replace('await using sg', 'const sg')}await sg.close()\n`
-}
-
-function told(problem: string): false {
+function reportProblem(problem: string): false {
   console.error(`package: ${problem}`)
   return false
 }

@@ -5,19 +5,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runsInstalled } from './installed-run.ts'
 
-/** What the package cannot do without; a wrong `files` list is noticed here and not by its first user. */
-const MUST_HOLD = [
+/** Files that the package needs: finds a wrong `files` list before its first user does. */
+const REQUIRED_FILES = [
   'LICENSE',
   'README.md',
   'dist/cli/main.js',
   'dist/index.js',
   'dist/index.d.ts',
+  'dist/engine.js',
   'dist/testing/index.js',
   'harness/sandglass_harness/start.py',
   'harness/etc/passwd',
 ]
-/** What has no business in it. */
-const MUST_NOT_HOLD = [/^src\//, /(^|\/)tests?\//, /\.test\./, /__pycache__/, /\.tsbuildinfo$/]
+/** Files that must not be in the package. */
+const UNWANTED_FILES = [/^src\//, /(^|\/)tests?\//, /\.test\./, /__pycache__/, /\.tsbuildinfo$/]
 const SHEBANG = '#!/usr/bin/env node\n'
 
 interface PackReport {
@@ -46,9 +47,11 @@ function pack(folder: string): PackReport {
 }
 
 function contentProblems(paths: readonly string[]): string[] {
-  const missing = MUST_HOLD.filter((path) => !paths.includes(path)).map((path) => `${path} is missing from the tarball`)
-  const unwanted = paths.filter((path) => MUST_NOT_HOLD.some((pattern) => pattern.test(path)))
-  return [...missing, ...unwanted.map((path) => `${path} does not belong into the tarball`)]
+  const missing = REQUIRED_FILES.filter((path) => !paths.includes(path)).map(
+    (path) => `${path} is missing from the tarball`,
+  )
+  const unwanted = paths.filter((path) => UNWANTED_FILES.some((pattern) => pattern.test(path)))
+  return [...missing, ...unwanted.map((path) => `${path} does not belong in the tarball`)]
 }
 
 function entryProblems(): string[] {

@@ -1,15 +1,15 @@
-/** Runs the harness's own unit tests with every Python >= 3.10 of this machine: `node scripts/python-tests.ts`. */
+/** Runs the harness's own unit tests with each Python >= 3.10 of this machine: `node scripts/python-tests.ts`. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findPythons, type Python } from './find-pythons.ts'
 import { formatCounts, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
 
-const HARNESS = join(import.meta.dirname, '..', 'harness')
+const HARNESS = join(import.meta.dirname, '../harness')
 const RUNNER = join(import.meta.dirname, 'unittest_counts.py')
 const TIMEOUT_MS = 600_000
 
-/** What running one interpreter over one folder of tests came to. */
+/** The result of one interpreter on one folder of tests. */
 export interface PythonRun {
   readonly counts: TestCounts
   /** Lines that name each skipped test and its reason. */
@@ -18,9 +18,9 @@ export interface PythonRun {
   readonly output: string
 }
 
-/** The counts of all interpreters together; what happened is printed. */
-export function runPythonTests(): TestCounts {
-  const pythons = findPythons()
+/** Runs the tests with so many interpreters at most, the oldest first, and sums their counts; what happened is printed. */
+export function runPythonTests(most: number = Infinity): TestCounts {
+  const pythons = findPythons().slice(0, most)
   if (pythons.length === 0) {
     console.error('python: no Python >= 3.10 was found; install python3 (3.10 or later) and run the tests again')
     return ONE_FAILURE
@@ -65,7 +65,7 @@ function troubleOf(run: { error?: Error; status: number | null; signal: string |
   return undefined
 }
 
-/** The last line of the runner; undefined where it is missing or counts no test at all, which is no success. */
+/** The last line of the runner; undefined if it is missing or counts no tests, which is a failure. */
 function readCounts(stdout: string): TestCounts | undefined {
   const line = stdout.trimEnd().split('\n').at(-1) ?? ''
   if (!/^\{"passed": \d+, "failed": \d+, "skipped": \d+\}$/.test(line)) return undefined

@@ -1,4 +1,4 @@
-/** What a set of tests came to. */
+/** The result of a set of tests. */
 export interface TestCounts {
   readonly passed: number
   readonly failed: number
@@ -6,7 +6,7 @@ export interface TestCounts {
 }
 
 export const NO_TESTS: TestCounts = { passed: 0, failed: 0, skipped: 0 }
-/** What stands for a test program that did not get as far as counting. */
+/** The counts of a test program that ended before it reported any. */
 export const ONE_FAILURE: TestCounts = { passed: 0, failed: 1, skipped: 0 }
 
 export function sum(all: readonly TestCounts[]): TestCounts {

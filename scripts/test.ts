@@ -1,21 +1,32 @@
 /**
- * All tests: vitest and the Python tests of the harness, then what the suites that run on every engine came to, engines
- * side by side. The last line printed is the sum: `N passed, N failed`. Arguments are handed to vitest:
- * `npm test -- test/protocol`.
+ * The tests of one rung: `node scripts/test.ts [unit | default | all] [arguments for vitest]`. After vitest come the Python
+ * tests of the harness, the engines side by side, and the slowest files. The last line is the sum: `N passed, N failed`.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type ReportedFile, sideBySide } from '../test/report/side-by-side.ts'
+import { join, relative, resolve } from 'node:path'
 import { runPythonTests } from './python-tests.ts'
+import { type ReportedFile, sideBySide } from './side-by-side.ts'
 import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
 
-/** What vitest's tests came to. */
+/** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
+const RUNGS = {
+  unit: { projects: ['unit'], pythons: 0 },
+  default: { projects: ['unit', 'sandbox'], pythons: 1 },
+  all: { projects: ['unit', 'sandbox', 'daemon', 'campaign'], pythons: Infinity },
+} as const
+
+const ROOT = resolve(import.meta.dirname, '..')
+const SLOWEST = 10
+
+/** The outcome of one run of vitest. */
 export interface VitestRun {
   readonly counts: TestCounts
   /** The engines side by side; empty when no suite of engines ran. */
   readonly tables: string
+  /** The slowest files, one per line. */
+  readonly slowest: string
 }
 
 /** The parts of vitest's JSON report that are read. */
@@ -24,7 +35,7 @@ interface VitestReport {
   readonly numFailedTests: number
   readonly numPendingTests: number
   readonly numTodoTests: number
-  readonly testResults: readonly ReportedFile[]
+  readonly testResults: readonly (ReportedFile & { readonly startTime: number; readonly endTime: number })[]
 }
 
 /** Runs vitest, which prints as it goes. */
@@ -47,7 +58,7 @@ function readReport(path: string, exitCode: number | null): VitestRun {
     report = JSON.parse(readFileSync(path, 'utf8')) as VitestReport
   } catch {
     console.error('vitest: ended without a report')
-    return { counts: ONE_FAILURE, tables: '' }
+    return { counts: ONE_FAILURE, tables: '', slowest: '' }
   }
   // A file that failed to load, or a failed hook, fails its file without failing one of its tests.
   const brokenFiles = report.testResults.filter(
@@ -60,13 +71,27 @@ function readReport(path: string, exitCode: number | null): VitestRun {
   }
   // Unhandled rejections and the like end vitest with 1 although every test passed.
   const unexplained = counts.failed === 0 && exitCode !== 0
-  return { counts: sum([counts, unexplained ? ONE_FAILURE : NO_TESTS]), tables: sideBySide(report.testResults) }
+  return {
+    counts: sum([counts, unexplained ? ONE_FAILURE : NO_TESTS]),
+    tables: sideBySide(report.testResults),
+    slowest: slowestOf(report),
+  }
 }
 
-/** What is printed when all is over: the tables, what each program counted, and the sum as the last line. */
-export function closing({ counts, tables }: VitestRun, python: TestCounts): string {
+function slowestOf({ testResults }: VitestReport): string {
+  return testResults
+    .map(({ name, startTime, endTime }) => ({ name: relative(ROOT, name), seconds: (endTime - startTime) / 1000 }))
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .slice(0, SLOWEST)
+    .map(({ name, seconds }) => `${seconds.toFixed(1).padStart(8)} s  ${name}`)
+    .join('\n')
+}
+
+/** The end of the output: tables, slowest files, what each program counted, and the sum as the last line. */
+export function closing({ counts, tables, slowest }: VitestRun, python: TestCounts): string {
   return [
     ...(tables === '' ? [] : [`\n${tables}\n`]),
+    ...(slowest === '' ? [] : [`slowest files:\n${slowest}\n`]),
     `from vitest: ${formatCounts(counts)}`,
     `from unittest: ${formatCounts(python)}`,
     formatCounts(sum([counts, python])),
@@ -74,8 +99,14 @@ export function closing({ counts, tables }: VitestRun, python: TestCounts): stri
 }
 
 if (import.meta.main) {
-  const vitest = runVitest(process.argv.slice(2))
-  const python = runPythonTests()
+  const [name = 'default', ...rest] = process.argv.slice(2)
+  const isRung = Object.hasOwn(RUNGS, name)
+  const { projects, pythons } = RUNGS[isRung ? (name as keyof typeof RUNGS) : 'default']
+  const vitest = runVitest([
+    ...projects.map((project) => `--project=${project}`),
+    ...(isRung ? rest : process.argv.slice(2)),
+  ])
+  const python = pythons === 0 ? NO_TESTS : runPythonTests(pythons)
   console.log(closing(vitest, python))
   process.exitCode = vitest.counts.failed + python.failed > 0 ? 1 : 0
 }

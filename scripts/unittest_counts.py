@@ -1,7 +1,7 @@
 """Runs the unit tests below a folder and ends standard output with their counts as one line of JSON.
 
 unittest's own summary can not be added up: Python 3.12.1 leaves skipped tests out of its total, and each failed
-subtest counts there although it is no test.
+subtest counts there although it is not a test.
 """
 
 import json

@@ -1,14 +1,14 @@
 /**
- * Runs a command with a Docker daemon of its own at DOCKER_HOST, which knows gVisor and has the image that
- * `sandglass image build` makes: `node scripts/with-docker.ts npm test`. Needs root, dockerd, runsc and debootstrap.
+ * Runs a command with a Docker daemon of its own at DOCKER_HOST, which knows gVisor and has the image of
+ * `npm run image`: `node scripts/with-docker.ts npm test`. Needs root, dockerd, runsc and debootstrap.
  * The machine's own daemon is not touched, and nothing of this one is left at the end.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { buildImage } from '../src/engines/docker/index.ts'
-import { GVISOR, startDaemon } from '../test/docker-daemon.ts'
+import { GVISOR, startDaemon } from '../test/support/docker-daemon.ts'
 import { whyStuck } from '../test/support/daemon-stacks.ts'
 import { descendantsOf } from '../test/support/processes.ts'
+import { buildImage } from './image/build.ts'
 
 const [program = 'true', ...args] = process.argv.slice(2)
 const interruption = new AbortController()

@@ -7,6 +7,7 @@ import {
   type Policy,
   type Violation,
 } from './executor/index.ts'
+import { statusFields } from './outcomes/index.ts'
 import type { SandboxPool } from './pool/index.ts'
 import { definedOf } from './support/index.ts'
 import { prepareTools, type ToolsInput } from './tools/index.ts'
@@ -43,16 +44,22 @@ export function checkersOf(pool: SandboxPool, name: string): Checkers {
   }
 }
 
-/** What is wrong with a script; nothing of it was executed. */
+/** The mistakes in a script; none of it was executed. */
 export interface CheckResult {
   readonly ok: boolean
   readonly violations: readonly Violation[]
 }
 
-/** What of a run, or of a check, the checker is told. */
+/** The findings about the script of an answer. */
+export interface AnswerCheck extends CheckResult {
+  /** True if the whole answer is the script. */
+  readonly isWhole: boolean
+}
+
+/** The options of a run, or of a check, that matter to the checker. */
 export interface CheckedRun extends Pick<
   CheckRequest,
-  'mode' | 'executionId' | 'signal' | 'allowModules' | 'preamble' | 'postamble'
+  'mode' | 'executionId' | 'signal' | 'allowModules' | 'preamble' | 'postamble' | 'whole'
 > {
   readonly policy?: Policy
   readonly tools?: ToolsInput | undefined
@@ -71,14 +78,13 @@ export async function rejectionOf(
 ): Promise<ExecutionResult | undefined> {
   const { policy = 'off' } = run
   if (policy === 'off') return undefined
-  const { violations, run: check } = await checked(checkers, script, policy, run)
+  const { violations, run: check } = await runCheck(checkers, script, policy, run)
   if (violations === undefined) return check
   if (violations.length === 0) return undefined
   return {
     ...check,
-    status: 'rejected',
+    ...statusFields('rejected'),
     success: false,
-    errorKind: 'validation',
     hasResult: false,
     finalData: null,
     error: rejectionText(violations),
@@ -96,31 +102,37 @@ export function rejectionText([first, ...others]: readonly Violation[]): string 
   return `the script was rejected before it ran: line ${first?.line}: ${first?.message}${more}`
 }
 
-/**
- * What the caller of a check is told.
- * @throws SandglassError `aborted` or `sandbox_setup_failed` when the check did not come to its end, or that of `check`.
- */
+/** The result of a check for its caller. @throws SandglassError as {@link checkAnswer} does */
 export async function checkResultOf(
   checkers: Checkers,
   script: string,
   policy: Exclude<Policy, 'off'>,
   run: CheckedRun,
 ): Promise<CheckResult> {
-  const { violations, run: check } = await checked(checkers, script, policy, run)
+  const { ok, violations } = await checkAnswer(checkers, script, policy, run)
+  return { ok, violations }
+}
+
+/**
+ * Checks the script that was found in an answer or, if the whole answer is Python, the answer.
+ * @throws SandglassError `aborted` or `sandbox_setup_failed` when the check ended early, or the error of `check`.
+ */
+export async function checkAnswer(
+  checkers: Checkers,
+  script: string,
+  policy: Policy,
+  run: CheckedRun,
+): Promise<AnswerCheck> {
+  const { violations, isWhole, run: check } = await runCheck(checkers, script, policy, run)
   if (violations === undefined) {
     const isAborted = check.status === 'cancelled'
     throw new SandglassError(isAborted ? 'aborted' : 'sandbox_setup_failed', `the check ended early: ${check.error}`)
   }
-  return { ok: violations.length === 0, violations }
+  return { ok: violations.length === 0, violations, isWhole }
 }
 
-/** What is wrong with a script by a policy. */
-function checked(
-  checkers: Checkers,
-  script: string,
-  policy: Exclude<Policy, 'off'>,
-  run: CheckedRun,
-): Promise<CheckedScript> {
+/** Checks a script by a policy. */
+function runCheck(checkers: Checkers, script: string, policy: Policy, run: CheckedRun): Promise<CheckedScript> {
   const { inputs = {}, tools, allowModules = [], files = {} } = run
   const set = tools === undefined ? undefined : prepareTools(tools)
   return checkers.check(
@@ -129,9 +141,9 @@ function checked(
       policy,
       names: Object.keys(inputs),
       tools: set?.checked ?? [],
-      // Modules among its own files are there for the script, and not for the checker to look at.
+      // The script can import modules among its own files; the checker does not read them.
       allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
-      ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble']),
+      ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
     },
     run.checkoutTimeoutMs,
   )

@@ -1,6 +1,4 @@
-import { dockerEngine } from './engines/docker/index.ts'
-import { localEngine } from './engines/local/index.ts'
-import { pyodideEngine } from './engines/pyodide/index.ts'
+import { type EngineTable, ENGINES } from './engines/index.ts'
 import { messageOf, SandglassError } from './errors/index.ts'
 import type { SandglassOptions } from './options.ts'
 import type { SandboxEngine } from './sandbox/index.ts'
@@ -12,9 +10,10 @@ export interface PassedOver {
   readonly message: string
 }
 
-type EngineOptions = Pick<SandglassOptions, 'engine' | 'local' | 'docker' | 'pyodide'>
+/** Makes an engine, of which nothing is started yet. */
+type EngineMaker = () => Promise<SandboxEngine>
 
-/** What is wrong whatever the engine. */
+/** Codes of errors that do not depend on the engine. */
 const NOT_THE_ENGINE: ReadonlySet<string> = new Set([
   'invalid_request',
   'limits_do_not_fit',
@@ -24,36 +23,40 @@ const NOT_THE_ENGINE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Makers of the engines to try, in order.
+ * Makers of the engines to try, in order. Each rejects with a TypeError for a wrong option of its engine.
  * @throws SandglassError `engine_unknown`.
  */
-export function enginesFor({ engine = 'auto', ...options }: EngineOptions): (() => SandboxEngine)[] {
-  if (typeof engine === 'object') return [() => engine]
-  const makers = {
-    local: () => localEngine(options.local),
-    docker: () => dockerEngine(options.docker),
-    pyodide: () => pyodideEngine(options.pyodide),
-  }
-  if (engine === 'auto') return Object.values(makers)
-  if (Object.hasOwn(makers, engine)) return [makers[engine]]
-  const known = ['auto', ...Object.keys(makers)]
-  throw new SandglassError('engine_unknown', `no engine ${JSON.stringify(engine)}; known are ${known.join(', ')}`)
+export function enginesFor(options: SandglassOptions, engines: EngineTable = ENGINES): EngineMaker[] {
+  const { engine = 'auto' } = options
+  if (typeof engine === 'object') return [() => Promise.resolve(engine)]
+  const makers = Object.entries(engines).map(([name, { load }]) => {
+    const make: EngineMaker = async () => (await load()).makeEngine((options as Record<string, object>)[name])
+    return { name, make }
+  })
+  if (engine === 'auto') return makers.map(({ make }) => make)
+  const chosen = makers.find(({ name }) => name === engine)
+  if (chosen !== undefined) return [chosen.make]
+  const known = ['auto', ...Object.keys(engines)]
+  throw new SandglassError(
+    'engine_unknown',
+    `unknown engine ${JSON.stringify(engine)}; the engines are ${known.join(', ')}`,
+  )
 }
 
 /**
- * Opens the first engine that does: its first sandbox is the probe.
- * @param open makes a sandbox, and checks what was asked for; it gives everything back before it throws.
- * @throws what `open` throws where it is no engine's fault; SandglassError with the common code of all refusals, else
+ * Opens the first engine that works: its first sandbox is the probe.
+ * @param open makes a sandbox, and checks what was asked for; it releases everything before it throws.
+ * @throws the error of `open` where it does not depend on the engine; SandglassError with the common code of all refusals, else
  * `engine_unavailable`, with the reason of each.
  */
 export async function firstThatOpens<T>(
-  makers: readonly (() => SandboxEngine)[],
+  makers: readonly EngineMaker[],
   open: (engine: SandboxEngine, passedOver: readonly PassedOver[]) => Promise<T>,
 ): Promise<T> {
   const passedOver: PassedOver[] = []
   const errors: unknown[] = []
   for (const make of makers) {
-    const engine = make()
+    const engine = await make()
     try {
       return await open(engine, passedOver)
     } catch (error) {
@@ -68,22 +71,24 @@ export async function firstThatOpens<T>(
   const [common] = codes
   throw new SandglassError(
     codes.size === 1 && common !== undefined ? common : 'engine_unavailable',
-    `no engine does on this machine: ${passedOver.map(({ engine, message }) => `${engine}: ${message}`).join('; ')}`,
+    ['no engine works on this machine:', ...passedOver.map(({ engine, message }) => `${engine}: ${message}`)].join(
+      '\n',
+    ),
     { cause: new AggregateError(errors) },
   )
 }
 
 let warned = false
 
-/** Says once in a process, in plain words, that nothing of the operating system holds scripts. */
+/** Warns once per process that the operating system does not isolate scripts. */
 export function warnOfLanguageOnly(engine: string, passedOver: readonly PassedOver[]): void {
   if (warned) return
   warned = true
   const others = passedOver.map(({ engine: other, code }) => `${other} (${code})`).join(', ')
   process.emitWarning(
-    `the engine ${engine} holds scripts by the walls of WebAssembly and Node alone, not by the operating system; ` +
-      'do not run scripts in it that somebody may have written to break out' +
-      (others === '' ? '' : `. Passed over: ${others}. sandglass doctor tells more`),
+    `the engine ${engine} isolates scripts by WebAssembly and Node alone, not by the operating system; ` +
+      'do not use it for scripts that may be written to break out' +
+      (others === '' ? '' : `. Passed over: ${others}. sandglass doctor has the details`),
     { type: 'SandglassWarning', code: 'SANDGLASS_LANGUAGE_ONLY' },
   )
 }

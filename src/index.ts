@@ -1,16 +1,5 @@
 export type { CheckResult } from './checkers.ts'
-export {
-  type BuiltImage,
-  buildImage,
-  type DockerEngine,
-  dockerEngine,
-  type DockerEngineOptions,
-  type DockerSandbox,
-  type DockerTls,
-  type HostResource,
-  type ImageBuildOptions,
-  ManagedContainer,
-} from './engines/docker/index.ts'
+export { dockerEngine, type DockerEngineOptions, type DockerTls, type HostResource } from './engines/docker/index.ts'
 export { type LocalEngineOptions, localEngine } from './engines/local/index.ts'
 export { type PyodideEngineOptions, pyodideEngine } from './engines/pyodide/index.ts'
 export type { PassedOver } from './engine-choice.ts'
@@ -20,10 +9,8 @@ export {
   type CheckRequest,
   checkScript,
   type CollectedFile,
-  type ErrorKind,
   ExecutionMode,
   type ExecutionResult,
-  type ExecutionStatus,
   type ExecutorDiagnostic,
   type InputFile,
   type Policy,
@@ -53,8 +40,8 @@ export {
   memoryStore,
   recordOf,
   type RunRecord,
-  type RunStatus,
   type RunSummary,
+  type SandboxRecord,
   sqliteStore,
   type StepRecord,
   type StoreOptions,
@@ -87,6 +74,7 @@ export {
   ToolOrchestrator,
   type ToolOrchestratorOptions,
 } from './orchestrator/index.ts'
+export type { ErrorKind, ExecutionStatus, RunStatus, WarningCode } from './outcomes/index.ts'
 export {
   type CheckoutOptions,
   type Lease,
@@ -95,31 +83,17 @@ export {
   type PoolStats,
   SandboxPool,
 } from './pool/index.ts'
-export {
-  type CheckedTool,
-  PROTOCOL_VERSION,
-  type PythonToolSource,
-  type ReadyFrame,
-  type ToolCallFrame,
-  type ToolFailure,
-  type ToolParameter,
-  type ToolSignature,
-} from './protocol/index.ts'
 export type {
-  Channel,
-  CreateOptions,
   EnforcedLimit,
   Ending,
   EndingCause,
   IsolationLevel,
   NetworkAccess,
-  ReportReason,
   Requirement,
   ResourceLimits,
   Sandbox,
   SandboxCapabilities,
   SandboxEngine,
-  SandboxInfo,
   SandboxLimits,
   SandboxReport,
   SandboxSpec,
@@ -138,22 +112,19 @@ export {
 } from './script/index.ts'
 export { currentTrace, logTo, type StructuredLogger, type TraceContext, withTrace } from './telemetry/index.ts'
 export {
+  type AcceptedBy,
   type AiSdkTool,
-  type BridgedRun,
-  type BridgedTools,
   bridgedTools,
   connectMcp,
   definePythonTool,
   defineTool,
   type JsonSchemaObject,
-  type KeyedTool,
   type LangChainTool,
   type McpAddress,
   type McpClient,
   type McpConnection,
   type McpProgram,
   type McpServer,
-  type McpToolListing,
   mcpTools,
   type McpToolsOptions,
   type NamedTool,
@@ -170,8 +141,6 @@ export {
   type RunPythonOptions,
   type RunPythonTool,
   type SandboxTools,
-  type SchemaIssue,
-  type SchemaResult,
   type StandardToolSchema,
   type Tool,
   TOOL_ERROR_CODES,

@@ -1,6 +1,4 @@
-import type { DockerEngineOptions } from './engines/docker/index.ts'
-import type { LocalEngineOptions } from './engines/local/index.ts'
-import type { PyodideEngineOptions } from './engines/pyodide/index.ts'
+import { type EngineName, type EngineOptions, type EngineTable, ENGINES } from './engines/index.ts'
 import { SandglassError } from './errors/index.ts'
 import { ExecutionMode, type Policy, type RunRequest, type ScriptExecutorOptions } from './executor/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
@@ -10,16 +8,16 @@ import type { ModelInput } from './llm/index.ts'
 import { TASK_NAMES, type TaskOptions } from './orchestrator/index.ts'
 import type { StandardSchema } from './typed-result.ts'
 
-/** How scripts are run. Everything has a default. */
-export interface SandglassOptions {
+/** The options of `createSandglass`; all have defaults. */
+export interface SandglassOptions extends EngineOptions {
   /**
-   * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere; where there is
-   * no bubblewrap, held by the language alone) that can be started here and has what is required.
+   * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere; without
+   * bubblewrap isolated by the language alone) that starts here and meets `require`.
    */
-  readonly engine?: 'auto' | 'local' | 'docker' | 'pyodide' | SandboxEngine
+  readonly engine?: 'auto' | EngineName | SandboxEngine
   /**
-   * Defaults for every run; a run may bring its own. A limit of the sandbox that is given here or there and that the
-   * machine cannot enforce is refused; of those that are not given, each result tells which are in force.
+   * Defaults for every run; a run may have its own. A given limit that the machine cannot enforce is refused. Each result
+   * lists the limits in force.
    */
   readonly limits?: ResourceLimits
   /** Warm sandboxes kept per set of limits. Default 2. */
@@ -28,7 +26,7 @@ export interface SandglassOptions {
   readonly maxOverflow?: number
   /** Scripts after which a sandbox is replaced. Default 50; 1 gives every script a sandbox of its own. */
   readonly maxUses?: number
-  /** How long a run waits for a sandbox, in milliseconds. Default 30,000. */
+  /** The time that a run waits for a sandbox, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
   /** A directory filled by `pip install --target`, or a virtual environment's site-packages: importable, read-only. */
   readonly packages?: string
@@ -36,66 +34,65 @@ export interface SandglassOptions {
   readonly toolsDir?: string
   /** Modules imported once per sandbox, before any script. */
   readonly preload?: readonly string[]
-  /** What must be in force; a missing item is an error before anything runs. */
+  /** Items that must be in force; a missing one is an error before any script runs. */
   readonly require?: readonly Requirement[]
-  /** Options of the local engine. */
-  readonly local?: LocalEngineOptions
-  /** Options of the Docker engine. */
-  readonly docker?: DockerEngineOptions
-  /** Options of the Pyodide engine. */
-  readonly pyodide?: PyodideEngineOptions
-  /** Gives up while the first sandbox starts; later it has no effect. */
+  /** Cancels the start of the first sandbox; later it has no effect. */
   readonly signal?: AbortSignal
 }
 
-/** A run's own options, beside its script. */
+/** The options of a run. */
 export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools'> {
   /**
    * Functions that the script may call: of the host (`defineTool`, tools of the AI SDK, of LangChain or of an MCP
    * server), Python tools (`definePythonTool`), or a registry.
    */
   readonly tools?: ToolsInput
-  /** How many calls the script may make, and how many at a time. */
+  /** The number of calls that the script may make, in total and at a time. */
   readonly toolLimits?: ToolLimits
   /**
    * Checks the script before anything of it runs; one with mistakes is `rejected` and costs no sandbox of the pool.
    * Default `off`.
    */
   readonly policy?: Policy
-  /** Modules that the policy `strict` admits beside its own. */
+  /** Modules that the policy `strict` admits in addition to its own. */
   readonly allowModules?: readonly string[]
   /** Default `interactive`: ending without a result is fine. `plan` needs a result. */
   readonly mode?: ExecutionMode
+  /** Limits of this run, in place of those of `createSandglass`. */
   readonly limits?: ResourceLimits
   /** Checks the result; a mismatch makes the run `failed`. Any Standard Schema (zod 4 and others). */
   readonly output?: StandardSchema<T>
-  /** Who may get the same sandbox again. Default: this Sandglass. */
+  /** The owner who may get the same sandbox again. Default: this Sandglass. */
   readonly leaseKey?: string
   /** Ask for this very sandbox while it lives; another one of the same lease key serves otherwise. */
   readonly sandboxId?: string
-  /** How long this run waits for a sandbox, in milliseconds, in place of the option of `createSandglass`. */
+  /** The time that this run waits for a sandbox, in milliseconds. Default: the option of `createSandglass`. */
   readonly checkoutTimeoutMs?: number
   readonly onIntermediate?: ScriptExecutorOptions['onIntermediate']
   readonly onLog?: ScriptExecutorOptions['onLog']
   readonly onEvent?: ScriptExecutorOptions['onEvent']
 }
 
-/** What `Sandglass.check` may be told. */
+/** Options of `Sandglass.check`. */
 export interface CheckOptions {
   /** Default `standard`. */
   readonly policy?: Exclude<Policy, 'off'>
+  /** Default `interactive`. With `plan` a script that gives no result has a mistake. */
   readonly mode?: ExecutionMode
+  /** Functions that the script will have. */
   readonly tools?: ToolsInput
   /** Inputs that the script will have; only their names count. */
   readonly inputs?: Readonly<Record<string, unknown>>
+  /** Modules that the policy `strict` admits in addition to its own. */
   readonly allowModules?: readonly string[]
+  /** Cancels the check. */
   readonly signal?: AbortSignal
 }
 
-/** What `Sandglass.asTool` may be told: how the tool is described, and how its scripts are run. */
+/** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
 export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
 
-/** How `Sandglass.solve` works a task off. */
+/** Options of `Sandglass.solve`. */
 export interface SolveOptions<T = unknown> extends TaskOptions<T> {
   /** Writes the scripts: any async function, a language model of the AI SDK, a chat model of LangChain. */
   readonly model: ModelInput
@@ -110,6 +107,7 @@ export const REQUEST_OPTIONS = [
   'executionId',
   'requiredSecrets',
   'secrets',
+  'hide',
   'inputs',
   'files',
   'collect',
@@ -119,17 +117,17 @@ export const REQUEST_OPTIONS = [
 ] as const
 
 /**
- * Checks the options of `createSandglass` that nobody below checks.
+ * Checks the options of `createSandglass` that no lower room checks.
  * @throws TypeError for an option that does not exist; SandglassError `invalid_request`, naming the option.
  */
-export function checkOptions(options: SandglassOptions): void {
-  refuseUnknown('createSandglass', options, SANDGLASS_OPTIONS)
+export function checkOptions(options: SandglassOptions, engines: EngineTable = ENGINES): void {
+  refuseUnknown('createSandglass', options, [...SANDGLASS_OPTIONS, ...Object.keys(engines)])
   for (const item of options.require ?? []) {
     if (!REQUIREMENTS.includes(item)) throw notKnown('require', 'item', item, REQUIREMENTS)
   }
   for (const name of options.preload ?? []) {
     if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(name)) {
-      throw new SandglassError('invalid_request', `preload: ${JSON.stringify(name)} is no module name`)
+      throw new SandglassError('invalid_request', `preload: ${JSON.stringify(name)} is not a module name`)
     }
   }
 }
@@ -174,7 +172,8 @@ export function checkSolveOptions<T>(options: SolveOptions<T>): void {
 
 const MODES: readonly string[] = Object.values(ExecutionMode)
 
-const SANDGLASS_OPTIONS: readonly (keyof SandglassOptions)[] = [
+/** The options of `createSandglass` without those of the engines. */
+const SANDGLASS_OPTIONS: readonly Exclude<keyof SandglassOptions, EngineName>[] = [
   'engine',
   'limits',
   'poolSize',
@@ -185,9 +184,6 @@ const SANDGLASS_OPTIONS: readonly (keyof SandglassOptions)[] = [
   'toolsDir',
   'preload',
   'require',
-  'local',
-  'docker',
-  'pyodide',
   'signal',
 ]
 const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = ['policy', 'mode', 'tools', 'inputs', 'allowModules', 'signal']

@@ -1,11 +1,12 @@
 import { resolve } from 'node:path'
-import { checkersOf, checkResultOf, type CheckResult, rejectionOf } from './checkers.ts'
+import { checkAnswer, type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf } from './checkers.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import {
   ExecutionMode,
   type ExecutionResult,
   type RunEvent,
   type RunRequest,
+  type SandboxRunRequest,
   ScriptExecutor,
 } from './executor/index.ts'
 import {
@@ -23,21 +24,25 @@ import {
 } from './options.ts'
 import { callerOf } from './llm/index.ts'
 import {
-  type Ground,
   type Job,
   makeJob,
+  type ScriptHost,
   solve,
   type SolveEvent,
-  streamed,
+  streamSolve,
   type ToolExecutionResult,
 } from './orchestrator/index.ts'
-import { type Lease, type PoolStats, SandboxPool } from './pool/index.ts'
+import { type CheckoutOptions, type Lease, type PoolStats, SandboxPool } from './pool/index.ts'
 import {
   assertEnforced,
+  assertPackagesFit,
   assertRequirements,
+  type InstalledPackage,
+  installedPackages,
   ping,
   type ResourceLimits,
   resolveLimits,
+  type Sandbox,
   sandboxLimits,
   type SandboxEngine,
   type SandboxReport,
@@ -45,16 +50,16 @@ import {
 } from './sandbox/index.ts'
 import { definedOf } from './support/index.ts'
 import { bridgedTools, prepareTools, type RunPythonTool, runPythonTool } from './tools/index.ts'
-import { typed } from './typed-result.ts'
+import { applySchema } from './typed-result.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
   /** The engine in use. */
   readonly engine: string
-  /** Those that `auto` tried before it, and why they were not taken. */
+  /** The engines that `auto` tried before it, and why it did not take them. */
   readonly passedOver: readonly PassedOver[]
   /**
-   * Runs one script. What the script did is a value, whatever it was.
+   * Runs one script. Whatever the script does is a value.
    * @throws SandglassError when the machinery fails or the request is wrong.
    */
   run<T = unknown>(script: string, options?: RunOptions<T>): Promise<ExecutionResult<T>>
@@ -72,13 +77,13 @@ export interface Sandglass extends AsyncDisposable {
    */
   asTool(options?: AsToolOptions): RunPythonTool
   /**
-   * Lets a model solve a task by writing Python against tools (mission: ToolOrchestrator). Whatever happens is a value.
+   * Lets a model solve a task by writing Python against tools. Whatever happens is a value.
    * @throws TypeError for an option that is wrong.
    */
   solve<T = unknown>(task: string, options: SolveOptions<T>): Promise<ToolExecutionResult<T>>
   /** The same as events while it goes on; the last one is the result. Leaving the loop cancels it. */
   solveStream<T = unknown>(task: string, options: SolveOptions<T>): AsyncIterable<SolveEvent<T>>
-  /** What is in force on this machine, from probes. */
+  /** The protection in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
   stats(): PoolStats
@@ -107,40 +112,124 @@ async function openOn(
   options: SandglassOptions,
 ): Promise<Sandglass> {
   const ownsEngine = typeof options.engine !== 'object'
-  const defaults = specOf(options, undefined)
-  const pool = new SandboxPool({
-    engine,
-    specs: { [nameOf(defaults)]: defaults },
-    ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
-    isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
-  })
-  const checkers = checkersOf(pool, nameOf(defaults))
+  const runner = new ScriptRunner(engine, options)
   const close = async (given?: { graceMs?: number }): Promise<void> => {
-    await pool.close(given)
+    await runner.pool.close(given)
     if (ownsEngine) await engine.close()
   }
   try {
-    if (options.require !== undefined && options.require.length > 0) {
-      assertRequirements(await engine.report(), options.require)
-    }
-    // A missing engine is told now, not at the first run; the sandbox stays in the pool.
-    const first = await pool.checkout(nameOf(defaults), definedOf(options, ['signal']))
-    await first.release()
-    assertEnforced(first.sandbox.info, options.limits ?? {})
-    if (first.sandbox.info.level === 'language-only') warnOfLanguageOnly(engine.name, passedOver)
+    const first = await runner.startFirst()
+    if (first.info.level === 'language-only') warnOfLanguageOnly(engine.name, passedOver)
   } catch (error) {
     await close()
     throw error
   }
+  return {
+    engine: engine.name,
+    passedOver,
+    run: (script, run) => runner.run(script, run),
+    stream: (script, run) => runner.stream(script, run),
+    check: (script, given) => runner.check(script, given),
+    asTool: (given) => toolOf(runner, given),
+    solve: async (task, given) => solve(jobOf(runner, task, given)),
+    solveStream: (task, given) => streamSolve(jobOf(runner, task, given)),
+    report: async () => withPackages(await engine.report(), runner.packages),
+    stats: () => runner.pool.stats(),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
 
-  const known = new Set([nameOf(defaults)])
-  const checkout = async (spec: SandboxSpec, run: RunOptions): Promise<Lease> => {
-    const name = nameOf(spec)
-    if (!known.has(name)) pool.addSpec(name, spec, { occasional: true })
-    known.add(name)
-    const lease = await pool.checkout(name, { ...renamed(run), ...definedOf(run, ['sandboxId', 'signal']) })
+/** A script on its way: what runs it, and the lease that must be given back. */
+interface StartedRun {
+  readonly executor: ScriptExecutor
+  readonly request: SandboxRunRequest
+  readonly lease: Lease
+}
+
+/** Checks scripts and runs them in leased sandboxes. */
+class ScriptRunner {
+  readonly options: SandglassOptions
+  readonly pool: SandboxPool
+  readonly checkers: Checkers
+  readonly #engine: SandboxEngine
+  /** The packages of the option `packages`. */
+  packages: readonly InstalledPackage[] = []
+  readonly #defaults: string
+  readonly #specs: Set<string>
+
+  constructor(engine: SandboxEngine, options: SandglassOptions) {
+    const defaults = specOf(options, undefined)
+    this.options = options
+    this.#engine = engine
+    this.#defaults = nameOf(defaults)
+    this.#specs = new Set([this.#defaults])
+    this.pool = new SandboxPool({
+      engine,
+      specs: { [this.#defaults]: defaults },
+      ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
+      isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
+    })
+    this.checkers = checkersOf(this.pool, this.#defaults)
+  }
+
+  /** Starts the first sandbox, which stays in the pool. A missing engine fails here and not at the first run. */
+  async startFirst(): Promise<Sandbox> {
+    const { require = [], limits = {}, packages } = this.options
+    if (require.length > 0) assertRequirements(await this.#engine.report(), require)
+    const first = await this.pool.checkout(this.#defaults, definedOf(this.options, ['signal']))
+    await first.release()
+    assertEnforced(first.sandbox.info, limits)
+    if (packages !== undefined) {
+      this.packages = await installedPackages(packages)
+      assertPackagesFit(resolve(packages), this.packages, first.sandbox.info)
+    }
+    return first.sandbox
+  }
+
+  async run<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {
+    const started = await this.#start(script, run)
+    if ('status' in started) return started
+    const { executor, request, lease } = started
     try {
-      assertEnforced(lease.sandbox.info, { ...options.limits, ...run.limits })
+      return await applySchema(await executor.run(request), run.output)
+    } finally {
+      // Not awaited: the executor has ended a sandbox that must not serve again.
+      void lease.release()
+    }
+  }
+
+  async *stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
+    const started = await this.#start(script, run)
+    if ('status' in started) {
+      yield { type: 'result', executionId: started.executionId, result: started }
+      return
+    }
+    const { executor, request, lease } = started
+    try {
+      for await (const event of executor.stream(request)) {
+        if (event.type !== 'result') yield event
+        else yield { ...event, result: await applySchema(event.result, run.output) }
+      }
+    } finally {
+      await lease.release()
+    }
+  }
+
+  async check(script: string, given: CheckOptions = {}): Promise<CheckResult> {
+    checkCheckOptions(given)
+    return checkResultOf(this.checkers, script, given.policy ?? 'standard', given)
+  }
+
+  /** Leases a sandbox with these limits. */
+  async checkout(limits: ResourceLimits | undefined, run: RunOptions): Promise<Lease> {
+    const spec = specOf(this.options, limits)
+    const name = nameOf(spec)
+    if (!this.#specs.has(name)) this.pool.addSpec(name, spec, { occasional: true })
+    this.#specs.add(name)
+    const lease = await this.pool.checkout(name, checkoutOptions(run))
+    try {
+      assertEnforced(lease.sandbox.info, { ...this.options.limits, ...limits })
       return lease
     } catch (error) {
       await lease.release()
@@ -148,107 +237,80 @@ async function openOn(
     }
   }
 
-  async function* stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
-    const { executor, request, spec } = prepare(options, script, run)
-    const rejection = await rejectionOf(checkers, script, run)
-    if (rejection !== undefined) {
-      yield { type: 'result', executionId: rejection.executionId, result: rejection as ExecutionResult<T> }
-      return
-    }
-    const lease = await checkout(spec, run)
-    try {
-      for await (const event of executor.stream({ ...request, sandbox: lease.sandbox })) {
-        if (event.type !== 'result') yield event
-        else yield { ...event, result: await typed(event.result, run.output) }
-      }
-    } finally {
-      await lease.release()
-    }
-  }
-
-  async function runOne<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {
-    const { executor, request, spec } = prepare(options, script, run)
-    const rejection = await rejectionOf(checkers, script, run)
+  /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
+  async #start<T>(script: string, run: RunOptions<T>): Promise<StartedRun | ExecutionResult<T>> {
+    checkRunOptions(run)
+    const executor = this.#executorFor(run)
+    const request = requestOf(script, run)
+    const rejection = await rejectionOf(this.checkers, script, run)
     if (rejection !== undefined) return rejection as ExecutionResult<T>
-    const lease = await checkout(spec, run)
-    try {
-      return await typed(await executor.run({ ...request, sandbox: lease.sandbox }), run.output)
-    } finally {
-      void lease.release() // the executor ended a sandbox that must not serve again
-    }
+    const lease = await this.checkout(run.limits, run)
+    return { executor, request: { ...request, sandbox: lease.sandbox }, lease }
   }
 
-  const jobOf = <T>(task: string, given: SolveOptions<T>): Job<T> => {
-    checkSolveOptions(given)
-    const { model, tools, mode = ExecutionMode.PLAN, limits, ...rest } = given
-    const { executionTimeoutSec, maxOutputBytes } = resolveLimits({ ...options.limits, ...limits })
-    const ground: Ground = {
-      sandboxName: DEFAULT_SANDBOX,
-      checkout: (signal) => checkout(specOf(options, limits), { signal, ...(limits === undefined ? {} : { limits }) }),
-      check: (script, { policy, ...check }) => checkResultOf(checkers, script, policy, check),
-    }
-    const base = {
+  #executorFor({ limits, mode = ExecutionMode.INTERACTIVE, ...run }: RunOptions): ScriptExecutor {
+    return new ScriptExecutor({
+      limits: limitsOfRun({ ...this.options.limits, ...limits }),
       mode,
-      ground,
-      llmCall: callerOf(model),
-      tools: tools === undefined ? undefined : prepareTools(tools),
-    }
-    return makeJob<T>(task, base, { ...rest, limits: { executionTimeoutSec, maxOutputBytes } })
-  }
-
-  return {
-    engine: engine.name,
-    passedOver,
-    run: runOne,
-    stream,
-    async check(script: string, given: CheckOptions = {}) {
-      checkCheckOptions(given)
-      return checkResultOf(checkers, script, given.policy ?? 'standard', given)
-    },
-    asTool(given: AsToolOptions = {}) {
-      checkAsToolOptions(given)
-      const { name, instructions, maxStubChars, maxAnswerChars, ...run } = given
-      const set = run.tools === undefined ? undefined : prepareTools(run.tools)
-      return runPythonTool(
-        set,
-        (script, signal) =>
-          runOne(script, {
-            ...run,
-            policy: run.policy ?? 'standard',
-            ...(set === undefined ? {} : { tools: set }),
-            ...(signal === undefined ? {} : { signal }),
-          }),
-        { name, instructions, maxStubChars, maxAnswerChars },
-      )
-    },
-    solve: async (task, given) => solve(jobOf(task, given)),
-    solveStream: (task, given) => streamed(jobOf(task, given)),
-    report: () => engine.report(),
-    stats: () => pool.stats(),
-    close,
-    [Symbol.asyncDispose]: close,
+      ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
+    })
   }
 }
 
-function prepare<T>(
-  options: SandglassOptions,
-  script: string,
-  run: RunOptions<T>,
-): { executor: ScriptExecutor; request: RunRequest; spec: SandboxSpec } {
-  checkRunOptions(run)
-  const { mode, limits, tools, toolLimits } = run
-  const merged = resolveLimits({ ...options.limits, ...limits })
-  const executor = new ScriptExecutor({
-    limits: { executionTimeoutSec: merged.executionTimeoutSec, maxOutputBytes: merged.maxOutputBytes },
-    mode: mode ?? ExecutionMode.INTERACTIVE,
-    ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
-  })
-  const request = {
+function withPackages(report: SandboxReport, packages: readonly InstalledPackage[]): SandboxReport {
+  if (packages.length === 0) return report
+  return {
+    ...report,
+    probes: { ...report.probes, packages: packages.map(({ name, version }) => `${name} ${version}`) },
+  }
+}
+
+function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
+  checkAsToolOptions(given)
+  const { name, instructions, maxStubChars, maxAnswerChars, ...run } = given
+  const set = run.tools === undefined ? undefined : prepareTools(run.tools)
+  return runPythonTool(
+    set,
+    (script, signal) =>
+      runner.run(script, {
+        ...run,
+        policy: run.policy ?? 'standard',
+        ...(set === undefined ? {} : { tools: set }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    { name, instructions, maxStubChars, maxAnswerChars, packages: runner.packages },
+  )
+}
+
+function jobOf<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>): Job<T> {
+  checkSolveOptions(given)
+  const { model, tools, mode = ExecutionMode.PLAN, limits, ...rest } = given
+  const host: ScriptHost = {
+    sandboxName: DEFAULT_SANDBOX,
+    checkout: (signal) => runner.checkout(limits, { signal }),
+    check: (script, { policy, ...check }) => checkAnswer(runner.checkers, script, policy, check),
+  }
+  const base = {
+    mode,
+    host,
+    llmCall: callerOf(model),
+    tools: tools === undefined ? undefined : prepareTools(tools),
+    packages: runner.packages,
+  }
+  return makeJob<T>(task, base, { ...rest, limits: limitsOfRun({ ...runner.options.limits, ...limits }) })
+}
+
+function requestOf<T>(script: string, { tools, toolLimits, ...run }: RunOptions<T>): RunRequest {
+  return {
     ...definedOf(run, REQUEST_OPTIONS),
     ...(tools === undefined ? {} : { tools: bridgedTools(prepareTools(tools), toolLimits) }),
     script,
   }
-  return { executor, request, spec: specOf(options, limits) }
+}
+
+/** The limits that each run has for itself; the others are those of its sandbox. */
+function limitsOfRun(given: ResourceLimits): ResourceLimits {
+  return definedOf(resolveLimits(given), ['executionTimeoutSec', 'maxToolWaitSec', 'maxOutputBytes'])
 }
 
 function specOf(options: SandglassOptions, limits: ResourceLimits | undefined): SandboxSpec {
@@ -266,9 +328,10 @@ function nameOf(spec: SandboxSpec): string {
   return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}`
 }
 
-function renamed({ leaseKey, checkoutTimeoutMs }: RunOptions): { key?: string; timeoutMs?: number } {
+function checkoutOptions({ leaseKey, checkoutTimeoutMs, ...run }: RunOptions): CheckoutOptions {
   return {
     ...(leaseKey === undefined ? {} : { key: leaseKey }),
     ...(checkoutTimeoutMs === undefined ? {} : { timeoutMs: checkoutTimeoutMs }),
+    ...definedOf(run, ['sandboxId', 'signal']),
   }
 }

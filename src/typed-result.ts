@@ -1,4 +1,6 @@
 import type { ExecutionResult } from './executor/index.ts'
+import { statusFields } from './outcomes/index.ts'
+import { boundedValidator, joinProblems, type StandardToolSchema } from './tools/index.ts'
 
 /** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
 export interface StandardSchema<T> {
@@ -13,23 +15,23 @@ type StandardResult<T> =
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] }
 
 /** The result with its data as the schema makes it; one that does not match is `failed`, and its error says where. */
-export async function typed<T>(
+export async function applySchema<T>(
   result: ExecutionResult,
   schema: StandardSchema<T> | undefined,
 ): Promise<ExecutionResult<T>> {
   if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
-  const checked = await schema['~standard'].validate(result.finalData)
-  if (checked.issues === undefined) return { ...result, finalData: checked.value }
-  const issues = checked.issues.map(
+  const checked = await boundedValidator(schema as StandardToolSchema<T>)(result.finalData)
+  if (checked.issues === undefined) return { ...result, finalData: checked.value as T }
+  const problems = joinProblems(
+    checked.issues,
     ({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`,
   )
   return {
     ...result,
-    status: 'failed',
+    ...statusFields('failed'),
     success: false,
-    errorKind: 'error',
     finalData: null,
-    error: `the result does not match \`output\`: ${issues.join('; ')}`,
+    error: `the result does not match \`output\`: ${problems}`,
   }
 }
 

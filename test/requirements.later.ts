@@ -3,7 +3,7 @@
  * change that brings the feature and its tests. Keys are ids or whole families.
  */
 export const LATER: Readonly<Record<string, string>> = {
-  // The ephemeral containers of CA-05 are there: engines/docker/leftovers.test.ts and daemon-faults.test.ts.
+  // The ephemeral containers of CA-05 are there: test/daemon/engines/docker/orphans.test.ts and daemon-faults.test.ts.
   CA: 'the code agent',
   WS: 'workspaces: files, programs and sessions beyond one run',
 }

@@ -7,14 +7,14 @@ import { type Answer, report } from './report.ts'
 
 /**
  * The 164 problems of HumanEval, each solution with its own test, through `sandglass batch`: real Python in real
- * sandboxes, one fresh process a script. Ends with 0 when all pass.
+ * sandboxes, one fresh process per script. Exits with 0 when all pass.
  */
 async function main(): Promise<number> {
   const requests = readRequests(new URL('humaneval.jsonl', import.meta.url))
   const cli = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
   const started = performance.now()
   const batch = spawn(process.execPath, [cli, 'batch', '--concurrency', '2'], { stdio: ['pipe', 'pipe', 'inherit'] })
-  batch.stdin.on('error', () => {}) // an engine that is missing is told on stderr
+  batch.stdin.on('error', () => {}) // stderr reports a missing engine
   batch.stdin.end(requests.map((request) => `${JSON.stringify(request)}\n`).join(''))
 
   const answers: Answer[] = []
@@ -33,7 +33,7 @@ async function main(): Promise<number> {
   return answers.every((answer) => answer.success) ? 0 : 1
 }
 
-/** One line that is written over on a terminal, a few lines elsewhere. */
+/** One line that is redrawn on a terminal, a few lines elsewhere. */
 function progress(answers: readonly Answer[], total: number): void {
   const failed = answers.filter((answer) => !answer.success).length
   const text = `${answers.length}/${total} problems, ${failed} failed`

@@ -17,7 +17,7 @@ export interface Request {
   readonly timeout_s: number
 }
 
-/** Every problem as a script: the solution, its test, and a result when the test passed. */
+/** Every problem as a script: the solution, its test, and a result when the test passes. */
 export function readRequests(path: URL): Request[] {
   const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean)
   return lines.map((line) => {

@@ -1,4 +1,4 @@
-/** The part of a result line that is reported on. */
+/** The part of a result line that the report uses. */
 export interface Answer {
   readonly id?: string | null
   readonly success: boolean

@@ -16,7 +16,7 @@ const Answer = z.array(z.object({ customer: z.string(), late: z.int(), refunded:
 
 /**
  * A model solves a task with a real SQLite database through three functions of this process: the database, its file and
- * its path stay here. Ends with 0 when the task is solved.
+ * its path stay here. Exits with 0 when the task is solved.
  */
 async function main(): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-orders-'))
@@ -41,7 +41,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Any OpenAI-compatible one where MODEL names it; else answers that lie beside this file, two of them with a mistake. */
+/** The OpenAI-compatible model that MODEL names, else the recorded answers beside this file, two of them with a mistake. */
 function model({ MODEL, OPENAI_BASE_URL, OPENAI_API_KEY }: NodeJS.ProcessEnv): ModelInput {
   if (MODEL === undefined)
     return replayModel(fileURLToPath(new URL('answers.jsonl', import.meta.url)), { match: 'order' })

@@ -13,14 +13,14 @@ export function table(title: string, rows: readonly object[]): string {
   return `${title}\n${lines.join('\n')}\n`
 }
 
-/** What came of each script that the model wrote. */
+/** The outcome of each script that the model wrote. */
 export function course({ attempts }: RunRecord): string {
-  return `Attempts\n${attempts.map((attempt) => `  ${attempt.number}  ${attempt.status}${told(attempt)}\n`).join('')}`
+  return `Attempts\n${attempts.map((attempt) => `  ${attempt.number}  ${attempt.status}${formatReason(attempt)}\n`).join('')}`
 }
 
-function told({ violations, error, toolCalls }: AttemptRecord): string {
+function formatReason({ violations, error, toolCalls }: AttemptRecord): string {
   const [first] = violations
-  if (first !== undefined) return `: line ${first.line}: ${first.message}\n     told: ${first.hint}`
+  if (first !== undefined) return `: line ${first.line}: ${first.message}\n     hint: ${first.hint}`
   const calls = `${toolCalls.length} tool calls`
   return error === null ? `: ${calls}` : ` after ${calls}: ${error}`
 }

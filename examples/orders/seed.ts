@@ -18,7 +18,7 @@ const ORDERS = [
   ['A-8', 'C-2', 15_000, '2026-03-13', '2026-03-24'],
 ] as const
 
-/** Makes the database of a small shop. Close it at the end. */
+/** Makes the database of a small shop. The caller closes it. */
 export function seed(path: string): DatabaseSync {
   const database = new DatabaseSync(path)
   database.exec(`

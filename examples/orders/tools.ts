@@ -7,7 +7,7 @@ const Order = z
   .meta({ title: 'Order' })
 const Customer = z.object({ id: z.string(), name: z.string(), tier: z.string() }).meta({ title: 'Customer' })
 
-/** What a script may do with the shop: read orders and customers, and pay back. It never sees the database. */
+/** A script may read orders and customers, and pay back. It never sees the database. */
 export function orderTools(database: DatabaseSync): Tool[] {
   const orders = database.prepare(`
     SELECT id, customer_id, cents, CAST(julianday(delivered) - julianday(promised) AS INTEGER) AS days_late
@@ -23,7 +23,7 @@ export function orderTools(database: DatabaseSync): Tool[] {
       effect: 'read',
       input: z.object({ min_days_late: z.int().min(0).default(0).describe('0 finds those in time, too.') }),
       output: z.array(Order),
-      execute: ({ min_days_late: days }) => orders.all(days),
+      execute: ({ min_days_late: days }) => orders.all(days) as z.input<typeof Order>[],
     }),
     defineTool({
       name: 'get_customer',
@@ -34,7 +34,7 @@ export function orderTools(database: DatabaseSync): Tool[] {
       execute({ customer_id: id }) {
         const found = customer.get(id)
         if (found === undefined) throw new ToolCallError('not_found', `there is no customer ${id}`)
-        return found
+        return found as z.input<typeof Customer>
       },
     }),
     defineTool({

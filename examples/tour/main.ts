@@ -2,19 +2,19 @@ import { readFileSync } from 'node:fs'
 import { createSandglass, type RunEvent, type Sandglass } from '../../src/index.ts'
 import { planetTools } from './tools.ts'
 
-/** A script with a mistake that a model could make: it is found before anything runs. */
+/** A script with a mistake that a model could make. The checker finds it before anything runs. */
 const WITH_A_MISTAKE =
   'rows = planets\nfar = [row for row in rows if light_minute(row.distance_million_km) > 60]\nemit_result(far)'
 
 /**
- * A walk through what Sandglass does, on whatever engine this machine has. Ends with 0 when the script gave its result.
+ * A tour of Sandglass on the engine that this machine has. Exits with 0 when the script gives its result.
  */
 async function main(): Promise<number> {
   await using sandglass = await createSandglass()
   heading(`Engine ${sandglass.engine}`)
   for (const { engine, code } of sandglass.passedOver) line(`passed over: ${engine} (${code})`)
   await checkFirst(sandglass)
-  return await runIt(sandglass) // within the scope of what it runs on
+  return await runIt(sandglass) // awaited here, so that the sandbox outlives the run
 }
 
 async function checkFirst(sandglass: Sandglass): Promise<void> {

@@ -12,7 +12,7 @@ const planet = z.object({
   mean_temperature_c: z.number(),
 })
 
-/** What the script may call; the file and its path stay in this process. */
+/** The functions that the script may call. The file and its path stay in this process. */
 export function planetTools(): ToolsInput {
   return [
     defineTool({

@@ -1,7 +1,7 @@
-"""The first steps of PID 1, in the order that counts: out of reach, nothing inherited, the zygote parted off.
+"""The first steps of PID 1. Their order matters: become unreachable, drop inherited descriptors, fork the zygote.
 
-The zygote is forked before the first byte of the channel is read: it has nothing of any request, and costs no second
-start of the interpreter. Broker and zygote then import what each needs side by side.
+The zygote is forked before the first byte of the channel is read. It holds nothing of any request, and it needs no second
+start of the interpreter. Broker and zygote then import their modules in parallel.
 """
 
 import json
@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 
-from .syscalls import set_dumpable
+from .libc import set_dumpable
 
 CONTROL_FD = 3
 ENVIRONMENT = {
@@ -18,7 +18,7 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "USER": "sandbox",
     "LOGNAME": "sandbox",
-    # Threads of a numerical library do not survive the fork of a script's process.
+    # The threads of a numerical library do not survive the fork of a script's process.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -26,15 +26,15 @@ ENVIRONMENT = {
 
 
 def main():
-    """The harness's configuration is the program's only argument, as JSON; the channel is on descriptors 0 and 1."""
+    """Reads the configuration from the only argument, as JSON. The channel is on descriptors 0 and 1."""
     set_dumpable(False)
     if os.getpid() != 1:
         sys.exit("the broker ends runs by kill(-1): it starts as PID 1 of a pid namespace only")
     os.closerange(3, 1 << 20)
     config = json.loads(sys.argv[1])
-    channel = _private(0), _private(1)
+    channel = _move_away(0), _move_away(1)
     pid, control_fd = _fork_zygote(config)
-    from . import broker
+    from .broker import broker
 
     broker.serve(config, channel, pid, control_fd)
 
@@ -49,10 +49,10 @@ def _fork_zygote(config):
         return pid, ours.detach()
     try:
         os.dup2(theirs.detach(), CONTROL_FD)
-        os.closerange(CONTROL_FD + 1, 1 << 20)  # the channel is the broker's alone
-        os.environ.clear()  # what the launcher and the interpreter left there
+        os.closerange(CONTROL_FD + 1, 1 << 20)  # only the broker has the channel
+        os.environ.clear()  # set by the launcher and the interpreter
         os.environ.update(ENVIRONMENT)
-        from . import zygote
+        from .script import zygote
 
         zygote.main(config, CONTROL_FD)
     except BaseException:
@@ -61,8 +61,8 @@ def _fork_zygote(config):
         os._exit(1)
 
 
-def _private(fd):
-    """Moves a descriptor of the channel away from 0 and 1, where nothing of it may stay."""
+def _move_away(fd):
+    """Moves a descriptor of the channel away from 0 or 1, and opens /dev/null in its place."""
     import fcntl
 
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)

@@ -1,1 +1,1 @@
-"""The harness's own tests: its parts, without namespaces. What needs a sandbox is in test/conformance."""
+"""The harness's own tests: its parts, without namespaces. Tests that need a sandbox are in src/testing/conformance."""

@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 
-from sandglass_harness import emit, runtime
+from sandglass_harness.script import emit, runtime
 
 
 class Collecting(emit.Emitter):
@@ -20,7 +20,7 @@ class Collecting(emit.Emitter):
 
 
 def call(function, *args, **kwargs):
-    """What `function` returns in a process of its own, as JSON carries it."""
+    """Returns the result of `function` in a process of its own, as JSON carries it."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

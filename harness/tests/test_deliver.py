@@ -6,12 +6,16 @@ import unittest
 import zlib
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "..", "deliver.py")
-# In place of the harness: tells where it is, and what is left on the channel.
+# Stands in for the harness: prints its location and the unread bytes of the channel.
 STAND_IN = {
-    "sandglass_harness": "",
-    "sandglass_harness.start": "import os, sys\n"
+    "sandglass_harness/__init__.py": "",
+    "sandglass_harness/room/__init__.py": "",
+    "sandglass_harness/room/thing.py": "WHERE = __name__, __package__, __file__",
+    "sandglass_harness/start.py": "import os, sys\n"
+    "from .room.thing import WHERE\n"
     "def main():\n"
-    "    print(__name__, __file__, [name for name in sys.modules if name.startswith('sandglass')], os.read(0, 100))\n",
+    "    print(__name__, __file__, [name for name in sys.modules if name.startswith('sandglass')], os.read(0, 100))\n"
+    "    print(*WHERE)\n",
 }
 
 
@@ -38,7 +42,9 @@ class DeliverTest(unittest.TestCase):
         self.assertEqual(
             out,
             b"sandglass_harness.start /sandglass/sandglass_harness/start.py "
-            b"['sandglass_harness', 'sandglass_harness.start'] b'a frame\\n'\n",
+            b"['sandglass_harness', 'sandglass_harness.room', 'sandglass_harness.room.thing', 'sandglass_harness.start'] "
+            b"b'a frame\\n'\n"
+            b"sandglass_harness.room.thing sandglass_harness.room /sandglass/sandglass_harness/room/thing.py\n",
         )
 
     def test_it_may_come_in_pieces_of_a_byte(self):

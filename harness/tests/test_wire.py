@@ -4,7 +4,8 @@ import random
 import time
 import unittest
 
-from sandglass_harness.wire import LineBuffer, Outbox, decode, encode
+from sandglass_harness.broker.channel import LineBuffer, Outbox
+from sandglass_harness.wire import decode, encode
 
 
 class LineBufferTest(unittest.TestCase):
@@ -52,7 +53,7 @@ class DecodeTest(unittest.TestCase):
         self.assertEqual(decode(line.encode()), json.loads(line))
 
     def test_what_the_host_could_not_carry_is_refused(self):
-        """HA-13: nothing that JSON has no number for goes on."""
+        """HA-13: values that are not JSON numbers are rejected."""
         refused = {
             "NaN": b'{"data":NaN}',
             "Infinity": b'{"data":[Infinity]}',
@@ -61,7 +62,7 @@ class DecodeTest(unittest.TestCase):
             "-2**53": b'{"data":-9007199254740992}',
             "five thousand digits": b'{"data":' + b"9" * 5000 + b"}",
             "a float that overflows": b'{"data":1e400}',
-            "no object": b"[1]",
+            "not an object": b"[1]",
             "a bare word": b"final_result",
             "nothing": b"",
             "half an object": b'{"type":',

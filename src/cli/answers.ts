@@ -5,23 +5,23 @@ import { UsageError } from './failure.ts'
 import { jsonLine } from './json-line.ts'
 import type { Output } from './output.ts'
 
-/** Where the answers of a batch go, and which are there already. */
+/** The destination of the answers of a batch, which may hold answers already. */
 export interface Answers extends AsyncDisposable {
-  /** Whether a request has its answer from an earlier batch. A request that could not be run as it was has none yet. */
+  /** True if an earlier batch answered a request. A refusal is not an answer. */
   hasId(id: string): boolean
-  /** Whether anything was answered to an id, be it a refusal. */
+  /** True if an earlier batch answered or refused an id. */
   knows(id: string): boolean
-  /** Whether this very refusal is what an earlier batch told last. */
+  /** True if the last answer of an earlier batch was this refusal. */
   hasRefusal(refusal: Refusal): boolean
-  /** Whether a run that was cancelled is an answer; where a batch goes on later, it is not. */
+  /** True if a cancelled run is an answer. It is none if the batch continues later. */
   readonly keepsCancelled: boolean
   write(answer: Record<string, unknown>): Promise<void>
 }
 
-/** Why a request could not be run as it is. */
+/** The refusal of a request that cannot be run as it is. */
 export interface Refusal {
   readonly id: string | null
-  /** The number of its line; null when only the sandbox found what was wrong. */
+  /** The number of its line; null if only the sandbox found the problem. */
   readonly line: number | null
   readonly error: string | null
 }
@@ -43,9 +43,9 @@ export function answersTo(stdout: Output): Answers {
  * @throws UsageError when the file holds something else than answers or cannot be written.
  */
 export async function answersIn(path: string): Promise<Answers> {
-  const file = await opened(path)
+  const file = await openFile(path)
   try {
-    const known = (await file.stat()).isFile() ? await knownAnswers(file, path) : new KnownAnswers()
+    const known = (await file.stat()).isFile() ? await readKnownAnswers(file, path) : new KnownAnswers()
     return {
       hasId: (id) => known.ids.has(id),
       knows: (id) => known.ids.has(id) || known.refused.has(id),
@@ -64,11 +64,11 @@ class KnownAnswers {
   readonly ids = new Set<string>()
   /** Ids of requests that could not be run as they were. */
   readonly refused = new Set<string>()
-  /** Why, the last time. */
+  /** The refusal that was written last. */
   readonly refusals = new Map<string, string | null>()
 }
 
-async function opened(path: string): Promise<FileHandle> {
+async function openFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'a+')
   } catch (error) {
@@ -76,47 +76,47 @@ async function opened(path: string): Promise<FileHandle> {
   }
 }
 
-async function knownAnswers(file: FileHandle, path: string): Promise<KnownAnswers> {
+async function readKnownAnswers(file: FileHandle, path: string): Promise<KnownAnswers> {
   const known = new KnownAnswers()
   const end = await endOfLastLine(file)
   const { size } = await file.stat()
   if (end > 0) {
     const stream = file.createReadStream({ start: 0, end: end - 1, autoClose: false })
     for await (const line of inputLines(stream as AsyncIterable<Uint8Array>, Number.MAX_SAFE_INTEGER)) {
-      const answer = 'text' in line ? parsed(line.text) : undefined
+      const answer = 'text' in line ? parseAnswer(line.text) : undefined
       if (answer === undefined) throw notAnswers(path, line.number)
-      note(known, answer)
+      noteAnswer(known, answer)
     }
   }
-  if (end < size) await mendTail(file, path, known, end, size)
+  if (end < size) await fixTail(file, path, known, end, size)
   return known
 }
 
-/** What follows the last newline: a whole answer gets its newline, the head of one is cut off. */
-async function mendTail(file: FileHandle, path: string, known: KnownAnswers, end: number, size: number): Promise<void> {
+/** Fixes the text after the last newline: a whole answer gets its newline, the head of one is cut off. */
+async function fixTail(file: FileHandle, path: string, known: KnownAnswers, end: number, size: number): Promise<void> {
   const { buffer } = await file.read({ buffer: Buffer.alloc(size - end), position: end })
   const text = buffer.toString('utf8')
-  const answer = parsed(text)
+  const answer = parseAnswer(text)
   if (answer !== undefined) {
-    note(known, answer)
+    noteAnswer(known, answer)
     return append(file, path, '\n')
   }
   const head = '{"v":1,"type":"result",'
-  // Somebody else's file is not ours to cut.
+  // A file with other content must not be truncated.
   if (!text.startsWith(head) && !head.startsWith(text)) throw notAnswers(path, undefined)
   await file.truncate(end)
 }
 
 function notAnswers(path: string, line: number | undefined): UsageError {
   const where = line === undefined ? 'its last line' : `line ${line}`
-  return new UsageError('invalid_request', `--out ${path}: ${where} is no answer of a batch; name another file`)
+  return new UsageError('invalid_request', `--out ${path}: ${where} is not an answer of a batch; name another file`)
 }
 
 interface Answer extends Refusal {
   readonly isRefusal: boolean
 }
 
-function parsed(text: string): Answer | undefined {
+function parseAnswer(text: string): Answer | undefined {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null) return undefined
@@ -133,7 +133,7 @@ function parsed(text: string): Answer | undefined {
   }
 }
 
-function note(known: KnownAnswers, answer: Answer): void {
+function noteAnswer(known: KnownAnswers, answer: Answer): void {
   const { id } = answer
   if (answer.isRefusal) known.refusals.set(keyOf(answer), answer.error)
   if (id !== null) (answer.isRefusal ? known.refused : known.ids).add(id)

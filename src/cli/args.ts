@@ -2,11 +2,13 @@ import { UsageError } from './failure.ts'
 
 /** One flag of a command. */
 export interface FlagSpec {
-  /** What its value is called in help, for example `S`; a flag without one takes no value. */
+  /** The name of its value in help, for example `S`. A flag without one takes no value. */
   readonly value?: string
+  /** True if the next word is its value even if that begins with `-`, as code may. */
+  readonly takesAny?: boolean
 }
 
-/** What a command line said, checked against the flags of its command. */
+/** A parsed command line, checked against the flags of its command. */
 export interface Given {
   readonly positionals: readonly string[]
   has(flag: string): boolean
@@ -44,7 +46,7 @@ export function parseArgs(
     const { name, inline } = split(SHORT.get(word) ?? word)
     const spec = Object.hasOwn(specs, name) ? specs[name] : undefined
     if (spec === undefined) throw new UsageError('invalid_request', unknown(name))
-    const value = spec.value === undefined ? refuseValue(name, inline) : (inline ?? takeValue(name, spec.value, queue))
+    const value = spec.value === undefined ? refuseValue(name, inline) : (inline ?? takeValue(name, spec, queue))
     values.set(name, [...(values.get(name) ?? []), value])
   }
   return {
@@ -65,10 +67,10 @@ function refuseValue(name: string, inline: string | undefined): string {
   return ''
 }
 
-function takeValue(name: string, what: string, queue: string[]): string {
+function takeValue(name: string, { value, takesAny = false }: FlagSpec, queue: string[]): string {
   const next = queue[0]
-  if (next === undefined || (next !== '-' && next.startsWith('-'))) {
-    throw new UsageError('invalid_request', `${name} needs a value: ${name} ${what}`)
+  if (next === undefined || (!takesAny && next !== '-' && next.startsWith('-'))) {
+    throw new UsageError('invalid_request', `${name} needs a value: ${name} ${value}`)
   }
   queue.shift()
   return next

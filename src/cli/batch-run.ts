@@ -4,6 +4,7 @@ import type { ExecutionMode, ExecutionResult, Policy } from '../executor/index.t
 import type { Sandglass } from '../index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import type { ToolSet } from '../tools/index.ts'
+import { formatValue } from '../support/index.ts'
 import type { Answers, Refusal } from './answers.ts'
 import { type Failure, failureOf, UsageError } from './failure.ts'
 import { Progress } from './progress.ts'
@@ -11,26 +12,26 @@ import { type BatchRequest, checkRequest, parseLine, refuseHugeIntegers } from '
 import { type InputLine, inputLines } from './request-lines.ts'
 import { refusalLine, resultLine } from './result-line.ts'
 import { Schedule } from './schedule.ts'
-import { reworded } from './wording.ts'
+import { reword } from './wording.ts'
 
 const MAX_LINE_BYTES = 96 * 1024 * 1024
-/** Requests that could start and are held, for each that runs: enough that nobody waits for the input. */
+/** Requests read ahead for each running one, so that no sandbox waits for the input. */
 const AHEAD = 4
 
-/** What a batch is run with. */
+/** Options of {@link BatchRun}. */
 export interface BatchOptions {
   readonly sandglass: Sandglass
   readonly answers: Answers
-  /** Tells people something once. */
-  readonly tell: (text: string) => Promise<void>
+  /** Writes a message for people. */
+  readonly note: (text: string) => Promise<void>
   readonly concurrency: number
-  /** For lines that name none. */
+  /** The mode of requests without one. */
   readonly mode: ExecutionMode
   readonly limits: ResourceLimits
-  /** For lines that name none. */
+  /** The policy of requests without one. */
   readonly policy: Policy | undefined
   readonly tools: ToolSet | undefined
-  /** Cancels what runs and starts nothing more. */
+  /** Cancels the running requests and starts no others. */
   readonly signal: AbortSignal
 }
 
@@ -41,7 +42,7 @@ export class BatchRun {
   readonly #schedule = new Schedule<BatchRequest>()
   /** The sandbox of each answered request, for `same_sandbox_as`. */
   readonly #sandboxes = new Map<string, string>()
-  readonly #told = new Set<string>()
+  readonly #notified = new Set<string>()
   readonly #stop = new AbortController()
   #running = 0
   #change = Promise.withResolvers<void>()
@@ -49,17 +50,17 @@ export class BatchRun {
 
   constructor(options: BatchOptions) {
     this.#options = { ...options, signal: AbortSignal.any([options.signal, this.#stop.signal]) }
-    this.#options.signal.addEventListener('abort', () => this.#changed(), { once: true })
+    this.#options.signal.addEventListener('abort', () => this.#announceChange(), { once: true })
   }
 
   /**
-   * Resolves when every line has its answer, or after the signal when nothing runs any more.
+   * Resolves when every line has its answer, or after the signal when all runs have ended.
    * @throws what an answer could not be written for; everything was cancelled then.
    */
   async serve(input: Readable): Promise<void> {
     try {
       await this.#read(input)
-      // After a signal nobody knows what else would have come.
+      // After a signal the rest of the input is unknown.
       if (!this.#options.signal.aborted) await this.#refuseOrphans()
       await this.#until(() => this.#schedule.ready + this.#schedule.waiting === 0)
     } catch (error) {
@@ -100,15 +101,15 @@ export class BatchRun {
       const given = parseLine(line.text)
       id = given.id
       isAgain = this.#schedule.meet(id)
-      if (isAgain) throw wrong(`id: ${JSON.stringify(id.slice(0, 80))} has come before in this batch`)
+      if (isAgain) throw wrong(`id: ${formatValue(id)} has come before in this batch`)
       if (answers.hasId(id)) {
         this.progress.skipped += 1
-        this.#schedule.answered(id)
+        this.#schedule.markAnswered(id)
         return
       }
       refuseHugeIntegers(line.text)
       const request = checkRequest(given, line.number, mode, limits)
-      for (const before of request.after) if (answers.hasId(before)) this.#schedule.answered(before)
+      for (const before of request.after) if (answers.hasId(before)) this.#schedule.markAnswered(before)
       for (const { request: stuck, problem } of this.#schedule.add(request)) {
         await this.#refuse(stuck.line, stuck.id, wrong(problem))
       }
@@ -122,7 +123,7 @@ export class BatchRun {
     const failure = failureOf(error)
     if (!(error instanceof SandglassError)) throw error
     await this.#write(line, id, failure)
-    if (id !== null && !isAgain) this.#schedule.answered(id)
+    if (id !== null && !isAgain) this.#schedule.markAnswered(id)
   }
 
   async #write(line: number, id: string | null, failure: Failure): Promise<void> {
@@ -142,7 +143,7 @@ export class BatchRun {
         .finally(() => {
           this.#running -= 1
           this.#startWaiting()
-          this.#changed()
+          this.#announceChange()
         })
     }
   }
@@ -160,23 +161,23 @@ export class BatchRun {
         signal,
       })
     } catch (error) {
-      const failure = failureOf(reworded(error, 'keys'))
-      // It had not started: like the ones behind it, it has no answer.
+      const failure = failureOf(reword(error, 'keys'))
+      // The request did not start, so it gets no answer, like the requests after it.
       if (failure.status === 'cancelled') return
       await this.#write(request.line, request.id, failure)
-      this.#schedule.answered(request.id)
+      this.#schedule.markAnswered(request.id)
       return
     }
     if (result.status === 'cancelled' && !answers.keepsCancelled) return
-    await this.#tellToolFailures(result)
+    await this.#reportToolFailures(result)
     const { id } = request
     const refusal = result.errorKind === 'invalid_request' ? { id, line: null, error: result.error } : undefined
     await this.#answer(result.status, resultLine(id, result), refusal)
     this.#sandboxes.set(request.id, result.sandbox.id)
-    this.#schedule.answered(request.id)
+    this.#schedule.markAnswered(request.id)
   }
 
-  /** Writes an answer, unless it is a refusal that an earlier batch told. */
+  /** Writes an answer, unless it is a refusal that an earlier batch wrote. */
   async #answer(status: string, answer: Record<string, unknown>, refusal: Refusal | undefined): Promise<void> {
     const { answers } = this.#options
     if (refusal !== undefined && answers.hasRefusal(refusal)) {
@@ -187,19 +188,19 @@ export class BatchRun {
     await answers.write(answer)
   }
 
-  /** Every result has them as warnings; whoever started the batch should not have to look there. */
-  async #tellToolFailures({ warnings }: ExecutionResult): Promise<void> {
+  /** Every result has them as warnings; the person who started the batch reads them once. */
+  async #reportToolFailures({ warnings }: ExecutionResult): Promise<void> {
     for (const { code, message } of warnings) {
-      if (code !== 'tool_not_loaded' || this.#told.has(message)) continue
-      this.#told.add(message)
-      await this.#options.tell(`--tools-dir: ${message}`)
+      if (code !== 'tool_not_loaded' || this.#notified.has(message)) continue
+      this.#notified.add(message)
+      await this.#options.note(`--tools-dir: ${message}`)
     }
   }
 
   #fail(error: unknown): void {
     this.#failure ??= { error }
     this.#stop.abort()
-    this.#changed()
+    this.#announceChange()
   }
 
   async #until(isReached: () => boolean): Promise<void> {
@@ -211,7 +212,7 @@ export class BatchRun {
     return this.#change.promise
   }
 
-  #changed(): void {
+  #announceChange(): void {
     this.#change.resolve()
     this.#change = Promise.withResolvers()
   }

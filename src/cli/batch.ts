@@ -1,4 +1,4 @@
-import { createSandglass, type Sandglass, type SandglassOptions } from '../index.ts'
+import type { Sandglass, SandglassOptions } from '../index.ts'
 import { MAX_TIMER_MS } from '../support/index.ts'
 import { answersIn, answersTo } from './answers.ts'
 import type { Given } from './args.ts'
@@ -10,16 +10,17 @@ import { UsageError } from './failure.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
 import { parseCount } from './sizes.ts'
+import { startSandglass } from './start.ts'
 import { toolsOf } from './tools-file.ts'
 
 const DEFAULT_POOL_SIZE = 2
 const MAX_COUNT = 512
-/** A request of the batch waits for the batch's own others; that is no reason to fail it. */
+/** A request may wait for the sandboxes of its own batch as long as necessary. */
 const CHECKOUT_TIMEOUT_MS = MAX_TIMER_MS
 
-/** `sandglass batch`: one request a line in, one answer a request out. Resolves to the exit code. */
+/** `sandglass batch`: reads one request per line and writes one answer per request. Resolves to the exit code. */
 export async function batch(given: Given, context: Context): Promise<number> {
-  const { options, mode, policy } = sandboxFlags(given)
+  const { options, mode, policy } = sandboxFlags(given, context.engines)
   const { concurrency, ...pool } = sizes(given)
   const path = inputPath(given)
   const tools = await toolsOf(given, context)
@@ -30,7 +31,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
   const running = new BatchRun({
     sandglass,
     answers,
-    tell: (text) => note(context, text),
+    note: (text) => note(context, text),
     concurrency,
     mode,
     limits: options.limits ?? {},
@@ -54,10 +55,11 @@ export async function batch(given: Given, context: Context): Promise<number> {
   return EXIT.cancelled
 }
 
-/** The engine and its first sandbox; when a signal comes meanwhile, nothing of it stays. */
-async function start(options: SandglassOptions, { signal }: Context): Promise<Sandglass> {
+/** Starts the engine and its first sandbox; a signal in the meantime removes both. */
+async function start(options: SandglassOptions, context: Context): Promise<Sandglass> {
+  const { signal } = context
   signal.throwIfAborted()
-  const sandglass = await createSandglass({ ...options, signal })
+  const sandglass = await startSandglass(options, context)
   if (signal.aborted) await sandglass.close()
   signal.throwIfAborted()
   return sandglass
@@ -66,7 +68,7 @@ async function start(options: SandglassOptions, { signal }: Context): Promise<Sa
 function inputPath(given: Given): string {
   const [path = '-', ...others] = given.positionals
   if (others.length === 0) return path
-  throw new UsageError('invalid_request', `batch takes one FILE, not also ${JSON.stringify(others[0])}`)
+  throw new UsageError('invalid_request', `batch takes one FILE, but also got ${JSON.stringify(others[0])}`)
 }
 
 function sizes(given: Given): { concurrency: number; poolSize: number; maxUses?: number } {
@@ -84,6 +86,6 @@ function sizes(given: Given): { concurrency: number; poolSize: number; maxUses?:
 
 function cancelledNote(out: string | undefined): string {
   return out === undefined
-    ? 'cancelled; what had not started has no answer'
-    : `cancelled; the same command goes on where this one was, with ${out}`
+    ? 'cancelled; requests that had not started have no answer'
+    : `cancelled; run the same command again to continue ${out}`
 }

@@ -4,7 +4,7 @@ import { messageOf } from '../errors/index.ts'
 import { UsageError } from './failure.ts'
 
 /**
- * Everything of a file, or of stdin for `-`.
+ * Reads a whole file, or stdin for `-`.
  * @param what for messages, for example `--file a.csv`.
  * @throws UsageError when it cannot be read or is larger than `maxBytes`.
  */
@@ -25,7 +25,7 @@ export async function readBounded(path: string, what: string, maxBytes: number, 
   return Buffer.concat(chunks, length)
 }
 
-/** The same as text. */
+/** Reads a whole file, or stdin for `-`, as text. */
 export async function readText(path: string, what: string, maxBytes: number, signal: AbortSignal): Promise<string> {
   const bytes = await readBounded(path, what, maxBytes, signal)
   try {
@@ -36,7 +36,7 @@ export async function readText(path: string, what: string, maxBytes: number, sig
 }
 
 /**
- * A file, or stdin for `-`, as a stream that ends early when `signal` fires.
+ * Opens a file, or stdin for `-`, as a stream that ends early when `signal` fires.
  * @throws UsageError for a directory, or what does not exist.
  */
 export function openInput(path: string, what: string, signal: AbortSignal): Readable {

@@ -1,6 +1,6 @@
 import type { ToolCallRecord } from '../journal/index.ts'
-import { cutText } from './figures.ts'
-import { nameText } from './shown-text.ts'
+import { truncate } from '../support/index.ts'
+import { nameText } from './foreign-text.ts'
 
 const MAX_ARGS = 200
 const MAX_RESULT = 300
@@ -11,17 +11,17 @@ export function callText({ name, args }: ToolCallRecord): string {
   const texts = isNamed
     ? Object.entries(args).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     : [JSON.stringify(args)]
-  return `${nameText(name)}(${cutText(texts.join(', '), MAX_ARGS)})`
+  return `${nameText(name)}(${truncate(texts.join(', '), MAX_ARGS)})`
 }
 
-/** What a call came to, in a line. */
+/** The outcome of a call, on one line. */
 export function outcomeText({ ok, error, resultJson }: ToolCallRecord): string {
   if (ok === null) return 'no answer'
-  if (error !== null) return cutText(`${nameText(error.code)}: ${error.message}`, MAX_RESULT)
-  return cutText(resultJson ?? 'null', MAX_RESULT)
+  if (error !== null) return truncate(`${nameText(error.code)}: ${error.message}`, MAX_RESULT)
+  return truncate(resultJson ?? 'null', MAX_RESULT)
 }
 
-/** In which line of the script it was made. */
+/** The line of the script that made the call. */
 export function callPlace({ line }: ToolCallRecord): string {
   return line === null ? 'line ?' : `line ${line}`
 }

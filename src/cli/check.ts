@@ -1,4 +1,3 @@
-import { createSandglass } from '../index.ts'
 import type { Given } from './args.ts'
 import { readText } from './bounded-read.ts'
 import { type Context, isLively } from './context.ts'
@@ -6,16 +5,17 @@ import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { sandboxFlags } from './options.ts'
 import { inputName } from './run-request.ts'
-import { inOurLine } from './terminal-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
+import { startSandglass } from './start.ts'
 import { toolsOf } from './tools-file.ts'
 import { violationsText } from './violations-text.ts'
-import { reworded } from './wording.ts'
+import { reword } from './wording.ts'
 
 const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
 
-/** `sandglass check`: what is wrong with a script, found without running any of it. Resolves to the exit code. */
+/** `sandglass check`: finds mistakes in a script without running it. Resolves to the exit code. */
 export async function check(given: Given, context: Context): Promise<number> {
-  const { options, mode, policy } = sandboxFlags(given)
+  const { options, mode, policy } = sandboxFlags(given, context.engines)
   if (policy === 'off') throw new UsageError('invalid_request', '--policy off checks nothing; take standard or strict')
   const path = scriptPath(given)
   const names = given.all('--input').map((text) => inputName(text.split('=', 1)[0] ?? text))
@@ -24,7 +24,7 @@ export async function check(given: Given, context: Context): Promise<number> {
   context.signal.throwIfAborted()
   try {
     // Only its checker is used: no sandbox is kept ready for scripts.
-    await using sandglass = await createSandglass({ ...options, poolSize: 0, maxOverflow: 1, signal: context.signal })
+    await using sandglass = await startSandglass({ ...options, poolSize: 0, maxOverflow: 1 }, context)
     const { ok, violations } = await sandglass.check(script, {
       policy: policy ?? 'standard',
       mode,
@@ -33,21 +33,21 @@ export async function check(given: Given, context: Context): Promise<number> {
       ...(tools === undefined ? {} : { tools }),
     })
     if (given.has('--json')) await context.stdout.line({ ok, violations })
-    else await tell(context, path === '-' ? '<stdin>' : path, script, violations)
+    else await report(context, path === '-' ? '<stdin>' : path, script, violations)
     return ok ? EXIT.ok : exitCodeOf('validation')
   } catch (error) {
-    throw reworded(error, 'flags')
+    throw reword(error, 'flags')
   }
 }
 
 type Violations = Parameters<typeof violationsText>[2]
 
-async function tell(context: Context, path: string, script: string, violations: Violations): Promise<void> {
+async function report(context: Context, path: string, script: string, violations: Violations): Promise<void> {
   const coloured = context.stdout.isTerminal && isLively(context)
   const count = violations.length === 1 ? '1 violation' : `${violations.length} violations`
   await context.stdout.write(
     violations.length === 0
-      ? `${inOurLine(path)}: no violations\n`
+      ? `${escapeForMessage(path)}: no violations\n`
       : `${violationsText(path, script, violations, coloured)}\n${count}; nothing was run\n`,
   )
 }
@@ -58,5 +58,5 @@ function scriptPath(given: Given): string {
     throw new UsageError('invalid_request', 'check needs a FILE, or - for stdin; see sandglass check --help')
   }
   if (others.length === 0) return path
-  throw new UsageError('invalid_request', `check takes one FILE, not also ${JSON.stringify(others[0])}`)
+  throw new UsageError('invalid_request', `check takes one FILE, but also got ${JSON.stringify(others[0])}`)
 }

@@ -1,22 +1,25 @@
+import type { EngineTable } from '../engines/index.ts'
 import type { Output } from './output.ts'
+import { escapeForMessage } from './terminal-text.ts'
 
-/** What a command works with. */
+/** The environment of a command. */
 export interface Context {
   readonly stdout: Output
   readonly stderr: Output
-  /** Fires at Ctrl-C, SIGTERM, SIGHUP, and when nobody reads stdout any more; its reason is a SandglassError. */
+  /** Fires on Ctrl-C, SIGTERM and SIGHUP, and when the reader of stdout leaves; its reason is a SandglassError. */
   readonly signal: AbortSignal
-  /** Whether it fired because nobody reads any more: then there is nothing to tell. */
+  /** True if the signal fired because the reader of stdout left: then nothing more is written. */
   readonly hasReaderLeft: () => boolean
   readonly env: NodeJS.ProcessEnv
+  readonly engines: EngineTable
 }
 
-/** A line about ourselves, for people. */
+/** Writes a message of the command itself to stderr. */
 export function note(context: Context, text: string): Promise<void> {
-  return context.stderr.write(`sandglass: ${text}\n`)
+  return context.stderr.write(`sandglass: ${escapeForMessage(text)}\n`)
 }
 
-/** Whether lines may be redrawn and coloured on stderr. */
+/** True if lines on stderr may be redrawn and coloured. */
 export function isLively({ stderr, env }: Context): boolean {
   return stderr.isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }

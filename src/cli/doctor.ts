@@ -1,77 +1,111 @@
-import { dockerEngine, reportOtherRuntimes, type RuntimeReport } from '../engines/docker/index.ts'
-import { localEngine } from '../engines/local/index.ts'
-import { pyodideEngine } from '../engines/pyodide/index.ts'
-import type { SandboxEngine } from '../sandbox/index.ts'
+import type { EngineModule, ReportLine, SandboxReport } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
-import { doctorText } from './doctor-text.ts'
-import type { EngineFindings } from './engine-findings.ts'
 import { EXIT } from './exit-codes.ts'
+import { escapeForMessage } from './terminal-text.ts'
 
-/** `sandglass doctor`: what is in force here, from probes. Resolves to the exit code. */
+const LABEL_WIDTH = 12
+
+/** `sandglass doctor`: probes the engines and reports what is in force. Resolves to the exit code. */
 export async function doctor(given: Given, context: Context): Promise<number> {
-  const engines = [
-    await probed(localEngine(), context.signal),
-    await docker(context.signal),
-    await probed(pyodideEngine(), context.signal),
-  ]
+  const probed: Probed[] = []
+  for (const { load } of Object.values(context.engines)) probed.push(await probe(await load(), context.signal))
   context.signal.throwIfAborted()
-  const auto = engines.find(({ usable }) => usable)?.name ?? null
-  if (given.has('--json')) await context.stdout.line({ v: 1, auto, engines })
-  else await context.stdout.write(doctorText(auto, engines, context.stdout.isTerminal && isLively(context)))
+  const auto = probed.find(({ report }) => report.usable)?.report.engine ?? null
+  if (given.has('--json')) {
+    await context.stdout.line({ v: 1, auto, engines: probed.map(({ report }) => toFindings(report)) })
+  } else {
+    await context.stdout.write(formatReports(auto, probed, context.stdout.isTerminal && isLively(context)))
+  }
   return auto === null ? EXIT.missing : EXIT.ok
 }
 
-async function probed(engine: SandboxEngine, signal: AbortSignal): Promise<EngineFindings> {
+/** A report, with the lines that its engine alone has. */
+interface Probed {
+  readonly report: SandboxReport
+  readonly lines: readonly ReportLine[]
+}
+
+async function probe(module: EngineModule, signal: AbortSignal): Promise<Probed> {
+  const engine = module.makeEngine()
   try {
-    const report = await engine.report({ signal })
-    return {
-      name: report.engine,
-      usable: report.usable,
-      level: report.level,
-      reasons: report.reasons,
-      limits_enforced: report.limitsEnforced,
-      network: report.usable ? report.network : null,
-      capabilities: snakeCased(report.capabilities),
-      probes: report.probes,
-    }
+    const own = await engine.report({ signal })
+    const report = (await module.extendReport?.(own, signal)) ?? own
+    return { report, lines: report.usable ? module.reportLines(report.probes) : [] }
   } finally {
     await engine.close()
   }
 }
 
-async function docker(signal: AbortSignal): Promise<EngineFindings> {
-  const findings = await probed(dockerEngine(), signal)
-  const others = findings.usable ? await reportOtherRuntimes(findings.probes, {}, signal) : []
+/** One engine in the JSON of `doctor`. */
+interface EngineFindings {
+  readonly name: string
+  readonly usable: boolean
+  readonly level: SandboxReport['level']
+  readonly reasons: SandboxReport['reasons']
+  readonly limits_enforced: SandboxReport['limitsEnforced']
+  readonly network: SandboxReport['network'] | null
+  readonly capabilities: Readonly<Record<string, boolean>>
+  readonly probes: SandboxReport['probes']
+}
+
+function toFindings(report: SandboxReport): EngineFindings {
   return {
-    ...findings,
-    reasons: [...findings.reasons, ...others.flatMap(unusableRuntime)],
-    ...(others.length > 0 && {
-      probes: {
-        ...findings.probes,
-        runtime_levels: others
-          .filter(({ report }) => report.usable)
-          .map(({ name, report }) => `${name}: ${report.level}`),
-      },
-    }),
+    name: report.engine,
+    usable: report.usable,
+    level: report.level,
+    reasons: report.reasons,
+    limits_enforced: report.limitsEnforced,
+    network: report.usable ? report.network : null,
+    capabilities: toSnakeCase(report.capabilities),
+    probes: report.probes,
   }
 }
 
-/** The engine works without it. */
-function unusableRuntime({ name, report }: RuntimeReport): EngineFindings['reasons'] {
-  if (report.usable) return []
-  return report.reasons.map(({ code, message, remedy }) => ({
-    severity: 'warning',
-    code,
-    message: `the runtime ${name}: ${message}`,
-    remedy,
-  }))
-}
-
-function snakeCased(given: object): Record<string, boolean> {
+function toSnakeCase(given: object): Record<string, boolean> {
   const entries = Object.entries(given).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
     value === true,
   ])
   return Object.fromEntries(entries) as Record<string, boolean>
+}
+
+/** The reports for a person. */
+function formatReports(auto: string | null, probed: readonly Probed[], coloured: boolean): string {
+  const paint = (code: number, text: string): string => (coloured ? `\u001B[${code}m${text}\u001B[39m` : text)
+  const blocks = probed.map(({ report, lines }) => {
+    const mark = report.usable ? paint(32, '✓') : paint(31, '✗')
+    const title = `${mark} ${report.engine.padEnd(10)}${report.usable ? report.level : 'not usable'}`
+    return [title, ...[...factsOf(report, lines), ...reasonsOf(report)].map(formatLine)].join('\n')
+  })
+  const verdict =
+    auto === null
+      ? 'No engine is usable here: scripts cannot run until one of the above is fixed.'
+      : `--engine auto takes ${auto}.`
+  return `${[...blocks, verdict].join('\n\n')}\n`
+}
+
+function factsOf(report: SandboxReport, lines: readonly ReportLine[]): ReportLine[] {
+  if (!report.usable) return []
+  const can = Object.entries(toSnakeCase(report.capabilities)).flatMap(([name, has]) =>
+    has ? [name.replaceAll('_', ' ')] : [],
+  )
+  const limits = report.limitsEnforced
+  return [
+    ...lines,
+    ['limits', limits.length === 0 ? 'none is enforced' : limits.join(', ')],
+    ['network', report.network],
+    ['has', can.join(', ')],
+  ]
+}
+
+function reasonsOf({ reasons }: SandboxReport): ReportLine[] {
+  return reasons.flatMap(({ severity, code, message, remedy }): ReportLine[] => [
+    [severity === 'error' ? 'why' : 'warning', `${message} (${code})`],
+    ['remedy', remedy],
+  ])
+}
+
+function formatLine([label, text]: ReportLine): string {
+  return `  ${label.padEnd(LABEL_WIDTH)}${escapeForMessage(text)}`
 }

@@ -1,49 +1,46 @@
 import { type ErrorCode, messageOf, SandglassError } from '../errors/index.ts'
-import type { ErrorKind } from '../executor/index.ts'
-import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { type ErrorKind, type OutcomeName, OUTCOMES, type Status } from '../outcomes/index.ts'
 
 /** The command line itself is wrong: exit 2, whatever its code says elsewhere. */
 export class UsageError extends SandglassError {}
 
-/** What became of a request that no sandbox ran to its end. */
+/** The outcome of a request that no sandbox ran to its end. */
 export interface Failure {
-  readonly status: 'invalid-request' | 'sandbox-lost' | 'cancelled' | 'failed'
-  readonly errorKind: ErrorKind
-  /** Of the {@link SandglassError}; null for a defect of this program. */
+  readonly status: Status
+  readonly errorKind: ErrorKind | null
+  /** The code of the {@link SandglassError}; null for a defect of this program. */
   readonly code: ErrorCode | null
   readonly message: string
   readonly exitCode: number
 }
 
-/** Codes of requests and options that can not be run as they are. */
+/** Codes of requests and options that cannot be run as they are. */
 const WRONG_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'invalid_request',
   'limits_do_not_fit',
   'engine_unknown',
   'packages_unreadable',
 ])
-/** Nothing that a user does leads to them. */
+/** Codes of defects of this program: no user input causes them. */
 const DEFECT: ReadonlySet<ErrorCode> = new Set(['pool_closed', 'unknown_spec'])
 
-/** Sorts anything that was thrown. */
+/** Classifies anything that was thrown. */
 export function failureOf(error: unknown): Failure {
-  const message = messageOf(error)
-  if (!(error instanceof SandglassError) || DEFECT.has(error.code)) {
-    return { status: 'failed', errorKind: 'internal', code: null, message, exitCode: EXIT.defect }
-  }
-  const { code } = error
-  if (error instanceof UsageError || WRONG_REQUEST.has(code)) {
-    return { status: 'invalid-request', errorKind: 'invalid_request', code, message, exitCode: EXIT.usage }
-  }
-  if (code === 'aborted') {
-    return { status: 'cancelled', errorKind: 'cancelled', code, message, exitCode: EXIT.cancelled }
-  }
-  // What may work the next time is a breakdown; all else is missing on this machine or in this version.
-  const exitCode = error.retryable ? exitCodeOf('infrastructure') : EXIT.missing
-  return { status: 'sandbox-lost', errorKind: 'infrastructure', code, message, exitCode }
+  const name = outcomeOf(error)
+  const { status, errorKind, exitCode } = OUTCOMES[name]
+  const code = error instanceof SandglassError && name !== 'defect' ? error.code : null
+  return { status, errorKind, code, message: messageOf(error), exitCode }
 }
 
-/** The line that stands for a failure where stdout carries JSON. */
+function outcomeOf(error: unknown): OutcomeName {
+  if (!(error instanceof SandglassError) || DEFECT.has(error.code)) return 'defect'
+  if (error instanceof UsageError || WRONG_REQUEST.has(error.code)) return 'invalidRequest'
+  if (error.code === 'aborted') return 'cancelled'
+  // A retryable error is a breakdown; otherwise something is missing on this machine or in this version.
+  return error.retryable ? 'sandboxLost' : 'unavailable'
+}
+
+/** The line that reports a failure if stdout carries JSON. */
 export function errorLine(failure: Failure): Record<string, unknown> {
   return {
     v: 1,

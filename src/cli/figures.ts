@@ -16,11 +16,6 @@ export function plural(count: number, what: string): string {
   return `${countText(count)} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** The head of a text, with `…` where it goes on. */
-export function cutText(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
-}
-
 /** A time of a journal for people, in UTC: `2026-11-22 18:36:00`. */
 export function whenText(at: string): string {
   return Number.isNaN(Date.parse(at)) ? at.slice(0, 24) : new Date(at).toISOString().slice(0, 19).replace('T', ' ')

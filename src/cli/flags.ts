@@ -1,3 +1,4 @@
+import { ENGINES, type EngineTable } from '../engines/index.ts'
 import { didYouMean, nearest } from '../support/index.ts'
 import type { FlagSpec } from './args.ts'
 
@@ -5,11 +6,9 @@ type Specs = Readonly<Record<string, FlagSpec>>
 
 const COMMON: Specs = { '--help': {}, '--json': {} }
 
-/** What `run`, `batch` and `solve` share: the engine, and how each script is run. */
+/** The flags that `run`, `batch` and `solve` share, without those of the engines. */
 const SANDBOX: Specs = {
   ...COMMON,
-  '--engine': { value: 'auto|local|docker|pyodide' },
-  '--image': { value: 'REF' },
   '--policy': { value: 'off|standard|strict' },
   '--timeout': { value: 'S' },
   '--memory': { value: 'SIZE' },
@@ -24,19 +23,21 @@ const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
 const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
 /** A command of this version. */
-export type CommandName = 'run' | 'batch' | 'check' | 'solve' | 'runs' | 'show' | 'doctor' | 'ps' | 'prune' | 'image'
+export type CommandName = 'run' | 'batch' | 'check' | 'solve' | 'runs' | 'show' | 'doctor' | 'ps' | 'prune'
 
-/** The flags of each command. */
-export const FLAGS: Readonly<Record<CommandName, Specs>> = {
+/** The flags of each command, without those of the engines. */
+const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   run: {
     ...SANDBOX,
     ...MODE,
+    '-c': { value: 'CODE', takesAny: true },
     '--events': {},
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
     '--file': { value: 'HOST[:PATH]' },
     '--collect': { value: 'GLOB' },
     '--save': { value: 'DIR' },
+    '--overwrite': {},
   },
   batch: {
     ...SANDBOX,
@@ -48,8 +49,6 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   },
   check: {
     ...COMMON,
-    '--engine': { value: 'auto|local|docker|pyodide' },
-    '--image': { value: 'REF' },
     '--mode': { value: 'interactive|plan' },
     '--policy': { value: 'standard|strict' },
     '--tools': { value: 'FILE' },
@@ -59,11 +58,14 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   solve: {
     ...SANDBOX,
     ...JOURNAL,
+    '--keep-prompts': {},
     '--events': {},
     '--model': { value: 'MODEL' },
     '--model-url': { value: 'URL' },
     '--record': { value: 'FILE' },
     '--interactive': {},
+    '--output': { value: 'SCHEMA' },
+    '--allow-module': { value: 'NAME' },
     '--max-retries': { value: 'N' },
     '--max-steps': { value: 'N' },
     '--budget-tokens': { value: 'N' },
@@ -76,44 +78,56 @@ export const FLAGS: Readonly<Record<CommandName, Specs>> = {
   doctor: COMMON,
   ps: COMMON,
   prune: COMMON,
-  image: {
-    ...COMMON,
-    '--tag': { value: 'NAME' },
-    '--suite': { value: 'SUITE' },
-    '--mirror': { value: 'URL' },
-    '--fresh': {},
-  },
 }
+
+/** The commands that start a sandbox, and so take the flags of the engines. */
+const STARTS_SANDBOX: readonly CommandName[] = ['run', 'batch', 'check', 'solve']
 
 /** Every command. */
-export const COMMANDS: readonly CommandName[] = Object.keys(FLAGS) as CommandName[]
+export const COMMANDS: readonly CommandName[] = Object.keys(OWN_FLAGS) as CommandName[]
 
-/** The message for a flag that a command does not have: which one does, or which flag was meant. */
-export function unknownFlag(name: string, command: CommandName): string {
-  const help = `See sandglass ${command} --help`
-  const owners = ownersOf(name)
-  if (owners !== '') return `${command} has no flag ${name}; ${owners}. ${help}`
-  const own = didYouMean(name, Object.keys(FLAGS[command]))
-  if (own !== '') return `no flag ${name}.${own}`
-  const other = nearest(name, ALL_FLAGS)
-  return other === undefined
-    ? `no flag ${name}. ${help}`
-    : `no flag ${name}. Did you mean ${JSON.stringify(other)} of ${listed(commandsWith(other))}?`
+/** The flags of each command with these engines. */
+export function flagsFor(engines: EngineTable): Readonly<Record<CommandName, Specs>> {
+  const flags: Specs = {
+    '--engine': { value: ['auto', ...Object.keys(engines)].join('|') },
+    ...Object.fromEntries(Object.values(engines).flatMap((row) => Object.entries(row.flags))),
+  }
+  const all = COMMANDS.map((name) => [
+    name,
+    STARTS_SANDBOX.includes(name) ? { ...flags, ...OWN_FLAGS[name] } : OWN_FLAGS[name],
+  ])
+  return Object.fromEntries(all) as Record<CommandName, Specs>
 }
+
+/** The flags of each command. */
+export const FLAGS: Readonly<Record<CommandName, Specs>> = flagsFor(ENGINES)
 
 /** Every flag of any command. */
 export const ALL_FLAGS: ReadonlySet<string> = new Set(Object.values(FLAGS).flatMap((specs) => Object.keys(specs)))
 
-function ownersOf(flag: string): string {
-  const commands = commandsWith(flag)
-  return commands.length === 0 ? '' : `${listed(commands)} ${commands.length === 1 ? 'has' : 'have'} it`
+/** The message for a flag that a command does not have: which one does, or which flag was meant. */
+export function unknownFlag(name: string, command: CommandName, engines: EngineTable = ENGINES): string {
+  const flags = flagsFor(engines)
+  const commandsWith = (flag: string): CommandName[] => COMMANDS.filter((one) => Object.hasOwn(flags[one], flag))
+  const help = `See sandglass ${command} --help`
+  const owners = commandsWith(name)
+  if (owners.length > 0) {
+    return `${command} has no flag ${name}; ${formatList(owners)} ${owners.length === 1 ? 'has' : 'have'} it. ${help}`
+  }
+  const own = didYouMean(name, Object.keys(flags[command]).filter(isLong))
+  if (own !== '') return `no flag ${name}.${own}`
+  const other = nearest(name, [...ALL_FLAGS].filter(isLong))
+  return other === undefined
+    ? `no flag ${name}. ${help}`
+    : `no flag ${name}. Did you mean ${JSON.stringify(other)} of ${formatList(commandsWith(other))}?`
 }
 
-function commandsWith(flag: string): CommandName[] {
-  return COMMANDS.filter((command) => Object.hasOwn(FLAGS[command], flag))
+/** Any letter is one edit away from `-c`. */
+function isLong(flag: string): boolean {
+  return flag.startsWith('--')
 }
 
 /** `run`, `run and batch`, `run, batch and check`. */
-function listed(names: readonly string[]): string {
+function formatList(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 }

@@ -1,3 +1,4 @@
+import { ENGINES, type EngineTable } from '../engines/index.ts'
 import type { CommandName } from './flags.ts'
 
 /** `sandglass --help`. */
@@ -8,29 +9,30 @@ Usage: sandglass COMMAND [FLAGS]
   run     run one script
   batch   run many: one JSON request a line in, one answer a line out
   check   find mistakes in a script without running it
-  solve   let a model work off a task by writing Python
-  runs    the tasks that were worked off
-  show    one of them in full: scripts, tool calls, what went wrong
-  doctor  what works on this machine, and what to do about the rest
-  ps      everything of Sandglass that runs or is left over
-  prune   remove what is left over
-  image   make a container image with Python where none can be pulled
+  solve   let a model solve a task by writing Python
+  runs    list the tasks of the journal
+  show    show one of them in full: scripts, tool calls, errors
+  doctor  show which engines work on this machine, and the remedy for the others
+  ps      list every resource of Sandglass, in use or orphaned
+  prune   remove orphans
 
   sandglass COMMAND --help   flags of a command
   sandglass --version
 
 Example:
-  echo 'emit_result(6 * 7)' | sandglass run -
+  sandglass run -c 'emit_result(6 * 7)'
 
 Exit codes of run: 0 done, 1 the script failed, 2 wrong usage, 3 rejected, 4 timeout, 5 memory, 6 output,
 7 sandbox lost, 8 engine or requirement missing, 70 defect of Sandglass, 130 cancelled. Of solve: 0 an answer, 1 none,
 7 the model or the machinery failed, and 2, 8, 70, 130 as above. More in docs/cli.md.
 `
 
+/** Stands in a text for the flags of the engines. */
+const ENGINE_FLAGS = '%engine flags%\n'
+const FLAG_WIDTH = 26
+
 const SANDBOX_HELP = `Sandbox:
-  --engine NAME             auto, local, docker or pyodide; auto takes the first that does here
-  --image REF               the image of --engine docker, default python:3.12-slim
-  --require ITEM,…          refuse to start unless these are in force: memory, pids, cpu, disk, output, wall,
+${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in force: memory, pids, cpu, disk, output, wall,
                             network, system-call-filter, uid-per-sandbox, or at least a level such as os-sandbox
   --tools-dir DIR           Python files whose functions every script can call
 
@@ -43,12 +45,32 @@ Limits:
 `
 
 /** `sandglass COMMAND --help`. */
-export const COMMAND_HELP: Readonly<Record<CommandName, string>> = {
+export function commandHelp(command: CommandName, engines: EngineTable = ENGINES): string {
+  return COMMAND_HELP[command].replace(ENGINE_FLAGS, engineFlags(engines))
+}
+
+function engineFlags(engines: EngineTable): string {
+  const names = Object.keys(engines)
+  const flags = Object.entries(engines).flatMap(([name, row]) =>
+    Object.entries(row.flags).map(([flag, { value, help }]) =>
+      line(`${flag} ${value}`, `${help}; with --engine ${name}`),
+    ),
+  )
+  const listed = `${['auto', ...names.slice(0, -1)].join(', ')} or ${names.at(-1)}`
+  return [line('--engine NAME', `${listed}; auto takes the first that works here`), ...flags].join('')
+}
+
+function line(flag: string, text: string): string {
+  return `  ${flag.padEnd(FLAG_WIDTH)}${text}\n`
+}
+
+const COMMAND_HELP: Readonly<Record<CommandName, string>> = {
   run: `Run one script in a sandbox of its own.
 
-Usage: sandglass run (FILE | -) [FLAGS]
+Usage: sandglass run (FILE | - | -c CODE) [FLAGS]
 
 Script:
+  -c CODE                   the script itself, as with python3 -c
   --mode interactive|plan   interactive (default): ending without emit_result is fine; plan needs a result
   --input NAME=JSON         a global of the script, by value; repeat for more
   --secret NAME             an environment variable of yours for the script, hidden in all output; repeat for more
@@ -58,8 +80,10 @@ Script:
 
 Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
-  --collect GLOB            bring back files that match, such as 'out/**'; repeat for more
-  --save DIR                write collected files below DIR
+  --collect GLOB            bring back files that match, such as 'out/**'; names that begin with a dot only where GLOB
+                            writes the dot; repeat for more
+  --save DIR                write collected files below DIR; nothing that is there is replaced
+  --overwrite               replace what is there, and allow a DIR that is the root of a repository
 
 Output:
   --json                    one JSON line with everything, nothing else on stdout
@@ -67,7 +91,7 @@ Output:
 
 ${SANDBOX_HELP}
 Example:
-  sandglass run report.py --file sales.csv --input year=2024 --collect 'out/*' --save . --timeout 10
+  sandglass run report.py --file sales.csv --input year=2024 --collect 'out/*' --save results --timeout 10
 `,
   batch: `Run many scripts in a pool of warm sandboxes. Reads one JSON request a line from FILE or stdin and writes one
 JSON answer a request, in order of completion.
@@ -101,14 +125,15 @@ Usage: sandglass check (FILE | -) [FLAGS]
   --tools-dir DIR           Python files whose functions the script can call
   --mode interactive|plan   in plan a script without emit_result is wrong
   --input NAME              a global that the script will have; repeat for more
-  --engine NAME, --image REF  whose Python checks
   --json                    one JSON line: {"ok":false,"violations":[…]}
 
+Engine whose Python checks:
+${ENGINE_FLAGS}
 Example:
   sandglass check report.py --tools ./tools.ts --mode plan
 `,
-  solve: `Let a model work off a task: it writes Python against your tools, the script is checked and run in a sandbox, and
-what went wrong is told to it for the next attempt. The answer goes to stdout, the run into a journal.
+  solve: `Let a model solve a task. It writes Python against your tools, the script is checked and run in a sandbox, and the
+model gets its errors for the next attempt. The answer goes to stdout, the run into a journal.
 
 Usage: sandglass solve ("TASK" | -) --model MODEL [FLAGS]
 
@@ -122,16 +147,19 @@ Task:
   --tools FILE              a JS or TS module that exports tools for the scripts
   --input NAME=JSON         a global of every script, by value; repeat for more
   --secret NAME             an environment variable of yours for the scripts, hidden in all output; repeat for more
+  --output SCHEMA           JSON Schema that the answer must match: a file, or the schema itself; a mismatch is told the model
+  --allow-module NAME       a module that scripts may import in addition to those of strict; repeat for more
   --interactive             step by step in one sandbox, instead of one script for the whole task
   --max-retries N           attempts after the first, of each step with --interactive; default 3
   --max-steps N             of --interactive, default 10
   --policy POLICY           what scripts are checked for: off, standard or strict; default strict
-  --budget-tokens N         end when so many tokens are spent
+  --budget-tokens N         end when this many tokens are used
   --budget-seconds S        end after this time
 
 Output:
   --journal PATH            where the run is kept: a directory, or a SQLite file named *.db or *.sqlite;
                             default sandglass/runs below XDG_STATE_HOME
+  --keep-prompts            keep the text of prompts, too; show --html has them
   --json                    one JSON line with the outcome, nothing else on stdout
   --events                  each event of the journal as a JSON line, then that line
 
@@ -139,7 +167,7 @@ ${SANDBOX_HELP}
 Example:
   sandglass solve "How many orders are late?" --model gpt-5-mini --tools orders.ts
 `,
-  runs: `List the tasks that sandglass solve worked off, newest first.
+  runs: `List the tasks that sandglass solve was given, newest first.
 
 Usage: sandglass runs [FLAGS]
 
@@ -150,8 +178,8 @@ Usage: sandglass runs [FLAGS]
 Example:
   sandglass runs --limit 5
 `,
-  show: `Tell one run in full: each attempt with its script, the failing line marked, tool calls, output, traceback, and what was
-enforced in the sandbox.
+  show: `Show one run in full: each attempt with its script, the failing line marked, tool calls, output, traceback, and the
+limits of the sandbox.
 
 Usage: sandglass show RUN [FLAGS]
 
@@ -164,7 +192,7 @@ Usage: sandglass show RUN [FLAGS]
 Example:
   sandglass show last --html --out run.html
 `,
-  doctor: `Probe the engines with the flags that scripts are run with, and tell what is really in force.
+  doctor: `Probe the engines with the flags that scripts run with, and report what is in force.
 Exit code 0 when an engine is usable, else 8.
 
 Usage: sandglass doctor [--json]
@@ -172,34 +200,19 @@ Usage: sandglass doctor [--json]
 Example:
   sandglass doctor --json | jq -r .auto
 `,
-  ps: `List every process, control group, record, left-over directory, uid lock and container of Sandglass on this machine,
-and whether its owner lives.
+  ps: `List every process, control group, record, unused directory, uid lock and container of Sandglass on this machine,
+and the state of its owner.
 
 Usage: sandglass ps [--json]
 
 Example:
   sandglass ps --json      prints [] when there is nothing
 `,
-  prune: `Remove what sandboxes of dead owners left over, never what a living owner holds. Prints what was removed.
+  prune: `Remove what sandboxes of dead owners left, never what a living owner holds. Prints what it removed.
 
 Usage: sandglass prune [--json]
 
 Example:
   sandglass prune
-`,
-  image: `Make a small container image with Python from Debian packages, and give it to the Docker daemon: for machines that
-cannot pull one. The Docker engine finds it by itself. The first build takes a minute or two and needs root, debootstrap
-and a mirror of Debian; the packages are kept, and later builds take seconds.
-
-Usage: sandglass image build [FLAGS]
-
-  --tag NAME      name of the image, default sandglass-python:latest
-  --suite SUITE   release of Debian, default bookworm (Python 3.11); trixie has Python 3.13
-  --mirror URL    where packages come from, default what this machine's apt uses, else deb.debian.org
-  --fresh         fetch the packages anew, for the latest updates
-  --json          one JSON line about the image
-
-Example:
-  sudo sandglass image build && echo 'emit_result(6 * 7)' | sandglass run - --engine docker
 `,
 }

@@ -1,4 +1,4 @@
-import { withoutTurning } from './terminal-text.ts'
+import { escapeBidiControls } from './terminal-text.ts'
 
 /** A piece of HTML. Only {@link html} makes one, so that every text in it was escaped. */
 export class Html {
@@ -18,19 +18,19 @@ export class Html {
   }
 }
 
-/** What may stand in a template: a text or a number is escaped, pieces and lists of them are put in. */
+/** A value in a template: texts and numbers are escaped, pieces of HTML and lists of them are inserted. */
 export type HtmlValue = string | number | Html | readonly HtmlValue[]
 
 /** A template whose values are escaped: in texts and in attributes between double quotes. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
-  const parts = strings.map((text, index) => (index < values.length ? text + inserted(values[index] ?? '') : text))
+  const parts = strings.map((text, index) => (index < values.length ? text + insert(values[index] ?? '') : text))
   return Html.trusted(parts.join(''))
 }
 
-function inserted(value: HtmlValue): string {
+function insert(value: HtmlValue): string {
   if (value instanceof Html) return value.toString()
-  if (typeof value === 'object') return value.map(inserted).join('')
-  return escaped(String(value))
+  if (typeof value === 'object') return value.map(insert).join('')
+  return escapeHtml(String(value))
 }
 
 const ENTITIES: ReadonlyMap<string, string> = new Map([
@@ -42,11 +42,11 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ['`', '&#96;'],
 ])
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return (
-    withoutTurning(text.toWellFormed())
+    escapeBidiControls(text.toWellFormed())
       .replaceAll(/[&<>"'`]/g, (found) => ENTITIES.get(found) ?? '')
-      // No page can hold them; shown, they tell what a script tried.
+      // HTML cannot contain them; written out, they show what a script tried.
       // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
       .replaceAll(/[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]/g, (found) => {
         return `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}`

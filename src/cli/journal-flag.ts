@@ -3,36 +3,35 @@ import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { type JournalStore, jsonlStore, sqliteStore } from '../journal/index.ts'
+import { formatPath } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
-import { cutText } from './figures.ts'
 
-const MAX_PATH = 200
 const DATABASE = /\.(?:db|sqlite|sqlite3)$/i
 
-/** Where journals of `solve` are kept. */
+/** The place where `solve` stores its journals. */
 export interface JournalPlace {
   readonly path: string
   readonly isDatabase: boolean
-  /** What has to stand behind `sandglass show ID` for this place: nothing for the default. */
+  /** The flag that `sandglass show ID` needs for this place; empty for the default. */
   readonly flag: string
 }
 
 /**
  * The place that `--journal` names: a directory with a file for each run, or an SQLite database.
- * @throws UsageError for a file that is no database by its name, and for a path that cannot be looked at.
+ * @throws UsageError for a file whose name is not that of a database, and for a path that cannot be read.
  */
 export function journalPlace(given: Given, env: NodeJS.ProcessEnv): JournalPlace {
   const path = given.last('--journal')
   if (path === undefined) return { path: defaultDirectory(env), isDatabase: false, flag: '' }
-  if (path === '') throw new UsageError('invalid_request', '--journal: it names no path')
+  if (path === '') throw new UsageError('invalid_request', '--journal: the path is empty')
   const isDatabase = DATABASE.test(path)
   const isDirectory = statOf(path, '--journal')?.isDirectory()
   if (isDatabase === isDirectory) {
     const is = isDirectory ? 'it is a directory; a database is a file' : 'it is a file'
     throw new UsageError(
       'invalid_request',
-      `--journal ${cutText(path, MAX_PATH)}: ${is}; a journal is a directory, or a SQLite file named *.db or *.sqlite`,
+      `--journal ${formatPath(path)}: ${is}; a journal is a directory, or a SQLite file named *.db or *.sqlite`,
     )
   }
   const whole = resolve(path)
@@ -40,14 +39,14 @@ export function journalPlace(given: Given, env: NodeJS.ProcessEnv): JournalPlace
   return { path, isDatabase, flag: ` --journal ${word}` }
 }
 
-/** Opens it for writing; what is missing is made. @throws SandglassError `journal_unusable`. */
+/** Opens a journal for writing and creates it if it is missing. @throws SandglassError `journal_unusable`. */
 export function openJournal({ path, isDatabase }: JournalPlace): JournalStore {
   return isDatabase ? sqliteStore(path) : jsonlStore(path)
 }
 
 /**
- * Opens it for reading, without making anything: undefined for the default place before the first run.
- * @throws UsageError for another place that is not there; SandglassError `journal_unusable`.
+ * Opens a journal for reading. Undefined for the default place before the first run.
+ * @throws UsageError for another place that does not exist; SandglassError `journal_unusable`.
  */
 export function existingJournal(place: JournalPlace): JournalStore | undefined {
   const { path, isDatabase, flag } = place
@@ -55,20 +54,17 @@ export function existingJournal(place: JournalPlace): JournalStore | undefined {
     return isDatabase ? sqliteStore(path, { readOnly: true }) : jsonlStore(path, { readOnly: true })
   }
   if (flag === '') return undefined
-  throw new UsageError(
-    'invalid_request',
-    `--journal ${cutText(path, MAX_PATH)}: there is no such directory or database`,
-  )
+  throw new UsageError('invalid_request', `--journal ${formatPath(path)}: there is no such directory or database`)
 }
 
-/** Files in a directory of journals whose names are those of no run. */
+/** Files in a journal directory that do not belong to a run. */
 export function foreignFiles({ path, isDatabase }: JournalPlace, runs: ReadonlySet<string>): readonly string[] {
   if (isDatabase) return []
   const isRun = (name: string): boolean => name.endsWith('.jsonl') && runs.has(name.slice(0, -'.jsonl'.length))
   try {
     return readdirSync(path).filter((name) => !isRun(name))
   } catch (error) {
-    const message = `the journal ${cutText(path, MAX_PATH)} cannot be used: ${errnoOf(error) ?? messageOf(error)}`
+    const message = `the journal ${formatPath(path)} cannot be used: ${errnoOf(error) ?? messageOf(error)}`
     throw new SandglassError('journal_unusable', message, { cause: error })
   }
 }
@@ -78,12 +74,12 @@ function statOf(path: string, name: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false })
   } catch (error) {
     const reason = errnoOf(error) ?? messageOf(error)
-    const message = `${name} ${cutText(path, MAX_PATH)}: it cannot be looked at: ${reason}`
+    const message = `${name} ${formatPath(path)}: it cannot be inspected: ${reason}`
     throw new UsageError('invalid_request', message, { cause: error })
   }
 }
 
-/** A relative XDG_STATE_HOME counts as none, as its specification asks. */
+/** The specification of XDG_STATE_HOME says to ignore a relative path. */
 function defaultDirectory(env: NodeJS.ProcessEnv): string {
   const { XDG_STATE_HOME: state = '', HOME: home = '' } = env
   const base = isAbsolute(state) ? state : join(isAbsolute(home) ? home : homedir(), '.local/state')

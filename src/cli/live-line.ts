@@ -1,20 +1,25 @@
 import type { Output } from './output.ts'
-import { inOurLine } from './terminal-text.ts'
+import { escapeForMessage, escapeForTerminal, RESET_STYLE, styleLeftBy } from './terminal-text.ts'
 
 const PERIOD_MS = 200
 const DEFAULT_COLUMNS = 80
 const CLEAR = '\r\u001B[2K'
 
-/** A line at the bottom of the terminal that tells how things stand. Other texts are written through it. */
+/**
+ * A status line at the bottom of the terminal. All other output is written through it, so that each line of Sandglass begins on
+ * a line of its own and in the plain style, whatever a script wrote before.
+ */
 export class LiveLine implements Disposable {
   readonly #stderr: Output
   readonly #text: () => string
   #timer: NodeJS.Timeout | undefined
   #drawn = false
-  /** Whether the cursor is at the start of a line; a line of the script's own must not be wiped. */
-  #atStart = true
+  /** Outputs whose last line is unfinished. */
+  readonly #unfinished = new Set<Output>()
+  /** Terminals on which a script left a style: colours, or text that cannot be seen. */
+  readonly #styled = new Set<Output>()
 
-  /** @param enabled only on a terminal, where nothing else is to be read by a program. */
+  /** @param enabled true on a terminal whose output no program reads. */
   constructor(stderr: Output, enabled: boolean, text: () => string) {
     this.#stderr = stderr
     this.#text = text
@@ -23,19 +28,41 @@ export class LiveLine implements Disposable {
     this.#timer.unref()
   }
 
-  /** Writes to an output that may be the same terminal. */
+  /** Writes lines of Sandglass to an output that may be the same terminal. */
   async write(output: Output, text: string): Promise<void> {
     if (text === '') return
-    await this.#clear()
-    if (output.isTerminal) this.#atStart = text.endsWith('\n')
+    await this.startLine(output)
     await output.write(text)
   }
 
-  /** Takes the line away for good. */
+  /** Writes text of a script, which keeps its colours and may end within a line. */
+  async pass(output: Output, text: string): Promise<void> {
+    if (text === '') return
+    await this.#clear()
+    if (text.endsWith('\n')) this.#unfinished.delete(output)
+    else this.#unfinished.add(output)
+    if (!output.isTerminal) return output.write(text)
+    const leavesStyle = styleLeftBy(text)
+    if (leavesStyle === true) this.#styled.add(output)
+    if (leavesStyle === false) this.#styled.delete(output)
+    return output.write(escapeForTerminal(text))
+  }
+
+  /** Ends the line and the style that a script left. */
+  async startLine(output: Output): Promise<void> {
+    await this.#clear()
+    await this.#resetStyle()
+    const unfinished = [...this.#unfinished].filter((one) => one === output || (one.isTerminal && output.isTerminal))
+    for (const one of unfinished) this.#unfinished.delete(one)
+    if (unfinished.length > 0) await output.write('\n')
+  }
+
+  /** Removes the status line, and the style that a script left. */
   async end(): Promise<void> {
     clearInterval(this.#timer)
     this.#timer = undefined
     await this.#clear()
+    await this.#resetStyle()
   }
 
   [Symbol.dispose](): void {
@@ -43,9 +70,12 @@ export class LiveLine implements Disposable {
   }
 
   async #draw(): Promise<void> {
-    if (!this.#atStart || this.#timer === undefined) return
+    // It would erase an unfinished line of the script.
+    if (this.#timer === undefined || [...this.#unfinished].some((output) => output.isTerminal)) return
     this.#drawn = true
-    await this.#stderr.write(`${CLEAR}${fitting(this.#text(), this.#stderr.columns)}`)
+    // Both are written at once, so that no output of the script comes between.
+    const line = `${CLEAR}${fitting(this.#text(), this.#stderr.columns)}`
+    await Promise.all([this.#resetStyle(), this.#stderr.write(line)])
   }
 
   async #clear(): Promise<void> {
@@ -53,13 +83,19 @@ export class LiveLine implements Disposable {
     this.#drawn = false
     await this.#stderr.write(CLEAR)
   }
+
+  async #resetStyle(): Promise<void> {
+    const styled = [...this.#styled]
+    this.#styled.clear()
+    await Promise.all(styled.map((output) => output.write(RESET_STYLE)))
+  }
 }
 
 /**
- * A line as it fits on a terminal: one that wrapped could not be taken away again; a full one wraps on some terminals.
+ * Shortens a line to the width of the terminal: a line that wraps cannot be removed, and a full line wraps on some terminals.
  */
 export function fitting(text: string, columns: number | undefined): string {
-  const line = inOurLine(text).replaceAll('\n', ' ')
+  const line = escapeForMessage(text).replaceAll('\n', ' ')
   const most = (columns ?? 0) === 0 ? DEFAULT_COLUMNS - 1 : (columns ?? 0) - 1
   return line.length <= most ? line : `${line.slice(0, Math.max(0, most - 1))}…`
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { ENGINES } from '../engines/index.ts'
 import { SandglassError } from '../errors/index.ts'
 import { didYouMean } from '../support/index.ts'
 import { type Given, parseArgs } from './args.ts'
@@ -6,15 +7,15 @@ import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { errorLine, failureOf, UsageError } from './failure.ts'
 import { ALL_FLAGS, type CommandName, COMMANDS, FLAGS, unknownFlag } from './flags.ts'
-import { COMMAND_HELP, GENERAL_HELP } from './help.ts'
+import { commandHelp, GENERAL_HELP } from './help.ts'
 import { Output } from './output.ts'
 import { interruption } from './signals.ts'
-import { inOurLine } from './terminal-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
 import { version } from './version.ts'
 
 type Handler = (given: Given, context: Context) => Promise<number>
 
-/** Loaded when they are asked for, so that help and a mistyped flag are answered at once. */
+/** Loaded on demand, so that help and errors about flags are fast. */
 const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   run: async () => (await import('./run.ts')).run,
   batch: async () => (await import('./batch.ts')).batch,
@@ -25,11 +26,10 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   doctor: async () => (await import('./doctor.ts')).doctor,
   ps: async () => (await import('./ps.ts')).ps,
   prune: async () => (await import('./ps.ts')).prune,
-  image: async () => (await import('./image.ts')).image,
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
-/** Commands with words that are no flags. */
-const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'show', 'image']
+/** Commands that take positional arguments. */
+const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'show']
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))
@@ -39,19 +39,20 @@ async function main(argv: readonly string[]): Promise<void> {
   const { signal } = interrupted
   const stdout = new Output(process.stdout, signal, interrupted.readerLeft)
   const stderr = new Output(process.stderr, signal, () => {})
-  const context: Context = { stdout, stderr, signal, hasReaderLeft: interrupted.hasReaderLeft, env: process.env }
+  const { hasReaderLeft } = interrupted
+  const context: Context = { stdout, stderr, signal, hasReaderLeft, env: process.env, engines: ENGINES }
   // Idle sandboxes do not keep the process alive; a command that waits for one must.
   const awake = setInterval(() => {}, FOREVER_MS)
   let code: number
   try {
     code = await command(argv, context)
   } catch (error) {
-    code = await tellFailure(error, wantsJson(argv), context)
+    code = await reportFailure(error, wantsJson(argv), context)
   }
   clearInterval(awake)
   process.exitCode = interrupted.received() === undefined ? code : EXIT.cancelled
-  // What nobody will ever read would hold the process for good; and an unhurried end gives up the signals first, so that
-  // a second Ctrl-C would kill what has only its exit code left to tell.
+  // Output that nobody reads would keep the process alive. A normal exit removes the signal handlers first, so that
+  // a second Ctrl-C would kill the process before it reports its exit code.
   if (stdout.stuck || stderr.stuck || interrupted.received() !== undefined) process.exit()
 }
 
@@ -84,7 +85,7 @@ async function command(argv: readonly string[], context: Context): Promise<numbe
 }
 
 async function help(word: string | undefined, output: Output): Promise<number> {
-  await output.write(word === undefined ? GENERAL_HELP : COMMAND_HELP[commandNamed(word)])
+  await output.write(word === undefined ? GENERAL_HELP : commandHelp(commandNamed(word)))
   return EXIT.ok
 }
 
@@ -113,20 +114,20 @@ function isJsonFlag(word: string): boolean {
   return word === '--json' || word === '--events'
 }
 
-/** What a signal cut short is told by the signal: what the parts of the program say of it is no help to anybody. */
+/** After a signal, the signal is the cause; errors that it triggers elsewhere only hide it. */
 function causeOf(error: unknown, { signal }: Context): unknown {
   const isCutShort = error instanceof SandglassError && ['aborted', 'pool_closed'].includes(error.code)
   return signal.aborted && isCutShort ? signal.reason : error
 }
 
-async function tellFailure(error: unknown, asJson: boolean, context: Context): Promise<number> {
+async function reportFailure(error: unknown, asJson: boolean, context: Context): Promise<number> {
   const failure = failureOf(causeOf(error, context))
   if (context.hasReaderLeft()) return failure.exitCode
   if (asJson) await context.stdout.line(errorLine(failure))
-  await note(context, inOurLine(failure.message))
+  await note(context, failure.message)
   if (failure.exitCode === EXIT.defect) {
     await note(context, 'this is a defect of Sandglass, please report it with the following')
-    await context.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)
+    await context.stderr.write(`${escapeForMessage(error instanceof Error ? (error.stack ?? '') : '')}\n`)
   }
   return failure.exitCode
 }

@@ -1,10 +1,10 @@
 import { appendFileSync, statSync } from 'node:fs'
 import { messageOf } from '../errors/index.ts'
 import { callerOf, chatCompletions, type LLMCaller, type ModelInput, recordModel, replayModel } from '../llm/index.ts'
+import { truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
-import { cutText } from './figures.ts'
-import { importedModule } from './tools-file.ts'
+import { importModule } from './tools-file.ts'
 
 const REPLAY = 'replay:'
 const MODULE = /\.[cm]?[jt]s$/
@@ -12,7 +12,7 @@ const OPENAI_URL = 'https://api.openai.com/v1'
 const MAX_WORD = 200
 const KEY_NAME = 'OPENAI_API_KEY'
 
-/** Who writes the scripts of `solve`. */
+/** The model of `solve`. */
 export interface ChosenModel {
   readonly call: LLMCaller
   /** Values that no journal may hold, by name. */
@@ -35,15 +35,15 @@ export async function modelOf(given: Given, env: NodeJS.ProcessEnv): Promise<Cho
   }
   if (!isReplay && !MODULE.test(name)) refuseFile(name)
   const chosen = isReplay
-    ? { call: replayed(name), hide: {} }
+    ? { call: openRecording(name), hide: {} }
     : MODULE.test(name)
-      ? { call: await exported(name), hide: {} }
-      : named(name, given, env)
+      ? { call: await importModel(name), hide: {} }
+      : connectModel(name, given, env)
   const record = given.last('--record')
-  return record === undefined ? chosen : { ...chosen, call: recordModel(writable(record), chosen.call) }
+  return record === undefined ? chosen : { ...chosen, call: recordModel(assertWritable(record), chosen.call) }
 }
 
-function replayed(name: string): LLMCaller {
+function openRecording(name: string): LLMCaller {
   const file = name.slice(REPLAY.length)
   try {
     return replayModel(file, { match: 'order' })
@@ -52,8 +52,8 @@ function replayed(name: string): LLMCaller {
   }
 }
 
-async function exported(path: string): Promise<LLMCaller> {
-  const module = await importedModule('--model', path)
+async function importModel(path: string): Promise<LLMCaller> {
+  const module = await importModule('--model', path)
   const model = module['default'] ?? module['model']
   if (model === undefined) {
     throw wrong(`--model ${path}: it exports no model; export default async (prompt) => ({ text: '…' })`)
@@ -65,7 +65,7 @@ async function exported(path: string): Promise<LLMCaller> {
   }
 }
 
-/** What is a path to everybody is no name to be sent to some address. */
+/** Refuses a name that is the path of a file: it must not be sent to an address. */
 function refuseFile(name: string): void {
   const isPath = /^\.{0,2}\//.test(name)
   if (!isPath && !isFile(name)) return
@@ -83,17 +83,17 @@ function isFile(path: string): boolean {
   }
 }
 
-function named(model: string, given: Given, env: NodeJS.ProcessEnv): ChosenModel {
+function connectModel(model: string, given: Given, env: NodeJS.ProcessEnv): ChosenModel {
   const apiKey = env[KEY_NAME] === '' ? undefined : env[KEY_NAME]
-  const told = given.last('--model-url') ?? (env['OPENAI_BASE_URL'] === '' ? undefined : env['OPENAI_BASE_URL'])
-  const url = told ?? OPENAI_URL
+  const givenUrl = given.last('--model-url') ?? (env['OPENAI_BASE_URL'] === '' ? undefined : env['OPENAI_BASE_URL'])
+  const url = givenUrl ?? OPENAI_URL
   const source = given.has('--model-url') ? '--model-url' : 'OPENAI_BASE_URL'
-  if (told === undefined && apiKey === undefined) {
+  if (givenUrl === undefined && apiKey === undefined) {
     throw wrong(
       `--model ${model}: ${KEY_NAME} is not set; set it, name another address by --model-url (http://127.0.0.1:11434/v1), or take replay:FILE or a module`,
     )
   }
-  // They would stand in every message about the address.
+  // Every message about the address would contain them.
   if (URL.canParse(url) && `${new URL(url).username}${new URL(url).password}` !== '') {
     throw wrong(`${source}: no name and password in the address; the key belongs into ${KEY_NAME}`)
   }
@@ -107,7 +107,7 @@ function named(model: string, given: Given, env: NodeJS.ProcessEnv): ChosenModel
   }
 }
 
-function writable(file: string): string {
+function assertWritable(file: string): string {
   try {
     appendFileSync(file, '')
     return file
@@ -117,7 +117,7 @@ function writable(file: string): string {
 }
 
 function wrong(message: string, cause?: unknown): UsageError {
-  // Names and paths stand in them, of whatever length.
-  const short = message.replaceAll(/\S{200,}/g, (word) => cutText(word, MAX_WORD))
+  // Names and paths in the message can have any length.
+  const short = message.replaceAll(/\S{200,}/g, (word) => truncate(word, MAX_WORD))
   return new UsageError('invalid_request', short, { cause })
 }

@@ -1,3 +1,4 @@
+import { ENGINES, type EngineTable } from '../engines/index.ts'
 import { ExecutionMode, type Policy } from '../executor/index.ts'
 import type { SandglassOptions } from '../index.ts'
 import { type Requirement, REQUIREMENTS, type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
@@ -5,18 +6,17 @@ import { didYouMean } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
 import { parseNumber, parseSize } from './sizes.ts'
-import { reworded } from './wording.ts'
+import { reword } from './wording.ts'
 
-/** What the flags that `run` and `batch` share ask for. */
+/** The options from the flags that the commands with a sandbox share. */
 export interface SandboxFlags {
   readonly options: SandglassOptions
   readonly mode: ExecutionMode
-  /** What `--policy` says; undefined without it. */
+  /** The value of `--policy`; undefined without it. */
   readonly policy: Policy | undefined
 }
 
-const ENGINES = ['auto', 'local', 'docker', 'pyodide'] as const
-/** What a script is checked for before it runs. */
+/** The values of `--policy`. */
 export const POLICIES: readonly Policy[] = ['off', 'standard', 'strict']
 const MODES: readonly string[] = Object.values(ExecutionMode)
 
@@ -24,19 +24,18 @@ const MODES: readonly string[] = Object.values(ExecutionMode)
  * Checks the shared flags.
  * @throws UsageError.
  */
-export function sandboxFlags(given: Given): SandboxFlags {
+export function sandboxFlags(given: Given, engines: EngineTable = ENGINES): SandboxFlags {
   const policy = oneOf(given, '--policy', POLICIES)
-  const engine = chosenEngine(given)
-  const image = given.last('--image')
+  const engine = chosenEngine(given, engines)
   const limits = givenLimits(given)
   const toolsDir = given.last('--tools-dir')
   const required = requirements(given)
   const mode = oneOf(given, '--mode', MODES)
   return {
     options: {
-      engine,
+      engine: engine as SandglassOptions['engine'] & string,
       limits,
-      ...(image === undefined ? {} : { docker: { image } }),
+      ...engineOptions(given, engine, engines),
       ...(toolsDir === undefined ? {} : { toolsDir }),
       ...(required.length === 0 ? {} : { require: required }),
     },
@@ -45,17 +44,33 @@ export function sandboxFlags(given: Given): SandboxFlags {
   }
 }
 
-function chosenEngine(given: Given): (typeof ENGINES)[number] {
-  const engine = ENGINES.find((name) => name === oneOf(given, '--engine', ENGINES)) ?? 'auto'
-  if (engine !== 'docker' && given.has('--image')) {
-    throw new UsageError('invalid_request', '--image belongs to the engine docker: add --engine docker')
-  }
+function chosenEngine(given: Given, engines: EngineTable): string {
+  const engine = oneOf(given, '--engine', ['auto', ...Object.keys(engines)]) ?? 'auto'
+  const flags = Object.values(engines).flatMap((row) => Object.keys(row.flags))
+  for (const flag of new Set(flags)) if (given.has(flag)) refuseForeignFlag(flag, engine, engines)
   return engine
 }
 
+function refuseForeignFlag(flag: string, engine: string, engines: EngineTable): void {
+  const owners = Object.keys(engines).filter((name) => Object.hasOwn(engines[name]?.flags ?? {}, flag))
+  if (owners.includes(engine)) return
+  const add = owners.map((name) => `--engine ${name}`).join(' or ')
+  throw new UsageError('invalid_request', `${flag} belongs to the engine ${owners.join(' or ')}: add ${add}`)
+}
+
+/** The options of the chosen engine that its own flags set, under its name. */
+function engineOptions(given: Given, engine: string, engines: EngineTable): Record<string, Record<string, string>> {
+  const set = Object.entries(engines[engine]?.flags ?? {}).flatMap(([flag, { option }]) => {
+    const value = given.last(flag)
+    return value === undefined ? [] : [[option, value] as const]
+  })
+  return set.length === 0 ? {} : { [engine]: Object.fromEntries(set) }
+}
+
 function givenLimits(given: Given): ResourceLimits {
-  const sized = (flag: string): number | undefined => parsed(given.last(flag), (text) => parseSize(flag, text))
-  const counted = (flag: string): number | undefined => parsed(given.last(flag), (text) => parseNumber(flag, text))
+  const sized = (flag: string): number | undefined => parseIfGiven(given.last(flag), (text) => parseSize(flag, text))
+  const counted = (flag: string): number | undefined =>
+    parseIfGiven(given.last(flag), (text) => parseNumber(flag, text))
   const limits = withoutUndefined({
     executionTimeoutSec: counted('--timeout'),
     memoryBytes: sized('--memory'),
@@ -66,7 +81,7 @@ function givenLimits(given: Given): ResourceLimits {
   try {
     resolveLimits(limits)
   } catch (error) {
-    throw reworded(error, 'flags')
+    throw reword(error, 'flags')
   }
   return limits
 }
@@ -94,7 +109,7 @@ function oneOf(given: Given, flag: string, known: readonly string[]): string | u
   )
 }
 
-function parsed<T>(text: string | undefined, parse: (text: string) => T): T | undefined {
+function parseIfGiven<T>(text: string | undefined, parse: (text: string) => T): T | undefined {
   return text === undefined ? undefined : parse(text)
 }
 

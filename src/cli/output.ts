@@ -1,9 +1,9 @@
 import { jsonLine } from './json-line.ts'
 
-/** How long a reader that takes nothing may hold up the end after a signal. */
+/** Time that a reader that reads nothing may delay the exit after a signal. */
 const PATIENCE_MS = 2000
 
-/** One of the process's own outputs, written with back-pressure. A reader that left is no error. */
+/** An output of this process, written with back-pressure. It is not an error if the reader leaves. */
 export class Output {
   readonly #stream: NodeJS.WriteStream
   readonly #signal: AbortSignal
@@ -12,8 +12,8 @@ export class Output {
   #stuck = false
 
   /**
-   * @param signal after it fired, a reader that takes nothing is waited for only briefly.
-   * @param onLost called once when nobody reads any more.
+   * @param signal after it fires, the output waits only briefly for a reader that reads nothing.
+   * @param onLost called once, when the reader has left.
    */
   constructor(stream: NodeJS.WriteStream, signal: AbortSignal, onLost: () => void) {
     this.#stream = stream
@@ -26,17 +26,17 @@ export class Output {
     return this.#stream.isTTY
   }
 
-  /** How wide the terminal is now; undefined where there is none, or it does not tell. */
+  /** The current width of the terminal; undefined if it is unknown. */
   get columns(): number | undefined {
     return this.#stream.columns
   }
 
-  /** Whether something that was written will never be read, so that the process must not wait for it. */
+  /** True if some output will never be read, so that the process must not wait for it. */
   get stuck(): boolean {
     return this.#stuck
   }
 
-  /** Resolves when the text was handed to the operating system, or nobody reads. */
+  /** Resolves when the operating system has the text, or the reader has left. */
   async write(text: string): Promise<void> {
     if (!this.#open || text === '') return
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,17 +1,19 @@
 import { Html } from './html.ts'
 
-/** How the page of `show --html` looks, in light and in dark. */
+/** The style sheet of `show --html`, for light and dark. */
 export const PAGE_STYLE: Html = Html.trusted(`
 :root {
   color-scheme: light dark;
   --back: #f6f7f9; --card: #fff; --ink: #1c2128; --soft: #5c6670; --line: #dfe3e8; --code: #f3f5f7;
   --good: #14713d; --good-back: #dff5e7; --bad: #b3261e; --bad-back: #fde8e6; --warn: #8a5300; --warn-back: #fdf0d8;
+  --py-word: #8b2fc9; --py-text: #1a6e39; --py-number: #9a4a00; --py-name: #1257b0;
   --model: #7a5af0; --check: #d08a00; --run: #2376d2; --call: #0e9384;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --back: #12151a; --card: #1b2027; --ink: #e4e8ed; --soft: #98a3af; --line: #303842; --code: #151a20;
     --good: #6ad79a; --good-back: #16331f; --bad: #ff8f86; --bad-back: #3f1b19; --warn: #f0bd62; --warn-back: #382a10;
+    --py-word: #c79bf2; --py-text: #8fd19e; --py-number: #e8b07a; --py-name: #82b7f5;
     --model: #9a82ff; --check: #e0a83a; --run: #57a2f3; --call: #36bfae;
   }
 }
@@ -35,7 +37,13 @@ pre { margin: 0; padding: 10px 12px; background: var(--code); border-radius: 8px
 dl { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: 3px 18px; margin: 0; }
 dt { color: var(--soft); overflow-wrap: anywhere; }
 dd { margin: 0; overflow-wrap: anywhere; }
-.data dd { font: 13px/1.55 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
+h4 { font-size: 13px; margin: 12px 0 4px; font-weight: 600; }
+h4:first-child { margin-top: 0; }
+.wide { overflow-x: auto; }
+.records { width: auto; }
+.records td { font-size: 13px; min-width: 40px; white-space: pre-wrap; }
+.records .number { text-align: right; font-variant-numeric: tabular-nums; }
+.data pre { padding: 0; background: none; }
 .head { display: flex; gap: 10px; align-items: baseline; flex-wrap: wrap; margin-bottom: 12px; }
 .head h2 { margin: 0; }
 .head span:last-child { color: var(--soft); font-size: 13px; }
@@ -47,6 +55,11 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .script .failed i { color: var(--bad); opacity: 1; font-weight: 700; }
 .script .violation { color: var(--bad); }
 .script .violation small { font-size: 12px; color: var(--soft); }
+.py-word { color: var(--py-word); }
+.py-text { color: var(--py-text); }
+.py-number { color: var(--py-number); }
+.py-name { color: var(--py-name); font-weight: 600; }
+.py-comment { color: var(--soft); font-style: italic; }
 table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; vertical-align: top; padding: 4px 14px 4px 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
 th { color: var(--soft); font-weight: 500; font-size: 13px; border-top: 0; white-space: nowrap; }

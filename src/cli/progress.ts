@@ -1,9 +1,9 @@
-/** How far a batch is. */
+/** The progress of a batch. */
 export class Progress {
   readonly #started = performance.now()
   #answered = 0
   #failed = 0
-  /** Requests that had their answer before. */
+  /** Requests that an earlier batch answered. */
   skipped = 0
   #lines = 0
   #bytes = 0
@@ -15,7 +15,7 @@ export class Progress {
     this.#bytes += bytes
   }
 
-  /** No more will be read. */
+  /** Marks the end of the input. */
   readAll(): void {
     this.#atEnd = true
   }
@@ -49,7 +49,7 @@ export class Progress {
     return Math.max((performance.now() - this.#started) / 1000, 0.001)
   }
 
-  /** Lines that were not read yet are taken to be as long as those that were. */
+  /** An estimate: unread lines count as long as those already read. */
   #secondsLeft(seconds: number, size: number | undefined): number | undefined {
     if (this.#answered === 0 || this.#bytes === 0 || (size === undefined && !this.#atEnd)) return undefined
     const lines = this.#atEnd || size === undefined ? this.#lines : (size * this.#lines) / this.#bytes

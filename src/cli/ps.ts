@@ -1,6 +1,5 @@
-import { type ContainerRemnant, listDockerRemnants, pruneDockerRemnants } from '../engines/docker/index.ts'
-import { listRemnants, pruneRemnants, type Remnant } from '../engines/local/index.ts'
-import { errnoOf, SandglassError } from '../errors/index.ts'
+import { SandglassError } from '../errors/index.ts'
+import type { EngineModule, Resource } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
@@ -8,63 +7,57 @@ import { failureOf } from './failure.ts'
 import { table } from './table.ts'
 
 /** `sandglass ps`: everything of this product on the machine. Resolves to the exit code. */
-export async function ps(given: Given, context: Context): Promise<number> {
-  return tell(given, context, await listRemnants(), listDockerRemnants, 'nothing of Sandglass is running or left over')
+export function ps(given: Given, context: Context): Promise<number> {
+  return print(given, context, (engine) => engine.listResources?.(), 'nothing of Sandglass runs or was orphaned')
 }
 
-/** `sandglass prune`: removes what dead owners left. Resolves to the exit code. */
-export async function prune(given: Given, context: Context): Promise<number> {
-  return tell(given, context, await pruneRemnants(), pruneDockerRemnants, 'nothing was left over')
+/** `sandglass prune`: removes the resources of dead owners. Resolves to the exit code. */
+export function prune(given: Given, context: Context): Promise<number> {
+  return print(given, context, (engine) => engine.pruneOrphans?.(), 'nothing was orphaned')
 }
 
-/** A line of the list, whatever engine it belongs to. */
-type Line = Omit<Remnant, 'kind'> & { readonly kind: Remnant['kind'] | 'container' }
-
-async function tell(
+async function print(
   given: Given,
   context: Context,
-  local: readonly Remnant[],
-  containers: () => Promise<readonly ContainerRemnant[]>,
+  ask: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
   nothing: string,
 ): Promise<number> {
-  const { found, trouble } = await asked(containers, context.env)
-  const lines = [...local, ...found]
-  if (given.has('--json')) await context.stdout.line(lines)
-  else if (lines.length > 0) await context.stdout.write(tableOf(lines))
-  else if (trouble === undefined) await context.stdout.write(`${nothing}\n`)
-  if (trouble === undefined) return EXIT.ok
-  await note(context, `it is unknown which containers there are: ${trouble.message}`)
-  return failureOf(trouble).exitCode
-}
-
-/** The containers; where a daemon that is there does not tell them, why. */
-async function asked(
-  containers: () => Promise<readonly ContainerRemnant[]>,
-  env: Context['env'],
-): Promise<{ found: readonly Line[]; trouble?: SandglassError }> {
-  try {
-    return { found: (await containers()).map(lineOf) }
-  } catch (error) {
-    if (!(error instanceof SandglassError)) throw error
-    return { found: [], ...(!isWithoutDocker(error, env) && { trouble: error }) }
+  const { resources, problems } = await askEach(context, ask)
+  if (given.has('--json')) await context.stdout.line(resources)
+  else if (resources.length > 0) await context.stdout.write(tableOf(resources))
+  else if (problems.length === 0) await context.stdout.write(`${nothing}\n`)
+  for (const { engine, error } of problems) {
+    await note(context, `it is unknown what the engine ${engine} has on this machine: ${error.message}`)
   }
+  const [first] = problems
+  return first === undefined ? EXIT.ok : failureOf(first.error).exitCode
 }
 
-/**
- * Whether there is no Docker, and so no container: nobody named a daemon, and none listens where it would. One that was
- * named, that refuses or that hangs may have some.
- */
-function isWithoutDocker({ code, cause }: SandglassError, env: Context['env']): boolean {
-  if ((env['DOCKER_HOST'] ?? '') !== '') return false
-  if (code === 'docker_client_missing') return true
-  return code === 'docker_unreachable' && ['ENOENT', 'ECONNREFUSED'].includes(errnoOf(cause) ?? '')
+/** The resources of all engines, and the error of each engine that cannot list them. */
+async function askEach(
+  { engines }: Context,
+  ask: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
+): Promise<{ resources: Resource[]; problems: { engine: string; error: SandglassError }[] }> {
+  const resources: Resource[] = []
+  const problems: { engine: string; error: SandglassError }[] = []
+  for (const [engine, { load }] of Object.entries(engines)) {
+    try {
+      resources.push(...((await ask(await load())) ?? []))
+    } catch (error) {
+      if (!(error instanceof SandglassError)) throw error
+      problems.push({ engine, error })
+    }
+  }
+  return { resources, problems }
 }
 
-function lineOf({ id, name, owner }: ContainerRemnant): Line {
-  return { kind: 'container', id, sandbox: name, owner: owner === 'dead' ? 'gone' : owner, uid: null }
-}
-
-function tableOf(lines: readonly Line[]): string {
-  const rows = lines.map(({ kind, owner, uid, sandbox, id }) => [kind, owner, String(uid ?? '-'), sandbox ?? '-', id])
+function tableOf(resources: readonly Resource[]): string {
+  const rows = resources.map(({ kind, owner, uid, sandbox, id }) => [
+    kind,
+    owner,
+    String(uid ?? '-'),
+    sandbox ?? '-',
+    id,
+  ])
   return table(['KIND', 'OWNER', 'UID', 'SANDBOX', 'ID'], rows)
 }

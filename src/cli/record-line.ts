@@ -1,4 +1,4 @@
-import type { AttemptRecord, RunRecord } from '../journal/index.ts'
+import type { AttemptRecord, RunRecord, SandboxRecord } from '../journal/index.ts'
 
 /** A record as one line of JSON (docs/cli.md): its keys in snake_case, all data as it is. */
 export function recordLine(record: RunRecord, missing: number): Record<string, unknown> {
@@ -14,7 +14,7 @@ export function recordLine(record: RunRecord, missing: number): Record<string, u
     tools: record.tools,
     max_retries: record.maxRetries,
     max_steps: record.maxSteps,
-    budget: record.budget,
+    budget: { tokens: record.budget.tokens, tool_calls: record.budget.toolCalls, wall_ms: record.budget.wallMs },
     status: record.status,
     success: record.success,
     error: record.error,
@@ -66,9 +66,13 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     stdout: attempt.stdout,
     stderr: attempt.stderr,
     warnings: attempt.warnings,
-    sandbox: attempt.sandbox,
+    sandbox: attempt.sandbox === null ? null : sandboxOf(attempt.sandbox),
     execution_ms: attempt.executionMs,
     duration_ms: attempt.durationMs,
     repetition: attempt.repetition,
   }
+}
+
+function sandboxOf({ limitsEnforced, ...sandbox }: SandboxRecord): Record<string, unknown> {
+  return { ...sandbox, limits_enforced: limitsEnforced }
 }

@@ -8,7 +8,7 @@ export type InputLine =
 const NEWLINE = 0x0a
 
 /**
- * Cuts a stream into lines and holds one at a time. Blank lines are left out; one that is too long or no UTF-8 is told
+ * Splits a stream into lines, one at a time. Blank lines are left out; a line that is too long or not UTF-8 is reported
  * without its text.
  */
 export async function* inputLines(

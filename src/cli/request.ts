@@ -1,10 +1,10 @@
 import { ExecutionMode, type Policy } from '../executor/index.ts'
 import type { RunOptions } from '../index.ts'
 import { type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
-import { didYouMean } from '../support/index.ts'
+import { didYouMean, formatValue } from '../support/index.ts'
 import { UsageError } from './failure.ts'
 import { POLICIES } from './options.ts'
-import { reworded } from './wording.ts'
+import { reword } from './wording.ts'
 
 /** One line of a batch that can be started. */
 export interface BatchRequest {
@@ -13,7 +13,7 @@ export interface BatchRequest {
   readonly line: number
   /** Ids that must be answered first. */
   readonly after: readonly string[]
-  /** The id whose sandbox is asked for. */
+  /** The id of the request whose sandbox it wants. */
   readonly sameSandboxAs: string | undefined
   readonly script: string
   readonly options: RunOptions
@@ -49,26 +49,26 @@ const MODES: readonly string[] = Object.values(ExecutionMode)
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /**
- * A line as JSON, with its id where it has a usable one.
- * @throws UsageError when it is no object with a string `id`.
+ * Parses a line as a JSON object with an id.
+ * @throws UsageError when it is not an object with a string `id`.
  */
 export function parseLine(text: string): Json & { readonly id: string } {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw wrong('the line is no JSON')
+    throw wrong('the line is not JSON')
   }
-  if (!isObject(value)) throw wrong('the line is no JSON object')
+  if (!isObject(value)) throw wrong('the line is not a JSON object')
   const { id } = value
-  if (typeof id !== 'string') throw wrong(id === undefined ? 'the line has no "id"' : 'id: it is no string')
+  if (typeof id !== 'string') throw wrong(id === undefined ? 'the line has no "id"' : 'id: it is not a string')
   return { ...value, id }
 }
 
 const HUGE_INTEGER = /^-?\d{22,}$/
 
 /**
- * An integer of more than 21 digits, which `JSON.parse` rounds to a float that nothing tells from `1e21`; smaller ones
+ * Refuses an integer of more than 21 digits: `JSON.parse` rounds it to a float that looks like `1e21`. Smaller ones
  * are refused where their path is known.
  * @throws UsageError
  */
@@ -84,8 +84,8 @@ export function refuseHugeIntegers(text: string): void {
 }
 
 /**
- * Checks what a request asks for; what depends on the executor is left to it.
- * @param defaults limits that the line's own are laid over.
+ * Checks a request; the executor checks the rest.
+ * @param defaults limits that apply where the line has none.
  * @throws SandglassError naming the key.
  */
 export function checkRequest(
@@ -97,7 +97,7 @@ export function checkRequest(
   refuseUnknown('', given, KEYS)
   const { id, script, after } = given
   if (typeof script !== 'string')
-    throw wrong(script === undefined ? 'the line has no "script"' : 'script: it is no string')
+    throw wrong(script === undefined ? 'the line has no "script"' : 'script: it is not a string')
   const policy = policyOf(given)
   const sameSandboxAs = idOf(given, 'same_sandbox_as')
   const first = after === undefined ? undefined : idOf(given, 'after')
@@ -105,12 +105,12 @@ export function checkRequest(
   try {
     resolveLimits({ ...defaults, ...limits })
   } catch (error) {
-    throw reworded(error, 'keys')
+    throw reword(error, 'keys')
   }
   return {
     id,
     line,
-    // As where a script is read from a file: the mark is how some editors begin one, and Python refuses it in a text.
+    // Some editors write a byte order mark, which Python refuses in a text.
     script: script.startsWith('\uFEFF') ? script.slice(1) : script,
     after: [...new Set([first, sameSandboxAs].filter((one) => one !== undefined))],
     sameSandboxAs,
@@ -121,26 +121,26 @@ export function checkRequest(
 function policyOf({ policy }: Json): Policy | undefined {
   if (policy === undefined) return undefined
   const known = POLICIES.find((one) => one === policy)
-  if (known === undefined) throw wrong(`policy: ${shown(policy)} is no policy; off, standard or strict`)
+  if (known === undefined) throw wrong(`policy: ${formatValue(policy)} is not a policy; use off, standard or strict`)
   return known
 }
 
 function modeOf({ mode }: Json): ExecutionMode | undefined {
   if (mode === undefined) return undefined
   const known = Object.values(ExecutionMode).find((one) => one === mode)
-  if (known === undefined) throw wrong(`mode: ${shown(mode)} is no mode; ${MODES.join(' or ')}`)
+  if (known === undefined) throw wrong(`mode: ${formatValue(mode)} is not a mode; use ${MODES.join(' or ')}`)
   return known
 }
 
 function idOf(given: Json, key: 'after' | 'same_sandbox_as'): string | undefined {
   const value = given[key]
   if (value === undefined || typeof value === 'string') return value
-  throw wrong(`${key}: ${shown(value)} is no id of another request`)
+  throw wrong(`${key}: ${formatValue(value)} is not the id of another request`)
 }
 
-/** Values are passed on as they are: the range of each limit is checked where it is known. */
+/** Values are passed on unchecked: `resolveLimits` checks the range of each limit. */
 function limitsOf({ limits = {}, timeout_s: timeout }: Json): ResourceLimits {
-  if (!isObject(limits)) throw wrong(`limits: ${shown(limits)} is no object`)
+  if (!isObject(limits)) throw wrong(`limits: ${formatValue(limits)} is not an object`)
   refuseUnknown('limits.', limits, Object.keys(LIMITS))
   const entries = Object.entries(LIMITS).flatMap(([key, name]) =>
     Object.hasOwn(limits, key) ? [[name, limits[key]]] : [],
@@ -149,7 +149,7 @@ function limitsOf({ limits = {}, timeout_s: timeout }: Json): ResourceLimits {
   return Object.fromEntries(entries) as ResourceLimits
 }
 
-/** What the executor checks itself, under its own names. */
+/** Options that the executor checks, under its own names. */
 function passedOn(given: Json): Partial<RunOptions> {
   const renamed: [string, string][] = [
     ['secrets', 'secrets'],
@@ -168,7 +168,7 @@ function passedOn(given: Json): Partial<RunOptions> {
 }
 
 function filesOf(files: unknown): NonNullable<RunOptions['files']> {
-  if (!Array.isArray(files)) throw wrong(`files: ${shown(files)} is no array`)
+  if (!Array.isArray(files)) throw wrong(`files: ${formatValue(files)} is not an array`)
   const entries = (files as unknown[]).map((file, index) => fileOf(file, `files[${index}]`))
   const paths = new Set(entries.map(([path]) => path))
   if (paths.size < entries.length) throw wrong('files: two of them have the same path')
@@ -176,12 +176,12 @@ function filesOf(files: unknown): NonNullable<RunOptions['files']> {
 }
 
 function fileOf(file: unknown, where: string): [string, { content: Uint8Array; mode?: number }] {
-  if (!isObject(file)) throw wrong(`${where}: ${shown(file)} is no object`)
+  if (!isObject(file)) throw wrong(`${where}: ${formatValue(file)} is not an object`)
   refuseUnknown(`${where}.`, file, FILE_KEYS)
   const { path, content_base64: content, mode } = file
-  if (typeof path !== 'string') throw wrong(`${where}.path: it is no string`)
+  if (typeof path !== 'string') throw wrong(`${where}.path: it is not a string`)
   if (typeof content !== 'string' || content.length % 4 !== 0 || !BASE64.test(content)) {
-    throw wrong(`${where}.content_base64: it is no base64`)
+    throw wrong(`${where}.content_base64: it is not base64`)
   }
   return [path, { content: Buffer.from(content, 'base64'), ...(mode === undefined ? {} : { mode: mode as number }) }]
 }
@@ -194,11 +194,6 @@ function refuseUnknown(where: string, given: Json, known: readonly string[]): vo
 
 function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value)
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }
 
 function wrong(message: string): UsageError {

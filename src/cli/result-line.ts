@@ -49,7 +49,7 @@ export function resultLine(id: string | null, result: ExecutionResult): Record<s
   }
 }
 
-/** The answer to a request of a batch that did not come to a run. */
+/** The answer to a request of a batch that was not run. */
 export function refusalLine(id: string | null, line: number | null, failure: Failure): Record<string, unknown> {
   return {
     v: 1,
@@ -67,7 +67,7 @@ export function refusalLine(id: string | null, line: number | null, failure: Fai
 /** An event as one line of JSON; the result has a line of its own. */
 export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<string, unknown> {
   const { type, executionId, ...rest } = event
-  // What a tool answered is the tool's business, and may be large; a journal keeps it.
+  // A tool's answer may be large, and the journal keeps it.
   const {
     sandboxId,
     callId,

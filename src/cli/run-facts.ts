@@ -1,18 +1,18 @@
-import type { AttemptRecord, JournalSandbox, Repetition, RunRecord } from '../journal/index.ts'
+import type { AttemptRecord, Repetition, RunRecord, SandboxRecord } from '../journal/index.ts'
 import { countText, msText, plural, whenText } from './figures.ts'
-import { nameText } from './shown-text.ts'
+import { nameText } from './foreign-text.ts'
 import { attemptsOf } from './solve-line.ts'
 
-/** A fact with its name, for a list of them. */
+/** A fact and its name, for a list of facts. */
 export type Fact = readonly [name: string, text: string]
 
-/** What a run was and took; its task and its outcome are told beside. */
+/** The facts of a run, without its task and its outcome. */
 export function runFacts(record: RunRecord, missing: number): Fact[] {
   const { models, mode, policy, tools, maxRetries, maxSteps, totalToolCalls, durationMs, traceId } = record
   const rounds = plural(attemptsOf(record).length, 'attempt')
   const budget = budgetText(record.budget)
   return [
-    ['model', models.length === 0 ? 'not told' : models.map(nameText).join(', ')],
+    ['model', models.length === 0 ? 'unknown' : models.map(nameText).join(', ')],
     ['mode', `${mode}, ${atMost(maxRetries, maxSteps)}, policy ${nameText(policy)}`],
     ...(budget === '' ? [] : [['budget', budget] as const]),
     ['tools', tools.length === 0 ? 'none' : tools.map(nameText).join(', ')],
@@ -23,7 +23,7 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
   ]
 }
 
-/** Who wrote a script, how long it took, what ran it and what was in force there. */
+/** The facts of an attempt: prompt, model, sandbox and time. */
 export function attemptFacts({ prompt, generation, sandbox, executionMs }: AttemptRecord): Fact[] {
   return [
     ...(prompt === null ? [] : [['prompt', `${countText(prompt.chars)} characters`] as const]),
@@ -33,24 +33,24 @@ export function attemptFacts({ prompt, generation, sandbox, executionMs }: Attem
   ]
 }
 
-/** How an attempt ended, with its time: `failed after 2.31 s`. */
+/** The end of an attempt, with its time: `failed after 2.31 s`. */
 export function endText({ status, durationMs }: AttemptRecord): string {
   return `${nameText(status ?? 'unfinished')}${durationMs === null ? '' : ` after ${msText(durationMs)}`}`
 }
 
 const REPETITIONS: Readonly<Record<Repetition, string>> = {
-  'same-result': 'the same result as that of the step before',
-  'same-script': 'the same script as before',
-  'same-error': 'the same error as before',
-  cycle: 'back and forth between two mistakes',
+  'same-result': 'the same result as the previous step',
+  'same-script': 'the same script as the previous one',
+  'same-error': 'the same error as the previous one',
+  cycle: 'alternates between two mistakes',
 }
 
-/** What repeats itself, in words. */
+/** The text for a repetition. */
 export function repetitionText(repetition: Repetition): string {
   return Object.hasOwn(REPETITIONS, repetition) ? REPETITIONS[repetition] : repetition
 }
 
-/** Whether an attempt brought what it was to bring. */
+/** True for the status of a success. */
 export function isGood(status: AttemptRecord['status'] | RunRecord['status']): boolean {
   return status === 'completed' || status === 'step-done'
 }
@@ -60,7 +60,7 @@ function atMost(maxRetries: number, maxSteps: number | null): string {
   return maxSteps === null ? attempts : `at most ${plural(maxSteps, 'step')}, of ${attempts} each`
 }
 
-function budgetText({ tokens, tool_calls: calls, wall_ms: wallMs }: RunRecord['budget']): string {
+function budgetText({ tokens, toolCalls: calls, wallMs }: RunRecord['budget']): string {
   return [
     ...(tokens === null ? [] : [`${countText(tokens)} tokens`]),
     ...(calls === null ? [] : [plural(calls, 'tool call')]),
@@ -85,7 +85,7 @@ function generationText({
   return `in ${msText(latencyMs)}${tokens}${model === null ? '' : `, ${nameText(model)}`}`
 }
 
-function sandboxText({ engine, level, python, use, network, limits_enforced: limits }: JournalSandbox): string {
+function sandboxText({ engine, level, python, use, network, limitsEnforced: limits }: SandboxRecord): string {
   const held = limits.length === 0 ? 'no limit enforced' : `limits ${limits.map(nameText).join(', ')}`
   return `${nameText(engine)} (${nameText(level)}), Python ${nameText(python)}, its ${ordinal(use)} script, network ${nameText(network)}, ${held}`
 }

@@ -2,40 +2,34 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { SandglassError } from '../errors/index.ts'
 import { checkInputs, type RunRequest } from '../executor/index.ts'
+import { formatValue, truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { readBounded, readText } from './bounded-read.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
-import { cutText } from './figures.ts'
 import { refuseHugeIntegers } from './request.ts'
 
-/** The executor takes no more in one request. */
+/** The executor's limit for one request. */
 const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
 const MAX_NAME = 80
 const MAX_FILES_BYTES = 64 * 1024 * 1024
 
 /**
- * The script and what it is given, read from the command line of `run`.
+ * Reads the script and its inputs, files and secrets from the command line of `run`.
  * @throws UsageError naming the flag.
  */
 export async function runRequest(given: Given, { env, signal }: Context): Promise<Omit<RunRequest, 'tools'>> {
-  const [path, ...others] = given.positionals
-  if (path === undefined) {
-    throw new UsageError('invalid_request', 'run needs a FILE, or - for stdin; see sandglass run --help')
-  }
-  if (others.length > 0) {
-    throw new UsageError('invalid_request', `run takes one FILE, not also ${JSON.stringify(others[0])}`)
-  }
+  const source = scriptSource(given)
   const hosts = given.all('--file').map((text) => hostAndPath(text)[0])
-  if ([path, ...hosts].filter((one) => one === '-').length > 1) {
+  const scriptPath = 'path' in source ? source.path : undefined
+  if ([scriptPath, ...hosts].filter((one) => one === '-').length > 1) {
     throw new UsageError('invalid_request', 'stdin is asked for twice: only one of the script and --file can be -')
   }
   const inputs = parseInputs(given.all('--input'))
   const secrets = secretsFrom(given.all('--secret'), env)
   const files = await readFiles(given.all('--file'), signal)
-  const what = path === '-' ? 'the script on stdin' : path
   return {
-    script: await readText(path, what, MAX_SCRIPT_BYTES, signal),
+    script: 'code' in source ? source.code : await readScript(source.path, signal),
     inputs,
     secrets,
     requiredSecrets: Object.keys(secrets),
@@ -44,10 +38,38 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
   }
 }
 
+/** The source of the script of `run`: a file, stdin (`-`), or the command line. */
+type ScriptSource = ({ readonly path: string } | { readonly code: string }) & {
+  /** Its name in messages. */
+  readonly name: string
+}
+
+function readScript(path: string, signal: AbortSignal): Promise<string> {
+  return readText(path, path === '-' ? 'the script on stdin' : path, MAX_SCRIPT_BYTES, signal)
+}
+
+/** @throws UsageError without a script, or with two. */
+export function scriptSource(given: Given): ScriptSource {
+  const [path, ...others] = given.positionals
+  const [code, ...more] = given.all('-c')
+  if (more.length > 0) throw new UsageError('invalid_request', 'run takes one -c CODE')
+  if (code !== undefined) {
+    if (path === undefined) return { code, name: '-c' }
+    throw new UsageError('invalid_request', `run takes -c CODE or a FILE, but also got ${JSON.stringify(path)}`)
+  }
+  if (path === undefined) {
+    throw new UsageError('invalid_request', 'run needs a FILE, - for stdin, or -c CODE; see sandglass run --help')
+  }
+  if (others.length > 0) {
+    throw new UsageError('invalid_request', `run takes one FILE, but also got ${JSON.stringify(others[0])}`)
+  }
+  return { path, name: path === '-' ? '<stdin>' : path }
+}
+
 /** The values of `--input`, by name. @throws UsageError. */
 export function parseInputs(texts: readonly string[]): Record<string, unknown> {
   const entries = texts.map((text): [string, unknown] => {
-    const [given, json] = cut(text, text.indexOf('='))
+    const [given, json] = splitAt(text, text.indexOf('='))
     if (json === undefined) throw new UsageError('invalid_request', `--input ${text}: write NAME=JSON`)
     const name = inputName(given)
     try {
@@ -57,7 +79,7 @@ export function parseInputs(texts: readonly string[]): Record<string, unknown> {
       if (error instanceof UsageError) throw new UsageError(error.code, `--input ${name}: ${error.message}`)
       throw new UsageError(
         'invalid_request',
-        `--input ${name}: ${JSON.stringify(json.slice(0, 80))} is no JSON; a text is written --input '${name}="…"'`,
+        `--input ${name}: ${formatValue(json)} is not JSON; write a text as --input '${name}="…"'`,
       )
     }
   })
@@ -72,7 +94,7 @@ export function inputName(name: string): string {
     return name
   } catch (error) {
     if (!(error instanceof SandglassError)) throw error
-    const shown = cutText(name, MAX_NAME)
+    const shown = truncate(name, MAX_NAME)
     throw new UsageError(error.code, error.message.replace(/^inputs:/, `--input ${shown}:`), { cause: error })
   }
 }
@@ -85,7 +107,7 @@ export function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): R
       const hint = name.includes('=') ? ' (give the name only: its value never stands on the command line)' : ''
       throw new UsageError(
         'invalid_request',
-        `--secret ${cut(name, name.indexOf('='))[0]}: no such environment variable is set${hint}`,
+        `--secret ${splitAt(name, name.indexOf('='))[0]}: no such environment variable is set${hint}`,
       )
     }
     return [name, value]
@@ -109,15 +131,15 @@ async function readFiles(given: readonly string[], signal: AbortSignal): Promise
 
 /** The file of the host and, where it is named, its path in the workspace. */
 function hostAndPath(text: string): [string, string | undefined] {
-  return cut(text, text.lastIndexOf(':'))
+  return splitAt(text, text.lastIndexOf(':'))
 }
 
 function isExecutable(path: string): boolean {
   return path !== '-' && (statSync(path).mode & 0o111) !== 0
 }
 
-/** The parts before and after a position; there is no second part when it is -1. */
-function cut(text: string, at: number): [string, string | undefined] {
+/** The parts before and after a position; without a second part if the position is -1. */
+function splitAt(text: string, at: number): [string, string | undefined] {
   return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
 }
 

@@ -1,5 +1,4 @@
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
-import { createSandglass } from '../index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
@@ -8,26 +7,30 @@ import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
 import { toolsOf } from './tools-file.ts'
 import { eventLine, resultLine } from './result-line.ts'
-import { runRequest } from './run-request.ts'
-import { RunTeller } from './run-teller.ts'
+import { runRequest, scriptSource } from './run-request.ts'
+import { RunReporter } from './run-reporter.ts'
 import { prepareSaving, saveFiles } from './save.ts'
-import { reworded } from './wording.ts'
+import { startSandglass } from './start.ts'
+import { reword } from './wording.ts'
 
 /** `sandglass run`: one script in one sandbox. Resolves to the exit code. */
 export async function run(given: Given, context: Context): Promise<number> {
-  const { options, mode, policy } = sandboxFlags(given)
+  const { options, mode, policy } = sandboxFlags(given, context.engines)
   if (given.has('--save') && !given.has('--collect')) {
     throw new UsageError('invalid_request', '--save needs --collect GLOB, which names the files to save')
+  }
+  if (given.has('--overwrite') && !given.has('--save')) {
+    throw new UsageError('invalid_request', '--overwrite needs --save DIR')
   }
   const { script, ...request } = await runRequest(given, context)
   const tools = await toolsOf(given, context)
   const directory = given.last('--save')
-  const saving = directory === undefined ? undefined : prepareSaving(directory)
-  const teller =
-    given.has('--json') || given.has('--events') ? lineTeller(given, context) : humanTeller(given, script, context)
+  const saving = directory === undefined ? undefined : prepareSaving(directory, given.has('--overwrite'))
+  const reporter =
+    given.has('--json') || given.has('--events') ? lineReporter(given, context) : humanReporter(given, script, context)
   try {
     context.signal.throwIfAborted()
-    const sandglass = await createSandglass({ ...options, poolSize: 1, maxOverflow: 0, signal: context.signal })
+    const sandglass = await startSandglass({ ...options, poolSize: 1, maxOverflow: 0 }, context)
     let result: ExecutionResult
     try {
       result = await sandglass.run(script, {
@@ -36,30 +39,30 @@ export async function run(given: Given, context: Context): Promise<number> {
         ...(policy === undefined ? {} : { policy }),
         ...(tools === undefined ? {} : { tools }),
         signal: context.signal,
-        onEvent: (event) => teller.event(event),
+        onEvent: (event) => reporter.event(event),
       })
     } finally {
       await sandglass.close()
     }
     const problems = saving === undefined ? [] : saveFiles(saving, result.files)
-    await teller.result(withProblems(result, problems))
+    await reporter.result(withProblems(result, problems))
     const code = exitCodeOf(result.errorKind)
     return code === EXIT.ok && problems.length > 0 ? EXIT.usage : code
   } catch (error) {
-    throw reworded(error, 'flags')
+    throw reword(error, 'flags')
   } finally {
-    await teller.end()
+    await reporter.end()
   }
 }
 
-/** Tells a run while it goes on, and at its end. */
-interface Teller {
+/** Reports the events and the result of a run. */
+interface Reporter {
   event(event: RunEvent): Promise<void>
   result(result: ExecutionResult): Promise<void>
   end(): Promise<void>
 }
 
-function lineTeller(given: Given, { stdout }: Context): Teller {
+function lineReporter(given: Given, { stdout }: Context): Reporter {
   return {
     async event(event) {
       if (given.has('--events') && event.type !== 'result') await stdout.line(eventLine(event))
@@ -69,15 +72,14 @@ function lineTeller(given: Given, { stdout }: Context): Teller {
   }
 }
 
-function humanTeller(given: Given, script: string, context: Context): Teller {
+function humanReporter(given: Given, script: string, context: Context): Reporter {
   const started = performance.now()
   const status = (): string => `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
   const live = new LiveLine(context.stderr, isLively(context), status)
-  const [path = '-'] = given.positionals
-  return new RunTeller(context, live, { path: path === '-' ? '<stdin>' : path, text: script })
+  return new RunReporter(context, live, { path: scriptSource(given).name, text: script })
 }
 
 function withProblems(result: ExecutionResult, problems: readonly string[]): ExecutionResult {
-  const warnings = problems.map((message) => ({ code: 'not_saved', message, traceback: null }))
+  const warnings = problems.map((message) => ({ code: 'not_saved', message, traceback: null }) as const)
   return problems.length === 0 ? result : { ...result, warnings: [...result.warnings, ...warnings] }
 }

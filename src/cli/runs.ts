@@ -1,18 +1,19 @@
 import type { JournalStore, RunSummary } from '../journal/index.ts'
+import { truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
-import { countText, cutText, msText, plural, whenText } from './figures.ts'
+import { countText, msText, plural, whenText } from './figures.ts'
 import { existingJournal, foreignFiles, journalPlace } from './journal-flag.ts'
-import { nameText } from './shown-text.ts'
+import { nameText } from './foreign-text.ts'
 import { parseCount } from './sizes.ts'
 import { attemptsOf } from './solve-line.ts'
-import { storedRun } from './stored-run.ts'
+import { readRun } from './stored-run.ts'
 import { table } from './table.ts'
-import { inOurLine } from './terminal-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
 
 const DEFAULT_LIMIT = 20
-const MOST = 100_000
+const MAX_LIMIT = 100_000
 const TASK_CHARS = 60
 const NAMED_FILES = 3
 
@@ -20,18 +21,18 @@ const NAMED_FILES = 3
 export async function runs(given: Given, context: Context): Promise<number> {
   const place = journalPlace(given, context.env)
   const asked = given.last('--limit')
-  const limit = asked === undefined ? DEFAULT_LIMIT : parseCount('--limit', asked, 1, MOST)
+  const limit = asked === undefined ? DEFAULT_LIMIT : parseCount('--limit', asked, 1, MAX_LIMIT)
   const store = existingJournal(place)
   const all = (await store?.list()) ?? []
   const lines = store === undefined ? [] : await linesOf(store, all.slice(0, limit))
   await store?.close()
   if (given.has('--json')) await context.stdout.line(lines)
   else if (lines.length > 0) await context.stdout.write(tableOf(lines))
-  else await context.stdout.write(`no runs in ${inOurLine(place.path)} yet\n`)
+  else await context.stdout.write(`no runs in ${escapeForMessage(place.path)} yet\n`)
   if (store === undefined) return EXIT.ok
   if (all.length > lines.length)
     await note(context, `${plural(all.length - lines.length, 'older run')}: --limit N shows more`)
-  await tellForeign(foreignFiles(place, new Set(all.map(({ runId }) => runId))), place.path, context)
+  await reportForeignFiles(foreignFiles(place, new Set(all.map(({ runId }) => runId))), place.path, context)
   return EXIT.ok
 }
 
@@ -52,7 +53,7 @@ interface Line {
 async function linesOf(store: JournalStore, runs_: readonly RunSummary[]): Promise<Line[]> {
   const lines: Line[] = []
   for (const { runId, startedAt } of runs_) {
-    const record = (await storedRun(store, runId))?.record
+    const record = (await readRun(store, runId))?.record
     lines.push({
       run_id: runId,
       started_at: startedAt,
@@ -78,18 +79,18 @@ function tableOf(lines: readonly Line[]): string {
     line.attempts === null ? '-' : countText(line.attempts),
     line.tokens === null ? '-' : countText(line.tokens),
     line.duration_ms === null ? '-' : msText(line.duration_ms),
-    line.task === null ? '-' : cutText(line.task.trim().replaceAll(/\s+/g, ' '), TASK_CHARS),
+    line.task === null ? '-' : truncate(line.task.trim().replaceAll(/\s+/g, ' '), TASK_CHARS),
   ])
   return table(
     heads,
-    rows.map((cells) => cells.map((cell) => inOurLine(nameText(cell)))),
+    rows.map((cells) => cells.map((cell) => escapeForMessage(nameText(cell)))),
   )
 }
 
-async function tellForeign(names: readonly string[], path: string, context: Context): Promise<void> {
+async function reportForeignFiles(names: readonly string[], path: string, context: Context): Promise<void> {
   if (names.length === 0) return
   const named = names.slice(0, NAMED_FILES).map((name) => JSON.stringify(name))
   const more = names.length > NAMED_FILES ? ` and ${names.length - NAMED_FILES} more` : ''
-  const is = names.length === 1 ? 'is no journal' : 'are no journals'
-  await note(context, inOurLine(`${path} holds what ${is} of a run: ${named.join(', ')}${more}`))
+  const what = names.length === 1 ? 'a file that is not a journal' : 'files that are not journals'
+  await note(context, `${path} contains ${what} of a run: ${named.join(', ')}${more}`)
 }

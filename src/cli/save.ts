@@ -6,11 +6,36 @@ import type { CollectedFile } from '../executor/index.ts'
 import { makeDirectory } from '../support/index.ts'
 import { UsageError } from './failure.ts'
 
+/** The target of collected files. */
+export interface Saving {
+  /** The real path of the directory. */
+  readonly root: string
+  /** True if existing files may be replaced. */
+  readonly overwrite: boolean
+}
+
+/** A directory with one of these names in it is the root of a repository. */
+const REPOSITORY_MARKS = ['.git', '.hg', '.svn', '.jj', '.bzr', '_darcs', '.fslckout']
+/** A directory with all of these is a bare repository of Git, or a `.git` directory. */
+const BARE_GIT = ['HEAD', 'objects', 'refs']
+const MAX_NAMED = 5
+
 /**
- * Makes the directory that takes collected files; its real path.
- * @throws UsageError when it cannot be.
+ * Makes the directory for collected files.
+ * @throws UsageError when it cannot be made, or is the root of a repository, where tools obey the files.
  */
-export function prepareSaving(directory: string): string {
+export function prepareSaving(directory: string, overwrite: boolean): Saving {
+  const root = makeRoot(directory)
+  if (!overwrite && isRepository(root)) {
+    throw new UsageError(
+      'invalid_request',
+      `--save ${directory}: it is the root of a repository; name a directory below it, or add --overwrite`,
+    )
+  }
+  return { root, overwrite }
+}
+
+function makeRoot(directory: string): string {
   try {
     makeDirectory(directory)
     return realpathSync(directory)
@@ -19,18 +44,30 @@ export function prepareSaving(directory: string): string {
   }
 }
 
+function isRepository(root: string): boolean {
+  const has = (name: string): boolean => isThere(join(root, name))
+  return REPOSITORY_MARKS.some(has) || BARE_GIT.every(has)
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
 /**
- * Writes collected files below a directory. Their names come from a script: nothing outside is touched, no link below
- * it is followed, and a file that was there is replaced, not written through.
- * @returns why each file that could not be saved was not.
+ * Writes collected files below a directory. Their names come from a script: nothing outside is touched, and no link below
+ * the directory is followed. Without `overwrite`, nothing is written if one of the files already exists; with it, such
+ * a file is replaced, not written through.
+ * @returns the reason for each file that could not be saved.
  */
-export function saveFiles(root: string, files: readonly CollectedFile[]): string[] {
+export function saveFiles(saving: Saving, files: readonly CollectedFile[]): string[] {
+  const there = saving.overwrite ? [] : files.filter(({ path }) => isThereBelow(saving.root, path))
+  if (there.length > 0) return [refusal(there)]
   const saved = new Set<string>()
   return files.flatMap((file) => {
     try {
       if (saved.has(file.path)) throw new Error('another file of this run has the same name')
       saved.add(file.path)
-      saveFile(root, file)
+      saveFile(saving, file)
       return []
     } catch (error) {
       return [`${JSON.stringify(file.path)} was not saved: ${messageOf(error)}`]
@@ -38,12 +75,32 @@ export function saveFiles(root: string, files: readonly CollectedFile[]): string
   })
 }
 
-function saveFile(root: string, { path, content }: CollectedFile): void {
+function refusal(there: readonly CollectedFile[]): string {
+  const named = there.slice(0, MAX_NAMED).map(({ path }) => JSON.stringify(path))
+  const more = there.length > MAX_NAMED ? ` and ${there.length - MAX_NAMED} more` : ''
+  return `nothing was saved, because ${named.join(', ')}${more} ${there.length === 1 ? 'is' : 'are'} there already; --overwrite replaces what is there`
+}
+
+function isThereBelow(root: string, path: string): boolean {
+  try {
+    return isThere(join(root, ...partsOf(path)))
+  } catch {
+    return false // saveFile says why
+  }
+}
+
+/** @throws Error for a path that leads out of its directory. */
+function partsOf(path: string): string[] {
   const parts = path.split('/')
-  const name = parts.pop() ?? ''
-  if ([...parts, name].some((part) => part === '' || part === '.' || part === '..' || part.includes('\0'))) {
+  if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('\0'))) {
     throw new Error('its path leads out of the directory')
   }
+  return parts
+}
+
+function saveFile({ root, overwrite }: Saving, { path, content }: CollectedFile): void {
+  const parts = partsOf(path)
+  const name = parts.pop() ?? ''
   let folder = root
   for (const part of parts) {
     folder = join(folder, part)
@@ -55,6 +112,7 @@ function saveFile(root: string, { path, content }: CollectedFile): void {
   const temporary = join(folder, `.sandglass-${randomUUID()}`)
   try {
     writeFileSync(temporary, content, { flag: 'wx' })
+    if (!overwrite && isThere(target)) throw new Error('it is there already')
     renameSync(temporary, target)
   } catch (error) {
     rmSync(temporary, { force: true })

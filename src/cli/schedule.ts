@@ -1,4 +1,6 @@
-/** What the order of a batch depends on. */
+import { formatValue } from '../support/index.ts'
+
+/** The part of a request that its place in the order depends on. */
 export interface Planned {
   readonly id: string
   /** Ids that must be answered before it starts. */
@@ -11,7 +13,7 @@ export interface Unstartable<R> {
   readonly problem: string
 }
 
-/** Which requests of a batch may start: each once everything it comes after is answered. */
+/** The order of a batch: a request may start when all requests that it comes after are answered. */
 export class Schedule<R extends Planned> {
   readonly #seen = new Set<string>()
   readonly #answered = new Set<string>()
@@ -20,24 +22,24 @@ export class Schedule<R extends Planned> {
   /** By the id that is waited for. */
   readonly #waiters = new Map<string, Set<string>>()
 
-  /** How many could start now. */
+  /** The number of requests that can start now. */
   get ready(): number {
     return this.#ready.size
   }
 
-  /** How many wait for others. */
+  /** The number of requests that wait for others. */
   get waiting(): number {
     return this.#waiting.size
   }
 
-  /** Whether an id has come before; it counts as come from now on. */
+  /** Adds an id; returns true if it was there before. */
   meet(id: string): boolean {
     const before = this.#seen.has(id)
     this.#seen.add(id)
     return before
   }
 
-  /** Takes a request in. Those that wait for each other in a circle that it closes are given back. */
+  /** Adds a request. If it closes a circle of requests that wait for each other, returns those. */
   add(request: R): Unstartable<R>[] {
     const open = new Set(request.after.filter((id) => !this.#answered.has(id)))
     if (open.size === 0) {
@@ -56,8 +58,8 @@ export class Schedule<R extends Planned> {
     return next
   }
 
-  /** An id has its answer: whoever waited for nothing else may start. */
-  answered(id: string): void {
+  /** Marks an id as answered; requests that waited for nothing else may start. */
+  markAnswered(id: string): void {
     this.#answered.add(id)
     for (const waiter of this.#waiters.get(id) ?? []) {
       const found = this.#waiting.get(waiter)
@@ -70,16 +72,16 @@ export class Schedule<R extends Planned> {
   }
 
   /**
-   * No more will come: gives back those that wait for an id that never came.
-   * @param wasAnswered whether an id that never came has an answer from before, so that nobody waits for it.
+   * Marks the end of the input; returns the requests that wait for an id that never came.
+   * @param wasAnswered returns true for an id that an earlier batch answered.
    */
   end(wasAnswered: (id: string) => boolean = () => false): Unstartable<R>[] {
     const awaited = [...this.#waiters.keys()].filter((id) => !this.#seen.has(id))
-    for (const id of awaited.filter(wasAnswered)) this.answered(id)
+    for (const id of awaited.filter(wasAnswered)) this.markAnswered(id)
     return [...this.#waiting.values()].flatMap(({ request, open }) => {
       const missing = [...open].find((id) => !this.#seen.has(id))
       if (missing === undefined) return []
-      return [this.#drop(request.id, `it waits for the id ${shown(missing)}, which no line has`)].flat()
+      return [this.#drop(request.id, `it waits for the id ${formatValue(missing)}, which no line has`)].flat()
     })
   }
 
@@ -90,15 +92,18 @@ export class Schedule<R extends Planned> {
   }
 
   #circleOf(id: string): Unstartable<R>[] {
-    // Only who is waited for can close a circle.
+    // Only a request that others wait for can close a circle.
     if (!this.#waiters.has(id)) return []
     const path = this.#pathBack(id)
     if (path === undefined) return []
-    const circle = [...path, id].slice(0, 8).map(shown).join(' → ')
+    const circle = [...path, id]
+      .slice(0, 8)
+      .map((one) => formatValue(one))
+      .join(' → ')
     return path.flatMap((one) => this.#drop(one, `it waits for itself: ${circle}${path.length > 7 ? ' …' : ''}`))
   }
 
-  /** The ids on a way from an id over what it waits for back to itself. */
+  /** The ids of a circle through an id, if there is one. */
   #pathBack(start: string): string[] | undefined {
     const cameFrom = new Map<string, string>()
     const queue = [start]
@@ -126,8 +131,4 @@ function pathTo(end: string, start: string, cameFrom: ReadonlyMap<string, string
   const path = [end]
   for (let at = end; at !== start; path.unshift(at)) at = cameFrom.get(at) ?? start
   return path
-}
-
-function shown(id: string): string {
-  return JSON.stringify(id.length > 60 ? `${id.slice(0, 60)}…` : id)
 }

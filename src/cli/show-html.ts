@@ -1,11 +1,14 @@
 import type { AttemptRecord, RunRecord } from '../journal/index.ts'
 import { failedLineOf } from '../script/index.ts'
+import { truncate } from '../support/index.ts'
 import { callPlace, callText, outcomeText } from './call-text.ts'
-import { cutText, msText, plural } from './figures.ts'
+import { dataHtml, moreHtml } from './data-html.ts'
+import { msText, plural } from './figures.ts'
 import { html, type Html } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
+import { pythonHtml } from './python-html.ts'
 import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
-import { nameText } from './shown-text.ts'
+import { cutLines, lastLines, nameText } from './foreign-text.ts'
 import type { StoredRun } from './stored-run.ts'
 import { timelineHtml } from './timeline-html.ts'
 import { timelineOf } from './timeline.ts'
@@ -14,11 +17,18 @@ import { timelineOf } from './timeline.ts'
 const OPEN_LINES = 12
 const MAX_TITLE = 80
 const MAX_CALLS = 500
-const MAX_TEXT = 200_000
+/** Maximum rows of each other kind: emitted data, logs, warnings, violations of a line. */
+const MAX_ROWS = 50
+/** Maximum lines of a script, and of any other text. */
+const MAX_SCRIPT = 2000
+const MAX_LINES = 200
+/** Maximum characters of a value, and of the answer. */
+const MAX_DATA = 2000
+const MAX_ANSWER = 20_000
 
-/** A run as one page that needs nothing beside itself: no script, no address, for a colleague's browser. */
+/** A run as one self-contained page, without scripts and links, to send to a colleague. */
 export function runPage({ record, events, missing }: StoredRun): string {
-  const title = cutText(record.task.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
+  const title = truncate(record.task.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -36,7 +46,7 @@ export function runPage({ record, events, missing }: StoredRun): string {
           <header>
             <span class="pill ${toneOf(record.status)}">${record.status}</span>
             <span class="id mono">run ${record.runId}</span>
-            <h1>${record.task.trim()}</h1>
+            <h1>${linesText(record.task.trim())}</h1>
           </header>
           ${outcomeHtml(record)}
           <section aria-label="Facts">${factsHtml(runFacts(record, missing))}</section>
@@ -61,18 +71,18 @@ function outcomeHtml({ success, finalData, error, partial }: RunRecord): Html {
   if (success)
     return html`<section aria-label="Answer">
       <h2>Answer</h2>
-      <pre>${dataText(finalData)}</pre>
+      ${dataHtml(finalData, MAX_ANSWER)}
     </section>`
   const left =
     partial === null
       ? []
       : [
-          html`<h3>What there was</h3>
-            <pre>${dataText(partial)}</pre>`,
+          html`<h3>Partial result</h3>
+            ${dataHtml(partial, MAX_ANSWER)}`,
         ]
   return html`<section aria-label="Outcome">
     <h2>No answer</h2>
-    <p class="error bad mono">${error ?? 'no reason is known'}</p>
+    <p class="error bad mono">${linesText(error ?? 'the reason is unknown')}</p>
     ${left}
   </section>`
 }
@@ -90,16 +100,18 @@ function attemptHtml(attempt: AttemptRecord, title: string): Html {
     </div>
     ${factsHtml(attemptFacts(attempt))} ${script === null ? [] : scriptHtml(script, attempt)}
     ${answer === null ? [] : foldedHtml('Answer without a script', answer)}
-    ${error === null || violations.length > 0 ? [] : html`<p class="error bad mono">${error}</p>`}
+    ${error === null || violations.length > 0 ? [] : html`<p class="error bad mono">${linesText(error)}</p>`}
     ${repetition === null ? [] : html`<p class="error warn">It repeats: ${repetitionText(repetition)}</p>`}
     ${callsHtml(attempt)} ${emittedHtml(attempt)}
-    ${warnings.map(({ code, message }) => html`<p class="error warn">${nameText(code)}: ${message}</p>`)}
-    ${foldedHtml('Traceback', traceback ?? '')} ${foldedHtml('stdout', stdout)} ${foldedHtml('stderr', stderr)}
-    ${foldedHtml('Prompt', prompt?.text ?? '', false)}
+    ${warnings
+      .slice(0, MAX_ROWS)
+      .map(({ code, message }) => html`<p class="error warn">${nameText(code)}: ${linesText(message)}</p>`)}
+    ${moreHtml(warnings.length - MAX_ROWS)} ${foldedHtml('Traceback', traceback ?? '')} ${foldedHtml('stdout', stdout)}
+    ${foldedHtml('stderr', stderr)} ${foldedHtml('Prompt', prompt?.text ?? '', false)}
   </section> `
 }
 
-function factsHtml(facts: readonly Fact[]): Html {
+function factsHtml(facts: readonly (Fact | readonly [string, Html])[]): Html {
   return html`<dl>
     ${facts.map(
       ([name, text]) =>
@@ -111,26 +123,30 @@ function factsHtml(facts: readonly Fact[]): Html {
 
 function scriptHtml(script: string, { traceback, violations }: AttemptRecord): Html {
   const failed = failedLineOf(traceback)
-  const lines = script.replace(/\r\n?/g, '\n').replace(/\n$/, '').split('\n')
-  const rows = lines.map((line, index) => {
+  const lines = cutLines(script)
+  const shown = lines.slice(0, MAX_SCRIPT)
+  const coloured = pythonHtml(shown)
+  const rows = shown.map((line, index) => {
     const number = index + 1
-    const here = violations.filter((violation) => violation.line === number)
+    const code = coloured[index] ?? line
+    const here = violations.filter((violation) => violation.line === number).slice(0, MAX_ROWS)
     const isMarked = number === failed || here.length > 0
     const notes = here.map(({ column, message, hint, code }) => {
       const before = Array.from(line).slice(0, column).join('').replaceAll(/[^\t]/gu, ' ')
-      const told = html`<div class="violation">
-        <i></i><code>${before}^ ${message} <small>${nameText(code)}</small></code>
+      const note = html`<div class="violation">
+        <i></i><code>${before}^ ${linesText(message)} <small>${nameText(code)}</small></code>
       </div>`
-      if (hint === '') return told
-      return html`${told}
+      if (hint === '') return note
+      return html`${note}
         <div class="violation">
-          <i></i><code>${before} <small>hint: ${hint}</small></code>
+          <i></i><code>${before} <small>hint: ${linesText(hint)}</small></code>
         </div>`
     })
-    return html`<div class="${isMarked ? 'line failed' : 'line'}"><i>${number}</i><code>${line}</code></div>
+    return html`<div class="${isMarked ? 'line failed' : 'line'}"><i>${number}</i><code>${code}</code></div>
       ${notes}`
   })
-  return html`<div class="script" aria-label="Script">${rows}</div>`
+  return html`<div class="script" aria-label="Script">${rows}</div>
+    ${moreHtml(lines.length - MAX_SCRIPT)}`
 }
 
 function callsHtml({ toolCalls }: AttemptRecord): Html {
@@ -159,28 +175,33 @@ function callsHtml({ toolCalls }: AttemptRecord): Html {
         ${rows}
       </tbody>
     </table>
-    ${more > 0 ? html`<p>… ${more} more</p>` : []}`
+    ${moreHtml(more)}`
 }
 
 function emittedHtml({ intermediates, logs }: AttemptRecord): Html {
   if (intermediates.length + logs.length === 0) return html``
-  const facts: Fact[] = [
-    ...intermediates.map(({ label, data }): Fact => [nameText(label), dataText(data)]),
-    ...logs.map(({ level, message }): Fact => [`log ${nameText(level)}`, cutText(message, MAX_TEXT)]),
-  ]
+  const emitted = intermediates
+    .slice(0, MAX_ROWS)
+    .map(({ label, data }) => [nameText(label), dataHtml(data, MAX_DATA)] as const)
+  const logged = logs
+    .slice(0, MAX_ROWS)
+    .map(({ level, message }) => [`log ${nameText(level)}`, html`<pre>${linesText(message)}</pre>`] as const)
+  const more = Math.max(0, intermediates.length - MAX_ROWS) + Math.max(0, logs.length - MAX_ROWS)
   return html`<h3>Emitted and logged</h3>
-    <div class="data">${factsHtml(facts)}</div>`
+    <div class="data">${factsHtml([...emitted, ...logged])}</div>
+    ${moreHtml(more)}`
 }
 
 function foldedHtml(name: string, text: string, isOpen: boolean = text.split('\n').length <= OPEN_LINES): Html {
   if (text.trim() === '') return html``
   const body = html`<summary>${name}</summary>
-    <pre>${cutText(text, MAX_TEXT)}</pre>`
+    <pre>${linesText(text)}</pre>`
   return isOpen ? html`<details open>${body}</details>` : html`<details>${body}</details>`
 }
 
-function dataText(data: unknown): string {
-  return cutText(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_TEXT)
+/** The last lines of a text, each cut, so that a long text does not hide what follows it. */
+function linesText(text: string): string {
+  return lastLines(cutLines(text), MAX_LINES).join('\n')
 }
 
 function toneOf(status: NonNullable<AttemptRecord['status']> | RunRecord['status']): 'good' | 'warn' | 'bad' {

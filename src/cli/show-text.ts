@@ -1,18 +1,19 @@
 import type { AttemptRecord, RunRecord } from '../journal/index.ts'
 import { failedLineOf } from '../script/index.ts'
+import { truncate, truncateAndCount } from '../support/index.ts'
 import { callPlace, callText, outcomeText } from './call-text.ts'
-import { cutText, msText } from './figures.ts'
+import { msText } from './figures.ts'
 import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
-import { asLines, cutLine, lastLines, moreText, nameText } from './shown-text.ts'
+import { asLines, lastLines, MAX_LINE, moreText, nameText } from './foreign-text.ts'
 import type { StoredRun } from './stored-run.ts'
-import { inOurLine } from './terminal-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
 import { violationsText } from './violations-text.ts'
 
 const LABEL_WIDTH = 10
 /** Lines of the script around the one that failed, where it is long. */
 const AROUND = 20
 const MAX_SCRIPT = 200
-/** Rows of each kind: calls, violations, what was emitted, logs, warnings. */
+/** Maximum rows of each kind: calls, violations, emitted data, logs, warnings. */
 const MAX_ROWS = 50
 const MAX_OUTPUT = 40
 const MAX_TRACEBACK = 30
@@ -23,7 +24,7 @@ const MAX_ERROR = 2000
 const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
 type Paint = (code: number, text: string) => string
 
-/** A run as a person likes to read it: what was asked, each attempt with what went wrong in it, the answer. */
+/** A run as text for a person: the task, each attempt with its problems, and the answer. */
 export function runText({ record, missing }: Pick<StoredRun, 'record' | 'missing'>, coloured: boolean): string {
   const paint: Paint = (code, text) => (coloured ? `\u001B[${code}m${text}\u001B[0m` : text)
   const blocks = [
@@ -44,7 +45,7 @@ function headText(record: RunRecord, missing: number, paint: Paint): string {
   const [first = '', ...more] = asLines(record.task.trim(), MAX_TASK_LINE)
   const facts: Fact[] = [['task', [first, ...more].join('\n')], ...runFacts(record, missing)]
   return [
-    `${paint(BOLD, `Run ${inOurLine(record.runId)}`)}  ${painted(record.status, paint)}`,
+    `${paint(BOLD, `Run ${escapeForMessage(record.runId)}`)}  ${paintStatus(record.status, paint)}`,
     ...factLines(facts, paint),
   ].join('\n')
 }
@@ -61,13 +62,13 @@ function factLines(facts: readonly Fact[], paint: Paint): string[] {
 
 function attemptText(attempt: AttemptRecord, title: string, coloured: boolean, paint: Paint): string {
   const { repetition, script, violations, traceback } = attempt
-  const head = `${paint(BOLD, title)}  ${painted(attempt.status ?? 'unfinished', paint, endText(attempt))}`
+  const head = `${paint(BOLD, title)}  ${paintStatus(attempt.status ?? 'unfinished', paint, endText(attempt))}`
   const parts = [
     factLines(attemptFacts(attempt), paint),
     script === null ? answerLines(attempt, paint) : scriptLines(script, marksOf(attempt), paint),
     violations.length === 0
       ? []
-      : indented(
+      : indent(
           violationsText('script', script ?? '', violations.slice(0, MAX_ROWS), coloured)
             .trimEnd()
             .split('\n')
@@ -75,16 +76,16 @@ function attemptText(attempt: AttemptRecord, title: string, coloured: boolean, p
         ),
     callLines(attempt, paint),
     emittedLines(attempt, paint),
-    boxed('stdout', attempt.stdout, MAX_OUTPUT, paint),
-    boxed('stderr', attempt.stderr, MAX_OUTPUT, paint),
-    boxed('traceback', traceback ?? '', MAX_TRACEBACK, paint),
+    boxLines('stdout', attempt.stdout, MAX_OUTPUT, paint),
+    boxLines('stderr', attempt.stderr, MAX_OUTPUT, paint),
+    boxLines('traceback', traceback ?? '', MAX_TRACEBACK, paint),
     [
       ...rows(attempt.warnings, ({ code, message }) =>
-        fact('warning', cutLine(`${nameText(code)}: ${message}`), paint, YELLOW),
+        fact('warning', truncateAndCount(`${nameText(code)}: ${message}`, MAX_LINE), paint, YELLOW),
       ),
       ...(attempt.error === null || violations.length > 0
         ? []
-        : [fact('error', cutText(attempt.error, MAX_ERROR), paint, RED)]),
+        : [fact('error', truncate(attempt.error, MAX_ERROR), paint, RED)]),
       ...(repetition === null ? [] : [fact('repeats', repetitionText(repetition), paint, YELLOW)]),
     ],
   ]
@@ -93,7 +94,7 @@ function attemptText(attempt: AttemptRecord, title: string, coloured: boolean, p
     .replace('\n\n', '\n')
 }
 
-/** Lines of the script that are to be marked. */
+/** The lines of the script to mark. */
 function marksOf({ traceback, violations }: AttemptRecord): ReadonlySet<number> {
   const failed = failedLineOf(traceback)
   return new Set(failed === null ? violations.map(({ line }) => line) : [failed])
@@ -102,7 +103,7 @@ function marksOf({ traceback, violations }: AttemptRecord): ReadonlySet<number> 
 function scriptLines(script: string, marks: ReadonlySet<number>, paint: Paint): string[] {
   const lines = asLines(script)
   const width = String(lines.length).length
-  const [from, to] = shownPart(lines.length, marks)
+  const [from, to] = findVisiblePart(lines.length, marks)
   const shown = lines.slice(from, to).map((line, index) => {
     const number = from + index + 1
     const text = `${String(number).padStart(width)} | ${line}`.trimEnd()
@@ -117,7 +118,7 @@ function scriptLines(script: string, marks: ReadonlySet<number>, paint: Paint): 
   ]
 }
 
-function shownPart(count: number, marks: ReadonlySet<number>): [number, number] {
+function findVisiblePart(count: number, marks: ReadonlySet<number>): [number, number] {
   if (count <= MAX_SCRIPT) return [0, count]
   const [mark = 1] = marks
   const from = Math.max(0, Math.min(mark - AROUND, count - MAX_SCRIPT))
@@ -126,7 +127,7 @@ function shownPart(count: number, marks: ReadonlySet<number>): [number, number] 
 
 function answerLines({ generation }: AttemptRecord, paint: Paint): string[] {
   const answer = generation?.answer ?? null
-  return answer === null ? [] : boxed('answer without a script', answer, MAX_OUTPUT, paint)
+  return answer === null ? [] : boxLines('answer without a script', answer, MAX_OUTPUT, paint)
 }
 
 function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
@@ -134,7 +135,7 @@ function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
   const shown = toolCalls.slice(0, MAX_ROWS)
   const cells = shown.map((call) => [
     callPlace(call),
-    inOurLine(callText(call)),
+    escapeForMessage(callText(call)),
     call.ms === null ? '-' : msText(call.ms),
   ])
   const width = (column: number, most: number): number =>
@@ -142,9 +143,9 @@ function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
   const [first, second, third] = [width(0, 12), width(1, 60), width(2, 12)]
   const lines = shown.map((call, index) => {
     const [place = '', text = '', ms = ''] = cells[index] ?? []
-    const outcome = inOurLine(outcomeText(call))
-    const told = call.ok === true ? `→ ${outcome}` : paint(RED, `✗ ${outcome}`)
-    return `    ${paint(DIM, place.padEnd(first))}  ${text.padEnd(second)}  ${ms.padStart(third)}  ${told}`
+    const outcome = escapeForMessage(outcomeText(call))
+    const ending = call.ok === true ? `→ ${outcome}` : paint(RED, `✗ ${outcome}`)
+    return `    ${paint(DIM, place.padEnd(first))}  ${text.padEnd(second)}  ${ms.padStart(third)}  ${ending}`
   })
   const more = moreText(toolCalls.length - shown.length).map((text) => `    ${text}`)
   return [`  ${paint(DIM, 'tool calls')}`, ...lines, ...more]
@@ -153,19 +154,21 @@ function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
 function emittedLines({ intermediates, logs }: AttemptRecord, paint: Paint): string[] {
   return [
     ...rows(intermediates, ({ label, data }) =>
-      fact('emitted', cutLine(`${nameText(label)}: ${JSON.stringify(data) ?? 'null'}`), paint),
+      fact('emitted', truncateAndCount(`${nameText(label)}: ${JSON.stringify(data) ?? 'null'}`, MAX_LINE), paint),
     ),
-    ...rows(logs, ({ level, message }) => fact('log', cutLine(`${nameText(level)}: ${message}`), paint)),
+    ...rows(logs, ({ level, message }) =>
+      fact('log', truncateAndCount(`${nameText(level)}: ${message}`, MAX_LINE), paint),
+    ),
   ]
 }
 
-/** The first of a list, and how many more there are. */
+/** The first items of a list, and the number of the others. */
 function rows<T>(items: readonly T[], row: (item: T) => string): string[] {
   const more = moreText(items.length - MAX_ROWS).map((text) => `  ${' '.repeat(LABEL_WIDTH)}${text}`)
   return [...items.slice(0, MAX_ROWS).map(row), ...more]
 }
 
-function boxed(name: string, text: string, most: number, paint: Paint): string[] {
+function boxLines(name: string, text: string, most: number, paint: Paint): string[] {
   if (text.trim() === '') return []
   return [
     `  ${paint(DIM, name)}`,
@@ -174,36 +177,36 @@ function boxed(name: string, text: string, most: number, paint: Paint): string[]
 }
 
 function fact(name: string, text: string, paint: Paint, code: number = DIM): string {
-  return `  ${paint(code, name.padEnd(LABEL_WIDTH))}${inOurLine(text.trimEnd())}`
+  return `  ${paint(code, name.padEnd(LABEL_WIDTH))}${escapeForMessage(text.trimEnd())}`
 }
 
 function endingText({ status, success, finalData, error, partial }: RunRecord, paint: Paint): string {
-  if (success) return [paint(GREEN, 'Answer'), ...indented(answerText(finalData))].join('\n')
+  if (success) return [paint(GREEN, 'Answer'), ...indent(answerText(finalData))].join('\n')
   return [
     `${paint(RED, `No answer: ${status}`)}`,
-    ...(error === null ? [] : indented(asLines(cutText(error, MAX_ERROR), MAX_ERROR))),
-    ...(partial === null ? [] : ['', 'What there was', ...indented(answerText(partial))]),
+    ...(error === null ? [] : indent(asLines(truncate(error, MAX_ERROR), MAX_ERROR))),
+    ...(partial === null ? [] : ['', 'Partial result', ...indent(answerText(partial))]),
   ].join('\n')
 }
 
 function answerText(data: unknown): string[] {
   return asLines(
-    cutText(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_ANSWER),
+    truncate(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_ANSWER),
     MAX_ANSWER,
   )
 }
 
-function painted(
+function paintStatus(
   status: NonNullable<AttemptRecord['status']> | RunRecord['status'],
   paint: Paint,
   text: string = status,
 ): string {
   return paint(
     isGood(status) ? GREEN : status === 'unfinished' || status === 'cancelled' ? YELLOW : RED,
-    inOurLine(text),
+    escapeForMessage(text),
   )
 }
 
-function indented(lines: readonly string[]): string[] {
+function indent(lines: readonly string[]): string[] {
   return lines.map((line) => `  ${line}`.trimEnd())
 }

@@ -1,17 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { messageOf } from '../errors/index.ts'
+import { formatPath, truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
-import { cutText } from './figures.ts'
-import { findRun } from './find-run.ts'
 import { existingJournal, journalPlace } from './journal-flag.ts'
 import { recordLine } from './record-line.ts'
 import { runPage } from './show-html.ts'
 import { runText } from './show-text.ts'
-import { storedRun } from './stored-run.ts'
-import { inOurLine } from './terminal-text.ts'
+import { findRun, readRun } from './stored-run.ts'
+import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_PATH = 200
 
@@ -21,12 +20,12 @@ export async function show(given: Given, context: Context): Promise<number> {
   const place = journalPlace(given, context.env)
   const store = existingJournal(place)
   const runId = findRun(word, (await store?.list()) ?? [], place)
-  const run = store === undefined ? undefined : await storedRun(store, runId)
+  const run = store === undefined ? undefined : await readRun(store, runId)
   await store?.close()
   if (run === undefined) {
     throw new UsageError(
       'invalid_request',
-      `the run ${inOurLine(runId)} in ${place.path} is damaged: its first event cannot be read`,
+      `the run ${escapeForMessage(runId)} in ${place.path} is damaged: its first event cannot be read`,
     )
   }
   const { record, missing } = run
@@ -37,8 +36,8 @@ export async function show(given: Given, context: Context): Promise<number> {
     const out = given.last('--out')
     if (out === undefined) await context.stdout.write(page)
     else {
-      written(out, page)
-      await note(context, `wrote ${inOurLine(out)}`)
+      writePage(out, page)
+      await note(context, `wrote ${out}`)
     }
   } else {
     const coloured = context.stdout.isTerminal && isLively(context)
@@ -56,7 +55,7 @@ function runWord(given: Given): string {
     )
   }
   if (others.length > 0) {
-    throw new UsageError('invalid_request', `show takes one RUN, not also ${JSON.stringify(others[0])}`)
+    throw new UsageError('invalid_request', `show takes one RUN, but also got ${JSON.stringify(others[0])}`)
   }
   if (given.has('--json') && given.has('--html')) {
     throw new UsageError('invalid_request', '--json and --html are two forms of the same: take one of them')
@@ -67,15 +66,13 @@ function runWord(given: Given): string {
   return word
 }
 
-function written(path: string, page: string): void {
+function writePage(path: string, page: string): void {
   try {
     // A run may hold what its owner alone is to read.
     writeFileSync(path, page, { mode: 0o600 })
   } catch (error) {
-    throw new UsageError(
-      'invalid_request',
-      `--out ${cutText(path, MAX_PATH)}: ${cutText(messageOf(error), MAX_PATH)}`,
-      { cause: error },
-    )
+    throw new UsageError('invalid_request', `--out ${formatPath(path)}: ${truncate(messageOf(error), MAX_PATH)}`, {
+      cause: error,
+    })
   }
 }

@@ -2,20 +2,20 @@ import { SandglassError } from '../errors/index.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** What ends a command early. */
+/** The early end of a command. */
 export interface Interruption {
   /** Its reason is a SandglassError `aborted`. */
   readonly signal: AbortSignal
   /** The signal that came first, if one came. */
   readonly received: () => NodeJS.Signals | undefined
-  /** Nobody reads what we write. */
+  /** Call it when the reader of stdout has left. */
   readonly readerLeft: () => void
   readonly hasReaderLeft: () => boolean
 }
 
 /**
- * Takes the signals that ask a program to end. They stay taken to the very end: a second one must not kill us while
- * sandboxes are being ended, which is bounded in time.
+ * Handles the signals that ask a program to end, until the process exits: a second one must not kill the process while
+ * it removes its sandboxes, which takes a bounded time.
  */
 export function interruption(): Interruption {
   const controller = new AbortController()
@@ -32,7 +32,7 @@ export function interruption(): Interruption {
     received: () => received,
     readerLeft() {
       left = true
-      controller.abort(new SandglassError('aborted', 'cancelled, because nobody reads the output any more'))
+      controller.abort(new SandglassError('aborted', 'cancelled, because the reader of the output has left'))
     },
     hasReaderLeft: () => left,
   }

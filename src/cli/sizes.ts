@@ -10,7 +10,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * Bytes: `268435456`, `512m`, `1.5g`, `256MiB`. Units are powers of 1024.
+ * Parses a number of bytes: `268435456`, `512m`, `1.5g`, `256MiB`. Units are powers of 1024.
  * @throws UsageError naming the flag.
  */
 export function parseSize(flag: string, text: string): number {
@@ -19,13 +19,13 @@ export function parseSize(flag: string, text: string): number {
   if (!Number.isSafeInteger(bytes)) {
     throw new UsageError(
       'invalid_request',
-      `${flag}: ${JSON.stringify(text)} is no size; write bytes, 512m, 1g or 256MiB`,
+      `${flag}: ${JSON.stringify(text)} is not a size; write bytes, 512m, 1g or 256MiB`,
     )
   }
   return bytes
 }
 
-/** Bytes as a flag takes them, in the largest unit that says them exactly. */
+/** Formats bytes as a flag takes them, in the largest unit that expresses them exactly. */
 export function sizeText(bytes: number): string {
   const units = [...UNITS].filter(([unit]) => unit.length === 1 && unit !== 'b').toReversed()
   const [unit, size] = units.find(([, one]) => bytes >= one && bytes % one === 0) ?? ['', 1]
@@ -33,17 +33,18 @@ export function sizeText(bytes: number): string {
 }
 
 /**
- * A plain number; its range is checked where the limit is.
+ * Parses a plain number. The code that applies the limit checks its range.
  * @throws UsageError naming the flag.
  */
 export function parseNumber(flag: string, text: string): number {
   const number = /^-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN
-  if (!Number.isFinite(number)) throw new UsageError('invalid_request', `${flag}: ${JSON.stringify(text)} is no number`)
+  if (!Number.isFinite(number))
+    throw new UsageError('invalid_request', `${flag}: ${JSON.stringify(text)} is not a number`)
   return number
 }
 
 /**
- * A whole number of at least `min`.
+ * Parses a whole number from `min` to `max`.
  * @throws UsageError naming the flag.
  */
 export function parseCount(flag: string, text: string, min: number, max: number): number {

@@ -1,6 +1,6 @@
 import type { JournalEvent, RunRecord } from '../journal/index.ts'
 
-/** What became of a task as one line of JSON (docs/cli.md). */
+/** The result of a task as one line of JSON (docs/cli.md). */
 export function solveLine(record: RunRecord): Record<string, unknown> {
   return {
     v: 1,

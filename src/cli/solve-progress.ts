@@ -1,12 +1,12 @@
 import type { JournalEvent } from '../journal/index.ts'
 import { countText, msText, plural } from './figures.ts'
 
-/** How far a task is: what the events of its journal said last. */
+/** The progress of a task, from the events of its journal. */
 export class SolveProgress {
   readonly #started = performance.now()
   #most = ''
   #place = 'starting'
-  #doing = 'looking for a sandbox'
+  #doing = 'waiting for a sandbox'
   #tokens = 0
   #calls = 0
 
@@ -34,7 +34,7 @@ export class SolveProgress {
         this.#calls += 1
         return
       case 'script_executed':
-        this.#doing = 'reading what came of it'
+        this.#doing = 'reading the result'
         return
       default:
     }
@@ -54,8 +54,8 @@ export class SolveProgress {
 }
 
 /**
- * Where a run stands: `attempt 2/4`, `step 3, attempt 1`.
- * @param most what stands behind the number of an attempt in PLAN mode.
+ * The place of an event: `attempt 2/4`, `step 3, attempt 1`.
+ * @param most the text after the number of an attempt in PLAN mode.
  */
 export function placeText(
   { step, attempt }: { readonly step: number | null; readonly attempt: number },

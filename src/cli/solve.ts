@@ -1,30 +1,31 @@
-import { createSandglass, type ToolExecutionResult } from '../index.ts'
+import type { ToolExecutionResult } from '../index.ts'
 import type { JournalStore } from '../journal/index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
-import { exitCodeOfRun } from './exit-codes.ts'
+import { TASK_OUTCOMES } from '../outcomes/index.ts'
 import { journalPlace, openJournal } from './journal-flag.ts'
 import { modelOf } from './model-flag.ts'
 import { sandboxFlags } from './options.ts'
 import { solveEventLine, solveLine } from './solve-line.ts'
 import { solveRequest } from './solve-request.ts'
-import { SolveTeller, type Teller } from './solve-teller.ts'
+import { SolveReporter, type Reporter } from './solve-reporter.ts'
+import { startSandglass } from './start.ts'
 import { toolsOf } from './tools-file.ts'
-import { reworded } from './wording.ts'
+import { reword } from './wording.ts'
 
-/** `sandglass solve`: a model works a task off by writing Python. Resolves to the exit code. */
+/** `sandglass solve`: a model solves a task by writing Python. Resolves to the exit code. */
 export async function solve(given: Given, context: Context): Promise<number> {
-  const { options, policy } = sandboxFlags(given)
+  const { options, policy } = sandboxFlags(given, context.engines)
   const place = journalPlace(given, context.env)
   const { task, options: asked } = await solveRequest(given, context)
   const tools = await toolsOf(given, context)
   const model = await modelOf(given, context.env)
   const journal = openJournal(place)
   const asLines = given.has('--json') || given.has('--events')
-  const teller = asLines ? lineTeller(given, context) : new SolveTeller(context, place.flag)
+  const reporter = asLines ? lineReporter(given, context) : new SolveReporter(context, place.flag)
   try {
     context.signal.throwIfAborted()
-    const sandglass = await createSandglass({ ...options, poolSize: 1, maxOverflow: 0, signal: context.signal })
+    const sandglass = await startSandglass({ ...options, poolSize: 1, maxOverflow: 0 }, context)
     let result: ToolExecutionResult | undefined
     try {
       const events = sandglass.solveStream(task, {
@@ -37,24 +38,24 @@ export async function solve(given: Given, context: Context): Promise<number> {
         signal: context.signal,
       })
       for await (const event of events) {
-        if (event.type === 'event') await teller.event(event.event)
+        if (event.type === 'event') await reporter.event(event.event)
         else result = event.result
       }
     } finally {
       await sandglass.close()
     }
     if (result === undefined) throw new Error('the run ended without a result')
-    await teller.result(result.record, await isStored(journal, result.record.runId))
-    return exitCodeOfRun(result.record.status)
+    await reporter.result(result.record, await isStored(journal, result.record.runId))
+    return TASK_OUTCOMES[result.record.status].exitCode
   } catch (error) {
-    throw reworded(error, 'flags')
+    throw reword(error, 'flags')
   } finally {
-    await teller.end()
+    await reporter.end()
     await journal.close()
   }
 }
 
-/** Whether there is something to show: a journal that took nothing has no such run. */
+/** True if the journal stored the run. */
 async function isStored(journal: JournalStore, runId: string): Promise<boolean> {
   try {
     return (await journal.read(runId)).length > 0
@@ -63,7 +64,7 @@ async function isStored(journal: JournalStore, runId: string): Promise<boolean> 
   }
 }
 
-function lineTeller(given: Given, { stdout }: Context): Teller {
+function lineReporter(given: Given, { stdout }: Context): Reporter {
   return {
     async event(event) {
       if (given.has('--events')) await stdout.line(solveEventLine(event))

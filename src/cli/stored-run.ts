@@ -1,20 +1,64 @@
-import { isSound, type JournalEvent, type JournalStore, recordOf, type RunRecord } from '../journal/index.ts'
+import {
+  isSound,
+  type JournalEvent,
+  type JournalStore,
+  recordOf,
+  type RunRecord,
+  type RunSummary,
+} from '../journal/index.ts'
+import { formatValue, nearest } from '../support/index.ts'
+import { UsageError } from './failure.ts'
 
-/** A run as a store has it. */
+const MAX_NAMED = 5
+
+/** A stored run. */
 export interface StoredRun {
   readonly events: readonly JournalEvent[]
   readonly record: RunRecord
-  /** Events that are not there or cannot be read. */
+  /** The number of events that are missing or cannot be read. */
   readonly missing: number
 }
 
-/** Reads a run; undefined where its beginning cannot be read. */
-export async function storedRun(store: JournalStore, runId: string): Promise<StoredRun | undefined> {
+/** Reads a run; undefined if its first event cannot be read. */
+export async function readRun(store: JournalStore, runId: string): Promise<StoredRun | undefined> {
   const found = await store.read(runId)
   const events = found.filter(isSound)
   const [first] = events
-  // The id is the one it was found by, whatever stands in the file.
+  // The id is the one of the file, whatever its content says.
   if (first?.type !== 'run_started' || first.run_id !== runId) return undefined
   const last = found.reduce((most, { seq }) => Math.max(most, seq), 0)
   return { events, record: recordOf(events), missing: Math.max(0, last + 1 - events.length) }
+}
+
+/**
+ * Finds the id of the run that a word names: an id, the beginning of one, or `last`.
+ * @param runs newest first.
+ * @param where for messages: the place, and the flag that names it.
+ * @throws UsageError that lists what exists instead.
+ */
+export function findRun(
+  word: string,
+  runs: readonly RunSummary[],
+  where: { readonly path: string; readonly flag: string },
+): string {
+  const ids = runs.map(({ runId }) => runId)
+  const [newest] = ids
+  if (newest === undefined) throw wrong(`there are no runs in ${where.path} yet; sandglass solve makes one`)
+  if (word === 'last' || ids.includes(word)) return word === 'last' ? newest : word
+  const fitting = word === '' ? [] : ids.filter((id) => id.startsWith(word))
+  const [only] = fitting
+  if (fitting.length === 1 && only !== undefined) return only
+  const list = `sandglass runs${where.flag}`
+  if (fitting.length > 1) {
+    const named = fitting.slice(0, MAX_NAMED).join(', ')
+    const more = fitting.length > MAX_NAMED ? ` and ${fitting.length - MAX_NAMED} more` : ''
+    throw wrong(`${JSON.stringify(word)} is the beginning of ${fitting.length} runs: ${named}${more}; write more of it`)
+  }
+  const close = nearest(word, ids)
+  const hint = close === undefined ? `The newest is ${newest}` : `Did you mean ${close}?`
+  throw wrong(`no run ${formatValue(word)} in ${where.path}. ${hint}; ${list} lists them`)
+}
+
+function wrong(message: string): UsageError {
+  return new UsageError('invalid_request', message)
 }

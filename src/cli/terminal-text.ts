@@ -1,31 +1,37 @@
-/** Colours (SGR) are kept; every other control character but these could drive the terminal: titles, clipboard, cursor. */
+/** Colours (SGR), and control characters that can drive the terminal: title, clipboard, cursor. Tab and newline are not among them. */
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const CONTROLS = /\u001B\[[0-9;]{0,32}m|[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const COLOUR = /^\u001B\[[0-9;]*m$/
 
-/** A text of a script as a terminal may show it: control sequences are written out as `\x1b`. */
-export function forTerminal(text: string): string {
+/** Makes the text of a script safe for a terminal: keeps colours and carriage returns, and writes other controls as `\x1b`. */
+export function escapeForTerminal(text: string): string {
   return text.replace(CONTROLS, (found) => {
     if (found === '\r' || COLOUR.test(found)) return found
     return `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${found.slice(1)}`
   })
 }
 
-/** Marks that turn the order of characters round, so that a line reads as something else than it is. */
-const TURNING = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g
+/** Ends all colours and styles. */
+export const RESET_STYLE = '\u001B[0m'
 
-/** Marks of writing direction written out as `\u202e`. */
-export function withoutTurning(text: string): string {
-  return text.replace(TURNING, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+/** True if the text leaves a style of its own on a terminal; undefined if it changes none. */
+export function styleLeftBy(text: string): boolean | undefined {
+  const last = text.match(CONTROLS)?.findLast((found) => COLOUR.test(found))
+  return last === undefined ? undefined : last !== RESET_STYLE && last !== '\u001B[m'
 }
 
-/**
- * The same for a text that goes into a line of ours: no colours, nothing that turns the text round, and each further line
- * is indented.
- */
-export function inOurLine(text: string): string {
-  return withoutTurning(text.toWellFormed())
+/** Bidirectional control characters: they reorder a line so that it reads as something else. */
+const BIDI_CONTROLS = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g
+
+/** Writes bidirectional control characters as `\u202e`. */
+export function escapeBidiControls(text: string): string {
+  return text.replace(BIDI_CONTROLS, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Makes foreign text safe inside a message of the command line: escapes controls, colours and direction, indents further lines. */
+export function escapeForMessage(text: string): string {
+  return escapeBidiControls(text.toWellFormed())
     .replace(/\r\n?/g, '\n')
     .replace(CONTROLS, (found) => `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${found.slice(1)}`)
     .replace(/\n(?=[^])/g, '\n    ')

@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../journal/index.ts'
 
-/** What took time in an attempt. */
+/** The kinds of activity in an attempt. */
 export type SpanKind = 'model' | 'check' | 'run' | 'call'
 
 /** One stretch of time, in milliseconds since the run began. */
@@ -19,13 +19,13 @@ export interface TimelineRow {
   readonly spans: readonly Span[]
 }
 
-/** Where the time of a run went. */
+/** The time of a run, by attempt and activity. */
 export interface Timeline {
   readonly totalMs: number
   readonly rows: readonly TimelineRow[]
 }
 
-/** Reads when things began and ended out of the events of a run; what has no end lasts until the last event. */
+/** Builds the timeline from the events of a run. A span without an end lasts until the last event. */
 export function timelineOf(events: readonly JournalEvent[]): Timeline {
   const times = events.map(({ at }) => Date.parse(at)).filter((time) => !Number.isNaN(time))
   const start = times[0] ?? 0
@@ -39,7 +39,7 @@ export function timelineOf(events: readonly JournalEvent[]): Timeline {
     rows.set(key, row)
     row.take(event, Math.max(0, at))
   }
-  return { totalMs: end - start, rows: [...rows.values()].map((row) => row.ended(end - start)) }
+  return { totalMs: end - start, rows: [...rows.values()].map((row) => row.finish(end - start)) }
 }
 
 type PlacedEvent = Extract<JournalEvent, { readonly attempt: number }>
@@ -88,7 +88,7 @@ class Row {
     }
   }
 
-  ended(totalMs: number): TimelineRow {
+  finish(totalMs: number): TimelineRow {
     for (const key of this.#open.keys()) this.#end(key, totalMs)
     const spans = this.#spans.toSorted((a, b) => a.from - b.from)
     return { step: this.#step, attempt: this.#attempt, spans }

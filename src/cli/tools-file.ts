@@ -3,10 +3,11 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { errnoOf, messageOf } from '../errors/index.ts'
 import { isPythonTool, prepareTools, type ToolSet, type ToolsInput } from '../tools/index.ts'
+import { formatPath } from '../support/index.ts'
+import { faultPlace } from './fault-place.ts'
 import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { UsageError } from './failure.ts'
-import { cutText } from './figures.ts'
 import { consoleToStderr } from './user-console.ts'
 
 /**
@@ -17,7 +18,7 @@ import { consoleToStderr } from './user-console.ts'
 export async function toolsOf(given: Given, context: Context): Promise<ToolSet | undefined> {
   const path = given.last('--tools')
   if (path === undefined) return undefined
-  const set = prepared(path, await inputOf(path, await importedModule('--tools', path)))
+  const set = prepare(path, await inputOf(path, await importModule('--tools', path)))
   if (set.tools.size + set.pythonTools.size === 0) throw wrong(path, NO_TOOLS)
   for (const { from, to } of set.renamed) {
     await note(context, `--tools ${path}: scripts call ${JSON.stringify(from)} by the name ${to}`)
@@ -25,27 +26,27 @@ export async function toolsOf(given: Given, context: Context): Promise<ToolSet |
   return set
 }
 
-const MAX_PATH = 200
 const NO_TOOLS = 'it exports no tools; export default [defineTool({ … })]'
 
 type Exports = Readonly<Record<string, unknown>>
 
 /**
- * What a module that the user names exports; it runs with all rights of this process, and what it prints by `console.log`
+ * Imports a module that the user names. It runs with all rights of this process; its output by `console.log`
  * goes to stderr.
  * @throws UsageError naming the flag and the file.
  */
-export async function importedModule(flag: string, path: string): Promise<Exports> {
-  const shown = `${flag} ${cutText(path, MAX_PATH)}`
+export async function importModule(flag: string, path: string): Promise<Exports> {
+  const shown = `${flag} ${formatPath(path)}`
   const problem = fileProblem(path)
   if (problem !== undefined) throw new UsageError('invalid_request', `${shown}: ${problem}`)
   consoleToStderr()
   try {
     return (await import(pathToFileURL(resolve(path)).href)) as Exports
   } catch (error) {
-    // Where this program lies is no help to anybody.
+    // The path of this program does not help the user.
     const reason = messageOf(error).replaceAll(` imported from ${import.meta.filename}`, '')
-    throw new UsageError('invalid_request', `${shown}: it cannot be loaded: ${reason}`, { cause: error })
+    const place = faultPlace(error, resolve(path))
+    throw new UsageError('invalid_request', `${shown}: it cannot be loaded: ${place}${reason}`, { cause: error })
   }
 }
 
@@ -75,7 +76,7 @@ async function inputOf(path: string, module: Exports): Promise<unknown> {
   return each.every(([, tool]) => hasName(tool)) ? each.map(([, tool]) => tool) : Object.fromEntries(each)
 }
 
-function prepared(path: string, given: unknown): ToolSet {
+function prepare(path: string, given: unknown): ToolSet {
   try {
     return prepareTools(given as ToolsInput)
   } catch (error) {

@@ -1,7 +1,7 @@
 import { Console } from 'node:console'
 import { syncBuiltinESMExports } from 'node:module'
 
-/** What writes to stdout of its own accord. */
+/** Methods of `console` that write to stdout. */
 const TALKING = [
   'log',
   'info',
@@ -19,8 +19,8 @@ const TALKING = [
 let isSent = false
 
 /**
- * From here on `console.log` and its kind write to stderr, for the whole process: stdout carries answers alone, whatever a
- * module of the user's has to say. The methods are exchanged, not the console, so that `node:console` gives them, too.
+ * Redirects `console.log` and similar methods to stderr, for the whole process: stdout carries answers only, whatever a
+ * module of the user prints. The methods are replaced, not the console, so that `node:console` has them, too.
  */
 export function consoleToStderr(): void {
   if (isSent) return

@@ -1,10 +1,10 @@
 import type { Violation } from '../executor/index.ts'
-import { nameText } from './shown-text.ts'
-import { inOurLine } from './terminal-text.ts'
+import { nameText } from './foreign-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_SHOWN_LINE = 160
 
-/** Violations as a compiler tells them: where, what, the line with a caret, and what to do. */
+/** Violations in the style of a compiler: place, problem, the line with a caret, and a hint. */
 export function violationsText(
   path: string,
   script: string,
@@ -17,26 +17,26 @@ export function violationsText(
     .map(({ code, line, column, message, hint }) => {
       const number = String(line)
       const gutter = ' '.repeat(number.length)
-      const { text, caret } = shown(lines[line - 1] ?? '', column)
+      const { text, caret } = cutAround(lines[line - 1] ?? '', column)
       return [
-        `${paint(1, `${inOurLine(path)}:${line}:${column + 1}`)}: ${paint(31, `error[${inOurLine(nameText(code))}]`)}: ${inOurLine(message)}`,
+        `${paint(1, `${escapeForMessage(path)}:${line}:${column + 1}`)}: ${paint(31, `error[${escapeForMessage(nameText(code))}]`)}: ${escapeForMessage(message)}`,
         ...(text === '' ? [] : [`  ${number} | ${text}`, `  ${gutter} | ${caret}${paint(31, '^')}`]),
-        ...(hint === '' ? [] : [`  ${gutter} = ${paint(36, 'hint')}: ${inOurLine(hint)}`]),
+        ...(hint === '' ? [] : [`  ${gutter} = ${paint(36, 'hint')}: ${escapeForMessage(hint)}`]),
         '',
       ].join('\n')
     })
     .join('\n')
 }
 
-/** A line, cut around the column when it is long, and what stands before the caret. */
-function shown(line: string, column: number): { text: string; caret: string } {
+/** A line, cut around the column if it is long, and the text before the caret. */
+function cutAround(line: string, column: number): { text: string; caret: string } {
   const from = column > MAX_SHOWN_LINE - 40 ? column - 80 : 0
   // Python counts code points.
   const characters = Array.from(line)
   const part = characters.slice(from, from + MAX_SHOWN_LINE)
   const head = from > 0 ? '…' : ''
   const tail = characters.length > from + MAX_SHOWN_LINE ? '…' : ''
-  // Tabs stay tabs, so that the caret stands below its character.
-  const before = inOurLine(part.slice(0, column - from).join('')).replaceAll(/[^\t]/gu, ' ')
-  return { text: `${head}${inOurLine(part.join(''))}${tail}`, caret: `${head === '' ? '' : ' '}${before}` }
+  // Tabs stay tabs, so that the caret is below its character.
+  const before = escapeForMessage(part.slice(0, column - from).join('')).replaceAll(/[^\t]/gu, ' ')
+  return { text: `${head}${escapeForMessage(part.join(''))}${tail}`, caret: `${head === '' ? '' : ' '}${before}` }
 }

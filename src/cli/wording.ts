@@ -20,7 +20,7 @@ const FLAGS: readonly [string, string][] = [
 ]
 
 /** The library's names in messages about a request, as the caller wrote them: keys of a line, or flags. */
-export function reworded(error: unknown, as: 'keys' | 'flags'): unknown {
+export function reword(error: unknown, as: 'keys' | 'flags'): unknown {
   if (!(error instanceof SandglassError) || error instanceof UsageError) return error
   const names = as === 'keys' ? KEYS : FLAGS
   const message = readable(

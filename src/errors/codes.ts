@@ -16,17 +16,14 @@ export type ErrorCode =
   | 'docker_tls'
   | 'image_missing'
   | 'runtime_unknown'
-  | 'root_required'
   | 'pyodide_missing'
   | 'mcp_client_missing'
   | 'mcp_unreachable'
-  | 'debootstrap_missing'
-  | 'mirror_unreachable'
-  | 'image_build_failed'
   | 'mount_refused'
   | 'python_missing'
   | 'python_unreachable'
   | 'packages_unreadable'
+  | 'packages_do_not_fit'
   | 'architecture_unsupported'
   | 'platform_unsupported'
   | 'state_dir_unusable'
@@ -42,7 +39,7 @@ export type ErrorCode =
   | 'aborted'
 
 /**
- * What each code means and whether the same call may succeed later. `docs/errors.md` is checked against this table.
+ * The meaning of each code, and whether the same call may succeed later. `docs/errors.md` is generated from this table.
  */
 export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string; readonly retryable: boolean }>> = {
   invalid_request: {
@@ -97,7 +94,6 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   docker_permission: { meaning: "This user may not use Docker's socket.", retryable: false },
   image_missing: { meaning: 'The Docker daemon does not have the image.', retryable: false },
   runtime_unknown: { meaning: 'The Docker daemon knows no runtime of that name.', retryable: false },
-  root_required: { meaning: 'What was asked for can be done by root only; the message says why.', retryable: false },
   pyodide_missing: {
     meaning: 'The engine pyodide needs the npm package pyodide, in the version that the message names.',
     retryable: false,
@@ -109,18 +105,6 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   mcp_unreachable: {
     meaning: 'An MCP server could not be started or does not answer; the message holds its last words.',
     retryable: true,
-  },
-  debootstrap_missing: {
-    meaning: 'Building an image needs the program debootstrap, which is not installed.',
-    retryable: false,
-  },
-  mirror_unreachable: {
-    meaning: 'The packages of an image could not be fetched; the message names the mirror and what was said.',
-    retryable: true,
-  },
-  image_build_failed: {
-    meaning: 'An image could not be built; the message holds the last words of what built it.',
-    retryable: false,
   },
   mount_refused: {
     meaning: 'A host path was asked for that is not on the list of allowed ones, or that no list can allow.',
@@ -135,6 +119,11 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     meaning: 'The directory given as `packages` or `toolsDir` is missing or cannot be read.',
     retryable: false,
   },
+  packages_do_not_fit: {
+    meaning:
+      'A package in the directory given as `packages` was built for another Python or operating system than that of the sandboxes; the message has the command that installs the right one.',
+    retryable: false,
+  },
   architecture_unsupported: {
     meaning: 'The system call filter exists for x86_64 and aarch64 only, or an image is made for another processor.',
     retryable: false,
@@ -145,7 +134,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   no_space: {
-    meaning: 'The file system that holds the state directory, the cache or the data of Docker is full.',
+    meaning: 'The file system that holds the state directory or the data of Docker is full.',
     retryable: true,
   },
   no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },

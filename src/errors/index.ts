@@ -3,13 +3,13 @@ import { ERROR_CODES, type ErrorCode } from './codes.ts'
 export { ERROR_CODES, type ErrorCode } from './codes.ts'
 
 /**
- * Trouble with the machinery around a script (never with the script itself: what a script did is a value).
- * `code` is stable, `message` says what was wrong and what to do next.
+ * Trouble with the machinery around a script (never with the script itself: whatever a script does is a value).
+ * `code` is stable, `message` names the problem and the next step.
  */
 export class SandglassError extends Error {
   override readonly name = 'SandglassError'
   readonly code: ErrorCode
-  /** Whether the same call may succeed later without a change of configuration. */
+  /** True if the same call may succeed later without a change of configuration. */
   readonly retryable: boolean
 
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
@@ -29,7 +29,7 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** What a host can be short of for a while, by the errno of the system call that failed. */
+/** Shortages of a host that may pass, by the errno of the system call that failed. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'this process has no file descriptor left (ulimit -n)',
   ENFILE: 'the machine has no file descriptor left (sysctl fs.file-max)',

@@ -1,26 +1,36 @@
 import type { CheckedTool } from '../protocol/index.ts'
-import type { ExecutionMode } from './result.ts'
+import type { ExecutionMode, Violation } from './result.ts'
 
 /**
- * How strictly a script is checked before it runs: `standard` finds mistakes (syntax, names, calls of tools), `strict`
- * also refuses what could reach beyond plain computing, `off` checks nothing. The wall is the sandbox, whatever the policy.
+ * The strictness of the check before a script runs: `standard` finds mistakes (syntax, names, calls of tools), `strict`
+ * also refuses what could reach beyond plain computing, `off` checks nothing. The sandbox isolates scripts under every policy.
  */
 export type Policy = 'off' | 'standard' | 'strict'
 
 /** One script to check without running any of it. */
 export interface CheckRequest {
   readonly script: string
-  readonly policy: Exclude<Policy, 'off'>
+  /** `off` only decides whether `whole` is the script. */
+  readonly policy: Policy
+  /** The text in which the script was found. If it is Python that does something, it is checked in place of the script. */
+  readonly whole?: string
   /** In `plan` a script that gives no result is wrong. Default `interactive`. */
   readonly mode?: ExecutionMode
   readonly executionId?: string
-  /** Names that will be there beside builtins, helpers and tools: inputs. */
+  /** Names that exist in addition to builtins, helpers and tools: inputs. */
   readonly names?: readonly string[]
-  /** Modules that `strict` admits beside its own. */
+  /** Modules that `strict` admits in addition to its own. */
   readonly allowModules?: readonly string[]
   readonly tools?: readonly CheckedTool[]
-  /** What is run around the script: not checked, but what it binds is there. */
+  /** Code that runs before the script: not checked, but the names that it binds are known. */
   readonly preamble?: string
   readonly postamble?: string
   readonly signal?: AbortSignal
+}
+
+/** The answer of the checker: the data of its run. */
+export interface CheckFindings {
+  readonly violations: readonly Violation[]
+  /** True if `whole` of the request is the script. */
+  readonly isWhole: boolean
 }

@@ -1,25 +1,28 @@
+import type { CheckFindings } from './check-request.ts'
 import { execute } from './execute.ts'
 import { prepareCheck, type SandboxCheckRequest } from './prepare.ts'
 import type { ExecutionResult, Violation } from './result.ts'
 
-/** What a check found, and the run of the checker that found it. */
+/** The findings of a check, and the run of the checker that made them. */
 export interface CheckedScript {
-  /** Undefined when the check was cancelled or its sandbox was lost: `run` tells. */
+  /** Undefined when the check was cancelled or its sandbox was lost; `run` says which. */
   readonly violations: readonly Violation[] | undefined
+  /** True if `whole` of the request is the script. */
+  readonly isWhole: boolean
   readonly run: ExecutionResult
 }
 
 /**
- * Checks a script in one checked-out sandbox; nothing of it is executed. A script that the checker cannot cope with is a
- * violation too (`checker_failed`): nothing is let through unseen.
+ * Checks a script in one checked-out sandbox; nothing of it is executed. A script that the checker cannot
+ * process is a violation too (`checker_failed`), so that no script runs unchecked.
  * @throws SandglassError `invalid_request`, `sandbox_busy`
  */
 export async function checkScript(request: SandboxCheckRequest): Promise<CheckedScript> {
   const prepared = prepareCheck(request)
   const run = await execute(prepared, performance.now(), async () => {})
-  if (run.success) return { violations: run.finalData as readonly Violation[], run }
+  if (run.success) return { ...(run.finalData as CheckFindings), run }
   const isOurs = run.status === 'cancelled' || run.status === 'sandbox-lost'
-  return { violations: isOurs ? undefined : [checkerFailed(run)], run }
+  return { violations: isOurs ? undefined : [checkerFailed(run)], isWhole: false, run }
 }
 
 function checkerFailed({ status, error }: ExecutionResult): Violation {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CAPS, type HarnessFrame } from '../protocol/index.ts'
-import { ChannelViolation } from './parting.ts'
+import { ChannelViolation } from './conversation-end.ts'
 import { pathProblem } from './paths.ts'
 import type { CollectedFile } from './result.ts'
 
@@ -12,7 +12,7 @@ const MAX_PATH_BYTES = (CAPS.fileDepth + 1) * 256
 const MAX_WIRE_BYTES = 2 * CAPS.totalBytes
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** Puts the pieces of collected files together. A peer that does not keep the caps is no harness of ours. */
+/** Puts the pieces of collected files together. A peer that exceeds the caps is not our harness. */
 export class CollectedFiles {
   readonly #files = new Map<string, CollectedFile>()
   #current: { path: string; size: number; received: number; parts: Buffer[] } | undefined
@@ -21,9 +21,10 @@ export class CollectedFiles {
 
   /**
    * @param wireBytes length of the line that carried the frame.
+   * @returns the file, if this was its last piece.
    * @throws ChannelViolation
    */
-  take(frame: FileFrame, wireBytes: number): void {
+  take(frame: FileFrame, wireBytes: number): CollectedFile | undefined {
     this.#wireBytes += wireBytes
     if (this.#wireBytes > MAX_WIRE_BYTES) throw new ChannelViolation('it sent too much for its files')
     const file = this.#current ?? this.#begin(frame)
@@ -35,7 +36,7 @@ export class CollectedFiles {
     if (content.length === 0 && file.size > 0) throw new ChannelViolation('it sent an empty piece of a file')
     file.parts.push(content)
     file.received += content.length
-    if (file.received === file.size) this.#finish(file)
+    return file.received === file.size ? this.#finish(file) : undefined
   }
 
   /** The path of a file that was begun and not finished. */
@@ -60,16 +61,18 @@ export class CollectedFiles {
     return this.#current
   }
 
-  #finish({ path, size, parts }: { path: string; size: number; parts: Buffer[] }): void {
+  #finish({ path, size, parts }: { path: string; size: number; parts: Buffer[] }): CollectedFile {
     const content = Buffer.concat(parts, size)
     const sha256 = createHash('sha256').update(content).digest('hex')
-    this.#files.set(path, { path, size, sha256, content: new Uint8Array(content.buffer, content.byteOffset, size) })
+    const file = { path, size, sha256, content: new Uint8Array(content.buffer, content.byteOffset, size) }
+    this.#files.set(path, file)
     this.#current = undefined
+    return file
   }
 }
 
-/** `Buffer.from` skips what is no base64 in silence. */
+/** `Buffer.from` skips invalid base64 without an error. */
 function decodeBase64(text: string): Buffer {
-  if (text.length % 4 !== 0 || !BASE64.test(text)) throw new ChannelViolation('it sent a piece that is no base64')
+  if (text.length % 4 !== 0 || !BASE64.test(text)) throw new ChannelViolation('it sent a piece that is not base64')
   return Buffer.from(text, 'base64')
 }

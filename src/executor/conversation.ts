@@ -8,24 +8,26 @@ import {
   type ToolCallFrame,
 } from '../protocol/index.ts'
 import { constants } from 'node:buffer'
-import { type Gathered, outputLimitMessage } from './gathered.ts'
-import type { Hurry } from './hurry.ts'
+import { Countdown, MAX_JSON_PARTS } from '../support/index.ts'
+import { type RunTranscript, outputLimitMessage } from './run-transcript.ts'
+import type { CpuBoost } from './cpu-boost.ts'
 import { Interrupt } from './interrupt.ts'
-import { Departure, type Parting, type ScriptDone } from './parting.ts'
+import { EndConversation, type ConversationEnd, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { RunEvent } from './result.ts'
 import { Sender } from './sender.ts'
+import { ToolClock } from './tool-clock.ts'
 import type { ToolPort } from './tool-port.ts'
 
-/** How long after its timeout a run may stay unanswered (EX-08). */
+/** Time after a run's deadline for an answer of the harness. */
 const BACKSTOP_MS = 5000
-/** How long after the timeout a harness kills a script that does not end by itself; it needs the processor for that. */
+/** Time from the deadline to the harness's kill of a script that does not end by itself. The harness needs CPU time for it. */
 const KILL_MS = 300
-/** How long a harness may take to confirm a cancellation, and a closed pipe to show in both directions. */
+/** Time for a harness to confirm a cancellation, and for a closed pipe to show in both directions. */
 const GRACE_MS = 2000
-/** How long frames may still be on their way to a harness that has ended the run. */
+/** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
-/** What the frames of all tool calls of a run may take, each taken for {@link MIN_CALL_BYTES} at least. */
+/** The bytes of all tool calls of a run together; each counts {@link MIN_CALL_BYTES} at least. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
 /** A `file` frame and the harness's own messages fit into a line, however small `maxOutputBytes` is. */
@@ -43,17 +45,18 @@ export class CallbackError extends Error {
   }
 }
 
-/** One run over one channel: sends and reads at the same time, until there is a reason to part. */
+/** One run over one channel: sends and reads at the same time, until there is a reason to end. */
 export class Conversation {
   readonly #run: PreparedRun
-  readonly #gathered: Gathered
+  readonly #transcript: RunTranscript
   readonly #deliver: (event: RunEvent) => Promise<void>
   readonly #sender: Sender
-  readonly #hurry: Hurry
+  readonly #boost: CpuBoost
   readonly #splitter: LineSplitter
   readonly #interrupt = new Interrupt()
   readonly #tools: ToolPort | undefined
-  /** What is being read while news of tool calls are told. */
+  readonly #toolClock: ToolClock
+  /** The read that is pending while events of tool calls are delivered. */
   #receiving: Promise<Uint8Array | null> | undefined
   #news = Promise.withResolvers<undefined>()
   #receivedBytes = 0
@@ -64,74 +67,96 @@ export class Conversation {
   #callBytes = 0
 
   /**
-   * @param deliver awaited for each event before the next line is read (EX-12); throws {@link CallbackError}.
-   * @param hurry told when the run should be over.
+   * @param deliver awaited for each event before the next line is read; throws {@link CallbackError}.
+   * @param boost lifts the CPU limit when the run should be over.
    */
-  constructor(run: PreparedRun, gathered: Gathered, deliver: (event: RunEvent) => Promise<void>, hurry: Hurry) {
+  constructor(
+    run: PreparedRun,
+    transcript: RunTranscript,
+    deliver: (event: RunEvent) => Promise<void>,
+    boost: CpuBoost,
+  ) {
     this.#run = run
-    this.#gathered = gathered
+    this.#transcript = transcript
     this.#deliver = deliver
-    this.#hurry = hurry
+    this.#boost = boost
     this.#sender = new Sender(run)
-    const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.toolBytes)
+    const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.argBytes)
     this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH))
+    this.#toolClock = new ToolClock(run.maxToolWaitSec * 1000, (executedMs, executing) => {
+      // The reading side reports a peer that is gone.
+      this.#sender.toolTime(executedMs, executing).catch(() => undefined)
+    })
     this.#tools = this.#openTools()
   }
 
-  /** Settles within the timeout and {@link BACKSTOP_MS}, whatever the peer or a callback does. */
-  async hold(): Promise<Parting> {
-    const backstop = setTimeout(
-      () => this.#interrupt.fire({ kind: 'deadline' }),
-      Math.ceil(this.#run.timeoutSec * 1000) + BACKSTOP_MS,
-    )
-    // Calls that wait for their turn must not stand before the last frame of a run that is over.
-    const lastCall =
-      this.#tools === undefined
-        ? undefined
-        : setTimeout(() => this.#tools?.close(), Math.ceil(this.#run.timeoutSec * 1000) + KILL_MS)
+  /** Settles within the timeout, the time of tools and {@link BACKSTOP_MS}, whatever the peer or a callback does. */
+  async hold(): Promise<ConversationEnd> {
+    const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#interrupt.fire({ kind: 'deadline' }))
+    // Calls that wait for their turn must not delay the last frame of a run that is over.
+    const lastCall = this.#tools === undefined ? undefined : this.#atDeadline(KILL_MS, () => this.#closeTools())
     const onAbort = (): void => this.#cancel()
     this.#run.signal?.addEventListener('abort', onAbort, { once: true })
     try {
       return await this.#talk()
     } catch (error) {
-      if (error instanceof Departure) return error.parting
-      if (error instanceof LineTooLongError) return this.#flooded()
+      if (error instanceof EndConversation) return error.end
+      if (error instanceof LineTooLongError) return this.#endFlood()
       throw error
     } finally {
-      clearTimeout(backstop)
-      clearTimeout(lastCall)
+      backstop.stop()
+      lastCall?.stop()
       clearTimeout(this.#grace)
-      this.#tools?.close()
-      this.#hurry.stop()
+      this.#closeTools()
+      this.#boost.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
   }
 
-  async #talk(): Promise<Parting> {
-    const { executionId, sandbox, timeoutSec } = this.#run
-    await this.#tell([{ type: 'started', executionId, sandboxId: sandbox.id }])
+  async #talk(): Promise<ConversationEnd> {
+    const { executionId, sandbox } = this.#run
+    await this.#deliverAll([{ type: 'started', executionId, sandboxId: sandbox.id }])
     this.#sender.start().then(
-      () => this.#hurry.after(Math.ceil(timeoutSec * 1000) + KILL_MS),
-      () => this.#partAfter(GRACE_MS, { kind: 'closed' }),
+      () => this.#boost.after(this.#leftFrom(performance.now(), KILL_MS)),
+      () => this.#endAfter(GRACE_MS, { kind: 'closed' }),
     )
     for (;;) {
       const chunk = await this.#receive()
-      await this.#tell(this.#gathered.toolLog.takeNews())
+      await this.#deliverAll(this.#transcript.toolLog.takeNews())
       if (chunk === undefined) continue
       if (chunk === null) return this.#close()
       await this.#read(chunk)
-      if (this.#gathered.done !== undefined) return this.#conclude(this.#gathered.done)
+      if (this.#transcript.done !== undefined) return this.#conclude(this.#transcript.done)
     }
+  }
+
+  /** Calls a function this long after the deadline, which moves while tools execute. */
+  #atDeadline(afterMs: number, onEnd: () => void): Countdown {
+    return new Countdown(this.#leftFrom(performance.now(), afterMs), onEnd)
+  }
+
+  #leftFrom(started: number, afterMs: number): () => number {
+    const endsAt = started + Math.ceil(this.#run.timeoutSec * 1000) + afterMs
+    return () => endsAt + this.#toolClock.executedMs - performance.now()
+  }
+
+  #closeTools(): void {
+    this.#toolClock.stop()
+    this.#tools?.close()
   }
 
   #openTools(): ToolPort | undefined {
     const { executionId, tools } = this.#run
-    const { redactor, toolLog } = this.#gathered
+    const { redactor, toolLog } = this.#transcript
     return tools?.open({
       executionId,
       redact: (text) => redactor.text(text),
       answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
       began: (call, effect) => toolLog.began(call, effect),
+      executes: (id) => {
+        toolLog.executes(id)
+        return this.#toolClock.begin()
+      },
       ended: (id, outcome) => {
         toolLog.ended(id, outcome)
         this.#news.resolve(undefined)
@@ -145,12 +170,12 @@ export class Conversation {
     try {
       const work = this.#tools === undefined ? this.#receiving : Promise.race([this.#receiving, this.#news.promise])
       const chunk = await this.#interrupt.wait(work)
-      // Each time anew: a promise that stays pending would keep every chunk that won against it.
+      // A new promise each time: a promise that stays pending would keep every chunk that won against it.
       this.#news = Promise.withResolvers()
       if (chunk !== undefined) this.#receiving = undefined
       return chunk
     } catch (error) {
-      if (error instanceof Departure) throw error
+      if (error instanceof EndConversation) throw error
       // A channel that cannot be read any more is at its end.
       return null
     }
@@ -160,54 +185,57 @@ export class Conversation {
     this.#receivedBytes += chunk.length
     for (const line of this.#splitter.push(chunk)) {
       this.#readBytes += line.length + 1
-      const decoded = decodeLine(line)
+      const decoded = decodeLine(line, Math.max(MAX_JSON_PARTS, this.#run.maxOutputBytes))
       if (this.#tools !== undefined && decoded.kind === 'frame' && this.#isCall(decoded.frame)) {
         this.#countCall(line.length)
         await this.#interrupt.wait(this.#tools.take(decoded.frame))
-        await this.#tell(this.#gathered.toolLog.takeNews())
+        await this.#deliverAll(this.#transcript.toolLog.takeNews())
         continue
       }
-      await this.#tell(this.#gathered.take(decoded, line))
-      if (this.#gathered.done !== undefined) return
+      await this.#deliverAll(this.#transcript.take(decoded, line))
+      if (this.#transcript.done !== undefined) return
     }
   }
 
-  /** Far above what scripts need: calls count towards no other limit, also those that come to nothing. */
+  /** The limit is far above the needs of scripts. Calls, refused ones too, count towards no other limit. */
   #countCall(bytes: number): void {
     this.#callBytes += Math.max(bytes, MIN_CALL_BYTES)
     if (this.#callBytes <= MAX_CALLS_BYTES) return
-    throw new Departure({ kind: 'output-limit', message: 'the script made more tool calls than one run can carry' })
+    throw new EndConversation({
+      kind: 'output-limit',
+      message: 'the script made more tool calls than one run can carry',
+    })
   }
 
-  /** Calls in the name of another run are output like all else that nobody sends. */
+  /** Calls in the name of another run count as output, like anything else that no harness sends. */
   #isCall(frame: HarnessFrame): frame is ToolCallFrame {
     return frame.type === 'tool_call' && frame.execution_id === this.#run.executionId
   }
 
-  async #conclude(frame: ScriptDone): Promise<Parting> {
-    const parting = { kind: 'done', frame } as const
+  async #conclude(frame: ScriptDone): Promise<ConversationEnd> {
+    const end = { kind: 'done', frame } as const
     // A harness that ended the run early would take an `execute` sent now for a new run.
     if (!this.#sender.executeBegun) this.#sender.stop()
     try {
-      this.#tools?.close()
-      await this.#tell([...this.#gathered.toolLog.takeNews(), ...this.#gathered.flush()])
+      this.#closeTools()
+      await this.#deliverAll([...this.#transcript.toolLog.takeNews(), ...this.#transcript.flush()])
       const clean = this.#readBytes === this.#receivedBytes && this.#sender.executeBegun
       clearTimeout(this.#grace)
-      this.#partAfter(DRAIN_MS, { ...parting, clean: false })
+      this.#endAfter(DRAIN_MS, { ...end, clean: false })
       await this.#interrupt.wait(this.#sender.idle())
-      return { ...parting, clean }
+      return { ...end, clean }
     } catch {
-      return { ...parting, clean: false }
+      return { ...end, clean: false }
     }
   }
 
-  async #close(): Promise<Parting> {
+  async #close(): Promise<ConversationEnd> {
     this.#takeUnfinished()
-    await this.#tell(this.#gathered.flush())
+    await this.#deliverAll(this.#transcript.flush())
     return { kind: 'closed' }
   }
 
-  #flooded(): Parting {
+  #endFlood(): ConversationEnd {
     this.#takeUnfinished()
     const { maxOutputBytes } = this.#run
     const tooLong = maxOutputBytes > constants.MAX_STRING_LENGTH ? '; a single line can not be that long' : ''
@@ -215,11 +243,11 @@ export class Conversation {
   }
 
   #takeUnfinished(): void {
-    this.#gathered.takeUnfinished(this.#receivedBytes - this.#readBytes)
+    this.#transcript.takeUnfinished(this.#receivedBytes - this.#readBytes)
   }
 
   /** After a callback threw, none is called again. */
-  async #tell(events: readonly RunEvent[]): Promise<void> {
+  async #deliverAll(events: readonly RunEvent[]): Promise<void> {
     for (const event of events) {
       if (this.#muted) return
       try {
@@ -227,7 +255,7 @@ export class Conversation {
       } catch (error) {
         if (!(error instanceof CallbackError)) throw error
         this.#muted = true
-        this.#gathered.callbackFailed(error.callback, error.cause)
+        this.#transcript.callbackFailed(error.callback, error.cause)
         this.#cancel()
       }
     }
@@ -241,15 +269,15 @@ export class Conversation {
       this.#interrupt.fire({ kind: 'cancelled' })
       return
     }
-    this.#hurry.now()
-    this.#tools?.close()
-    this.#partAfter(GRACE_MS, { kind: 'cancelled' })
+    this.#boost.now()
+    this.#closeTools()
+    this.#endAfter(GRACE_MS, { kind: 'cancelled' })
     // A peer that is gone shows at the reading side.
     this.#sender.cancel().catch(() => undefined)
   }
 
-  #partAfter(ms: number, parting: Parting): void {
+  #endAfter(ms: number, end: ConversationEnd): void {
     clearTimeout(this.#grace)
-    this.#grace = setTimeout(() => this.#interrupt.fire(parting), ms)
+    this.#grace = setTimeout(() => this.#interrupt.fire(end), ms)
   }
 }

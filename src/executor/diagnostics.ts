@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 
-/** What the executor publishes on the diagnostics channel `sandglass:executor` (debug level). */
+/** A message on the diagnostics channel `sandglass:executor`. */
 export interface ExecutorDiagnostic {
   readonly event: 'skipped-line'
   readonly executionId: string
@@ -12,7 +12,7 @@ export interface ExecutorDiagnostic {
 const CHANNEL = 'sandglass:executor'
 const MAX_TEXT = 200
 
-/** Reports a line that was skipped (EX-11). Costs nothing when nobody listens. */
+/** Reports a line that was skipped. Costs nothing when nobody listens. */
 export function reportSkipped(executionId: string, reason: string, text: () => string): void {
   const diagnostics = channel(CHANNEL)
   if (!diagnostics.hasSubscribers) return

@@ -1,43 +1,53 @@
 import type { Ending } from '../sandbox/index.ts'
-import type { Evidence } from './evidence.ts'
-import type { ScriptDone } from './parting.ts'
+import type { ConversationEnd, ScriptDone } from './conversation-end.ts'
+
+/** The input of {@link endingOf}. */
+export interface EndingFacts {
+  readonly end: ConversationEnd
+  /** True if the kernel killed something of the sandbox for memory during the run. */
+  readonly hadMemoryKill: boolean
+  /** The end of the sandbox, if its channel closed and it reported its end in time. */
+  readonly sandboxEnding: Ending | undefined
+}
 
 const BY_HOST = { exitCode: null, signal: null, by: 'host' } as const
 
-/** How a run came to its end, from what the harness, the kernel and the host know. */
-export function endingOf(evidence: Evidence): Ending {
-  const { parting, memoryGrew } = evidence
-  switch (parting.kind) {
+/** Combines the reports of the harness, the kernel and the host into one ending. */
+export function endingOf(facts: EndingFacts): Ending {
+  const { end, hadMemoryKill } = facts
+  switch (end.kind) {
     case 'done':
-      return endingOfScript(parting.frame, memoryGrew)
+      return endingOfScript(end.frame, hadMemoryKill)
     case 'closed':
-      return endingOfSandbox(evidence)
+      return endingOfSandbox(facts)
     case 'deadline':
       return { cause: 'timeout', ...BY_HOST }
     case 'cancelled':
       return { cause: 'cancelled', ...BY_HOST }
     case 'output-limit':
       return { cause: 'output-limit', ...BY_HOST }
-    case 'violation':
+    case 'protocol-error':
+      // The host destroys a sandbox that breaks the protocol.
       return { cause: 'destroyed', ...BY_HOST }
   }
 }
 
-function endingOfScript({ ending }: ScriptDone, memoryGrew: boolean): Ending {
+function endingOfScript({ ending }: ScriptDone, hadMemoryKill: boolean): Ending {
   if (ending === undefined) return { cause: 'exit', exitCode: null, signal: null, by: 'unknown' }
   const { cause, exit_code: exitCode, signal, by } = ending
+  // The kernel's counter includes descendants of the script: only a SIGKILL that nobody sent ended the script for memory.
   const killedForMemory =
-    memoryGrew && cause === 'signal' && signal === 'SIGKILL' && (by === 'kernel' || by === 'unknown')
+    hadMemoryKill && cause === 'signal' && signal === 'SIGKILL' && (by === 'kernel' || by === 'unknown')
   return killedForMemory ? { cause: 'memory-limit', exitCode, signal, by: 'kernel' } : { cause, exitCode, signal, by }
 }
 
-function endingOfSandbox({ sandboxEnding, memoryGrew }: Evidence): Ending {
+function endingOfSandbox({ sandboxEnding, hadMemoryKill }: EndingFacts): Ending {
   const { exitCode = null, signal = null, by = 'unknown', message = '' } = sandboxEnding ?? {}
   return {
-    cause: memoryGrew || sandboxEnding?.cause === 'memory-limit' ? 'memory-limit' : 'channel-closed',
+    cause: hadMemoryKill || sandboxEnding?.cause === 'memory-limit' ? 'memory-limit' : 'channel-closed',
     exitCode,
     signal,
-    by: memoryGrew ? 'kernel' : by,
+    by: hadMemoryKill ? 'kernel' : by,
     ...(message === '' ? {} : { message }),
   }
 }

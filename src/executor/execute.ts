@@ -1,21 +1,23 @@
 import { messageOf } from '../errors/index.ts'
-import type { Ending, Sandbox } from '../sandbox/index.ts'
+import { statusFields } from '../outcomes/index.ts'
+import { claim, type Ending, type Sandbox } from '../sandbox/index.ts'
 import { within } from './bounded.ts'
-import { claim } from './busy.ts'
 import { Conversation } from './conversation.ts'
-import { Gathered } from './gathered.ts'
-import { Hurry } from './hurry.ts'
-import type { Parting } from './parting.ts'
+import { RunTranscript } from './run-transcript.ts'
+import { CpuBoost } from './cpu-boost.ts'
+import type { ConversationEnd } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { ExecutionResult, RunEvent, ServedBy } from './result.ts'
 import { judge, type Verdict } from './verdict.ts'
 
-/** How long a sandbox whose channel closed may take to say how it ended. */
+/** Time for a sandbox whose channel closed to report its end. */
 const CLOSING_MS = 2000
-/** How long a run waits for its sandbox to recover; the time of the run itself begins behind it. */
+/** Time for a sandbox to recover from its last run; the time limit of the run starts afterwards. */
 const RECOVERY_MS = 30_000
-/** How long a run waits for its sandbox to be gone. */
+/** Time for a sandbox to be destroyed. */
 const DESTROY_MS = 2000
+const NOT_LEASED =
+  'the run was cancelled: its sandbox was not leased to it any more; keep the lease until the run has settled'
 
 /**
  * Runs a prepared request and leaves the sandbox either fit for the next run or destroyed.
@@ -23,30 +25,40 @@ const DESTROY_MS = 2000
  * @throws SandglassError `sandbox_busy`
  */
 export async function execute(
-  run: PreparedRun,
+  given: PreparedRun,
   started: number,
   deliver: (event: RunEvent) => Promise<void>,
 ): Promise<ExecutionResult> {
-  const release = claim(run.sandbox)
+  const claimed = claim(given.sandbox)
+  const { revoked } = claimed
+  const signal = given.signal === undefined ? revoked : AbortSignal.any([given.signal, revoked])
+  const run = { ...given, signal }
   try {
-    await recovered(run)
-    if (run.signal?.aborted === true) return cancelledBeforeStart(run, started)
-    const gathered = new Gathered(run)
-    const hurry = new Hurry(run.sandbox)
-    const { verdict, reusable } = await converse(run, gathered, deliver, hurry)
-    if (!reusable || !(await hasItsLimit(hurry, gathered))) await destroy(run.sandbox, gathered)
-    return resultOf(run, gathered, verdict, started)
+    await waitUntilRecovered(run)
+    if (signal.aborted) return nameMisuse(cancelledBeforeStart(run, started), revoked)
+    const transcript = new RunTranscript(run)
+    const boost = new CpuBoost(run.sandbox)
+    const { verdict, reusable } = await converse(run, transcript, deliver, boost)
+    if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
+    return nameMisuse(resultOf(run, transcript, verdict, started), revoked)
   } catch (error) {
-    // A defect of ours: the state of the sandbox is not known.
+    // A defect of Sandglass: the state of the sandbox is not known.
     await within(run.sandbox.destroy(), DESTROY_MS).catch(() => undefined)
     throw error
   } finally {
-    release()
+    claimed.free()
   }
 }
 
-/** Waits for a sandbox that makes something ready for each run, no longer than the run is wanted, and not for ever. */
-async function recovered({ sandbox, signal }: PreparedRun): Promise<void> {
+/** Names the cause if the caller gave the lease back while the run went on. */
+function nameMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionResult {
+  if (!revoked.aborted) return result
+  const warnings = [...result.warnings, { code: 'lease_released', message: NOT_LEASED, traceback: null } as const]
+  return result.status === 'cancelled' ? { ...result, error: NOT_LEASED, warnings } : { ...result, warnings }
+}
+
+/** Waits for a sandbox that prepares itself for each run, until the run is cancelled or {@link RECOVERY_MS} are over. */
+async function waitUntilRecovered({ sandbox, signal }: PreparedRun): Promise<void> {
   if (sandbox.recovered === undefined) return
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const onAbort = (): void => resolve()
@@ -58,117 +70,122 @@ async function recovered({ sandbox, signal }: PreparedRun): Promise<void> {
 /** The result of a run that was cancelled before anything was sent. */
 export function cancelledBeforeStart(run: PreparedRun, started: number): ExecutionResult {
   const verdict: Verdict = {
-    status: 'cancelled',
-    errorKind: 'cancelled',
+    ...statusFields('cancelled'),
     error: 'the run was cancelled before it started',
     traceback: null,
     ending: { cause: 'cancelled', exitCode: null, signal: null, by: 'host' },
     late: undefined,
   }
-  return resultOf(run, new Gathered(run), verdict, started)
+  return resultOf(run, new RunTranscript(run), verdict, started)
 }
 
 async function converse(
   run: PreparedRun,
-  gathered: Gathered,
+  transcript: RunTranscript,
   deliver: (event: RunEvent) => Promise<void>,
-  hurry: Hurry,
+  boost: CpuBoost,
 ): Promise<{ verdict: Verdict; reusable: boolean }> {
   const { sandbox } = run
-  const parting = await new Conversation(run, gathered, deliver, hurry).hold()
+  const end = await new Conversation(run, transcript, deliver, boost).hold()
   const aborted = run.signal?.aborted === true
-  const sandboxEnding = parting.kind === 'closed' ? await within(sandbox.closed, CLOSING_MS) : undefined
-  const { kills } = gathered.memory
+  const sandboxEnding = end.kind === 'closed' ? await within(sandbox.closed, CLOSING_MS) : undefined
+  const { kills } = transcript.memory
   const verdict = judge({
-    decision: gathered.decision,
-    parting,
+    decision: transcript.decision,
+    end,
     mode: run.mode,
     timeoutSec: run.timeoutSec,
     maxOutputBytes: run.maxOutputBytes,
     aborted,
-    memoryGrew: kills > 0,
+    hadMemoryKill: kills > 0,
     memoryBytes: sandbox.info.limits.memoryBytes,
-    sandboxEnding: sandboxEnding && withoutSecrets(sandboxEnding, gathered),
-    warnings: gathered.warnings,
+    sandboxEnding: sandboxEnding && redactEnding(sandboxEnding, transcript),
+    warnings: transcript.warnings,
   })
-  return { verdict, reusable: isReusable(parting, gathered, kills) }
+  return { verdict, reusable: isReusable(end, transcript, kills) }
 }
 
-/** More than one memory kill took more than the script's own process with it. */
-function isReusable(parting: Parting, gathered: Gathered, kills: number): boolean {
+/** After more than one memory kill, more than the script's own process is gone. */
+function isReusable(end: ConversationEnd, transcript: RunTranscript, kills: number): boolean {
   return (
-    parting.kind === 'done' &&
-    parting.clean &&
-    parting.frame.reusable &&
-    gathered.unfinishedFile === undefined &&
-    gathered.callbackError === undefined &&
+    end.kind === 'done' &&
+    end.clean &&
+    end.frame.reusable &&
+    transcript.unfinishedFile === undefined &&
+    transcript.callbackError === undefined &&
     kills <= 1
   )
 }
 
-/** A sandbox that is about to be destroyed keeps what it was given: it is gone the sooner. */
-async function hasItsLimit(hurry: Hurry, gathered: Gathered): Promise<boolean> {
-  const problem = await hurry.putBack()
-  if (problem !== undefined) gathered.warn('cpu_limit_lost', gathered.redactor.text(problem))
+/**
+ * Restores the CPU limit of a sandbox that serves on; one that is about to be destroyed keeps the lift and ends faster.
+ * @returns whether the sandbox has its limit again.
+ */
+async function restoreLimit(boost: CpuBoost, transcript: RunTranscript): Promise<boolean> {
+  const problem = await boost.putBack()
+  if (problem !== undefined) transcript.warn('cpu_limit_lost', transcript.redactor.text(problem))
   return problem === undefined
 }
 
-async function destroy(sandbox: Sandbox, gathered: Gathered): Promise<void> {
+async function destroy(sandbox: Sandbox, transcript: RunTranscript): Promise<void> {
   try {
     const gone = await within(
       sandbox.destroy().then(() => true),
       DESTROY_MS,
     )
-    if (gone !== true) gathered.warn('destroy_failed', `the sandbox was not gone ${DESTROY_MS} ms after it was ended`)
+    if (gone !== true) transcript.warn('destroy_failed', `the sandbox was not gone ${DESTROY_MS} ms after it was ended`)
   } catch (error) {
-    gathered.warn('destroy_failed', gathered.redactor.text(`the sandbox could not be destroyed: ${messageOf(error)}`))
+    transcript.warn(
+      'destroy_failed',
+      transcript.redactor.text(`the sandbox could not be destroyed: ${messageOf(error)}`),
+    )
   }
 }
 
-function resultOf(run: PreparedRun, gathered: Gathered, verdict: Verdict, started: number): ExecutionResult {
-  const { decision, intermediates, logs, outputBytes, ignoredFrames } = gathered
+function resultOf(run: PreparedRun, transcript: RunTranscript, verdict: Verdict, started: number): ExecutionResult {
+  const { decision, intermediates, logs, outputBytes, ignoredFrames } = transcript
   const { late, ...outcome } = verdict
-  if (late !== undefined) gathered.warn(late.code, late.message)
-  if (gathered.unfinishedFile !== undefined) {
-    gathered.warn('file_incomplete', `only a part of ${gathered.redactor.text(gathered.unfinishedFile)} arrived`)
+  if (late !== undefined) transcript.warn(late.code, late.message)
+  if (transcript.unfinishedFile !== undefined) {
+    transcript.warn('file_incomplete', `only a part of ${transcript.redactor.text(transcript.unfinishedFile)} arrived`)
   }
-  const report = gathered.report()
-  warnOfCalls(gathered)
-  const hasResult = decision?.kind === 'result'
+  const report = transcript.report()
+  if (transcript.nanNulls.message !== undefined) transcript.warn('nan_as_null', transcript.nanNulls.message)
+  warnOfCalls(transcript)
   return {
     ...outcome,
     ...report,
     executionId: run.executionId,
-    success: hasResult,
-    hasResult,
-    finalData: hasResult ? decision.data : null,
+    ...(decision?.kind === 'result'
+      ? { success: true, hasResult: true, finalData: decision.data }
+      : { success: false, hasResult: false, finalData: null }),
     intermediates,
     logs,
     outputBytes,
     ignoredFrames,
-    warnings: gathered.warnings,
-    toolCalls: gathered.toolLog.calls,
+    warnings: transcript.warnings,
+    toolCalls: transcript.toolLog.calls,
     violations: [],
-    sandbox: servedBy(run.sandbox, gathered),
+    sandbox: describeSandbox(run.sandbox, transcript),
     durationMs: Math.round((performance.now() - started) * 1000) / 1000,
-    ...(gathered.callbackError === undefined ? {} : { cause: gathered.callbackError.thrown }),
+    ...(transcript.callbackError === undefined ? {} : { cause: transcript.callbackError.thrown }),
   }
 }
 
-function warnOfCalls(gathered: Gathered): void {
-  const { leftOut, unanswered } = gathered.toolLog
-  if (leftOut > 0) gathered.warn('tool_calls_left_out', `${leftOut} tool calls more were made than are listed`)
+function warnOfCalls(transcript: RunTranscript): void {
+  const { leftOut, unanswered } = transcript.toolLog
+  if (leftOut > 0) transcript.warn('tool_calls_left_out', `${leftOut} tool calls more were made than are listed`)
   if (unanswered > 0)
-    gathered.warn('tool_calls_unanswered', `${unanswered} tool calls were under way when the run ended`)
+    transcript.warn('tool_calls_unanswered', `${unanswered} tool calls were under way when the run ended`)
 }
 
-function servedBy({ id, info }: Sandbox, gathered: Gathered): ServedBy {
+function describeSandbox({ id, info }: Sandbox, transcript: RunTranscript): ServedBy {
   const { engine, level, python, limitsEnforced, network } = info
-  return { id, engine, level, python, use: gathered.done?.use ?? 0, limitsEnforced, network }
+  return { id, engine, level, python, use: transcript.done?.use ?? 0, limitsEnforced, network }
 }
 
-/** Engines keep a part of what a sandbox said last. */
-function withoutSecrets(ending: Ending, { redactor }: Gathered): Ending {
+/** The last words of a sandbox are kept in part: they may be cut at either end. */
+function redactEnding(ending: Ending, { redactor }: RunTranscript): Ending {
   return ending.message === undefined
     ? ending
     : { ...ending, message: redactor.text(ending.message, { start: true, end: true }) }

@@ -1,15 +1,16 @@
 import { CallbackError } from './conversation.ts'
 import { cancelledBeforeStart, execute } from './execute.ts'
 import { Handoff } from './handoff.ts'
-import { invalid, shown } from './invalid.ts'
+import { invalid } from './invalid.ts'
 import { checkLimits, type RunLimits } from './limits.ts'
 import { prepare, type SandboxRunRequest } from './prepare.ts'
 import { ExecutionMode, type ExecutionResult, type RunEvent } from './result.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
+import { formatValue } from '../support/index.ts'
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 
-/** How a {@link ScriptExecutor} runs scripts (EX-03). */
+/** Options of {@link ScriptExecutor}. */
 export interface ScriptExecutorOptions {
   /** Timeout, output limit and, for less than the sandbox has, memory and pids. The sandbox's own by default. */
   readonly limits?: ResourceLimits
@@ -17,7 +18,7 @@ export interface ScriptExecutorOptions {
   readonly mode?: ExecutionMode
   /**
    * Called and awaited for each intermediate, in order; the sandbox is not read meanwhile. One that throws fails the
-   * run (EX-12).
+   * run.
    */
   readonly onIntermediate?: (event: EventOf<'intermediate'>) => unknown
   /** The same for each log. */
@@ -27,9 +28,9 @@ export interface ScriptExecutorOptions {
 }
 
 /**
- * Runs scripts in checked-out sandboxes, one at a time in each (mission: script executor; EX-01). It works on any
- * channel and never asks which. A sandbox that must not serve again is destroyed before the run settles, so that
- * whoever lent it sees it closed; any other is left as it was.
+ * Runs scripts in checked-out sandboxes, one at a time in each. It works on any channel and never asks which. A sandbox
+ * that must not serve again is destroyed before the run settles, so that its pool sees it closed; any other is left as
+ * it was.
  */
 export class ScriptExecutor {
   readonly #limits: RunLimits
@@ -40,7 +41,7 @@ export class ScriptExecutor {
   constructor(options: ScriptExecutorOptions = {}) {
     const { limits = {}, mode = ExecutionMode.PLAN } = options
     if (!Object.values(ExecutionMode).includes(mode))
-      throw invalid('mode', `${shown(mode)} is no mode; plan or interactive`)
+      throw invalid('mode', `${formatValue(mode)} is not a mode; plan or interactive`)
     this.#limits = checkLimits(limits)
     this.#mode = mode
     this.#options = options
@@ -56,14 +57,14 @@ export class ScriptExecutor {
   }
 
   /**
-   * Runs one script and tells its events while it runs; the last is `result` (EX-13). The sandbox is read only as fast
+   * Runs one script and yields its events while it runs; the last is `result`. The sandbox is read only as fast
    * as the events are taken, and its timeout goes on meanwhile. Leaving the loop cancels the run and waits until it has
    * settled. Throws on the first event what {@link run} throws.
    */
   async *stream(request: SandboxRunRequest): AsyncGenerator<RunEvent, void, void> {
     const left = new AbortController()
     const handoff = new Handoff<RunEvent>()
-    const listener = { left: left.signal, tell: (event: RunEvent) => handoff.put(event) }
+    const listener = { left: left.signal, report: (event: RunEvent) => handoff.put(event) }
     const running = this.#run(request, listener).finally(() => handoff.end())
     // It is awaited below; until then a failure must not count as unhandled.
     running.catch(() => undefined)
@@ -87,7 +88,7 @@ export class ScriptExecutor {
     if (signal?.aborted === true) return cancelledBeforeStart(run, started)
     return execute(run, started, async (event) => {
       await this.#callBack(event)
-      await listener?.tell(event)
+      await listener?.report(event)
     })
   }
 
@@ -103,9 +104,9 @@ export class ScriptExecutor {
 
 /** The reader of a stream. */
 interface Listener {
-  /** Fires when it takes no more. */
+  /** Fires when the reader has left. */
   readonly left: AbortSignal
-  readonly tell: (event: RunEvent) => Promise<void>
+  readonly report: (event: RunEvent) => Promise<void>
 }
 
 async function attempt(name: string, callback: () => unknown): Promise<void> {

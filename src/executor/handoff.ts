@@ -1,11 +1,11 @@
-/** Passes items from one producer to one consumer, hand to hand: the producer waits until each was taken. */
+/** Passes items from one producer to one consumer without a queue: the producer waits until each item is taken. */
 export class Handoff<T> {
   #offer: { readonly item: T; readonly taken: () => void } | undefined
   #ask: ((item: T | undefined) => void) | undefined
   #ended = false
   #abandoned = false
 
-  /** Resolves when the consumer took the item, or will take none any more. */
+  /** Resolves when the consumer took the item, or has stopped taking items. */
   put(item: T): Promise<void> {
     if (this.#abandoned) return Promise.resolve()
     if (this.#ask !== undefined) {
@@ -32,14 +32,14 @@ export class Handoff<T> {
     return promise
   }
 
-  /** The producer has no more. An item on offer can still be taken. */
+  /** The producer has ended. An item on offer can still be taken. */
   end(): void {
     this.#ended = true
     this.#ask?.(undefined)
     this.#ask = undefined
   }
 
-  /** The consumer takes no more: the producer runs on without waiting. */
+  /** The consumer has left: the producer continues without waiting. */
   abandon(): void {
     this.#abandoned = true
     this.#offer?.taken()

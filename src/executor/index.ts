@@ -4,13 +4,10 @@ export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export { checkInputs } from './inputs.ts'
-export { Redactor } from './redact.ts'
 export {
   type CollectedFile,
-  type ErrorKind,
   ExecutionMode,
   type ExecutionResult,
-  type ExecutionStatus,
   type InputFile,
   type RunEvent,
   type RunRequest,
@@ -19,5 +16,6 @@ export {
   type ToolCall,
   type Violation,
 } from './result.ts'
-export { checkSecrets } from './secret-names.ts'
+export { boundArgs, MAX_LISTED_CALLS } from './tool-log.ts'
+export { checkHidden, checkSecrets } from './secret-names.ts'
 export type { RunTools, ToolAnswer, ToolOutcome, ToolPort, ToolRun } from './tool-port.ts'

@@ -1,12 +1,11 @@
-import { MAX_DEPTH } from '../protocol/index.ts'
-import { invalid, member, shown } from './invalid.ts'
+import { findHelper, MAX_DEPTH } from '../protocol/index.ts'
+import { formatValue } from '../support/index.ts'
+import { invalid, member } from './invalid.ts'
 
-/** What all inputs may take together: a unit for each character, and {@link NODE_UNITS} for each value. */
+/** The size limit of all inputs together: a unit for each character, and {@link NODE_UNITS} for each value. */
 const MAX_INPUT_UNITS = 32 * 1024 * 1024
 const NODE_UNITS = 8
 const IDENTIFIER = /^[\p{XID_Start}_]\p{XID_Continue}*$/u
-/** Globals that belong to the harness. */
-const RESERVED = new Set(['emit_result', 'emit_intermediate', 'emit_log', 'emit_display', 'ToolError'])
 const KEYWORDS = new Set(
   (
     'False None True and as assert async await break class continue def del elif else except finally for from ' +
@@ -16,32 +15,33 @@ const KEYWORDS = new Set(
 
 /**
  * A copy of the inputs that JSON carries without loss. A copy, so that getters, proxies and shared parts are read once.
- * @throws SandglassError `invalid_request` with the path of the value that is no JSON.
+ * @throws SandglassError `invalid_request` with the path of the value that is not JSON.
  */
 export function checkInputs(given: unknown): Record<string, unknown> {
   if (given === undefined) return {}
-  if (!isPlainObject(given)) throw invalid('inputs', `${shown(given)} is no object of names and values`)
+  if (!isPlainObject(given)) throw invalid('inputs', `${formatValue(given)} is not an object of names and values`)
   const copy = new JsonCopy()
   return Object.fromEntries(
     Object.entries(given).map(([name, value]: [string, unknown]) => {
       const problem = nameProblem(name)
-      if (problem !== undefined) throw invalid('inputs', `${shown(name)} ${problem}`)
+      if (problem !== undefined) throw invalid('inputs', `${formatValue(name)} ${problem}`)
       return [name, copy.of(value, { above: undefined, step: name })]
     }),
   )
 }
 
 function nameProblem(name: string): string | undefined {
-  if (!IDENTIFIER.test(name)) return 'is no Python identifier'
+  if (!IDENTIFIER.test(name)) return 'is not a Python identifier'
   // Python looks a name up in its NFKC form, so another form could never be reached.
-  if (name.normalize('NFKC') !== name) return `is written ${shown(name.normalize('NFKC'))} by Python; use that`
+  if (name.normalize('NFKC') !== name) return `is written ${formatValue(name.normalize('NFKC'))} by Python; use that`
   if (KEYWORDS.has(name)) return 'is a keyword of Python'
   if (name.startsWith('__')) return 'is refused: names that start with "__" belong to Python'
-  if (RESERVED.has(name)) return `is a ${name === 'ToolError' ? 'class' : 'function'} of every script`
+  const helper = findHelper(name)
+  if (helper !== undefined && helper.when !== 'tools') return `is a ${helper.kind} of every script`
   return undefined
 }
 
-/** Where a value stands; only written out when it has to be named. */
+/** The place of a value; formatted only when a message names it. */
 interface Place {
   readonly above: Place | undefined
   readonly step: string | number
@@ -54,10 +54,10 @@ class JsonCopy {
   of(value: unknown, place: Place): unknown {
     this.#spend(NODE_UNITS + (typeof value === 'string' ? value.length : 0))
     if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
-    if (typeof value === 'number') return checkedNumber(value, place)
-    if (typeof value !== 'object') throw invalid(written(place), `${shown(value)} is no JSON value`)
-    if (this.#ancestors.has(value)) throw invalid(written(place), 'it contains itself')
-    if (this.#ancestors.size >= MAX_DEPTH) throw invalid(written(place), `nested deeper than ${MAX_DEPTH} levels`)
+    if (typeof value === 'number') return checkNumber(value, place)
+    if (typeof value !== 'object') throw invalid(formatPlace(place), `${formatValue(value)} is not a JSON value`)
+    if (this.#ancestors.has(value)) throw invalid(formatPlace(place), 'it contains itself')
+    if (this.#ancestors.size >= MAX_DEPTH) throw invalid(formatPlace(place), `nested deeper than ${MAX_DEPTH} levels`)
     this.#ancestors.add(value)
     const copy = Array.isArray(value) ? this.#array(value, place) : this.#object(value, place)
     this.#ancestors.delete(value)
@@ -70,7 +70,8 @@ class JsonCopy {
   }
 
   #object(value: object, place: Place): Record<string, unknown> {
-    if (!isPlainObject(value)) throw invalid(written(place), `an instance of ${className(value)} is no JSON value`)
+    if (!isPlainObject(value))
+      throw invalid(formatPlace(place), `an instance of ${className(value)} is not a JSON value`)
     const entries = Object.entries(value).map(([key, item]: [string, unknown]): [string, unknown] => {
       this.#spend(key.length)
       return [key, this.of(item, { above: place, step: key })]
@@ -91,17 +92,17 @@ class JsonCopy {
   }
 }
 
-function written({ above, step }: Place): string {
-  const path = above === undefined ? 'inputs' : written(above)
+function formatPlace({ above, step }: Place): string {
+  const path = above === undefined ? 'inputs' : formatPlace(above)
   return typeof step === 'number' ? `${path}[${step}]` : member(path, step)
 }
 
-function checkedNumber(value: number, place: Place): number {
-  if (!Number.isFinite(value)) throw invalid(written(place), `${value} is no JSON value`)
+function checkNumber(value: number, place: Place): number {
+  if (!Number.isFinite(value)) throw invalid(formatPlace(place), `${value} is not a JSON value`)
   // From 1e21 on JSON writes an exponent, which Python reads as the same float.
   if (Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21) {
     throw invalid(
-      written(place),
+      formatPlace(place),
       `${value} is an integer beyond 2^53, which JSON does not carry exactly; pass it as a string`,
     )
   }

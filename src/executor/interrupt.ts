@@ -1,29 +1,29 @@
-import { Departure, type Parting } from './parting.ts'
+import { EndConversation, type ConversationEnd } from './conversation-end.ts'
 
 /**
- * Lets timers and signals end whatever a conversation waits for. One waiter at a time; unlike `Promise.race` against a
+ * Lets timers and signals end any wait of a conversation. One waiter at a time; unlike `Promise.race` against a
  * promise that lives as long as the run, it leaves nothing behind for each wait.
  */
 export class Interrupt {
-  #parting: Parting | undefined
-  #wake: ((departure: Departure) => void) | undefined
+  #end: ConversationEnd | undefined
+  #wake: ((end: EndConversation) => void) | undefined
 
-  /** Ends the present wait and every later one. The first reason stands. */
-  fire(parting: Parting): void {
-    if (this.#parting !== undefined) return
-    this.#parting = parting
-    this.#wake?.(new Departure(parting))
+  /** Ends the current wait and every later one. The first reason is kept. */
+  fire(end: ConversationEnd): void {
+    if (this.#end !== undefined) return
+    this.#end = end
+    this.#wake?.(new EndConversation(end))
   }
 
   /**
    * The outcome of some work, unless interrupted.
-   * @throws Departure
+   * @throws EndConversation
    */
   async wait<T>(work: PromiseLike<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     // Attached first: work that fails after an interruption must not become an unhandled rejection.
     work.then(resolve, reject)
-    if (this.#parting !== undefined) reject(new Departure(this.#parting))
+    if (this.#end !== undefined) reject(new EndConversation(this.#end))
     this.#wake = reject
     try {
       return await promise

@@ -1,5 +1,5 @@
 const MAX_KEPT_BYTES = 1024 * 1024
-/** Joined so many at a time: a string that was added to a million times holds a node for each. */
+/** The number of pieces joined at a time: a string that is built from a million pieces holds a node for each. */
 const MAX_PIECES = 1024
 
 /** The head of a stream of text: the first MiB, cut between characters and not inside a marker. */
@@ -32,7 +32,7 @@ export class KeptText {
     return this.#text
   }
 
-  /** Whether something was dropped. */
+  /** True if something was dropped. */
   get cut(): boolean {
     return this.#cut
   }

@@ -4,28 +4,30 @@ import { type ResourceLimits, resolveLimits, type Sandbox, type SandboxLimits } 
 
 type LesserLimits = Extract<HostFrame, { type: 'execute' }>['limits']
 
-/** The limits of an executor: its own, and what it asks of a sandbox. */
+/** The limits of an executor: its own, and those that a sandbox must enforce. */
 export interface RunLimits {
   readonly timeoutSec: number
+  readonly maxToolWaitSec: number
   readonly maxOutputBytes: number
-  /** Only what the caller gave; the rest is the sandbox's own. */
+  /** Only the limits that the caller gave; the sandbox's own apply otherwise. */
   readonly asked: Partial<SandboxLimits>
 }
 
-/** As much memory as a limit can name, so that a disk limit alone is checked for its range only. */
+/** The largest possible memory limit, so that a disk limit alone is checked for its range only. */
 const ANY_MEMORY = 1024 ** 4
 
 /**
- * Checks each limit by itself: whether they fit together is a question of the sandbox spec.
+ * Checks each limit by itself; the sandbox spec checks that they fit together.
  * @throws SandglassError `invalid_request`; TypeError for a limit that does not exist.
  */
 export function checkLimits(given: ResourceLimits): RunLimits {
   const { memoryBytes, ...others } = given
-  const { executionTimeoutSec, maxOutputBytes } = resolveLimits({ ...others, memoryBytes: ANY_MEMORY })
+  const { executionTimeoutSec, maxToolWaitSec, maxOutputBytes } = resolveLimits({ ...others, memoryBytes: ANY_MEMORY })
   if (memoryBytes !== undefined) resolveLimits({ memoryBytes })
   const { cpus, pids, diskBytes } = given
   return {
     timeoutSec: executionTimeoutSec,
+    maxToolWaitSec,
     maxOutputBytes,
     asked: {
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
@@ -37,7 +39,7 @@ export function checkLimits(given: ResourceLimits): RunLimits {
 }
 
 /**
- * What to ask of the harness so that a run gets less than its sandbox has (EX-03).
+ * The limits to ask of the harness so that a run gets less than its sandbox has.
  * @throws SandglassError `limit_not_enforceable` for more than the sandbox has, and for another cpu or disk limit,
  * which cannot be changed for one run.
  */

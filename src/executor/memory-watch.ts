@@ -1,7 +1,7 @@
 import type { Channel, Sandbox } from '../sandbox/index.ts'
 import type { PreparedRun } from './prepare.ts'
 
-/** What was counted at the end of the last run of a sandbox: nothing runs in it between runs, and each look is a file read. */
+/** The count at the end of a sandbox's last run. Nothing runs between runs, and each count reads a file. */
 const counted = new WeakMap<Channel, number | null>()
 
 /** Tells whether a run that runs out of memory runs into its limit. */
@@ -9,7 +9,7 @@ export class MemoryWatch {
   readonly #sandbox: Sandbox
   readonly #killsBefore: number | null
   readonly #boundsAddressSpace: boolean
-  #told = 0
+  #counted = 0
 
   constructor({ sandbox, asksLessMemory }: PreparedRun) {
     this.#sandbox = sandbox
@@ -18,22 +18,22 @@ export class MemoryWatch {
       asksLessMemory || this.#killsBefore === null || !sandbox.info.limitsEnforced.includes('memory')
   }
 
-  /** Takes what the harness counted, where it can see what the host cannot. */
-  told(kills = 0): void {
-    this.#told = kills
+  /** Takes the count of the harness, which may see kills that the host cannot. */
+  noteKills(kills = 0): void {
+    this.#counted = kills
   }
 
-  /** How many processes of the sandbox the kernel has killed for memory since. */
+  /** The number of processes of the sandbox that the kernel has killed for memory since then. */
   get kills(): number {
     const now = this.#sandbox.memoryKills()
     counted.set(this.#sandbox.channel, now)
-    return Math.max((now ?? 0) - (this.#killsBefore ?? 0), this.#told)
+    return Math.max((now ?? 0) - (this.#killsBefore ?? 0), this.#counted)
   }
 
   /**
-   * Whether a `MemoryError` is the limit's doing. Where the kernel enforces it on the whole sandbox, allocations do not
-   * fail and processes are killed; where the address space is limited instead, allocations fail. Else a script raised
-   * it by itself, or asked for more than there is.
+   * True if the limit explains a `MemoryError`. Where the kernel enforces it on the whole sandbox, allocations do not
+   * fail and processes are killed; where the address space is limited instead, allocations fail. Otherwise the
+   * script raised it, or asked for more memory than the machine has.
    */
   get explainsError(): boolean {
     return this.#boundsAddressSpace || this.kills > 0

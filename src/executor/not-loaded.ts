@@ -1,12 +1,13 @@
+import type { WarningCode } from '../outcomes/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 
 const MAX_NAMED = 10
 
 /**
- * What a sandbox could not load when it started, as warnings of each of its runs: whoever sees only results would else
- * look for the reason in the scripts.
+ * The parts that a sandbox could not load when it started, as warnings of each of its runs: readers of results would
+ * otherwise look for the reason in the scripts.
  */
-export function notLoaded({ ready: { tools, preload } }: Sandbox): { code: string; message: string }[] {
+export function listFailedLoads({ ready: { tools, preload } }: Sandbox): { code: WarningCode; message: string }[] {
   return [
     ...warnings(tools.failed, {
       code: 'tool_not_loaded',
@@ -23,8 +24,8 @@ export function notLoaded({ ready: { tools, preload } }: Sandbox): { code: strin
 
 function warnings(
   failed: Sandbox['ready']['tools']['failed'],
-  { code, one, more }: { code: string; one: (name: string) => string; more: string },
-): { code: string; message: string }[] {
+  { code, one, more }: { code: WarningCode; one: (name: string) => string; more: string },
+): { code: WarningCode; message: string }[] {
   const named = failed.slice(0, MAX_NAMED).map(({ name, message }) => ({ code, message: `${one(name)}: ${message}` }))
   const others = failed.length - named.length
   return others === 0 ? named : [...named, { code, message: `${others} more ${more}` }]

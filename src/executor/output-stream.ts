@@ -1,5 +1,5 @@
 import { KeptText } from './kept-text.ts'
-import type { Redactor, TextRedactor } from './redact.ts'
+import type { Redactor, TextRedactor } from '../redaction/index.ts'
 
 /** One of a script's two output streams, as it arrives. */
 export class OutputStream {
@@ -12,13 +12,13 @@ export class OutputStream {
     this.#kept = new KeptText(redactor.markers)
   }
 
-  /** Takes a piece; gives what may be told of it now. */
+  /** Takes a piece and returns the text that is safe to pass on now. */
   push(text: string): string {
     this.#receivedBytes += Buffer.byteLength(text)
     return this.#keep(this.#redactor.push(text))
   }
 
-  /** What was held back as the possible beginning of a secret; now that it ends there, it counts as one. */
+  /** Returns the text held back as a possible beginning of a secret. At the end of the stream it is redacted as a secret. */
   flush(): string {
     return this.#keep(this.#redactor.flush())
   }
@@ -27,13 +27,13 @@ export class OutputStream {
     return this.#kept.text
   }
 
-  /** @param written what the harness counted at the pipe; 0 when it did not say. */
-  bytes(written: number): number {
+  /** @param written the bytes that the harness counted at the pipe; 0 if it reported no count. */
+  byteCount(written: number): number {
     return written === 0 ? this.#receivedBytes : written
   }
 
-  /** Bytes that are no UTF-8 arrive replaced by longer ones, so that more may arrive than was written, never less. */
-  truncated(written: number): boolean {
+  /** Bytes that are not UTF-8 arrive as longer replacements, so more may arrive than was written, never less. */
+  isTruncated(written: number): boolean {
     return this.#kept.cut || written > this.#receivedBytes
   }
 

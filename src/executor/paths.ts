@@ -1,4 +1,4 @@
-/** What a system call takes as a path. */
+/** The longest path that a system call takes. */
 const MAX_PATH_BYTES = 4096
 const MAX_PART_BYTES = 255
 

@@ -1,38 +1,41 @@
 import { randomUUID } from 'node:crypto'
-import { CAPS, encodeFrame, type PythonToolSource } from '../protocol/index.ts'
+import { CAPS, encodeFrame, findHelper, type PythonToolSource } from '../protocol/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
+import { formatValue } from '../support/index.ts'
 import { checkInputs } from './inputs.ts'
 import { checkCollect, checkFiles, type StagedFile } from './input-files.ts'
-import { invalid, shown } from './invalid.ts'
+import { invalid } from './invalid.ts'
 import { lesserLimits, type RunLimits } from './limits.ts'
 import type { CheckRequest } from './check-request.ts'
 import { ExecutionMode, type RunRequest } from './result.ts'
 import type { RunTools } from './tool-port.ts'
-import { checkRequiredSecrets, checkSecrets } from './secret-names.ts'
+import { checkHidden, checkRequiredSecrets, checkSecrets } from './secret-names.ts'
 
 const MAX_ID_LENGTH = 256
-/** A whole `execute` line. More than that belongs into files. */
+/** The maximum size of an `execute` line. Larger data belongs in files. */
 const MAX_EXECUTE_BYTES = 32 * 1024 * 1024
 
 /** A request for one checked-out sandbox. */
 export type SandboxRunRequest = RunRequest & { readonly sandbox: Sandbox }
 
-/** A request that can be run as it stands. */
+/** A request that is ready to run. */
 export interface PreparedRun {
   readonly sandbox: Sandbox
   readonly executionId: string
   readonly mode: ExecutionMode
   readonly timeoutSec: number
+  readonly maxToolWaitSec: number
   readonly maxOutputBytes: number
-  /** Whether the run has less memory than its sandbox, which a limit of its address space enforces. */
+  /** True if the run has less memory than its sandbox; a limit of the address space enforces that. */
   readonly asksLessMemory: boolean
-  readonly secrets: Readonly<Record<string, string>>
+  /** What is redacted in all that the run says: its secrets, and what the caller wants hidden. */
+  readonly hidden: readonly Readonly<Record<string, string>>[]
   readonly files: readonly StagedFile[]
-  /** Whether files were asked for, so that `file` frames are expected. */
+  /** True if files were requested, so that `file` frames are expected. */
   readonly collects: boolean
-  /** What the script may call. */
+  /** The tools that the script may call. */
   readonly tools: RunTools | undefined
-  /** Whether it is a check, which runs nothing and answers with violations. */
+  /** True for a check, which runs nothing and answers with violations. */
   readonly checks: boolean
   /** The `execute` frame as it goes over the wire. */
   readonly execute: Uint8Array
@@ -44,10 +47,12 @@ export interface PreparedRun {
  * @throws SandglassError `invalid_request` or `limit_not_enforceable`, naming the field.
  */
 export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits: RunLimits): PreparedRun {
-  if (typeof request !== 'object' || request === null) throw invalid('request', `${shown(request)} is no object`)
+  if (typeof request !== 'object' || request === null)
+    throw invalid('request', `${formatValue(request)} is not an object`)
   const { sandbox, signal } = request
-  if (typeof sandbox !== 'object' || sandbox === null) throw invalid('sandbox', `${shown(sandbox)} is no sandbox`)
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is no AbortSignal')
+  if (typeof sandbox !== 'object' || sandbox === null)
+    throw invalid('sandbox', `${formatValue(sandbox)} is not a sandbox`)
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is not an AbortSignal')
   const executionId = checkExecutionId(request.executionId)
   const secrets = checkSecrets(request.secrets)
   const collect = checkCollect(request.collect)
@@ -74,9 +79,9 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     ],
     collect,
     limits: lesser,
-    ...(tools === undefined ? {} : { tools: [...tools.signatures] }),
+    ...(tools === undefined ? {} : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec }),
     ...(sources.length === 0 ? {} : { tool_sources: [...sources] }),
-    ...around(request),
+    ...wrapperCode(request),
   })
   if (execute.length > MAX_EXECUTE_BYTES) {
     throw invalid('request', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
@@ -86,9 +91,10 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     executionId,
     mode,
     timeoutSec: limits.timeoutSec,
+    maxToolWaitSec: limits.maxToolWaitSec,
     maxOutputBytes: limits.maxOutputBytes,
     asksLessMemory: lesser.memory_bytes !== undefined,
-    secrets,
+    hidden: [checkHidden(request.hide), secrets],
     files: checkFiles(request.files),
     collects: collect.length > 0,
     tools,
@@ -104,13 +110,14 @@ export interface SandboxCheckRequest extends CheckRequest {
 }
 
 /**
- * The same for a check.
+ * Prepares a check in the same way.
  * @throws SandglassError `invalid_request`, naming the field.
  */
 export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
-  const { sandbox, signal, mode = ExecutionMode.INTERACTIVE, policy, tools = [] } = request
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is no AbortSignal')
-  if (!CHECKED_POLICIES.includes(policy)) throw invalid('policy', `${shown(policy)} is no policy; standard or strict`)
+  const { sandbox, signal, mode = ExecutionMode.INTERACTIVE, policy, whole, tools = [] } = request
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is not an AbortSignal')
+  if (!CHECKED_POLICIES.includes(policy) && !(policy === 'off' && whole !== undefined))
+    throw invalid('policy', `${formatValue(policy)} is not a policy; standard or strict`)
   const executionId = checkExecutionId(request.executionId)
   const execute = encodeFrame({
     type: 'check',
@@ -119,10 +126,11 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     mode,
     policy,
     timeout_sec: CHECK_TIMEOUT_SEC,
+    ...(whole === undefined ? {} : { whole }),
     names: [...(request.names ?? [])],
     allow_modules: [...(request.allowModules ?? [])],
     tools: [...tools],
-    ...around(request),
+    ...wrapperCode(request),
   })
   if (execute.length > MAX_EXECUTE_BYTES)
     throw invalid('script', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
@@ -131,9 +139,10 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     executionId,
     mode: ExecutionMode.INTERACTIVE,
     timeoutSec: CHECK_TIMEOUT_SEC,
-    maxOutputBytes: MAX_CHECK_BYTES,
+    maxToolWaitSec: 0,
+    maxOutputBytes: CAPS.checkBytes,
     asksLessMemory: false,
-    secrets: {},
+    hidden: [],
     files: [],
     collects: false,
     tools: undefined,
@@ -143,34 +152,31 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
   }
 }
 
-/** A global of scripts that have tools. */
-const DESCRIBE_TOOL = 'describe_tool'
 const CHECKED_POLICIES: readonly unknown[] = ['standard', 'strict']
-/** A checker that needs longer has met a script that is made to be slow. */
+/** The time for a check. Only a script that is made to be slow needs longer. */
 const CHECK_TIMEOUT_SEC = 10
-const MAX_CHECK_BYTES = 4 * 1024 * 1024
 
-/** One byte order mark is the encoding's, not the script's. */
+/** One byte order mark belongs to the encoding, not to the script. */
 function checkScript(given: unknown): string {
-  if (typeof given !== 'string') throw invalid('script', `${shown(given)} is no string`)
+  if (typeof given !== 'string') throw invalid('script', `${formatValue(given)} is not a string`)
   return given.startsWith('\uFEFF') ? given.slice(1) : given
 }
 
-/** What is run before and behind the script, where there is something. */
-function around(given: { readonly preamble?: unknown; readonly postamble?: unknown }): {
+/** The wrapper code around the script, if any. */
+function wrapperCode(given: { readonly preamble?: unknown; readonly postamble?: unknown }): {
   preamble?: string
   postamble?: string
 } {
   const { preamble = '', postamble = '' } = given
-  if (typeof preamble !== 'string') throw invalid('preamble', `${shown(preamble)} is no string`)
-  if (typeof postamble !== 'string') throw invalid('postamble', `${shown(postamble)} is no string`)
+  if (typeof preamble !== 'string') throw invalid('preamble', `${formatValue(preamble)} is not a string`)
+  if (typeof postamble !== 'string') throw invalid('postamble', `${formatValue(postamble)} is not a string`)
   return { ...(preamble === '' ? {} : { preamble }), ...(postamble === '' ? {} : { postamble }) }
 }
 
 function checkTools(given: unknown): RunTools | undefined {
   if (given === undefined) return undefined
   if (typeof given !== 'object' || given === null || !('open' in given) || !('signatures' in given)) {
-    throw invalid('tools', 'they are no tools of a run; make them with runTools()')
+    throw invalid('tools', 'they are not the tools of a run; make them with bridgedTools(), or give tools to sg.run()')
   }
   return given as RunTools
 }
@@ -186,7 +192,7 @@ function checkSources(sources: readonly PythonToolSource[] = []): readonly Pytho
     if (bytes <= CAPS.toolSourceBytes) continue
     throw invalid(
       'tools',
-      `the source of the Python tool ${shown(name)} has ${bytes} bytes; at most ${CAPS.toolSourceBytes} are allowed`,
+      `the source of the Python tool ${formatValue(name)} has ${bytes} bytes; at most ${CAPS.toolSourceBytes} are allowed`,
     )
   }
   if (total > MAX_EXECUTE_BYTES) {
@@ -206,16 +212,18 @@ function refuseSameNames(inputs: Readonly<Record<string, unknown>>, tools: RunTo
   for (const [kind, named] of kinds) {
     const both = named.find(({ name }) => Object.hasOwn(inputs, name))
     if (both !== undefined)
-      throw invalid('inputs', `${shown(both.name)} is the name of ${kind}; give the input another`)
+      throw invalid('inputs', `${formatValue(both.name)} is the name of ${kind}; give the input another`)
   }
-  const helper = kinds.some(([, named]) => named.length > 0) && Object.hasOwn(inputs, DESCRIBE_TOOL)
-  if (helper) throw invalid('inputs', `${shown(DESCRIBE_TOOL)} is a function of every script that has tools`)
+  if (kinds.every(([, named]) => named.length === 0)) return
+  const helper = Object.keys(inputs).find((name) => findHelper(name)?.when === 'tools')
+  if (helper !== undefined)
+    throw invalid('inputs', `${formatValue(helper)} is a function of every script that has tools`)
 }
 
 /** An id is opaque text: it is echoed and compared, never used as a key, a path or a name. */
 function checkExecutionId(given: unknown): string {
   if (given === undefined || given === null) return randomUUID()
-  if (typeof given !== 'string') throw invalid('executionId', `${shown(given)} is no string`)
+  if (typeof given !== 'string') throw invalid('executionId', `${formatValue(given)} is not a string`)
   if (given.trim() === '') throw invalid('executionId', 'it is empty or blank')
   if (given.length > MAX_ID_LENGTH) throw invalid('executionId', `it has more than ${MAX_ID_LENGTH} characters`)
   if (/\p{Cc}/u.test(given)) throw invalid('executionId', 'it holds a control character')

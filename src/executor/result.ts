@@ -1,47 +1,16 @@
 import type { EffectMark, RunTools } from './tool-port.ts'
+import type { ErrorKind, ExecutionStatus, WarningCode } from '../outcomes/index.ts'
 import type { Ending, EnforcedLimit, IsolationLevel, NetworkAccess } from '../sandbox/index.ts'
 
-/** PLAN needs a result; INTERACTIVE may end without one (mission: script executor). */
+/** PLAN needs a result; INTERACTIVE may end without one. */
 export const ExecutionMode = { PLAN: 'plan', INTERACTIVE: 'interactive' } as const
 /** One of {@link ExecutionMode}. */
 export type ExecutionMode = (typeof ExecutionMode)[keyof typeof ExecutionMode]
 
-/** What became of a run. */
-export type ExecutionStatus =
-  | 'completed'
-  | 'step-done'
-  | 'failed'
-  | 'crashed'
-  | 'rejected'
-  | 'timed-out'
-  | 'output-limit'
-  | 'memory-limit'
-  | 'sandbox-lost'
-  | 'cancelled'
-
-/** Coarse reason of a failure, for programs; null when there was none. */
-export type ErrorKind =
-  | 'error'
-  | 'crash'
-  | 'invalid_request'
-  | 'validation'
-  | 'timeout'
-  | 'oom'
-  | 'output_limit'
-  | 'infrastructure'
-  | 'cancelled'
-  | 'internal'
-
-/**
- * Something worth knowing that does not change the outcome. Codes of the host: `second_result`, `result_after_error`,
- * `error_after_result`, `second_error`; `timeout`, `crash`, `output_limit`, `memory_limit`, `cancelled`,
- * `not_started`, `channel_closed`, `channel_violation` for what came after the outcome was decided; `callback_failed`,
- * `secret_too_short`, `secret_in_file`, `file_incomplete`, `cpu_limit_lost`, `destroy_failed`, `tool_calls_left_out`,
- * `tool_calls_unanswered`; `tool_not_loaded` and
- * `preload_failed` for what the sandbox could not load when it started. The harness adds its own.
- */
+/** A warning: it does not change the outcome. */
 export interface RunWarning {
-  readonly code: string
+  /** One of the codes of docs/cli.md. Later versions may add codes. */
+  readonly code: WarningCode
   readonly message: string
   readonly traceback: string | null
 }
@@ -58,18 +27,20 @@ export interface CollectedFile {
 /** A call of a host tool; calls of Python tools stay in the script's process. Secrets are redacted. */
 export interface ToolCall {
   readonly name: string
-  /** What the tool says that a call may change; null where there is no such tool. */
+  /** The effect that the tool declares; null if there is no such tool. */
   readonly effect: EffectMark | null
-  /** As the script gave them; large ones are left out, and it says so in their place. */
+  /** The arguments that the script gave; a note replaces large ones. */
   readonly args: unknown
+  /** `executing` or `waiting` for its turn: when the run ended, it had no answer. What it had begun is not undone. */
+  readonly state: 'answered' | 'executing' | 'waiting'
   readonly ok: boolean
-  /** From the call's arrival at the host to its answer, in milliseconds. */
+  /** From the call's arrival at the host to its answer, or to the end of the run, in milliseconds. */
   readonly ms: number
-  /** What the script was told when it failed. */
+  /** The failure that the script got; without an answer the code `cancelled`. */
   readonly error: { readonly code: string; readonly message: string } | null
 }
 
-/** Something wrong with a script, found before anything of it ran. */
+/** A mistake in a script, found before any of it ran. */
 export interface Violation {
   /** One of the codes of docs/checking.md. */
   readonly code: string
@@ -78,31 +49,43 @@ export interface Violation {
   /** From 0, in characters. */
   readonly column: number
   readonly message: string
-  /** What to write instead, in words for a language model. */
+  /** A hint for a language model: the code to write instead. */
   readonly hint: string
 }
 
-/** Which sandbox served a run, and what was in force there. */
+/** The sandbox that served a run, and the protection in force there. */
 export interface ServedBy {
   readonly id: string
   readonly engine: string
   readonly level: IsolationLevel
   readonly python: string
-  /** How many scripts this sandbox had run, this one included; 0 when the sandbox did not get to say it. */
+  /** The number of scripts that this sandbox had run, this one included; 0 if the sandbox could not report it. */
   readonly use: number
   readonly limitsEnforced: readonly EnforcedLimit[]
   readonly network: NetworkAccess
 }
 
-/** The comprehensive outcome of one run (mission: ExecutionResult; requirement EX-04). */
-export interface ExecutionResult<T = unknown> {
-  readonly status: ExecutionStatus
+/** The complete outcome of one run. `success` tells whether there is a result: it narrows `finalData`. */
+export type ExecutionResult<T = unknown> = RunFacts & (WithResult<T> | WithoutResult)
+
+interface WithResult<T> {
   /** True only if the script called `emit_result`. */
-  readonly success: boolean
+  readonly success: true
+  readonly hasResult: true
+  readonly finalData: T
+}
+
+interface WithoutResult {
+  readonly success: false
+  /** True if there was a result, and it does not match `output`. */
+  readonly hasResult: boolean
+  readonly finalData: null
+}
+
+interface RunFacts {
+  readonly status: ExecutionStatus
   readonly errorKind: ErrorKind | null
   readonly executionId: string
-  readonly hasResult: boolean
-  readonly finalData: T | null
   readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly error: string | null
@@ -114,29 +97,29 @@ export interface ExecutionResult<T = unknown> {
   readonly stdoutBytes: number
   readonly stderrBytes: number
   /**
-   * What counted towards `maxOutputBytes`: of stdout and stderr the text in UTF-8, of every other frame but those of
-   * files its whole line. The same for the same output, whatever the timing.
+   * The bytes that counted towards `maxOutputBytes`: of stdout and stderr the text in UTF-8, of every other frame but
+   * those of files its whole line. The same for the same output, whatever the timing.
    */
   readonly outputBytes: number
-  /** Whether `stdout` or `stderr` above is shorter than what the script wrote. */
+  /** True if `stdout` or `stderr` above is shorter than the script's output. */
   readonly truncated: boolean
   readonly ending: Ending
   readonly durationMs: number
   readonly sandbox: ServedBy
-  /** Lines from the sandbox that were no frame of this run. */
+  /** Lines from the sandbox that were not frames of this run. */
   readonly ignoredFrames: number
-  /** Which caps of `collect` were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`, `max_time`. */
+  /** The caps of `collect` that were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`, `max_time`. */
   readonly limitsHit: readonly string[]
   readonly files: readonly CollectedFile[]
-  /** Calls of host tools in the order in which they ended, at most 1,000 of them. */
+  /** Calls of host tools in the order in which they ended, then those without an answer; at most 1,000 of them. */
   readonly toolCalls: readonly ToolCall[]
-  /** What a check found wrong, when it was asked for; then nothing ran (status `rejected`). */
+  /** The findings of a check, if the request was a check; then nothing ran (status `rejected`). */
   readonly violations: readonly Violation[]
-  /** What a callback of the caller threw, as it was thrown (not redacted); absent when none did (EX-12). */
+  /** The value that a callback of the caller threw (not redacted); absent if none did. */
   readonly cause?: unknown
 }
 
-/** What a run tells while it runs. Secrets are redacted. */
+/** The events of a run. Secrets are redacted. */
 export type RunEvent<T = unknown> =
   | { readonly type: 'started'; readonly executionId: string; readonly sandboxId: string }
   | { readonly type: 'intermediate'; readonly executionId: string; readonly label: string; readonly data: unknown }
@@ -168,41 +151,45 @@ export type RunEvent<T = unknown> =
       readonly ok: boolean
       readonly ms: number
       readonly error: { readonly code: string; readonly message: string } | null
-      /** What the script was given, as JSON text without secrets; null for a failure. */
+      /** The answer that the script got, as JSON text without secrets; null for a failure. */
       readonly resultJson: string | null
     }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 
 /** A file to put into the workspace before a script starts. */
 export interface InputFile {
+  /** Bytes, or text that is written as UTF-8. */
   readonly content: Uint8Array | string
   /** POSIX permission bits, default 0o644. */
   readonly mode?: number
 }
 
-/** One script to run in one checked-out sandbox (requirement EX-01). */
+/** One script to run in one checked-out sandbox. */
 export interface RunRequest {
   readonly script: string
   /** Generated when absent; echoed on every event and on the result. Not empty, at most 256 characters. */
   readonly executionId?: string
-  /** Names that must be among `secrets`, checked before anything runs (HA-08). */
+  /** Names that must be among `secrets`, checked before anything runs. */
   readonly requiredSecrets?: readonly string[]
-  /** Environment variables of this run only; redacted wherever they would come out. */
+  /** Environment variables of this run only; redacted in all output. */
   readonly secrets?: Readonly<Record<string, string>>
+  /** Further values to redact in all output, by name, such as keys of host tools. The script does not get them. */
+  readonly hide?: Readonly<Record<string, string>>
   /** JSON values that become globals of the script, by value. */
   readonly inputs?: Readonly<Record<string, unknown>>
   /** Files for the workspace, by path relative to it. */
   readonly files?: Readonly<Record<string, Uint8Array | string | InputFile>>
-  /** Globs of files to bring back: `*`, `?`, `[…]` and `**`. */
+  /** Globs of files to collect: `*`, `?`, `[…]` and `**`. Names that begin with a dot match only where a glob writes the dot. */
   readonly collect?: readonly string[]
-  /** What the script may call on the host. */
+  /** The tools that the script may call on the host. */
   readonly tools?: RunTools
   /**
    * Python that is run before the script, in the same globals: imports, helpers. A text of its own, so that the script
-   * keeps its line numbers (OR-12). Trusted: no policy looks at it.
+   * keeps its line numbers. Trusted: no policy checks it.
    */
   readonly preamble?: string
-  /** The same behind a script that got through. */
+  /** The same, after a script that ended without an error. */
   readonly postamble?: string
+  /** Cancels the run. */
   readonly signal?: AbortSignal
 }

@@ -3,7 +3,7 @@ import { encodeFrame, FILE_CHUNK_BYTES } from '../protocol/index.ts'
 import type { StagedFile } from './input-files.ts'
 import type { PreparedRun } from './prepare.ts'
 
-/** Sends a run to the harness, one frame after the other, while somebody else reads. */
+/** Sends a run to the harness, one frame after the other, while other code reads. */
 export class Sender {
   readonly #channel: Channel
   readonly #run: PreparedRun
@@ -16,7 +16,7 @@ export class Sender {
     this.#channel = run.sandbox.channel
   }
 
-  /** Whether the `execute` frame is on its way, so that the harness knows the run. */
+  /** True once the `execute` frame is on its way, so that the harness knows the run. */
   get executeBegun(): boolean {
     return this.#begun
   }
@@ -27,7 +27,7 @@ export class Sender {
     return this.#queue
   }
 
-  /** Sends nothing more than the frame that is on its way. */
+  /** Stops after the frame that is being sent. */
   stop(): void {
     this.#stopped = true
   }
@@ -45,7 +45,18 @@ export class Sender {
     return this.#queue
   }
 
-  /** Settles when nothing is on its way. */
+  /** Reports how long tools have executed, before any later answer. Rejects when the peer is gone. */
+  toolTime(executedMs: number, executing: boolean): Promise<void> {
+    const frame = {
+      type: 'tool_time',
+      execution_id: this.#run.executionId,
+      executed_ms: executedMs,
+      executing,
+    } as const
+    return this.answer(() => encodeFrame(frame))
+  }
+
+  /** Settles when no frame is being sent. */
   idle(): Promise<void> {
     return this.#queue
   }
@@ -63,7 +74,7 @@ export class Sender {
   }
 }
 
-/** Encoded one at a time: all of them together would be the files once more. */
+/** Encodes one piece at a time: all together would need the memory of the files again. */
 function* piecesOf({ path, mode, content }: StagedFile, executionId: string): Generator<Uint8Array, void, void> {
   let offset = 0
   do {

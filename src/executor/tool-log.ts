@@ -1,37 +1,49 @@
 import type { ToolCallFrame } from '../protocol/index.ts'
-import type { Redactor } from './redact.ts'
+import type { Redactor } from '../redaction/index.ts'
 import type { RunEvent, ToolCall } from './result.ts'
 import type { EffectMark, ToolOutcome } from './tool-port.ts'
 
-/** Calls that a result lists; the others are counted. */
-const MAX_LISTED = 1000
-/** Of the arguments that a result lists, as JSON. */
+/** Maximum calls that a result, and a journal for one script, lists; the others are counted. */
+export const MAX_LISTED_CALLS = 1000
+/** Maximum length of the listed arguments of a call, as JSON. */
 const MAX_LISTED_BYTES = 16 * 1024
 
-/** The tool calls of one run, without secrets: for its result, and as events that wait to be told. */
+/** A call without an answer so far. */
+interface OpenCall extends Pick<ToolCall, 'name' | 'effect' | 'args'> {
+  state: 'waiting' | 'executing'
+  readonly since: number
+}
+
+/** The tool calls of one run, without secrets: for its result, and as events that wait for delivery. */
 export class ToolLog {
   readonly #executionId: string
   readonly #redactor: Redactor
-  readonly #open = new Map<string, Omit<ToolCall, 'ok' | 'ms' | 'error'>>()
+  readonly #open = new Map<string, OpenCall>()
   #news: RunEvent[] = []
-  readonly calls: ToolCall[] = []
-  count = 0
+  readonly #answered: ToolCall[] = []
+  #count = 0
 
   constructor(executionId: string, redactor: Redactor) {
     this.#executionId = executionId
     this.#redactor = redactor
   }
 
-  /** A call began. */
+  /** Adds a call that began. */
   began({ id, name, args, line = null }: ToolCallFrame, effect: EffectMark | null): void {
-    this.count += 1
+    this.#count += 1
     const call = { name: this.#redactor.text(name), effect, args: this.#redactor.value(args) }
-    this.#open.set(id, { ...call, args: bounded(call.args) })
+    this.#open.set(id, { ...call, args: boundArgs(call.args), state: 'waiting', since: performance.now() })
     const callId = this.#redactor.text(id)
     this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId, ...call, line })
   }
 
-  /** A call came to its end. */
+  /** Notes that a call has its turn: its tool executes. */
+  executes(id: string): void {
+    const call = this.#open.get(id)
+    if (call !== undefined) call.state = 'executing'
+  }
+
+  /** Adds the outcome of a call. */
   ended(id: string, { ms, error, resultJson: given }: ToolOutcome): void {
     const call = this.#open.get(id)
     if (call === undefined) return
@@ -40,25 +52,40 @@ export class ToolLog {
       error === undefined
         ? null
         : { code: this.#redactor.text(error.code), message: this.#redactor.text(error.message) }
-    const outcome = { ok: failure === null, ms: Math.round(ms * 1000) / 1000, error: failure }
-    if (this.calls.length < MAX_LISTED) this.calls.push({ ...call, ...outcome })
+    const outcome = { ok: failure === null, ms: roundMs(ms), error: failure }
+    const { name, effect, args } = call
+    if (this.#answered.length < MAX_LISTED_CALLS)
+      this.#answered.push({ name, effect, args, state: 'answered', ...outcome })
     const callId = this.#redactor.text(id)
     const resultJson = given === undefined ? null : this.#redactor.text(given)
-    const told = { executionId: this.#executionId, callId, name: call.name, ...outcome, resultJson }
-    this.#news.push({ type: 'tool_result', ...told })
+    const event = { executionId: this.#executionId, callId, name, ...outcome, resultJson }
+    this.#news.push({ type: 'tool_result', ...event })
   }
 
-  /** Calls that the script made and that nobody answered before its end. */
+  /** The number of calls that had no answer when the script ended. */
   get unanswered(): number {
     return this.#open.size
   }
 
-  /** How many calls are not listed. */
-  get leftOut(): number {
-    return this.count - this.#open.size - this.calls.length
+  /** The calls of the run, those without an answer at the end. */
+  get calls(): readonly ToolCall[] {
+    const ended = performance.now()
+    const room = MAX_LISTED_CALLS - this.#answered.length
+    const open = [...this.#open.values()].slice(0, room).map(({ since, ...call }) => ({
+      ...call,
+      ok: false,
+      ms: roundMs(ended - since),
+      error: NO_ANSWER,
+    }))
+    return [...this.#answered, ...open]
   }
 
-  /** What has not been told yet. */
+  /** The number of calls that are not listed. */
+  get leftOut(): number {
+    return Math.max(0, this.#count - MAX_LISTED_CALLS)
+  }
+
+  /** The events since the last call. */
   takeNews(): readonly RunEvent[] {
     const news = this.#news
     if (news.length > 0) this.#news = []
@@ -66,8 +93,14 @@ export class ToolLog {
   }
 }
 
-/** Arguments as a result lists them: large ones would be kept in memory for as long as the result is. */
-function bounded(args: unknown): unknown {
+const NO_ANSWER = { code: 'cancelled', message: 'the run ended before the tool answered' }
+
+function roundMs(ms: number): number {
+  return Math.round(ms * 1000) / 1000
+}
+
+/** Arguments as a result and a journal list them: large ones would stay in memory with it. */
+export function boundArgs(args: unknown): unknown {
   const text = JSON.stringify(args)
   return text.length <= MAX_LISTED_BYTES ? args : { '…': `${text.length} characters of JSON left out` }
 }

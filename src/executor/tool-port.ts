@@ -1,41 +1,43 @@
 import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
 
-/** Tools that a script may call: what they look like to it, and who answers. The executor runs none of them itself. */
+/** The tools that a script may call: their signatures and the function that answers. The executor does not run them. */
 export interface RunTools {
-  /** What the harness makes functions of. */
+  /** The tools that the harness makes functions of. */
   readonly signatures: readonly ToolSignature[]
-  /** Tools that are Python themselves: the harness loads them, and calls of them do not reach the host. */
+  /** Python tools: the harness loads them, and their calls do not reach the host. */
   readonly sources?: readonly PythonToolSource[]
-  /** Secrets that the run must have for them, beside those that it asks for itself. */
+  /** Secrets that the tools require, in addition to those that the run requires. */
   readonly requiredSecrets?: readonly string[]
   /** Opens the host's side for one run. */
   open(run: ToolRun): ToolPort
 }
 
-/** One run, as those who answer its calls see it. */
+/** The run as the tools see it. */
 export interface ToolRun {
   readonly executionId: string
-  /** Hands an answer to the script. One that comes after the run is dropped. Resolves when it is on its way. */
+  /** Hands an answer to the script. An answer after the end of the run is dropped. Resolves when it is on its way. */
   answer(id: string, answer: ToolAnswer): Promise<void>
-  /** A call began; `effect` is the mark of its tool, null where there is no such tool. */
+  /** A call began; `effect` is the mark of its tool, null if there is no such tool. */
   began(call: ToolCallFrame, effect: EffectMark | null): void
+  /** Starts the time of a call, which is not the script's. Call the returned function once, when the call has ended. */
+  executes(id: string): () => void
   /** A call that began came to its end. */
   ended(id: string, outcome: ToolOutcome): void
   /** A text without the secrets of the run. */
   redact(text: string): string
 }
 
-/** What a tool says that its calls may change. */
+/** The effect that a tool declares for its calls. */
 export type EffectMark = 'read' | 'idempotent' | 'write'
 
-/** What a call came to, as the script is told: JSON text, so that it is written once. */
+/** The answer to a call, for the script: JSON text, so that it is serialized once. */
 export type ToolAnswer = { readonly resultJson: string } | { readonly error: ToolFailure }
 
-/** What a call came to, for the record. */
+/** The outcome of a call, for the record. */
 export interface ToolOutcome {
   readonly ms: number
   readonly error: ToolFailure | undefined
-  /** What the script is given, as JSON text; absent for a failure. */
+  /** The answer for the script, as JSON text; absent for a failure. */
   readonly resultJson?: string | undefined
 }
 

@@ -1,83 +1,93 @@
+import {
+  type ErrorKind,
+  type ExecutionStatus,
+  LATE_ERROR_CODES,
+  OUTCOMES,
+  outcomeOfWireKind,
+  type RunOutcomeName,
+  statusFields,
+  type WarningCode,
+} from '../outcomes/index.ts'
 import type { Ending } from '../sandbox/index.ts'
-import { endingOf } from './ending.ts'
-import type { Evidence } from './evidence.ts'
-import { type Fate, fateOf } from './fate.ts'
-import { type Decision, LATE_ERROR_CODES, outputLimitMessage } from './gathered.ts'
-import { type ErrorKind, ExecutionMode, type ExecutionStatus } from './result.ts'
+import { type EndingFacts, endingOf } from './ending.ts'
+import { type Outcome, type OutcomeFacts, outcomeOf } from './outcome.ts'
+import { ExecutionMode, type RunWarning } from './result.ts'
+import { type Decision, outputLimitMessage } from './run-transcript.ts'
 
-/** The outcome of a run. */
+/** The facts of a finished run. Texts are redacted. */
+export interface Evidence extends EndingFacts, OutcomeFacts {
+  readonly decision: Decision | undefined
+  readonly mode: ExecutionMode
+  readonly warnings: readonly RunWarning[]
+}
+
+/** The judged end of a run. */
 export interface Verdict {
   readonly status: ExecutionStatus
   readonly errorKind: ErrorKind | null
   readonly error: string | null
   readonly traceback: string | null
   readonly ending: Ending
-  /** What came after the outcome was decided. */
-  readonly late: { readonly code: string; readonly message: string } | undefined
+  /** An ending that came after the outcome was decided. */
+  readonly late: LateEnding | undefined
 }
 
-type Outcome = Omit<Verdict, 'ending' | 'late'>
+interface LateEnding {
+  readonly code: WarningCode
+  readonly message: string
+}
+
+type Judgement = Omit<Verdict, 'ending' | 'late'>
 
 const NO_RESULT = 'script finished without calling emit_result()'
-/** Kinds of error frames that are not simply a failure of the script. */
-const ERROR_KINDS: ReadonlyMap<string, { readonly status: ExecutionStatus; readonly errorKind: ErrorKind }> = new Map<
-  string,
-  { status: ExecutionStatus; errorKind: ErrorKind }
->([
-  ['timeout', { status: 'timed-out', errorKind: 'timeout' }],
-  ['output_limit', { status: 'output-limit', errorKind: 'output_limit' }],
-  ['memory', { status: 'memory-limit', errorKind: 'oom' }],
-  ['crash', { status: 'crashed', errorKind: 'crash' }],
-  ['cancelled', { status: 'cancelled', errorKind: 'cancelled' }],
-  ['request', { status: 'failed', errorKind: 'invalid_request' }],
-])
 
-/** Of error and result the first decides; without either the ending does (EX-04, EX-06). */
+/** The first error or result decides; without either, the ending does. */
 export function judge(evidence: Evidence): Verdict {
   const ending = endingOf(evidence)
-  const fate = fateOf(evidence, ending)
+  const outcome = outcomeOf(ending, evidence)
   const { decision } = evidence
   switch (decision?.kind) {
     case 'result':
-      return { ...ended('completed'), ending, late: lateAfterResult(fate, ending, evidence) }
+      return { ...judgeAs('completed'), ending, late: lateAfterResult(outcome, ending, evidence) }
     case 'error':
-      return { ...failed(decision, evidence.maxOutputBytes), ending, late: lateAfterError(fate, evidence) }
+      return { ...judgeError(decision, evidence.maxOutputBytes), ending, late: lateAfterError(outcome, evidence) }
     case 'callback':
-      return { ...failure('failed', 'internal', decision.message), ending, late: lateAfterError(fate, evidence) }
+      return { ...judgeAs('defect', decision.message), ending, late: lateAfterError(outcome, evidence) }
     case undefined:
-      return { ...undecided(fate, evidence.mode), ending, late: undefined }
+      return { ...judgeUndecided(outcome, evidence.mode), ending, late: undefined }
   }
 }
 
-function undecided(fate: Fate | undefined, mode: ExecutionMode): Outcome {
-  if (fate !== undefined) return failure(fate.status, fate.errorKind, fate.message)
-  return mode === ExecutionMode.INTERACTIVE ? ended('step-done') : failure('failed', 'error', NO_RESULT)
+function judgeUndecided(outcome: Outcome | undefined, mode: ExecutionMode): Judgement {
+  if (outcome !== undefined) return judgeAs(outcome.name, outcome.message)
+  return mode === ExecutionMode.INTERACTIVE ? judgeAs('stepDone') : judgeAs('failed', NO_RESULT)
 }
 
-function failed(error: Extract<Decision, { kind: 'error' }>, maxOutputBytes: number): Outcome {
-  const { status, errorKind } = ERROR_KINDS.get(error.errorKind) ?? { status: 'failed', errorKind: 'error' }
-  const unnamed = status === 'output-limit' && !error.message.includes(String(maxOutputBytes))
-  const message = unnamed ? `${outputLimitMessage(maxOutputBytes)}: ${error.message}` : error.message
-  return { ...failure(status, errorKind, message), traceback: error.traceback }
+function judgeError(error: Extract<Decision, { kind: 'error' }>, maxOutputBytes: number): Judgement {
+  const name = outcomeOfWireKind(error.errorKind)
+  const isUnnamed = name === 'tooMuchOutput' && !error.message.includes(String(maxOutputBytes))
+  const message = isUnnamed ? `${outputLimitMessage(maxOutputBytes)}: ${error.message}` : error.message
+  return { ...judgeAs(name, message), traceback: error.traceback }
 }
 
-/** An exit code that a late error explains, or a limit that it already told, is not told twice. */
-function lateAfterResult(fate: Fate | undefined, ending: Ending, { warnings }: Evidence): Fate | undefined {
+/** An exit code that a late error explains, and a limit that a warning already names, are left out. */
+function lateAfterResult(outcome: Outcome | undefined, ending: Ending, { warnings }: Evidence): LateEnding | undefined {
   const codes = warnings.map(({ code }) => code)
-  if (fate === undefined || codes.includes(fate.code)) return undefined
-  const explained = ending.cause === 'exit' && codes.some((code) => LATE_ERROR_CODES.has(code))
-  return explained ? undefined : fate
+  const late = asWarning(outcome)
+  if (late === undefined || codes.includes(late.code)) return undefined
+  const isExplained = ending.cause === 'exit' && codes.some((code) => LATE_ERROR_CODES.has(code))
+  return isExplained ? undefined : late
 }
 
-/** After a failure the way the script ended is no news; how the host lost the sandbox is. */
-function lateAfterError(fate: Fate | undefined, { parting }: Evidence): Fate | undefined {
-  return parting.kind === 'done' || parting.kind === 'cancelled' ? undefined : fate
+/** After a failure, the script's own ending adds nothing; an end by the host or the sandbox does. */
+function lateAfterError(outcome: Outcome | undefined, { end }: Evidence): LateEnding | undefined {
+  return end.kind === 'done' || end.kind === 'cancelled' ? undefined : asWarning(outcome)
 }
 
-function ended(status: 'completed' | 'step-done'): Outcome {
-  return { status, errorKind: null, error: null, traceback: null }
+function asWarning(outcome: Outcome | undefined): LateEnding | undefined {
+  return outcome && { code: OUTCOMES[outcome.name].lateWarning, message: outcome.message }
 }
 
-function failure(status: ExecutionStatus, errorKind: ErrorKind, error: string): Outcome {
-  return { status, errorKind, error, traceback: null }
+function judgeAs(name: RunOutcomeName, error: string | null = null): Judgement {
+  return { ...statusFields(name), error, traceback: null }
 }

@@ -1,40 +1,25 @@
-import type { ExecutionStatus, Violation } from '../executor/index.ts'
+import type { Violation } from '../executor/index.ts'
+import type { ExecutionStatus, RunStatus } from '../outcomes/index.ts'
 
-/** What became of an attempt: the status of its script, or why there was none to run. */
+/** The status of an attempt: that of its script, or the reason why no script ran. */
 export type AttemptStatus =
   | ExecutionStatus
   /** The answer held no script. */
   | 'no-script'
   /** A step emitted nothing. */
   | 'no-data'
-  /** The model threw, or did not answer. */
+  /** The model failed or did not answer. */
   | 'model-failed'
   /** No sandbox, or no journal. */
   | 'infrastructure'
 
-/** What became of a run. */
-export type RunStatus =
-  | 'completed'
-  /** PLAN: the last attempt failed. INTERACTIVE: the last attempt of a step. */
-  | 'retries-spent'
-  /** INTERACTIVE: the last step brought no result. */
-  | 'steps-spent'
-  /** The run did not get on, and the step that was to finish it failed. */
-  | 'stagnated'
-  | 'budget-spent'
-  | 'model-failed'
-  | 'infrastructure'
-  | 'cancelled'
-  /** The journal has no end: the process ended first, or the run goes on. */
-  | 'unfinished'
-
-/** Which budget was spent. */
+/** The budgets of a run. */
 export type BudgetName = 'tokens' | 'tool_calls' | 'wall_ms'
 
-/** What repeats itself (requirement OR-04). */
+/** The kinds of repetition. */
 export type Repetition = 'same-result' | 'same-script' | 'same-error' | 'cycle'
 
-/** A sandbox as a journal has it. */
+/** A sandbox in the journal. */
 export interface JournalSandbox {
   readonly id: string
   readonly engine: string
@@ -45,13 +30,13 @@ export interface JournalSandbox {
   readonly network: string
 }
 
-/** Where in a run something happened: `step` is null in PLAN mode. Both are counted from 1; attempts within their step. */
+/** The place of an event in a run: `step` is null in PLAN mode. Both count from 1; attempts within their step. */
 export interface Place {
   readonly step: number | null
   readonly attempt: number
 }
 
-/** What happened, without when and where it stands. */
+/** The content of an event, without its time and place in the journal. */
 export type JournalBody =
   | {
       readonly type: 'run_started'
@@ -71,7 +56,7 @@ export type JournalBody =
       readonly type: 'prompt_written'
       readonly digest: string
       readonly chars: number
-      /** Where prompts are kept. */
+      /** Null unless the journal keeps prompts. */
       readonly text: string | null
     })
   | (Place & {

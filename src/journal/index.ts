@@ -3,10 +3,8 @@ export {
   type BudgetName,
   type JournalBody,
   type JournalEvent,
-  type JournalSandbox,
   type Place,
   type Repetition,
-  type RunStatus,
 } from './events.ts'
 export { Journal } from './journal.ts'
 export { jsonlStore } from './jsonl-store.ts'
@@ -16,6 +14,7 @@ export {
   type GenerationRecord,
   recordOf,
   type RunRecord,
+  type SandboxRecord,
   type StepRecord,
   type ToolCallRecord,
 } from './record.ts'

@@ -1,8 +1,8 @@
-import type { Redactor } from '../executor/index.ts'
+import type { Redactor } from '../redaction/index.ts'
 import { type JournalBody, type JournalEvent, JOURNAL_VERSION } from './events.ts'
 import type { JournalStore } from './store.ts'
 
-/** Fields of events that hold text of users, models, scripts and tools. All others are words of the journal's own. */
+/** Fields with text of users, models, scripts and tools. All other fields hold words of the journal itself. */
 const TEXTS: ReadonlySet<string> = new Set([
   'task',
   'trace_id',
@@ -19,16 +19,16 @@ const TEXTS: ReadonlySet<string> = new Set([
   'stderr',
   'result_json',
 ])
-/** Fields that hold their data: secrets may stand in its keys, too. */
+/** Fields with their data; keys can contain secrets, too. */
 const DATA: ReadonlySet<string> = new Set(['args', 'data', 'final_data', 'partial'])
-/** Fields that hold objects of the journal's own, and what in these is text of others. */
+/** Fields with objects of the journal itself, and the members of these that hold foreign text. */
 const WITHIN: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['error', new Set(['code', 'message'])],
   ['violations', new Set(['message', 'hint'])],
   ['warnings', new Set(['message'])],
 ])
 
-/** The journal of one run: numbers its events, takes secrets out of them, and hands them to a store and a listener. */
+/** The journal of one run: numbers its events, redacts them, and passes them to a store and a listener. */
 export class Journal {
   readonly runId: string
   readonly #store: JournalStore
@@ -51,36 +51,36 @@ export class Journal {
     this.#listener = listener
   }
 
-  /** Writes an event. Never throws: what a store does not take is told by {@link settle}. */
+  /** Writes an event. Never throws: {@link settle} reports what the store refused. */
   write(body: JournalBody): void {
     const event = {
       v: JOURNAL_VERSION,
       run_id: this.runId,
       seq: this.#events.length,
       at: new Date().toISOString(),
-      ...this.#redacted(body),
+      ...this.#redact(body),
     } as JournalEvent
     this.#events.push(event)
     this.#keep(event)
     try {
       this.#listener?.(event)
     } catch {
-      // A listener looks on; what it throws is its own affair.
+      // A listener that throws does not affect the journal.
     }
   }
 
-  /** Resolves when all is kept. @throws what the store threw first. */
+  /** Resolves when every event is stored. @throws the first error of the store. */
   async settle(): Promise<void> {
     await this.#pending
     if (this.#failed) throw this.#failure
   }
 
-  /** All that was written. */
+  /** All events so far. */
   get events(): readonly JournalEvent[] {
     return this.#events
   }
 
-  #redacted(body: JournalBody): Record<string, unknown> {
+  #redact(body: JournalBody): Record<string, unknown> {
     const entries = Object.entries(body).map(([name, value]: [string, unknown]): [string, unknown] => {
       const within = WITHIN.get(name)
       if (within !== undefined && typeof value === 'object') return [name, this.#within(value, within)]
@@ -99,7 +99,7 @@ export class Journal {
     return Object.fromEntries(entries)
   }
 
-  /** A store that has failed gets nothing more: a journal has no gaps. */
+  /** A store that failed gets no further events: a journal has no gaps. */
   #keep(event: JournalEvent): void {
     const keep = (): void | PromiseLike<void> => (this.#failed ? undefined : this.#store.append(event))
     const failed = (error: unknown): void => {

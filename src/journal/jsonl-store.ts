@@ -6,18 +6,17 @@ import { makeDirectory } from '../support/index.ts'
 import type { JournalEvent } from './events.ts'
 import { parseEvent } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
-import { checkLimit, type JournalStore, type StoreOptions } from './store.ts'
-import { unusable } from './unusable.ts'
+import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
 const SUFFIX = '.jsonl'
 const READ_ONLY = 'it was opened for reading'
-/** Files of runs under way that are kept open. */
+/** Maximum number of open files, one for each active run. */
 const MAX_OPEN = 64
 
 /**
- * Keeps each run in a file of its own below a directory, one JSON event a line, written at once: what a killed process
- * had told is there. The directory is made, for its owner alone.
- * @throws SandglassError `journal_unusable` when it cannot be made, or nothing can be written there.
+ * Keeps each run in a file of its own in a directory, one JSON event per line, written immediately: the events of a killed process
+ * are there. The directory is created for its owner only.
+ * @throws SandglassError `journal_unusable` if the directory cannot be created or written to.
  */
 export function jsonlStore(directory: string, { readOnly = false }: StoreOptions = {}): JournalStore {
   if (!readOnly) {
@@ -56,7 +55,7 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
         return eventsIn(readFileSync(file, 'utf8'))
       } catch (error) {
         if (errnoOf(error) === 'ENOENT') return []
-        throw unusable(directory, error)
+        throw toJournalError(directory, error)
       }
     },
     async list({ limit } = {}) {
@@ -84,7 +83,7 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
   }
 }
 
-/** Whether a file can be made there is only known when one was: rights do not tell it of procfs or of root. */
+/** Writes a probe file: on procfs, and for root, the permissions do not say whether a file can be created. */
 function tryToWrite(directory: string): void {
   const probe = join(directory, `.probe-${randomBytes(8).toString('hex')}`)
   closeSync(openSync(probe, 'wx', 0o600))
@@ -106,6 +105,6 @@ function attempt<T>(directory: string, act: () => T): T {
   try {
     return act()
   } catch (error) {
-    throw error instanceof TypeError ? error : unusable(directory, error)
+    throw error instanceof TypeError ? error : toJournalError(directory, error)
   }
 }

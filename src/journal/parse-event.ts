@@ -1,6 +1,7 @@
+import { parseBounded } from '../support/index.ts'
 import { type JournalEvent, JOURNAL_VERSION } from './events.ts'
 
-/** A type that a later version adds is none that this one can tell of. */
+/** The known types; events of types from later versions are ignored. */
 const TYPES: ReadonlySet<string> = new Set<JournalEvent['type']>([
   'run_started',
   'step_started',
@@ -19,11 +20,11 @@ const TYPES: ReadonlySet<string> = new Set<JournalEvent['type']>([
   'run_ended',
 ])
 
-/** An event from its line, or undefined for what is none: the last line of a process that was killed, for example. */
+/** Parses a line; undefined if it is not an event, like the last line of a process that was killed, or holds too much. */
 export function parseEvent(line: string): JournalEvent | undefined {
   let given: unknown
   try {
-    given = JSON.parse(line)
+    given = parseBounded(line)
   } catch {
     return undefined
   }

@@ -1,8 +1,9 @@
 import type { Violation } from '../executor/index.ts'
-import type { AttemptStatus, BudgetName, JournalEvent, JournalSandbox, Repetition, RunStatus } from './events.ts'
+import type { AttemptStatus, JournalEvent, JournalSandbox, Repetition } from './events.ts'
+import type { RunStatus } from '../outcomes/index.ts'
 import { isSound, soundStart } from './sound-events.ts'
 
-/** One call of a tool of the host (requirement OR-06). */
+/** One call of a host tool. */
 export interface ToolCallRecord {
   /** Call site and ordinal: `L12#3` is the third call of this tool in line 12. */
   readonly key: string
@@ -18,7 +19,7 @@ export interface ToolCallRecord {
   readonly error: { readonly code: string; readonly message: string } | null
 }
 
-/** Who wrote a script, and at what cost. */
+/** The model call behind a script, with its cost. */
 export interface GenerationRecord {
   readonly model: string | null
   readonly promptTokens: number | null
@@ -28,7 +29,19 @@ export interface GenerationRecord {
   readonly answer: string | null
 }
 
-/** One LLM round and what came of its script (mission: AttemptRecord). */
+/** The sandbox that ran a script, with the limits in force there. */
+export interface SandboxRecord {
+  readonly id: string
+  readonly engine: string
+  readonly level: string
+  readonly python: string
+  /** The number of scripts that it had run, this one included. */
+  readonly use: number
+  readonly limitsEnforced: readonly string[]
+  readonly network: string
+}
+
+/** One attempt: the model call, the script and its outcome. */
 export interface AttemptRecord {
   /** From 1, within its run or its step. */
   readonly number: number
@@ -48,26 +61,26 @@ export interface AttemptRecord {
   readonly stdout: string
   readonly stderr: string
   readonly warnings: readonly { readonly code: string; readonly message: string }[]
-  /** Which sandbox ran the script and what was in force there; null when none did. */
-  readonly sandbox: JournalSandbox | null
+  /** Null if the script did not run. */
+  readonly sandbox: SandboxRecord | null
   /** Of the script alone, in milliseconds. */
   readonly executionMs: number | null
   readonly durationMs: number | null
   readonly repetition: Repetition | null
 }
 
-/** A step of INTERACTIVE mode (mission: StepRecord). */
+/** A step of INTERACTIVE mode. */
 export interface StepRecord {
   /** From 1. */
   readonly number: number
-  /** Whether it was to output the answer: from its beginning on, or since it was found to go in circles. */
+  /** True if the step had to output the answer. */
   readonly forceFinish: boolean
   readonly ok: boolean | null
   readonly error: string | null
   readonly attempts: readonly AttemptRecord[]
 }
 
-/** Everything about one run (mission: RunRecord; requirement OR-06): a view of its journal. */
+/** Everything about one run: a view of its journal. */
 export interface RunRecord {
   readonly runId: string
   readonly traceId: string | null
@@ -78,12 +91,13 @@ export interface RunRecord {
   readonly tools: readonly string[]
   readonly maxRetries: number
   readonly maxSteps: number | null
-  readonly budget: Readonly<Record<BudgetName, number | null>>
+  /** Null if nothing bounds it. */
+  readonly budget: { readonly tokens: number | null; readonly toolCalls: number | null; readonly wallMs: number | null }
   readonly status: RunStatus
   readonly success: boolean
   readonly error: string | null
   readonly finalData: unknown
-  /** What there was when a run ended without an answer. */
+  /** The best data of a run that ended without an answer. */
   readonly partial: unknown
   /** PLAN mode. */
   readonly attempts: readonly AttemptRecord[]
@@ -95,7 +109,7 @@ export interface RunRecord {
   readonly totalToolCalls: number
   /** ISO 8601, UTC. */
   readonly startedAt: string
-  /** Of a run without an end: until its last event. */
+  /** For a run without an end: the time until its last event. */
   readonly durationMs: number
   /** The traceback of the newest attempt that has one, or null. */
   lastTraceback(): string | null
@@ -106,12 +120,12 @@ type AttemptDraft = Omit<Draft<AttemptRecord>, 'toolCalls'> & { toolCalls: Draft
 type StepDraft = Omit<Draft<StepRecord>, 'attempts'> & { attempts: AttemptDraft[] }
 
 /**
- * Reads a record out of the events of one run, however far they go. Events that are damaged are left out.
- * @throws TypeError when they do not begin with `run_started`.
+ * Builds a record from the events of one run, even if the run has no end. Damaged events are ignored.
+ * @throws TypeError if the first event is not `run_started`.
  */
 export function recordOf(events: readonly JournalEvent[]): RunRecord {
   const first = soundStart(events[0])
-  if (first === undefined) throw new TypeError('these events are no journal of a run: it begins with run_started')
+  if (first === undefined) throw new TypeError('these events are not a journal of a run, which begins with run_started')
   const fold = new Fold()
   for (const event of events) if (isSound(event)) fold.take(event)
   const { attempts, steps, end } = fold
@@ -129,10 +143,10 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
     tools: first.tools,
     maxRetries: first.max_retries,
     maxSteps: first.max_steps,
-    budget: first.budget,
+    budget: { tokens: first.budget.tokens, toolCalls: first.budget.tool_calls, wallMs: first.budget.wall_ms },
     status: end?.status ?? 'unfinished',
     success: end?.status === 'completed',
-    error: end === undefined ? 'the journal has no end: the process ended first, or the run goes on' : end.error,
+    error: end === undefined ? 'the journal has no end: the process ended early, or the run is still going' : end.error,
     finalData: end?.final_data ?? null,
     partial: end?.partial ?? null,
     attempts,
@@ -147,7 +161,7 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
   }
 }
 
-/** Nothing where one of them cannot be read. */
+/** Zero if one of the times is invalid. */
 function msBetween(start: string, end: string | undefined): number {
   const ms = Date.parse(end ?? start) - Date.parse(start)
   return Number.isFinite(ms) ? ms : 0
@@ -219,7 +233,7 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       return
     }
     case 'tool_answered': {
-      // The newest first: calls are mostly answered at once, and there may be thousands.
+      // From the end: most calls are answered immediately, and there may be thousands.
       const call = attempt.toolCalls.findLast(
         (one) => one.key === event.key && one.name === event.name && one.ok === null,
       )
@@ -242,7 +256,7 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       attempt.stdout = event.stdout
       attempt.stderr = event.stderr
       attempt.warnings = [...event.warnings]
-      attempt.sandbox = event.sandbox
+      attempt.sandbox = sandboxOf(event.sandbox)
       attempt.executionMs = event.duration_ms
       return
     case 'stagnation_found':
@@ -254,6 +268,10 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       attempt.repetition = event.repetition ?? attempt.repetition
       attempt.durationMs = event.duration_ms
   }
+}
+
+function sandboxOf({ limits_enforced: limitsEnforced, ...sandbox }: JournalSandbox): SandboxRecord {
+  return { ...sandbox, limitsEnforced }
 }
 
 function emptyAttempt(number: number): AttemptDraft {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { formatValue } from '../support/index.ts'
 
 const PATTERN = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{3})-[0-9a-f]{8}$/
 
@@ -7,7 +8,7 @@ export function newRunId(now: Date = new Date()): string {
   return `${now.toISOString().replaceAll(/[-:.Z]/g, '')}-${randomBytes(4).toString('hex')}`
 }
 
-/** When a run of this id began, as ISO 8601, or undefined for what is no id. */
+/** The start of a run by its id, as ISO 8601; undefined if the id is malformed. */
 export function startOfRunId(runId: string): string | undefined {
   const found = PATTERN.exec(runId)
   if (found === null) return undefined
@@ -15,10 +16,10 @@ export function startOfRunId(runId: string): string | undefined {
   return `${year}-${month}-${day}T${hour}:${minute}:${second}.${ms}Z`
 }
 
-/** @throws TypeError for what is no id: it becomes the name of a file. */
+/** Checks an id, which becomes a file name. @throws TypeError if it is malformed. */
 export function checkRunId(runId: string): string {
   if (typeof runId !== 'string' || !PATTERN.test(runId)) {
-    throw new TypeError(`runId: ${JSON.stringify(String(runId).slice(0, 80))} is no id of a run`)
+    throw new TypeError(`runId: ${formatValue(runId)} is not the id of a run`)
   }
   return runId
 }

@@ -1,6 +1,6 @@
 import type { JournalBody, JournalEvent } from './events.ts'
 
-/** Whether a value is what a field must hold. */
+/** True if a field may hold the value. */
 type Check = (value: unknown) => boolean
 type Shape = Readonly<Record<string, Check>>
 type BodyOf<T extends JournalBody['type']> = Extract<JournalBody, { readonly type: T }>
@@ -109,7 +109,7 @@ const SHAPES: Shapes = {
   },
 }
 
-/** What stands for a field of a run's beginning that cannot be read. */
+/** The defaults for damaged fields of `run_started`. */
 const NOTHING: BodyOf<'run_started'> = {
   type: 'run_started',
   task: '',
@@ -124,14 +124,14 @@ const NOTHING: BodyOf<'run_started'> = {
   budget: { tokens: null, tool_calls: null, wall_ms: null },
 }
 
-/** Whether an event holds what it must: what is stored is a file that anything may have happened to. */
+/** True if an event has every field it needs: a stored file may be damaged. */
 export function isSound(event: unknown): event is JournalEvent {
   if (typeof event !== 'object' || event === null || !('type' in event)) return false
   const { type } = event
   return typeof type === 'string' && Object.hasOwn(SHAPES, type) && holds(event, SHAPES[type as JournalBody['type']])
 }
 
-/** The beginning of a run; without it there is no record, so what can be read of it counts. */
+/** The first event of a run, with defaults for damaged fields: without it there is no record. */
 export function soundStart(
   first: JournalEvent | undefined,
 ): Extract<JournalEvent, { type: 'run_started' }> | undefined {

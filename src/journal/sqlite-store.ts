@@ -6,8 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { makeDirectory } from '../support/index.ts'
 import { parseEvent } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
-import { checkLimit, type JournalStore, type StoreOptions } from './store.ts'
-import { unusable } from './unusable.ts'
+import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
 const SCHEMA = `
   PRAGMA journal_mode = WAL;
@@ -21,11 +20,11 @@ const COLUMNS = 'run_id seq type at body'
 const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
 const SELECT = 'SELECT body FROM events WHERE run_id = ? ORDER BY seq'
 const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?'
-const NOT_OURS = 'it is no journal of Sandglass'
+const NOT_OURS = 'it is not a journal of Sandglass'
 
 /**
  * Keeps runs in a SQLite database (Node's own `node:sqlite`), several processes at a time. A process that is killed loses
- * nothing that it told; a machine that loses its power may lose the last events.
+ * no event; a machine that loses power may lose the last events.
  * @param path a file, which is made for its owner alone, or `:memory:`.
  * @throws SandglassError `journal_unusable` when it cannot be opened, or holds something else.
  */
@@ -64,7 +63,7 @@ function writingStore(path: string): JournalStore {
   }
 }
 
-/** Opens the file for each call, so that each sees what was written before it. */
+/** Opens the file for each call, so that each call sees all earlier writes. */
 function readingStore(path: string): JournalStore {
   const query = (sql: string, value: string | number): Row[] =>
     attempt(path, () => {
@@ -76,7 +75,7 @@ function readingStore(path: string): JournalStore {
       }
     })
   const refuse = (): never => {
-    throw unusable(path, new Error('it was opened for reading'))
+    throw toJournalError(path, new Error('it was opened for reading'))
   }
   return {
     append(event) {
@@ -109,7 +108,7 @@ function summariesOf(rows: readonly Row[]): Awaited<ReturnType<JournalStore['lis
 function openForWriting(path: string): Sqlite.DatabaseSync {
   if (path !== ':memory:') {
     makeDirectory(dirname(path))
-    // SQLite gives the files beside it the mode of this one.
+    // SQLite creates its other files with the mode of this one.
     closeSync(openSync(path, 'a', 0o600))
   }
   const database = new (sqlite().DatabaseSync)(path)
@@ -125,8 +124,8 @@ function openForWriting(path: string): Sqlite.DatabaseSync {
 }
 
 /**
- * A database that nobody writes is read as a file that does not change: so it may lie where nothing can be written, and
- * nothing is made beside it.
+ * A database without a write-ahead log is opened as immutable: so it can be in a read-only directory, and
+ * no file is created beside it.
  */
 function openForReading(path: string): Sqlite.DatabaseSync {
   const url = pathToFileURL(resolve(path))
@@ -152,7 +151,7 @@ function isOurs(database: Sqlite.DatabaseSync): boolean {
   return columns.map(({ name }) => name).join(' ') === COLUMNS
 }
 
-/** Asked for when it is needed: loading it prints a warning in Node 22, which nobody needs who does not use it. */
+/** Loaded on demand: Node 22 prints a warning when it loads this module. */
 function sqlite(): typeof Sqlite {
   return createRequire(import.meta.url)('node:sqlite') as typeof Sqlite
 }
@@ -161,6 +160,6 @@ function attempt<T>(path: string, act: () => T): T {
   try {
     return act()
   } catch (error) {
-    throw unusable(path, error)
+    throw toJournalError(path, error)
   }
 }

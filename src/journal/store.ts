@@ -1,4 +1,8 @@
+import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { formatPath, truncate } from '../support/index.ts'
 import type { JournalEvent } from './events.ts'
+
+const MAX_REASON = 500
 
 /** A run in a list. */
 export interface RunSummary {
@@ -7,31 +11,45 @@ export interface RunSummary {
   readonly startedAt: string
 }
 
-/** Where journals are kept. Made by {@link memoryStore}, {@link jsonlStore} and {@link sqliteStore}, or by a user. */
+/** A store of journals. See {@link memoryStore}, {@link jsonlStore} and {@link sqliteStore}; users can write their own. */
 export interface JournalStore {
   /**
-   * Adds an event behind those of its run. It is kept when this returns, or when the promise is fulfilled.
-   * @throws TypeError here and below for what is no id of a run.
+   * Appends an event to its run. The event is stored when this returns, or when the promise is fulfilled.
+   * @throws TypeError, here and below, for a malformed id of a run.
    */
   append(event: JournalEvent): void | Promise<void>
-  /** All events of a run in order; none for a run that is not there. What cannot be read is left out. */
+  /** All events of a run in order; none for an unknown run. Events that cannot be read are left out. */
   read(runId: string): Promise<readonly JournalEvent[]>
-  /** The runs that are there, newest first. */
+  /** The stored runs, newest first. */
   list(options?: { readonly limit?: number | undefined }): Promise<readonly RunSummary[]>
-  /** Removes a run; nothing happens when it is not there. */
+  /** Removes a run; does nothing for an unknown run. */
   remove(runId: string): Promise<void>
   close(): Promise<void>
 }
 
-/** How a store is opened. */
+/** Options of a store. */
 export interface StoreOptions {
-  /** For reading alone: nothing is made or changed, and what is not there is an error of the first call. */
+  /** Opens the store for reading only: nothing is created or changed, and the first call fails if the store does not exist. */
   readonly readOnly?: boolean
 }
 
-/** How many runs are listed, all by default. @throws TypeError for what is no number of runs. */
+/** Checks the number of runs to list; all by default. @throws TypeError if it is not a whole number. */
 export function checkLimit(limit: number | undefined): number {
   if (limit === undefined) return Number.MAX_SAFE_INTEGER
   if (!Number.isSafeInteger(limit) || limit < 0) throw new TypeError('limit: must be a whole number of at least 0')
   return limit
+}
+
+/** The error `journal_unusable` for a journal, with its path and the reason. */
+export function toJournalError(path: string, error: unknown): SandglassError {
+  if (error instanceof SandglassError) return error
+  // Messages of the file system repeat the path, which may be long.
+  const reason = isFileError(error) ? `${errnoOf(error)} (${error.syscall})` : truncate(messageOf(error), MAX_REASON)
+  return new SandglassError('journal_unusable', `the journal ${formatPath(path)} cannot be used: ${reason}`, {
+    cause: error,
+  })
+}
+
+function isFileError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'errno' in error && 'syscall' in error && errnoOf(error) !== undefined
 }

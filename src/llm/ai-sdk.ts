@@ -1,7 +1,7 @@
 import { messageOf } from '../errors/index.ts'
 import { type LLMCaller, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
-import { passes, pauseOf, type Refusal, retried } from './retried.ts'
+import { isTransient, pauseOf, type Refusal, retryCall } from './retry-call.ts'
 
 /** The part of a language model of the AI SDK that is used: its specification, versions 2 and later. */
 export interface AiSdkModel {
@@ -16,7 +16,7 @@ export interface AiSdkModel {
   }): PromiseLike<unknown>
 }
 
-/** Whether something is a language model of the AI SDK. */
+/** True for a language model of the AI SDK. */
 export function isAiSdkModel(given: unknown): given is AiSdkModel {
   return (
     ((typeof given === 'object' && given !== null) || typeof given === 'function') &&
@@ -27,12 +27,12 @@ export function isAiSdkModel(given: unknown): given is AiSdkModel {
 }
 
 /**
- * Asks it for each prompt; the package `ai` is not needed. That is also what would try again after a refusal that passes:
- * it is done here.
+ * Calls the model for each prompt, without the package `ai`. That package would also retry after a transient refusal:
+ * this function does so instead.
  */
 export function aiSdkCaller(model: AiSdkModel): LLMCaller {
   return async (prompt, { signal, onProblem }) => {
-    const { answer } = await retried(
+    const { answer } = await retryCall(
       async () => {
         try {
           const given = await model.doGenerate({
@@ -57,11 +57,11 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
   }
 }
 
-/** A refusal that passes, as an `APICallError` tells it. @throws any other error as it is. */
+/** The refusal in an `APICallError` that a retry may resolve. @throws any other error unchanged. */
 function refusalIn(error: unknown): Refusal {
   const status = numberIn(field(error, 'statusCode'))
-  const told = field(error, 'isRetryable')
-  const again = typeof told === 'boolean' ? told : status !== undefined && passes(status)
+  const isRetryable = field(error, 'isRetryable')
+  const again = typeof isRetryable === 'boolean' ? isRetryable : status !== undefined && isTransient(status)
   if (!again) throw error
   return {
     what: `the model of the AI SDK ${status === undefined ? 'cannot be reached' : `answered ${status}`}`,

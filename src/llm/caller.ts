@@ -1,56 +1,56 @@
 import { messageOf } from '../errors/index.ts'
 
-/** What a model answered (mission: LLMCallResult; requirement OR-01). Only `text` is needed. */
+/** The answer of a model. Only `text` is required. */
 export interface LLMCallResult {
-  /** The answer: a script, in whatever fences or words the model wrapped it. */
+  /** The answer: a script, with any fences or text around it. */
   readonly text: string
   /** Tokens of the prompt, as the provider counts them. */
   readonly promptTokens?: number | undefined
   /** Tokens of the answer. */
   readonly completionTokens?: number | undefined
-  /** How long the answer took, in milliseconds; measured by the caller of the function where it is absent. */
+  /** The time of the answer in milliseconds; measured if absent. */
   readonly latencyMs?: number | undefined
   /** The model that answered, as the provider names it. */
   readonly model?: string | undefined
 }
 
-/** What a model is told beside the prompt. */
+/** The second argument of a model. */
 export interface LLMCallContext {
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when the answer is no longer needed. */
   readonly signal: AbortSignal
-  /** To be told of what passes and is tried again, so that an answer that never comes has a reason. */
+  /** Call it for each problem that is retried; a timeout then names the last one. */
   readonly onProblem?: ((problem: string) => void) | undefined
 }
 
 /**
- * Any async function from a prompt to an answer (mission: LLMCaller; requirements OR-01, OR-10). Different ones can
+ * Any async function from a prompt to an answer. Different ones can
  * serve different roles. A plain string counts as an answer, too.
  */
 export type LLMCaller = (prompt: string, context: LLMCallContext) => Promise<LLMCallResult | string>
 
-/** An answer with what is known of it filled in. */
+/** An answer with all fields filled in. */
 export interface ModelAnswer {
   readonly text: string
-  /** Null where nobody counted. */
+  /** Null if the provider does not count tokens. */
   readonly promptTokens: number | null
   readonly completionTokens: number | null
   readonly latencyMs: number
   readonly model: string | null
 }
 
-/** A longer timer would go off at once. */
+/** A longer timer would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Why a call of a model came to nothing. */
+/** The failure of a model call. */
 export class ModelError extends Error {
   override readonly name = 'ModelError'
 }
 
 /**
- * Calls a model and takes what it says at its word only where the word is usable.
- * @param timeoutMs how long it may take.
- * @throws ModelError when it throws, does not answer in time, or answers with what is no answer; the reason of `signal`
- * when that fires first.
+ * Calls a model and checks its answer.
+ * @param timeoutMs the maximum time of the answer.
+ * @throws ModelError if the model throws, does not answer in time, or gives an invalid answer; the reason of `signal`
+ * if that fires first.
  */
 export async function callModel(
   caller: LLMCaller,
@@ -58,29 +58,34 @@ export async function callModel(
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<ModelAnswer> {
   const started = performance.now()
-  const answer = await answered(caller, prompt, signal, timeoutMs)
+  const answer = await callUntilEnd(caller, prompt, signal, timeoutMs)
   const latencyMs = performance.now() - started
   const given: unknown = typeof answer === 'string' ? { text: answer } : answer
   if (typeof given !== 'object' || given === null || !('text' in given) || typeof given.text !== 'string') {
     throw new ModelError('the model gave no text: a caller must resolve to { text } or to a string')
   }
-  const { text, promptTokens, completionTokens, latencyMs: told, model } = given as LLMCallResult
+  const { text, promptTokens, completionTokens, latencyMs: reportedMs, model } = given as LLMCallResult
   return {
     text,
     promptTokens: countOf(promptTokens),
     completionTokens: countOf(completionTokens),
-    latencyMs: Math.round((countOf(told) ?? latencyMs) * 1000) / 1000,
+    latencyMs: Math.round((countOf(reportedMs) ?? latencyMs) * 1000) / 1000,
     model: typeof model === 'string' ? model : null,
   }
 }
 
-async function answered(caller: LLMCaller, prompt: string, signal: AbortSignal, timeoutMs: number): Promise<unknown> {
+async function callUntilEnd(
+  caller: LLMCaller,
+  prompt: string,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<unknown> {
   signal.throwIfAborted()
   const own = new AbortController()
   const ended = Promise.withResolvers<never>()
   ended.promise.catch(() => undefined)
   const end = (reason: unknown): void => {
-    // In this order: what the caller makes of the abort comes too late to be taken for its answer.
+    // In this order, so that a result of the abort is not taken for an answer.
     ended.reject(reason)
     own.abort(reason)
   }
@@ -99,14 +104,14 @@ async function answered(caller: LLMCaller, prompt: string, signal: AbortSignal, 
     },
   }
   try {
-    return await Promise.race([called(caller, prompt, context), ended.promise])
+    return await Promise.race([callOrFail(caller, prompt, context), ended.promise])
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
   }
 }
 
-async function called(caller: LLMCaller, prompt: string, context: LLMCallContext): Promise<unknown> {
+async function callOrFail(caller: LLMCaller, prompt: string, context: LLMCallContext): Promise<unknown> {
   try {
     return await caller(prompt, context)
   } catch (error) {

@@ -1,12 +1,21 @@
 import { messageOf } from '../errors/index.ts'
-import { Redactor } from '../executor/index.ts'
+import { Redactor } from '../redaction/index.ts'
+import { parseBounded } from '../support/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
-import { FIRST_PAUSE_MS, passes, pauseOf, type Refusal, retried, RETRIES } from './retried.ts'
+import {
+  FIRST_PAUSE_MS,
+  isNetworkTrouble,
+  isTransient,
+  pauseOf,
+  type Refusal,
+  retryCall,
+  RETRIES,
+} from './retry-call.ts'
 
-/** Where a model is. */
+/** Options of {@link chatCompletions}. */
 export interface ChatCompletionsOptions {
-  /** What stands before `/chat/completions`: `https://api.openai.com/v1`, `http://127.0.0.1:11434/v1` … */
+  /** The address before `/chat/completions`: `https://api.openai.com/v1`, `http://127.0.0.1:11434/v1` … */
   readonly url: string
   readonly model: string
   /** Sent as a bearer token. */
@@ -14,21 +23,24 @@ export interface ChatCompletionsOptions {
   /** Added to the body: `{ temperature: 0 }` … */
   readonly body?: Readonly<Record<string, unknown>> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** How often a call is made again after 429, 5xx or a broken connection. Default 4. */
+  /** The number of retries after 429, 5xx or trouble with the network. Default 4. */
   readonly maxRetries?: number | undefined
-  /** The first pause between two of them, in milliseconds; each further one is twice as long. Default 500. */
+  /** The first pause in milliseconds; each further one is twice as long. Default 500. */
   readonly firstPauseMs?: number | undefined
 }
 
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
-/** Of an answer that is a refusal. */
+/** Far larger than any answer, log probabilities included. */
+const MAX_ANSWER_PARTS = 256 * 1024
+/** Maximum bytes that are read of a refusal. */
 const HEAD_BYTES = 1024
 const ERROR_CHARS = 500
 
 /**
- * A model behind an OpenAI-compatible `/chat/completions` (requirement OR-10). 429 and 5xx are tried again, after the
- * time that `Retry-After` asks for or a pause that doubles. Errors quote the server without the key and the headers.
- * @throws TypeError for an option that cannot be.
+ * A model behind an OpenAI-compatible `/chat/completions`. 429 and 5xx are retried after the
+ * time that `Retry-After` asks for or a pause that doubles; a redirect is an error. Errors quote the server without the key
+ * and the headers.
+ * @throws TypeError for an invalid option.
  */
 export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
   const { model, apiKey, body = {}, headers = {}, maxRetries = RETRIES, firstPauseMs = FIRST_PAUSE_MS } = options
@@ -45,13 +57,20 @@ export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
       headers: sent,
       body: JSON.stringify({ ...body, model, messages: [{ role: 'user', content: prompt }] }),
       signal,
+      // fetch would send the key and the headers to any address that the server names.
+      redirect: 'manual' as const,
     }
-    const reply = await retried(() => asked(url, request, redactor), { maxRetries, firstPauseMs, signal, onProblem })
+    const reply = await retryCall(() => sendRequest(url, request, redactor), {
+      maxRetries,
+      firstPauseMs,
+      signal,
+      onProblem,
+    })
     return { ...answerIn(reply.text, url, redactor), latencyMs: performance.now() - started }
   }
 }
 
-async function asked(
+async function sendRequest(
   url: URL,
   request: RequestInit & { readonly signal: AbortSignal },
   redactor: Redactor,
@@ -61,9 +80,9 @@ async function asked(
     if (response.ok) return { text: await textOf(response) }
     const { status, headers } = response
     return {
-      what: `${shown(url)} answered ${status}`,
-      said: quoted(await headOf(response, request.signal), redactor),
-      again: passes(status),
+      what: `${addressOf(url)} answered ${status}${redirectText(response, url, redactor)}`,
+      said: quote(await readHead(response, request.signal), redactor),
+      again: isTransient(status),
       pauseMs: pauseOf(headers.get('retry-after')),
     }
   } catch (error) {
@@ -71,21 +90,32 @@ async function asked(
     if (error instanceof ModelError) throw error
     const { cause } = error as Error
     const why = cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`
-    return { what: `${shown(url)} cannot be reached`, said: redactor.text(why), again: true }
+    const again = isNetworkTrouble(error) || isNetworkTrouble(cause)
+    return { what: `${addressOf(url)} cannot be reached`, said: redactor.text(why), again }
   }
+}
+
+/** The target of a redirect, without its query, for a message; empty if the answer is not a redirect. */
+function redirectText({ status, headers }: Response, url: URL, redactor: Redactor): string {
+  const location = headers.get('location')
+  if (location === null || status < 300 || status > 399) return ''
+  const target = URL.parse(location, url.href)
+  const where = target === null ? '' : ` to ${quote(addressOf(target), redactor)}`
+  return `, a redirect${where} that is not followed: keys go to the given address only`
 }
 
 function answerIn(text: string, url: URL, redactor: Redactor): LLMCallResult {
   let given: unknown
   try {
-    given = JSON.parse(text)
-  } catch {
-    throw new ModelError(`${shown(url)} answered no JSON: ${quoted(text, redactor)}`)
+    given = parseBounded(text, { parts: MAX_ANSWER_PARTS })
+  } catch (error) {
+    const what = error instanceof RangeError ? error.message : 'no JSON'
+    throw new ModelError(`${addressOf(url)} answered ${what}: ${quote(text, redactor)}`)
   }
   const choices = field(given, 'choices')
   const content = field(field(Array.isArray(choices) ? choices[0] : undefined, 'message'), 'content')
   if (content === undefined) {
-    throw new ModelError(`${shown(url)} answered without choices[0].message.content: ${quoted(text, redactor)}`)
+    throw new ModelError(`${addressOf(url)} answered without choices[0].message.content: ${quote(text, redactor)}`)
   }
   const usage = field(given, 'usage')
   return {
@@ -108,8 +138,8 @@ async function textOf(response: Response): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
-/** What a refusal says first: it may have no end, or break off, and its status counts all the same. */
-async function headOf(response: Response, signal: AbortSignal): Promise<string> {
+/** The beginning of a refusal, which may be endless or break off; its status is known in any case. */
+async function readHead(response: Response, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
   try {
@@ -128,16 +158,16 @@ function chunksOf({ body }: Response): AsyncIterable<Uint8Array> | readonly Uint
   return body === null ? [] : (body as AsyncIterable<Uint8Array>)
 }
 
-/** The head of what a server says, without what it was sent in confidence. */
-function quoted(text: string, redactor: Redactor): string {
-  // Before it is cut: a half would not be found. The end may be a cut of another.
+/** The beginning of a server's answer, redacted. */
+function quote(text: string, redactor: Redactor): string {
+  // Redact before the cut: half a secret is not found. The text itself may end within a secret.
   return redactor.text(text, { end: true }).slice(0, ERROR_CHARS)
 }
 
 function endpointOf(given: unknown): URL {
   const base = typeof given === 'string' && URL.canParse(given) ? new URL(given) : undefined
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
-    throw new TypeError(`chatCompletions: url ${shownGiven(given)} is no http or https address`)
+    throw new TypeError(`chatCompletions: url ${formatAddress(given)} is not an http or https address`)
   }
   if (base.username !== '' || base.password !== '') {
     throw new TypeError('chatCompletions: url must not hold a user or a password: use apiKey or headers')
@@ -147,18 +177,18 @@ function endpointOf(given: unknown): URL {
   return base
 }
 
-/** Without its query, where some providers have their keys. */
-function shown({ origin, pathname }: URL): string {
+/** The address without its query, where some providers put keys. */
+function addressOf({ origin, pathname }: URL): string {
   return `${origin}${pathname}`
 }
 
-/** What was given for an address, without what may be a password or a key. */
-function shownGiven(given: unknown): string {
+/** An invalid address for a message, without a password or key in it. */
+function formatAddress(given: unknown): string {
   const text = typeof given === 'string' ? given.replace(/^([^/]*\/\/)?.*@/s, '$1…@').replace(/[?#].*$/s, '?…') : given
   return JSON.stringify(text)
 }
 
-/** Replaces what a request holds in confidence: a server that refuses may say it again, with a scheme or without. */
+/** Redacts the secrets of a request: a server that refuses may repeat them, with a scheme or without. */
 function redactorOf(url: URL, apiKey: string | undefined, headers: Readonly<Record<string, string>>): Redactor {
   const query = [...url.searchParams].map(([name, value]): [string, string] => [`query.${name}`, value])
   const secrets: Record<string, string> = apiKey === undefined ? {} : { apiKey }
@@ -175,7 +205,7 @@ function redactorOf(url: URL, apiKey: string | undefined, headers: Readonly<Reco
   return new Redactor(secrets)
 }
 
-/** Made once and early: the error of a late one would show the key. */
+/** Created once, before the first call: an error at call time would show the key. */
 function headersOf(apiKey: string | undefined, headers: Readonly<Record<string, string>>): Headers {
   try {
     const bearer = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }

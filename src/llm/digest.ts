@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** What stands for a prompt or a script where its text does not: SHA-256, in hexadecimal. */
+/** The SHA-256 of a prompt or a script, in hexadecimal. */
 export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }

@@ -6,7 +6,7 @@ export interface LangChainModel {
   invoke(input: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>
 }
 
-/** Whether something is a model of LangChain: what has `invoke`. */
+/** True for a model of LangChain: an object with `invoke`. */
 export function isLangChainModel(given: unknown): given is LangChainModel {
   return (
     ((typeof given === 'object' && given !== null) || typeof given === 'function') &&

@@ -1,4 +1,4 @@
-/** A field of what somebody else answered, or undefined. */
+/** A field of an untrusted value, or undefined. */
 export function field(given: unknown, name: string): unknown {
   return typeof given === 'object' && given !== null && name in given ? Reflect.get(given, name) : undefined
 }

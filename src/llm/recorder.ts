@@ -3,10 +3,11 @@ import { messageOf } from '../errors/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from './caller.ts'
 import { digestOf } from './digest.ts'
 import { field, numberIn, stringIn } from './loose.ts'
+import { parseBounded } from '../support/index.ts'
 
 /**
- * A model that writes each answer of another one to a file, one JSON object a line, for {@link replayModel}. Prompts and
- * answers stand there in full; a file that it makes is its owner's alone.
+ * A model that writes each answer of another model to a file, one JSON object per line, for {@link replayModel}. Prompts and
+ * answers are written in full; a new file is readable by its owner only.
  */
 export function recordModel(file: string, model: LLMCaller): LLMCaller {
   return async (prompt, context) => {
@@ -27,14 +28,14 @@ export function recordModel(file: string, model: LLMCaller): LLMCaller {
   }
 }
 
-/** How recorded answers are found. */
+/** Options of {@link replayModel}. */
 export interface ReplayModelOptions {
   /** `prompt` (the default): the answer to this very prompt; `order`: the next one, whatever is asked. */
   readonly match?: 'prompt' | 'order' | undefined
 }
 
 /**
- * A model that gives the answers of a file again, each once.
+ * A model that replays the answers of a file, each once.
  * @throws ModelError at the call for a prompt that has none left; TypeError when the file cannot be read.
  */
 export function replayModel(file: string, { match = 'prompt' }: ReplayModelOptions = {}): LLMCaller {
@@ -71,10 +72,10 @@ function linesOf(file: string): unknown[] {
 function answerIn(line: string, number: number): unknown {
   let given: unknown
   try {
-    given = JSON.parse(line)
+    given = parseBounded(line)
   } catch (error) {
     throw new Error(`line ${number}: ${messageOf(error)}`, { cause: error })
   }
-  if (stringIn(field(given, 'text')) === undefined) throw new Error(`line ${number} is no recorded answer`)
+  if (stringIn(field(given, 'text')) === undefined) throw new Error(`line ${number} is not a recorded answer`)
   return given
 }

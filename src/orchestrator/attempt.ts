@@ -1,18 +1,21 @@
 import { rejectionText } from '../checkers.ts'
 import { messageOf } from '../errors/index.ts'
 import type { ExecutionResult } from '../executor/index.ts'
+import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { Lease } from '../pool/index.ts'
-import { type Failure, scriptIn } from '../script/index.ts'
-import { typed } from '../typed-result.ts'
-import type { Job } from './job.ts'
-import type { Leftovers } from './leftovers.ts'
-import { RunOver } from './run-over.ts'
-import { rounded, type ScriptGround, type Session } from './session.ts'
-import type { Stagnation } from './stagnation.ts'
+import type { ModelAnswer } from '../llm/index.ts'
+import { type Failure, type FoundScript, scriptIn } from '../script/index.ts'
+import { applySchema } from '../typed-result.ts'
+import { EndRun } from './end-run.ts'
+import { ModelCalls } from './model-calls.ts'
+import { PartialResult } from './partial-result.ts'
+import { type ScriptCheck, ScriptRuns, type ScriptSurroundings } from './script-runs.ts'
+import { Stagnation } from './stagnation.ts'
+import { roundMs, type TaskRun } from './task-run.ts'
 
-/** What came of one attempt. */
-export type Attempted =
+/** The outcome of one attempt. */
+export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly data: unknown }
   | { readonly kind: 'stepped'; readonly script: string; readonly emitted: ExecutionResult['intermediates'] }
   | {
@@ -21,134 +24,154 @@ export type Attempted =
       readonly repetition: Repetition | null
     }
 
-/** How an attempt is made. */
+/** The settings of an attempt. */
 export interface AttemptPlan {
   readonly place: Place
   readonly prompt: string
-  readonly script: ScriptGround
-  readonly stagnation: Stagnation
-  readonly leftovers: Leftovers
-  /** Lends the sandbox; asked only for a script that may run. */
+  readonly surroundings: ScriptSurroundings
+  /** Leases the sandbox; called only for a script that passed the check. */
   lease(): Promise<{ readonly lease: Lease; readonly giveBack: () => void }>
-  /** Why what a step emitted is not enough, or undefined. */
-  missing(result: ExecutionResult): string | undefined
-}
-
-const PROBLEMS = {
-  empty: 'the answer was empty: there was no script to run',
-  'no-code': 'the answer held no Python code: it must hold one whole script in a ```python block',
-  'too-long': 'the answer was longer than 1,048,576 characters and was not looked at: write a short script',
-} as const
-
-/**
- * One LLM round: prompt, answer, script, check, run (requirement OR-02). Whatever the model writes is a value.
- * @throws RunOver when the run cannot go on.
- */
-export async function attempt(session: Session, plan: AttemptPlan): Promise<Attempted> {
-  await session.assertGoingOn(plan.script.tools !== undefined)
-  const started = performance.now()
-  const end = (status: AttemptStatus, error: string | null, repetition: Repetition | null): void => {
-    const durationMs = rounded(performance.now() - started)
-    session.journal.write({ type: 'attempt_ended', ...plan.place, status, error, repetition, duration_ms: durationMs })
-  }
-  try {
-    const { status, attempted } = await made(session, plan)
-    if (attempted.kind === 'failed') end(status, attempted.failure.error, attempted.repetition)
-    else end(status, null, null)
-    return attempted
-  } catch (error) {
-    if (error instanceof RunOver) end(statusAtEnd(error), error.message, null)
-    throw error
-  }
-}
-
-function statusAtEnd({ status }: RunOver): AttemptStatus {
-  return status === 'model-failed' || status === 'infrastructure' ? status : 'cancelled'
+  /** Why the output of a step is not enough, or undefined. */
+  findMissing(result: ExecutionResult): string | undefined
 }
 
 interface Round {
   readonly status: AttemptStatus
-  readonly attempted: Attempted
+  readonly outcome: AttemptOutcome
 }
 
-async function made(session: Session, plan: AttemptPlan): Promise<Round> {
-  const { place, prompt, script: ground } = plan
-  const answer = await session.generate(place, prompt)
-  const found = scriptIn(answer.text)
-  const script = 'script' in found ? found.script : null
-  session.generated(place, answer, script)
-  if (script === null) {
-    const error = PROBLEMS['problem' in found ? found.problem : 'no-code']
-    return failedRound('no-script', { script, error }, session, plan)
+/** Makes the attempts of one run: prompt, answer, script, check, run. */
+export class Attempts {
+  readonly run: TaskRun
+  readonly scripts: ScriptRuns
+  readonly partial: PartialResult = new PartialResult()
+  readonly stagnation: Stagnation = new Stagnation()
+  readonly #models: ModelCalls
+
+  constructor(run: TaskRun) {
+    this.run = run
+    this.scripts = new ScriptRuns(run)
+    this.#models = new ModelCalls(run)
   }
-  const violations = await session.check(place, script, ground)
-  const foreign = violations.find(({ code }) => code === 'preamble_error')
-  // No script can mend what stands around it.
-  if (foreign !== undefined) throw new RunOver('infrastructure', foreign.message)
-  if (violations.length > 0) {
-    return failedRound('rejected', { script, error: rejectionText(violations), violations }, session, plan)
+
+  /**
+   * Makes one attempt and records how it ended. A mistake of the model is a value.
+   * @throws EndRun when the run cannot continue.
+   */
+  async make(plan: AttemptPlan): Promise<AttemptOutcome> {
+    await this.run.assertCanContinue(plan.surroundings.tools !== undefined)
+    const started = performance.now()
+    const end = (status: AttemptStatus, error: string | null, repetition: Repetition | null): void => {
+      const ms = roundMs(performance.now() - started)
+      this.run.journal.write({ type: 'attempt_ended', ...plan.place, status, error, repetition, duration_ms: ms })
+    }
+    try {
+      const { status, outcome } = await this.#generateAndRun(plan)
+      if (outcome.kind === 'failed') end(status, outcome.failure.error, outcome.repetition)
+      else end(status, null, null)
+      return outcome
+    } catch (error) {
+      if (error instanceof EndRun) end(statusAtEnd(error), error.message, null)
+      throw error
+    }
   }
-  // Before anything has an effect: no script runs whose record cannot be kept.
-  await session.assertKept()
-  const { lease, giveBack } = await plan.lease()
-  try {
-    return await judged(await session.run(place, script, lease, ground), session, plan, script)
-  } finally {
-    giveBack()
+
+  async #generateAndRun(plan: AttemptPlan): Promise<Round> {
+    const { place, prompt, surroundings } = plan
+    const answer = await this.#models.ask(place, prompt)
+    const found = scriptIn(answer.text)
+    if ('problem' in found) {
+      this.#models.record(place, answer, null)
+      return this.#fail('no-script', { script: null, error: PROBLEMS[found.problem] })
+    }
+    const check = await this.#check(place, answer, found, surroundings)
+    const { script, violations } = check
+    if (script === null) return this.#fail('no-script', { script, error: PROBLEMS['no-code'] })
+    this.scripts.recordCheck(place, check)
+    const preambleError = violations.find(({ code }) => code === 'preamble_error')
+    // No script can fix the preamble.
+    if (preambleError !== undefined) throw new EndRun('infrastructure', preambleError.message)
+    if (violations.length > 0) {
+      return this.#fail('rejected', { script, error: rejectionText(violations), violations })
+    }
+    // No script runs unless the journal stored everything before it.
+    await this.run.assertStored()
+    const { lease, giveBack } = await plan.lease()
+    try {
+      return await this.#judge(await this.scripts.run(place, script, lease, surroundings), plan, script)
+    } finally {
+      giveBack()
+    }
+  }
+
+  /** Checks the script of an answer, and records the answer: only the check decides which text is its script. */
+  async #check(place: Place, answer: ModelAnswer, found: FoundScript, at: ScriptSurroundings): Promise<ScriptCheck> {
+    let { script } = found
+    try {
+      const check = await this.scripts.check(found, at)
+      script = check.script
+      return check
+    } finally {
+      this.#models.record(place, answer, script)
+    }
+  }
+
+  async #judge(ran: ExecutionResult, plan: AttemptPlan, script: string): Promise<Round> {
+    this.partial.keepEmitted(ran.intermediates)
+    if (ran.hasResult) this.partial.keepResult(ran.finalData)
+    if (ran.status === 'cancelled') this.run.signal.throwIfAborted()
+    const result = await this.run.orEnd(this.#matchOutput(ran))
+    if (result.success) return { status: 'completed', outcome: { kind: 'answered', data: result.finalData } }
+    const missing = result.status === 'step-done' ? plan.findMissing(result) : undefined
+    if (result.status === 'step-done' && missing === undefined) {
+      return { status: 'step-done', outcome: { kind: 'stepped', script, emitted: result.intermediates } }
+    }
+    const { traceback, stdout, stderr, toolCalls } = result
+    const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
+    const error = missing ?? result.error ?? result.status
+    const status = missing === undefined ? result.status : 'no-data'
+    return this.#fail(status, { script, error, traceback, stdout, stderr, failedCalls })
+  }
+
+  /** Data of a wrong shape can make the schema's own code throw: that is a mismatch, too. */
+  async #matchOutput(ran: ExecutionResult): Promise<ExecutionResult> {
+    try {
+      return await applySchema(ran, this.run.job.output)
+    } catch (error) {
+      const message = `the result does not match \`output\`: ${messageOf(error)}`
+      return { ...ran, ...statusFields('failed'), success: false, finalData: null, error: message }
+    }
+  }
+
+  #fail(status: AttemptStatus, found: Pick<Failure, 'script' | 'error'> & Partial<Failure>): Round {
+    const repetition = this.stagnation.addFailure(found.script, found.error)
+    const failure: Failure = {
+      traceback: null,
+      violations: [],
+      stdout: '',
+      stderr: '',
+      failedCalls: [],
+      writes: [...this.scripts.writes],
+      repetition: repetition === null ? null : REPETITIONS[repetition],
+      ...found,
+    }
+    return { status, outcome: { kind: 'failed', failure, repetition } }
   }
 }
 
-async function judged(ran: ExecutionResult, session: Session, plan: AttemptPlan, script: string): Promise<Round> {
-  session.took(ran.toolCalls)
-  plan.leftovers.keepEmitted(ran.intermediates)
-  if (ran.hasResult) plan.leftovers.keepResult(ran.finalData)
-  if (ran.status === 'cancelled') session.signal.throwIfAborted()
-  const result = await session.unlessOver(matched(ran, session.job.output))
-  if (result.success) return { status: 'completed', attempted: { kind: 'answered', data: result.finalData } }
-  const missing = result.status === 'step-done' ? plan.missing(result) : undefined
-  if (result.status === 'step-done' && missing === undefined) {
-    return { status: 'step-done', attempted: { kind: 'stepped', script, emitted: result.intermediates } }
-  }
-  const { traceback, stdout, stderr, toolCalls } = result
-  const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
-  const error = missing ?? result.error ?? result.status
-  const status = missing === undefined ? result.status : 'no-data'
-  return failedRound(status, { script, error, traceback, stdout, stderr, failedCalls }, session, plan)
+function statusAtEnd({ status }: EndRun): AttemptStatus {
+  return status === 'model-failed' || status === 'infrastructure' ? status : 'cancelled'
 }
 
-/** Data of a wrong shape may make a schema's own code throw: that is a mismatch, too. */
-async function matched(ran: ExecutionResult, output: Job['output']): Promise<ExecutionResult> {
-  try {
-    return await typed(ran, output)
-  } catch (error) {
-    const message = `the result does not match \`output\`: ${messageOf(error)}`
-    return { ...ran, status: 'failed', success: false, errorKind: 'error', finalData: null, error: message }
-  }
-}
-
-function failedRound(
-  status: AttemptStatus,
-  told: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
-  { writes }: Session,
-  { stagnation }: AttemptPlan,
-): Round {
-  const repetition = stagnation.failed(told.script, told.error)
-  const failure: Failure = {
-    traceback: null,
-    violations: [],
-    stdout: '',
-    stderr: '',
-    failedCalls: [],
-    writes: [...writes],
-    repetition: repetition === null ? null : REPETITIONS[repetition],
-    ...told,
-  }
-  return { status, attempted: { kind: 'failed', failure, repetition } }
-}
+const PROBLEMS = {
+  empty: 'the answer is empty: it holds no script',
+  'no-code': 'the answer holds no Python code: write one whole script in a ```python block',
+  'too-long': 'the answer is longer than 1,048,576 characters and was not read: write a short script',
+} as const
 
 const REPETITIONS: Readonly<Record<Repetition, string>> = {
-  'same-result': 'This is the same result as that of the step before: it brings nothing new.',
-  'same-script': 'This is the same script as before, and it fails in the same way. Write a different one.',
-  'same-error': 'This is the same error as before: the last change did not mend it. Try another way.',
-  cycle: 'You go back and forth between two mistakes: mending one brings the other back. Mend both at once.',
+  'same-result': 'This result is the same as that of the previous step: it adds nothing new.',
+  'same-script': 'This script is the same as the previous one and fails in the same way. Write a different script.',
+  'same-error': 'This error is the same as the previous one: the last change did not fix it. Try another approach.',
+  cycle: 'You alternate between two mistakes: fixing one brings back the other. Fix both at once.',
 }

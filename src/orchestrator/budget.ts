@@ -1,26 +1,26 @@
 import type { BudgetName } from '../journal/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 
-/** What a run may cost. A run that has spent one ends with what it has. */
+/** The limits on the cost of a run. A run that reaches one ends with its partial result. */
 export interface SolveBudget {
-  /** Of all prompts and answers. Where a model does not count, four characters are a token. */
+  /** Tokens of all prompts and answers. If a model does not count them, four characters count as one token. */
   readonly tokens?: number | undefined
   /** Calls of tools of the host. */
   readonly toolCalls?: number | undefined
-  /** Wall clock in milliseconds, from the call on. */
+  /** Wall-clock time in milliseconds, from the call on. */
   readonly wallMs?: number | undefined
 }
 
 const CHARS_PER_TOKEN = 4
 
-/** Counts what a run costs. */
+/** Counts the cost of a run. */
 export class Spending {
   readonly #budget: SolveBudget
   promptTokens = 0
   completionTokens = 0
   toolCalls = 0
 
-  /** @throws TypeError for a budget that does not exist or is no positive number; tool calls are whole. */
+  /** @throws TypeError for an unknown budget, one that is not positive, or a number of tool calls that is not whole. */
   constructor(budget: SolveBudget) {
     refuseUnknown('budget', budget, ['tokens', 'toolCalls', 'wallMs'])
     for (const [name, value] of Object.entries(budget)) {
@@ -35,29 +35,29 @@ export class Spending {
     this.#budget = budget
   }
 
-  /** An answer came; null where the model does not count. */
-  answered(prompt: { readonly tokens: number | null; readonly chars: number }, answer: typeof prompt): void {
+  /** Adds a prompt and its answer; `tokens` is null where the model does not count. */
+  addAnswer(prompt: { readonly tokens: number | null; readonly chars: number }, answer: typeof prompt): void {
     this.promptTokens += prompt.tokens ?? Math.ceil(prompt.chars / CHARS_PER_TOKEN)
     this.completionTokens += answer.tokens ?? Math.ceil(answer.chars / CHARS_PER_TOKEN)
   }
 
-  /** Calls of tools that may still be made. */
+  /** Tool calls that the budget still allows. */
   get toolCallsLeft(): number {
     return Math.max(0, (this.#budget.toolCalls ?? Number.POSITIVE_INFINITY) - this.toolCalls)
   }
 
   /**
-   * Which budget is spent, so that nothing more may begin.
-   * @param usesTools whether it may call tools of the host.
+   * Finds a budget that is spent.
+   * @param usesTools true if the next attempt may call tools of the host.
    */
-  spent(usesTools: boolean): BudgetName | undefined {
+  findSpent(usesTools: boolean): BudgetName | undefined {
     const { tokens } = this.#budget
     if (tokens !== undefined && this.promptTokens + this.completionTokens >= tokens) return 'tokens'
     return usesTools && this.toolCallsLeft === 0 ? 'tool_calls' : undefined
   }
 }
 
-/** A spent budget in words. */
+/** The message for a spent budget. */
 export function spentText(name: BudgetName, budget: SolveBudget): string {
   switch (name) {
     case 'tokens':

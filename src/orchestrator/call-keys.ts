@@ -1,6 +1,6 @@
 /**
- * Names the tool calls of one script by where they stand, not by when they came: `L12#3` is the third call of a tool in
- * line 12 (DESIGN: journal), so that calls of two runs of one script can be laid side by side.
+ * Names the tool calls of one script by position, not by time, so that two runs of the script can be compared. `L12#3` is the
+ * third call of the same tool in line 12.
  */
 export class CallKeys {
   readonly #counts = new Map<string, number>()
@@ -8,8 +8,8 @@ export class CallKeys {
   /** Calls so far. */
   count = 0
 
-  /** A call began in a line of the script; null where that is not known, as in threads of libraries. */
-  began(callId: string, tool: string, line: number | null): string {
+  /** Adds a call and returns its key. The line is null if it is unknown, for example in a thread of a library. */
+  start(callId: string, tool: string, line: number | null): string {
     this.count += 1
     const site = `${tool}:${line ?? '?'}`
     const ordinal = (this.#counts.get(site) ?? 0) + 1
@@ -19,9 +19,9 @@ export class CallKeys {
     return key
   }
 
-  /** A call ended. */
-  ended(callId: string): string {
-    const key = this.#open.get(callId) ?? '?'
+  /** Removes a call that ended and returns its key; undefined for a call that never started here. */
+  end(callId: string): string | undefined {
+    const key = this.#open.get(callId)
     this.#open.delete(callId)
     return key
   }

@@ -1,9 +1,9 @@
 const MAX_DEPTH = 200
 
 /**
- * Whether two results are the same (requirement OR-04): by value, as JSON has it. The order of keys does not count, that
- * of lists does; 1 and 1.0 are one number, NaN is itself; `undefined` in an object is as if it were not there. Never
- * throws: where a value leads back to itself, or goes deeper than 200, two are the same only if they are one object.
+ * Compares two results by their JSON value. The order of keys does not count, the order of lists does; 1 and 1.0 are
+ * equal, NaN equals itself, and a property that is `undefined` counts as absent. Never throws: below a depth of 200,
+ * as in a circular value, two values are equal only if they are the same object.
  */
 export function sameData(a: unknown, b: unknown): boolean {
   return same(a, b, 0)

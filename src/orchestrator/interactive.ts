@@ -1,153 +1,152 @@
 import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
-import { attempt } from './attempt.ts'
-import type { Leftovers } from './leftovers.ts'
+import type { AttemptOutcome, Attempts } from './attempt.ts'
+import { EndRun } from './end-run.ts'
 import type { Answer } from './plan.ts'
-import { RunOver } from './run-over.ts'
-import type { Session } from './session.ts'
-import { Stagnation } from './stagnation.ts'
+import type { ScriptRuns } from './script-runs.ts'
 
-/** Labels that are not data: what a step hands to the next, where steps do. */
+/** The label of the value that a step hands to the next one; items with it are not collected. */
 const STATE_LABEL = 'state'
 
 /**
- * INTERACTIVE mode (requirements OR-03, OR-04): a script for each step, all of them in one leased sandbox, until one
- * gives the result.
- * @throws RunOver
+ * INTERACTIVE mode: one script for each step, all in one leased sandbox, until a script returns the result.
+ * @throws EndRun
  */
-export async function interactive(session: Session, leftovers: Leftovers): Promise<Answer> {
-  const sandbox = new HeldLease(session)
+export async function solveInSteps(attempts: Attempts): Promise<Answer> {
+  const sandbox = new HeldLease(attempts.scripts)
   try {
-    return await steps(session, leftovers, sandbox)
+    return await new Steps(attempts, sandbox).run()
   } finally {
     await sandbox.release()
   }
 }
 
-async function steps(session: Session, leftovers: Leftovers, sandbox: HeldLease): Promise<Answer> {
-  const { job, journal, spending } = session
-  const course: Course = {
-    stagnation: new Stagnation(),
-    leftovers,
-    sandbox,
-    collected: [],
-    state: job.state?.initial ?? null,
-    forceFinish: false,
+/** The outcome of a step: the answer, or the error of the step; null when it succeeded without an answer. */
+type StepOutcome = Answer | { readonly error: string | null }
+
+/** Runs the steps of one task, and passes the collected data and the state from each step to the next. */
+class Steps {
+  readonly #attempts: Attempts
+  readonly #sandbox: HeldLease
+  readonly #keepsState: boolean
+  readonly #collected: CollectedItem[] = []
+  #state: unknown
+  /** True if the next step must output the answer from the collected data. */
+  #forceFinish = false
+
+  constructor(attempts: Attempts, sandbox: HeldLease) {
+    this.#attempts = attempts
+    this.#sandbox = sandbox
+    const { state } = attempts.run.job
+    this.#keepsState = state !== undefined
+    this.#state = state?.initial ?? null
   }
-  // A step that is to finish the run comes beside those that were asked for: it is the last in any case.
-  for (let number = 1; number <= job.maxSteps || course.forceFinish; number += 1) {
-    // What was collected may do for an answer where nothing more can be fetched.
-    if (spending.toolCallsLeft === 0 && course.collected.length > 0) course.forceFinish = true
-    journal.write({ type: 'step_started', step: number, force_finish: course.forceFinish })
-    const made = await endOf(session, number, async () => step(session, course, number))
-    if ('data' in made) return made
+
+  async run(): Promise<Answer> {
+    const { job, journal, spending } = this.#attempts.run
+    // A step that must finish is always the last, and does not count against `maxSteps`.
+    for (let number = 1; number <= job.maxSteps || this.#forceFinish; number += 1) {
+      // The tool calls are used up, so the answer must come from the collected data.
+      if (spending.toolCallsLeft === 0 && this.#collected.length > 0) this.#forceFinish = true
+      journal.write({ type: 'step_started', step: number, force_finish: this.#forceFinish })
+      const outcome = await this.#runAndRecord(number)
+      if ('data' in outcome) return outcome
+    }
+    throw new EndRun('steps-spent', `${job.maxSteps} steps returned no result: none of them called emit_result`)
   }
-  throw new RunOver('steps-spent', `${job.maxSteps} steps brought no result: none of them called emit_result`)
-}
 
-/** Where a run stands between two steps. */
-interface Course {
-  readonly stagnation: Stagnation
-  readonly leftovers: Leftovers
-  readonly sandbox: HeldLease
-  readonly collected: CollectedItem[]
-  state: unknown
-  forceFinish: boolean
-}
-
-/** What came of a step: the answer, or whether it brought something. */
-type Stepped = Answer | { readonly error: string | null }
-
-/** Works a step off and writes down how it ended. */
-async function endOf(session: Session, step: number, work: () => Promise<Stepped>): Promise<Stepped> {
-  const end = (error: string | null): void =>
-    session.journal.write({ type: 'step_ended', step, ok: error === null, error })
-  try {
-    const made = await work()
-    end('data' in made ? null : made.error)
-    return made
-  } catch (error) {
-    if (error instanceof RunOver) end(error.message)
-    throw error
+  async #runAndRecord(step: number): Promise<StepOutcome> {
+    const end = (error: string | null): void =>
+      this.#attempts.run.journal.write({ type: 'step_ended', step, ok: error === null, error })
+    try {
+      const outcome = await this.#runStep(step)
+      end('data' in outcome ? null : outcome.error)
+      return outcome
+    } catch (error) {
+      if (error instanceof EndRun) end(error.message)
+      throw error
+    }
   }
-}
 
-async function step(session: Session, course: Course, number: number): Promise<Stepped> {
-  const { job } = session
-  const keepsState = job.state !== undefined
-  const { collected, state, forceFinish, stagnation, leftovers, sandbox } = course
-  let failure: Failure | undefined
-  for (let count = 1; count <= job.maxRetries + 1; count += 1) {
-    const { maxSteps } = job
-    const made = await attempt(session, {
-      place: { step: number, attempt: count },
-      prompt: job.generator.stepPrompt(job.task, {
-        step: number,
-        maxSteps,
-        collected,
-        failure,
-        forceFinish,
-        state,
-      }),
-      script: {
-        mode: forceFinish ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
-        // A step that is to finish the run has nothing to fetch.
-        tools: forceFinish ? undefined : job.tools,
-        inputs: { ...job.inputs, collected, ...(keepsState ? { state } : {}) },
-      },
-      stagnation,
-      leftovers,
-      lease: () => sandbox.lease(),
-      missing: (result) => missing(result, keepsState),
-    })
-    if (made.kind === 'answered') return made
-    if (made.kind === 'stepped') {
-      take(course, made.emitted, number, keepsState)
-      const repetition = stagnation.stepped(made.script, made.emitted)
-      if (repetition !== null) {
-        session.journal.write({ type: 'stagnation_found', step: number, attempt: count, repetition })
-        course.forceFinish = true
+  async #runStep(step: number): Promise<StepOutcome> {
+    const { job } = this.#attempts.run
+    const isLast = this.#forceFinish
+    let failure: Failure | undefined
+    for (let attempt = 1; attempt <= job.maxRetries + 1; attempt += 1) {
+      const outcome = await this.#makeAttempt(step, attempt, failure)
+      if (outcome.kind === 'answered') return outcome
+      if (outcome.kind === 'stepped') {
+        this.#keep(outcome.emitted, step)
+        this.#findStagnation(outcome, step, attempt)
+        return { error: null }
       }
-      return { error: null }
+      failure = outcome.failure
+      // The attempts repeat each other, but the collected data may be enough for an answer.
+      if (outcome.repetition !== null && this.#collected.length > 0 && !isLast) {
+        this.#forceFinish = true
+        return { error: failure.error }
+      }
     }
-    failure = made.failure
-    // It goes in circles, and there is something to answer with.
-    if (made.repetition !== null && collected.length > 0 && !forceFinish) {
-      course.forceFinish = true
-      return { error: failure.error }
+    throw new EndRun(isLast ? 'stagnated' : 'retries-spent', failure?.error ?? 'no attempt was made')
+  }
+
+  #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
+    const { task, maxSteps, generator, tools, inputs } = this.#attempts.run.job
+    const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
+    return this.#attempts.make({
+      place: { step, attempt },
+      prompt: generator.stepPrompt(task, { step, maxSteps, collected, failure, forceFinish, state }),
+      surroundings: {
+        mode: forceFinish ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
+        // A step that must finish has no tools.
+        tools: forceFinish ? undefined : tools,
+        inputs: { ...inputs, collected, ...(this.#keepsState ? { state } : {}) },
+      },
+      lease: () => this.#sandbox.lease(),
+      findMissing: (result) => this.#findMissing(result),
+    })
+  }
+
+  #keep(emitted: ExecutionResult['intermediates'], step: number): void {
+    for (const { label, data } of emitted) {
+      if (this.#keepsState && label === STATE_LABEL) this.#state = data
+      else this.#collected.push({ step, label, data })
     }
+    this.#attempts.partial.keepCollected(this.#collected)
   }
-  throw new RunOver(forceFinish ? 'stagnated' : 'retries-spent', failure?.error ?? 'no attempt was made')
-}
 
-function take(course: Course, emitted: ExecutionResult['intermediates'], step: number, keepsState: boolean): void {
-  for (const { label, data } of emitted) {
-    if (keepsState && label === STATE_LABEL) course.state = data
-    else course.collected.push({ step, label, data })
+  #findStagnation(
+    { script, emitted }: Extract<AttemptOutcome, { kind: 'stepped' }>,
+    step: number,
+    attempt: number,
+  ): void {
+    const repetition = this.#attempts.stagnation.addStep(script, emitted)
+    if (repetition === null) return
+    this.#attempts.run.journal.write({ type: 'stagnation_found', step, attempt, repetition })
+    this.#forceFinish = true
   }
-  course.leftovers.keepCollected(course.collected)
+
+  #findMissing({ intermediates }: ExecutionResult): string | undefined {
+    if (intermediates.some(({ label }) => !this.#keepsState || label !== STATE_LABEL)) return undefined
+    return 'the step emitted nothing: pass its data to emit_intermediate(label, data), or the answer to emit_result(data); printing is not enough'
+  }
 }
 
-function missing({ intermediates }: ExecutionResult, keepsState: boolean): string | undefined {
-  if (intermediates.some(({ label }) => !keepsState || label !== STATE_LABEL)) return undefined
-  return 'the step emitted nothing: hand what it found to emit_intermediate(label, data), or the answer to emit_result(data); printing is not enough'
-}
-
-/** The one sandbox of a run; another takes its place only when it is lost. */
+/** The one sandbox of a task. It is replaced only when it is lost. */
 class HeldLease {
-  readonly #session: Session
+  readonly #scripts: ScriptRuns
   #held: Lease | undefined
   #lost = false
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(scripts: ScriptRuns) {
+    this.#scripts = scripts
   }
 
   async lease(): Promise<{ lease: Lease; giveBack: () => void }> {
     if (this.#lost) await this.release()
     if (this.#held === undefined) {
-      this.#held = await this.#session.checkout()
+      this.#held = await this.#scripts.checkout()
       this.#lost = false
       void this.#held.sandbox.closed.then(() => {
         this.#lost = true
@@ -156,7 +155,7 @@ class HeldLease {
     return { lease: this.#held, giveBack: () => {} }
   }
 
-  /** Gives it back. */
+  /** Returns the sandbox to the pool. */
   async release(): Promise<void> {
     const held = this.#held
     this.#held = undefined

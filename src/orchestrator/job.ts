@@ -1,4 +1,4 @@
-import type { CheckResult } from '../checkers.ts'
+import type { AnswerCheck } from '../checkers.ts'
 import type { ExecutionMode, Policy } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller } from '../llm/index.ts'
@@ -9,18 +9,21 @@ import type { ToolLimits, ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { SolveBudget } from './budget.ts'
 
-/** Where scripts of a job are checked and run. */
-export interface Ground {
+/** The place where the scripts of a job are checked and run. */
+export interface ScriptHost {
   readonly sandboxName: string
-  /** @throws SandglassError when there is no sandbox. */
+  /** Leases a sandbox. @throws SandglassError if there is none. */
   checkout(signal: AbortSignal): Promise<Lease>
-  /** Looks for mistakes without a lease. @throws SandglassError when the machinery fails. */
-  check(script: string, given: CheckGiven): Promise<CheckResult>
+  /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
+  check(script: string, given: CheckGiven): Promise<AnswerCheck>
 }
 
-/** What a check is told. */
+/** The request of a check. */
 export interface CheckGiven {
-  readonly policy: Exclude<Policy, 'off'>
+  /** `off` only decides whether `whole` is the script. */
+  readonly policy: Policy
+  /** The answer in which the script was found, if that may be Python itself. */
+  readonly whole?: string
   readonly mode: ExecutionMode
   readonly tools: ToolSet | undefined
   readonly inputs: Readonly<Record<string, unknown>>
@@ -30,11 +33,11 @@ export interface CheckGiven {
   readonly signal: AbortSignal
 }
 
-/** One task with everything decided. */
+/** One task with all its options resolved. */
 export interface Job<T = unknown> {
   readonly task: string
   readonly mode: ExecutionMode
-  readonly ground: Ground
+  readonly host: ScriptHost
   readonly generator: ScriptGenerator
   readonly llmCall: LLMCaller
   readonly llmTimeoutMs: number
@@ -48,10 +51,10 @@ export interface Job<T = unknown> {
   readonly budget: SolveBudget
   readonly inputs: Readonly<Record<string, unknown>>
   readonly secrets: Readonly<Record<string, string>>
-  /** Hidden in the journal beside `secrets`, and given to no script. */
+  /** Further values that are redacted everywhere; no script gets them. */
   readonly hide: Readonly<Record<string, string>>
   readonly output: StandardSchema<T> | undefined
-  /** The first value of `state`, where steps hand one on. */
+  /** The first value of `state`, if steps hand one on. */
   readonly state: { readonly initial: unknown } | undefined
   readonly journal: JournalStore
   readonly keepPrompts: boolean

@@ -1,20 +1,27 @@
-import { checkInputs, checkSecrets, ExecutionMode, type Policy, ScriptExecutor } from '../executor/index.ts'
+import {
+  checkHidden,
+  checkInputs,
+  checkSecrets,
+  ExecutionMode,
+  type Policy,
+  ScriptExecutor,
+} from '../executor/index.ts'
 import { memoryStore } from '../journal/index.ts'
 import type { LLMCaller } from '../llm/index.ts'
 import { ScriptGenerator } from '../script/index.ts'
-import { definedOf, didYouMean, MAX_TIMER_MS } from '../support/index.ts'
+import { definedOf, didYouMean, MAX_TIMER_MS, type NamedPackage } from '../support/index.ts'
 import { currentTrace } from '../telemetry/index.ts'
 import { checkToolLimits, jsonSchemaOf, type ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import { Spending } from './budget.ts'
-import type { Ground, Job } from './job.ts'
+import type { Job, ScriptHost } from './job.ts'
 import { type TaskOptions, wholeNumber } from './options.ts'
 
 const MAX_RETRIES = 3
 const MAX_STEPS = 10
 const LLM_TIMEOUT_MS = 120_000
 
-/** What `strict` lets a script import; the most useful first. */
+/** The modules that the policy `strict` lets a script import, the most useful first. */
 const STRICT_MODULES = [
   'json',
   'math',
@@ -41,16 +48,18 @@ const STRICT_MODULES = [
   'uuid',
 ]
 
-/** What a job has beside the options of its task. */
+/** The parts of a job that are not options of its task. */
 export interface JobBase {
   readonly mode: ExecutionMode
-  readonly ground: Ground
+  readonly host: ScriptHost
   readonly llmCall: LLMCaller
   readonly tools: ToolSet | undefined
+  /** The packages that scripts find beside the standard library, as far as they are known. */
+  readonly packages?: readonly NamedPackage[] | undefined
 }
 
 /**
- * A task with every default in place. Whatever is wrong with it is found here, before the model is asked.
+ * Resolves the options of a task. Every mistake in them is found here, before the model is asked.
  * @throws TypeError or SandglassError `invalid_request`, naming the option.
  */
 export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>): Job<T> {
@@ -58,9 +67,10 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   const { policy = 'strict', allowModules = [], output } = options
   const inputs = checkInputs(options.inputs)
   const keepsState = 'state' in options
+  const { packages = [], ...given } = base
   return {
     task,
-    ...base,
+    ...given,
     generator: new ScriptGenerator({
       tools: base.tools,
       ...definedOf(options, ['prompts', 'instructions', 'maxToolChars', 'preamble', 'postamble']),
@@ -68,6 +78,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
       outputSchema: schemaOf(output),
       keepsState,
       modules: policy === 'strict' ? [...STRICT_MODULES, ...allowModules] : undefined,
+      packages: policy === 'strict' ? allowedOf(packages, allowModules) : packages,
     }),
     llmTimeoutMs: Math.min(wholeNumber('llmTimeoutMs', options.llmTimeoutMs ?? LLM_TIMEOUT_MS, 1), MAX_TIMER_MS),
     toolLimits: options.toolLimits ?? {},
@@ -90,9 +101,15 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   }
 }
 
+/** The packages of the allowed modules, if package and module have the same name. */
+function allowedOf(packages: readonly NamedPackage[], allowModules: readonly string[]): NamedPackage[] {
+  const allowed = new Set(allowModules.map((module) => module.split('.')[0]?.toLowerCase()))
+  return packages.filter(({ name }) => allowed.has(name.toLowerCase()))
+}
+
 function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptions<T>): void {
   if (typeof task !== 'string' || task.trim() === '') {
-    throw new TypeError('task: must be a text that says what is wanted')
+    throw new TypeError('task: must be a text that describes the task')
   }
   const { policy, limits, toolLimits, inputs, budget = {} } = options
   if (policy !== undefined && !POLICIES.includes(policy)) {
@@ -114,14 +131,7 @@ function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptio
 
 const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]
 
-function checkHidden(hide: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
-  for (const [name, value] of Object.entries(hide) as [string, unknown][]) {
-    if (typeof value !== 'string') throw new TypeError(`hide.${name}: must be a string`)
-  }
-  return hide
-}
-
-/** What a model is told of the answer's shape; nothing where the library of the schema cannot say it. */
+/** The JSON Schema of the answer for the prompt; undefined if the library of the schema cannot convert it. */
 function schemaOf(output: StandardSchema<unknown> | undefined): unknown {
   if (output === undefined) return undefined
   try {

@@ -6,47 +6,47 @@ import type { ToolLimits } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { SolveBudget } from './budget.ts'
 
-/** How tasks are worked off; every one can bring its own. */
+/** Default options of tasks; each task can override them. */
 export interface SolveDefaults {
   /** Attempts after the first, in PLAN mode of the task, else of each step. Default 3. */
   readonly maxRetries?: number | undefined
   /** Steps in INTERACTIVE mode. Default 10. */
   readonly maxSteps?: number | undefined
-  /** What is looked for before a script runs. Default `strict`. */
+  /** The policy of the check before a script runs. Default `strict`. */
   readonly policy?: Policy | undefined
-  /** Modules that scripts may import beside those of `strict`. */
+  /** Modules that scripts may import in addition to those of `strict`. */
   readonly allowModules?: readonly string[] | undefined
   /** Timeout and output of each script. */
   readonly limits?: ResourceLimits | undefined
   /** Calls of one script, and how many at a time. */
   readonly toolLimits?: ToolLimits | undefined
-  /** What a task may cost in all. Default: no budget. */
+  /** The limits on the cost of a task. Default: none. */
   readonly budget?: SolveBudget | undefined
-  /** How long one answer of the model may take, in milliseconds. Default 120,000. */
+  /** The maximum time of one answer of the model, in milliseconds. Default 120,000. */
   readonly llmTimeoutMs?: number | undefined
-  /** Said to the model before the functions. */
+  /** Text for the model before the functions. */
   readonly instructions?: string | undefined
   /** Python that is run before every script, in its globals; trusted, and shown to the model. */
   readonly preamble?: string | undefined
-  /** The same behind every script that got through. */
+  /** Python that runs after every script that did not fail. */
   readonly postamble?: string | undefined
-  /** Texts in place of the default prompts. */
+  /** Replacements for the default prompts. */
   readonly prompts?: Partial<Prompts> | undefined
-  /** Characters of the functions' stubs in a prompt. Default 12,000. */
+  /** Maximum characters of the functions' stubs in a prompt. Default 12,000. */
   readonly maxToolChars?: number | undefined
-  /** Environment variables of the scripts, for Python tools; hidden in all that is told and kept. */
+  /** Environment variables of the scripts, for Python tools; redacted everywhere. */
   readonly secrets?: Readonly<Record<string, string>> | undefined
-  /** Further values that are hidden in the journal, by name: keys of host tools. No script gets them. */
+  /** Further values to redact everywhere, by name, such as keys of host tools. No script gets them. */
   readonly hide?: Readonly<Record<string, string>> | undefined
-  /** Where runs are kept. Default: nowhere; the record of a result is there all the same. */
+  /** The store of the runs. Default: none; the result still has its record. */
   readonly journal?: JournalStore | undefined
-  /** Whether the journal keeps the text of prompts, beside their digest. Default false. */
+  /** True if the journal keeps the text of prompts, not only their digest. Default false. */
   readonly keepPrompts?: boolean | undefined
 }
 
-/** How one task is worked off. */
+/** Options of one task. */
 export interface TaskOptions<T = unknown> extends SolveDefaults {
-  /** Checks the answer; a mismatch is feedback of the next attempt. Any Standard Schema (zod 4 and others). */
+  /** A schema of the answer; a mismatch becomes feedback for the next attempt. Any Standard Schema (zod 4 and others). */
   readonly output?: StandardSchema<T> | undefined
   /** JSON values that become globals of every script, by value. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
@@ -55,10 +55,11 @@ export interface TaskOptions<T = unknown> extends SolveDefaults {
    * `state`; this is the first.
    */
   readonly state?: unknown
-  /** Of the caller, for logs and the record; default that of `withTrace`. */
+  /** A trace id for logs and the record. Default: that of `withTrace`. */
   readonly traceId?: string | undefined
+  /** Cancels the task. */
   readonly signal?: AbortSignal | undefined
-  /** Called for each event of the journal as it is written. What it throws is not heard. */
+  /** Called for each event of the journal. Its errors are ignored. */
   readonly onEvent?: ((event: JournalEvent) => void) | undefined
 }
 
@@ -94,7 +95,7 @@ export const TASK_NAMES: readonly (keyof TaskOptions)[] = [
   'onEvent',
 ]
 
-/** @throws TypeError naming the option when it is no whole number of at least `min`. */
+/** @throws TypeError naming the option if it is not a whole number of at least `min`. */
 export function wholeNumber(name: string, value: unknown, min: number): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min) return value
   throw new TypeError(`${name}: ${String(value)} is not a whole number of at least ${min}`)

@@ -1,34 +1,33 @@
-import { type Checkers, checkersOf, checkResultOf } from '../checkers.ts'
+import { type Checkers, checkAnswer, checkersOf } from '../checkers.ts'
 import { ExecutionMode } from '../executor/index.ts'
 import { callerOf, type ModelInput } from '../llm/index.ts'
 import type { SandboxPool } from '../pool/index.ts'
 import { definedOf, refuseUnknown } from '../support/index.ts'
 import { prepareTools, ToolRegistry, type ToolSet, type ToolsInput } from '../tools/index.ts'
-import type { Ground, Job } from './job.ts'
+import type { Job, ScriptHost } from './job.ts'
 import { makeJob } from './make-job.ts'
 import { DEFAULTS_NAMES, type SolveDefaults, TASK_NAMES, type TaskOptions } from './options.ts'
 import type { ToolExecutionResult } from './result.ts'
 import { solve } from './solve.ts'
-import type { SolveEvent } from './solve-event.ts'
-import { streamed } from './streamed.ts'
+import { type SolveEvent, streamSolve } from './stream.ts'
 
-/** What a {@link ToolOrchestrator} is made of (requirement OR-01). */
+/** Options of {@link ToolOrchestrator}. */
 export interface ToolOrchestratorOptions extends SolveDefaults {
-  /** The functions that scripts can call: a registry, of which each sandbox gets its own tools, or tools for all. */
+  /** The tools of scripts: a registry with tools for each sandbox, or tools for all. */
   readonly registry?: ToolRegistry | ToolsInput | undefined
   /** Lends the sandboxes. Not closed by the orchestrator. */
   readonly pool: SandboxPool
   /** Writes the scripts. */
   readonly llmCall: ModelInput
-  /** Who may get the same sandbox again. Default: the pool. */
+  /** The lease key: only tasks with the same key share a sandbox. Default: that of the pool. */
   readonly leaseKey?: string | undefined
-  /** How long a run waits for a sandbox, in milliseconds, in place of the pool's own time. */
+  /** The maximum wait for a sandbox, in milliseconds. Default: that of the pool. */
   readonly checkoutTimeoutMs?: number | undefined
 }
 
 /**
- * Lets a model solve tasks by writing Python against tools (mission: ToolOrchestrator; requirements OR-01 to OR-12).
- * Whatever happens to a task is a value of type {@link ToolExecutionResult}; only wrong options are thrown.
+ * Lets a model solve tasks by writing Python that calls tools.
+ * Every outcome of a task is a value of type {@link ToolExecutionResult}; only wrong options throw.
  */
 export class ToolOrchestrator {
   readonly #options: ToolOrchestratorOptions
@@ -51,7 +50,7 @@ export class ToolOrchestrator {
   }
 
   /**
-   * PLAN mode (OR-02): one script for the whole task; a failure is told to the model, at most `maxRetries` times.
+   * PLAN mode: one script for the whole task. The model gets feedback on a failure, at most `maxRetries` times.
    * @param sandboxName names the spec of the pool and the tools of the registry.
    * @throws TypeError for an option that is wrong.
    */
@@ -64,8 +63,8 @@ export class ToolOrchestrator {
   }
 
   /**
-   * INTERACTIVE mode (OR-03): step by step in one sandbox, until a script gives the result.
-   * @param options or the greatest number of steps alone, as the mission's document has it.
+   * INTERACTIVE mode: step by step in one sandbox, until a script returns the result.
+   * @param options the options of the task, or only its maximum number of steps.
    * @throws TypeError for an option that is wrong.
    */
   async executeInteractive<T = unknown>(
@@ -78,14 +77,14 @@ export class ToolOrchestrator {
   }
 
   /**
-   * The same as events while it goes on; leaving the loop cancels the task. It begins with the first event that is asked for.
+   * The same as a stream of events. The task starts when the first event is requested; leaving the loop cancels it.
    * @throws TypeError for an option that is wrong.
    */
   stream<T = unknown>(
     task: string,
     { mode = ExecutionMode.PLAN, sandboxName = DEFAULT_SANDBOX, ...options }: StreamOptions<T> = {},
   ): AsyncIterable<SolveEvent<T>> {
-    return streamed(this.#job(task, mode, sandboxName, options))
+    return streamSolve(this.#job(task, mode, sandboxName, options))
   }
 
   #job<T>(task: string, mode: ExecutionMode, sandboxName: string, options: TaskOptions<T>): Job<T> {
@@ -93,7 +92,7 @@ export class ToolOrchestrator {
     const { llmCall } = this.#options
     const tools = this.#toolsOf(sandboxName)
     const merged = { ...definedOf(this.#options, DEFAULTS_NAMES), ...definedOf(options, TASK_NAMES) }
-    const base = { mode, ground: this.#ground(sandboxName), llmCall: callerOf(llmCall), tools }
+    const base = { mode, host: this.#hostFor(sandboxName), llmCall: callerOf(llmCall), tools }
     return makeJob<T>(task, base, merged)
   }
 
@@ -104,7 +103,7 @@ export class ToolOrchestrator {
     return set.tools.size + set.pythonTools.size === 0 ? undefined : set
   }
 
-  #ground(sandboxName: string): Ground {
+  #hostFor(sandboxName: string): ScriptHost {
     const { pool, leaseKey, checkoutTimeoutMs } = this.#options
     const waiting = checkoutTimeoutMs === undefined ? {} : { timeoutMs: checkoutTimeoutMs }
     return {
@@ -114,13 +113,13 @@ export class ToolOrchestrator {
       check: (script, { policy, ...given }) => {
         const checkers = this.#checkers.get(sandboxName) ?? checkersOf(pool, sandboxName)
         this.#checkers.set(sandboxName, checkers)
-        return checkResultOf(checkers, script, policy, { ...given, checkoutTimeoutMs })
+        return checkAnswer(checkers, script, policy, { ...given, checkoutTimeoutMs })
       },
     }
   }
 }
 
-/** How {@link ToolOrchestrator.stream} works a task off. */
+/** Options of {@link ToolOrchestrator.stream}. */
 export interface StreamOptions<T = unknown> extends TaskOptions<T> {
   /** Default `plan`. */
   readonly mode?: ExecutionMode | undefined

@@ -1,27 +1,23 @@
 import { ExecutionMode } from '../executor/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { Failure } from '../script/index.ts'
-import { attempt } from './attempt.ts'
-import type { Leftovers } from './leftovers.ts'
-import { RunOver } from './run-over.ts'
-import type { Session } from './session.ts'
-import { Stagnation } from './stagnation.ts'
+import type { Attempts } from './attempt.ts'
+import { EndRun } from './end-run.ts'
 
-/** What a mode came to. */
+/** The answer of a run. */
 export interface Answer {
   readonly data: unknown
 }
 
 /**
- * PLAN mode (requirement OR-02): one script for the whole task; a failure becomes feedback of the next attempt.
- * @throws RunOver
+ * PLAN mode: one script for the whole task; a failure becomes feedback for the next attempt.
+ * @throws EndRun
  */
-export async function plan(session: Session, leftovers: Leftovers): Promise<Answer> {
-  const { job } = session
-  const stagnation = new Stagnation()
-  const script = { mode: ExecutionMode.PLAN, tools: job.tools, inputs: job.inputs }
+export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
+  const { job } = attempts.run
+  const surroundings = { mode: ExecutionMode.PLAN, tools: job.tools, inputs: job.inputs }
   const lease = async (): Promise<{ lease: Lease; giveBack: () => void }> => {
-    const borrowed = await session.checkout()
+    const borrowed = await attempts.scripts.checkout()
     return { lease: borrowed, giveBack: () => void borrowed.release() }
   }
   let failure: Failure | undefined
@@ -29,10 +25,9 @@ export async function plan(session: Session, leftovers: Leftovers): Promise<Answ
     const prompt =
       failure === undefined ? job.generator.firstPrompt(job.task) : job.generator.retryPrompt(job.task, failure)
     const place = { step: null, attempt: number }
-    const given = { place, prompt, script, stagnation, leftovers, lease, missing: () => undefined }
-    const made = await attempt(session, given)
-    if (made.kind === 'answered') return { data: made.data }
-    if (made.kind === 'failed') failure = made.failure
+    const outcome = await attempts.make({ place, prompt, surroundings, lease, findMissing: () => undefined })
+    if (outcome.kind === 'answered') return { data: outcome.data }
+    if (outcome.kind === 'failed') failure = outcome.failure
   }
-  throw new RunOver('retries-spent', failure?.error ?? 'no attempt was made')
+  throw new EndRun('retries-spent', failure?.error ?? 'no attempt was made')
 }

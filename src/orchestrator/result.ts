@@ -1,28 +1,38 @@
 import type { RunRecord } from '../journal/index.ts'
 import { agentContext } from './agent-context.ts'
 
-/** What a task came to (mission: ToolExecutionResult; requirement OR-07). */
-export interface ToolExecutionResult<T = unknown> {
-  readonly success: boolean
-  /** As the script gave it, or as `output` makes it. */
-  readonly finalData: T | null
-  /** Why there is no answer, specifically; null when there is one. */
-  readonly error: string | null
-  /** What there was when the run ended without an answer: data of another shape than asked, or what was emitted. */
+/** The result of a task. `success` tells whether there is an answer: it narrows `finalData` and `error`. */
+export type ToolExecutionResult<T = unknown> = TaskFacts & (WithAnswer<T> | WithoutAnswer)
+
+interface WithAnswer<T> {
+  readonly success: true
+  /** The data of the script, or the value that `output` makes of it. */
+  readonly finalData: T
+  readonly error: null
+}
+
+interface WithoutAnswer {
+  readonly success: false
+  readonly finalData: null
+  /** The specific reason for the missing answer. */
+  readonly error: string
+}
+
+interface TaskFacts {
+  /** The best data of a run without an answer: the latest result of a script, or emitted data. */
   readonly partial: unknown
   readonly record: RunRecord
-  /** An XML block for the agent's messages; nothing in it can break out of it. At most about `maxChars` of content. */
+  /** An XML block for the agent's messages; its content cannot close it. At most about `maxChars` of content. */
   toAgentContext(options?: { readonly maxChars?: number }): string
 }
 
-/** A result from its record. */
-export function resultOf<T>(record: RunRecord, finalData: T | null): ToolExecutionResult<T> {
-  const { success, error, partial } = record
+/** The result with a given record. `answer` is absent if the task has none. */
+export function resultOf<T>(record: RunRecord, answer: { readonly data: T } | undefined): ToolExecutionResult<T> {
   return {
-    success,
-    finalData,
-    error,
-    partial,
+    ...(answer === undefined
+      ? { success: false, finalData: null, error: record.error ?? 'the task ended without an answer' }
+      : { success: true, finalData: answer.data, error: null }),
+    partial: record.partial,
     record,
     toAgentContext: ({ maxChars } = {}) => agentContext(record, maxChars),
   }

@@ -1,16 +1,18 @@
-import type { ExecutionResult, Redactor, RunEvent } from '../executor/index.ts'
+import { boundArgs, type ExecutionResult, MAX_LISTED_CALLS, type RunEvent } from '../executor/index.ts'
+import type { Redactor } from '../redaction/index.ts'
 import type { Journal, Place } from '../journal/index.ts'
 import { CallKeys } from './call-keys.ts'
 
-/** How much of a tool's answer is kept. */
-const RESULT_KEPT = 16 * 1024
+/** Maximum characters of a tool's answer in the journal. */
+const MAX_RESULT = 16 * 1024
 
-/** Writes down what one script does while it runs. */
+/** Records in the journal what one script does while it runs. */
 export class ScriptNotes {
   readonly #journal: Journal
   readonly #place: Place
   readonly #redactor: Redactor
   readonly #keys: CallKeys = new CallKeys()
+  #unlisted = 0
 
   constructor(journal: Journal, place: Place, redactor: Redactor) {
     this.#journal = journal
@@ -20,10 +22,10 @@ export class ScriptNotes {
 
   /** Tool calls so far. */
   get calls(): number {
-    return this.#keys.count
+    return this.#keys.count + this.#unlisted
   }
 
-  /** Something happened. */
+  /** Records an event of the run. */
   take(event: RunEvent): void {
     const place = this.#place
     switch (event.type) {
@@ -35,13 +37,18 @@ export class ScriptNotes {
         return
       case 'tool_call': {
         const { callId, name, effect, args, line } = event
-        const key = this.#keys.began(callId, name, line)
-        this.#journal.write({ type: 'tool_called', ...place, key, line, name, effect, args: inOrder(args) })
+        if (this.calls >= MAX_LISTED_CALLS) {
+          this.#unlisted += 1
+          return
+        }
+        const key = this.#keys.start(callId, name, line)
+        this.#journal.write({ type: 'tool_called', ...place, key, line, name, effect, args: sortKeys(boundArgs(args)) })
         return
       }
       case 'tool_result': {
         const { name, ok, ms, error, resultJson } = event
-        const key = this.#keys.ended(event.callId)
+        const key = this.#keys.end(event.callId)
+        if (key === undefined) return
         this.#journal.write({
           type: 'tool_answered',
           ...place,
@@ -50,8 +57,7 @@ export class ScriptNotes {
           ok,
           ms,
           error,
-          // What is cut may end in the middle of a secret.
-          result_json: resultJson === null ? null : this.#redactor.head(resultJson.slice(0, RESULT_KEPT), RESULT_KEPT),
+          result_json: resultJson === null ? null : this.#headOf(resultJson),
           result_chars: resultJson?.length ?? 0,
         })
         return
@@ -60,7 +66,14 @@ export class ScriptNotes {
     }
   }
 
-  /** It came to its end. */
+  /** The head of an answer, as a text of its own: a slice would keep the whole answer in memory. */
+  #headOf(resultJson: string): string {
+    const head = Buffer.from(resultJson.slice(0, MAX_RESULT), 'utf16le').toString('utf16le')
+    // The cut may split a secret: `head` removes the partial one.
+    return this.#redactor.head(head, MAX_RESULT)
+  }
+
+  /** Records the result. */
   end(result: ExecutionResult): void {
     const { status, error, traceback, stdout, stderr, ending } = result
     const { id, engine, level, python, use, limitsEnforced, network } = result.sandbox
@@ -84,13 +97,13 @@ export class ScriptNotes {
   }
 }
 
-/** A JSON value with the keys of each object in order: equal arguments look equal. */
-function inOrder(value: unknown): unknown {
+/** A JSON value with sorted keys, so that equal arguments have the same text. */
+function sortKeys(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(inOrder)
+  if (Array.isArray(value)) return value.map(sortKeys)
   return Object.fromEntries(
     Object.entries(value)
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, item]) => [key, inOrder(item)]),
+      .map(([key, item]) => [key, sortKeys(item)]),
   )
 }

@@ -1,74 +1,78 @@
 import { inspect } from 'node:util'
 import { messageOf } from '../errors/index.ts'
 import { ExecutionMode } from '../executor/index.ts'
-import { recordOf, type RunStatus } from '../journal/index.ts'
-import { interactive } from './interactive.ts'
+import { recordOf } from '../journal/index.ts'
+import type { RunStatus } from '../outcomes/index.ts'
+import { Attempts } from './attempt.ts'
+import { EndRun } from './end-run.ts'
+import { solveInSteps } from './interactive.ts'
 import type { Job } from './job.ts'
-import { Leftovers } from './leftovers.ts'
-import { plan } from './plan.ts'
+import type { PartialResult } from './partial-result.ts'
+import { solveInOneScript } from './plan.ts'
+import { publishEvent } from './publish-event.ts'
 import { resultOf, type ToolExecutionResult } from './result.ts'
-import { RunOver } from './run-over.ts'
-import { Session } from './session.ts'
-import { tell } from './tell.ts'
+import { TaskRun } from './task-run.ts'
 
 /**
- * Works a job off. Whatever the model, the scripts and the sandboxes do is a value (requirements OR-08, PO-04).
- * @throws only what is a defect.
+ * Solves a job. Whatever the model, the scripts and the sandboxes do is a value.
+ * @throws only for a defect of Sandglass.
  */
 export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
-  const session = new Session(job)
-  const { journal } = session
-  const leftovers = new Leftovers()
-  started(session)
+  const run = new TaskRun(job)
+  const attempts = new Attempts(run)
+  const { partial } = attempts
+  recordStart(run)
   let end: End
   try {
-    const { data } = await (job.mode === ExecutionMode.PLAN ? plan : interactive)(session, leftovers)
-    // An answer without a record of how it came about is none.
-    await session.assertKept()
+    const { data } = await (job.mode === ExecutionMode.PLAN ? solveInOneScript : solveInSteps)(attempts)
+    // An answer counts only if the journal stored how it came about.
+    await run.assertStored()
     end = { status: 'completed', error: null, data }
   } catch (thrown) {
     end = endOf(thrown)
   } finally {
-    session.dispose()
+    run.dispose()
   }
-  ended(session, end, leftovers)
+  recordEnd(run, end, partial)
   try {
-    await session.assertKept()
+    await run.assertStored()
   } catch (thrown) {
     if (end.status === 'completed') {
-      leftovers.keepResult(end.data)
+      partial.keepResult(end.data)
       end = endOf(thrown)
-      ended(session, end, leftovers)
+      recordEnd(run, end, partial)
     }
   }
-  const last = journal.events.at(-1)
-  if (last !== undefined) tell(last, job.traceId)
+  const { events } = run.journal
+  const last = events.at(-1)
+  if (last !== undefined) publishEvent(last, job.traceId)
   if (end.defect !== undefined) throw end.defect
-  return resultOf(recordOf(journal.events), end.data as T | null)
+  return resultOf(recordOf(events), end.status === 'completed' ? { data: end.data as T } : undefined)
 }
 
 interface End {
   readonly status: RunStatus
   readonly error: string | null
-  /** Null where there is no answer. */
+  /** Null if there is no answer. */
   readonly data: unknown
-  /** What is no end of a run: told in the record, and thrown. */
+  /** An error that no run should end with: it is recorded, and thrown. */
   readonly defect?: Error
 }
 
 function endOf(thrown: unknown): End {
-  if (thrown instanceof RunOver) return { status: thrown.status, error: thrown.message, data: null }
+  if (thrown instanceof EndRun) return { status: thrown.status, error: thrown.message, data: null }
   const defect = thrown instanceof Error ? thrown : new Error(messageOf(thrown))
   return { status: 'infrastructure', error: `a defect of Sandglass: ${defect.message}`, data: null, defect }
 }
 
-function ended({ journal, spending, elapsedMs }: Session, { status, error, data }: End, { best }: Leftovers): void {
+function recordEnd({ journal, spending, elapsedMs }: TaskRun, end: End, partial: PartialResult): void {
+  const { status, error, data } = end
   journal.write({
     type: 'run_ended',
     status,
     error,
-    final_data: jsonOf(data),
-    partial: status === 'completed' ? null : jsonOf(best),
+    final_data: toJson(data),
+    partial: status === 'completed' ? null : toJson(partial.best),
     prompt_tokens: spending.promptTokens,
     completion_tokens: spending.completionTokens,
     tool_calls: spending.toolCalls,
@@ -76,13 +80,13 @@ function ended({ journal, spending, elapsedMs }: Session, { status, error, data 
   })
 }
 
-function started({ job, journal }: Session): void {
+function recordStart({ job, journal }: TaskRun): void {
   const { tokens, toolCalls, wallMs } = job.budget
   journal.write({
     type: 'run_started',
     task: job.task,
     mode: job.mode,
-    sandbox_name: job.ground.sandboxName,
+    sandbox_name: job.host.sandboxName,
     policy: job.policy,
     trace_id: job.traceId,
     tools: job.tools === undefined ? [] : [...job.tools.tools.keys(), ...job.tools.pythonTools.keys()],
@@ -93,8 +97,8 @@ function started({ job, journal }: Session): void {
   })
 }
 
-/** What `output` made of a result may be anything; the journal has it as JSON, or as text where JSON has no form for it. */
-function jsonOf(data: unknown): unknown {
+/** A value that `output` returned, as JSON, or as text if JSON has no form for it. */
+function toJson(data: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(data) ?? 'null')
   } catch {

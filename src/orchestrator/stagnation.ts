@@ -1,13 +1,13 @@
 import type { Repetition } from '../journal/index.ts'
 import { sameData } from './equality.ts'
 
-/** Finds out that something comes again: at once, or every other time. */
+/** Detects a value that equals the previous one, or the one before that. */
 export class Recurrence {
   #last: { readonly value: unknown } | undefined
   #before: { readonly value: unknown } | undefined
 
-  /** Takes the next value; what of the earlier ones it repeats. */
-  next(value: unknown): 'same' | 'cycle' | null {
+  /** Adds a value; returns which of the earlier ones it repeats. */
+  add(value: unknown): 'same' | 'cycle' | null {
     const [last, before] = [this.#last, this.#before]
     this.#before = last
     this.#last = { value }
@@ -17,8 +17,8 @@ export class Recurrence {
 }
 
 /**
- * What repeats itself in one run (requirement OR-04). Failures are compared with failures in a row, and what went well
- * with what went well: a mistake that comes again much later is a new one.
+ * Detects repetition in one run. Failures in a row are compared with each other, successful steps with each other: a
+ * mistake that returns after a success is a new one.
  */
 export class Stagnation {
   #failedScripts = new Recurrence()
@@ -27,26 +27,26 @@ export class Stagnation {
   readonly #results = new Recurrence()
 
   /**
-   * An attempt failed.
-   * @param script null when the answer held none.
-   * @param error line numbers in it do not count: a mistake that moved is the same.
+   * Adds a failed attempt.
+   * @param script null if the answer held none.
+   * @param error its line numbers are ignored: an error that moved is the same error.
    */
-  failed(script: string | null, error: string): Repetition | null {
-    const ofScript = script === null ? null : named(this.#failedScripts.next(script.trim()), 'same-script')
-    const ofError = named(this.#errors.next(error.replaceAll(/\bline \d+/g, 'line')), 'same-error')
+  addFailure(script: string | null, error: string): Repetition | null {
+    const ofScript = script === null ? null : toRepetition(this.#failedScripts.add(script.trim()), 'same-script')
+    const ofError = toRepetition(this.#errors.add(error.replaceAll(/\bline \d+/g, 'line')), 'same-error')
     return ofScript ?? ofError
   }
 
-  /** A step brought something. */
-  stepped(script: string, emitted: readonly { readonly label: string; readonly data: unknown }[]): Repetition | null {
+  /** Adds a step that emitted data. */
+  addStep(script: string, emitted: readonly { readonly label: string; readonly data: unknown }[]): Repetition | null {
     this.#failedScripts = new Recurrence()
     this.#errors = new Recurrence()
-    const ofResult = named(this.#results.next(emitted), 'same-result')
-    const ofScript = named(this.#goodScripts.next(script.trim()), 'same-script')
+    const ofResult = toRepetition(this.#results.add(emitted), 'same-result')
+    const ofScript = toRepetition(this.#goodScripts.add(script.trim()), 'same-script')
     return ofResult ?? ofScript
   }
 }
 
-function named(found: 'same' | 'cycle' | null, same: Repetition): Repetition | null {
+function toRepetition(found: 'same' | 'cycle' | null, same: Repetition): Repetition | null {
   return found === 'same' ? same : found
 }

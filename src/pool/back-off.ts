@@ -1,15 +1,15 @@
 const FIRST_DELAY_MS = 100
-const LONGEST_DELAY_MS = 10_000
+const MAX_DELAY_MS = 10_000
 
-/** Spaces the tries of something that keeps failing: 100 ms, then twice as long each time, up to 10 s. */
+/** Delays retries of a failing operation: 100 ms at first, then twice as long each time, up to 10 s. */
 export interface BackOff {
-  /** Whether a next try is already planned: until then there is nothing to do. */
+  /** True if a retry is scheduled. */
   readonly pending: boolean
-  /** Plans the next try. Failures of tries made side by side count once. */
-  failed(): void
-  /** Forgets the failures so far: the next one waits 100 ms again. */
-  worked(): void
-  /** Drops the planned try. */
+  /** Schedules a retry. Does nothing while one is scheduled: concurrent failures count once. */
+  noteFailure(): void
+  /** Resets the delay to 100 ms. */
+  noteSuccess(): void
+  /** Cancels the scheduled retry. */
   cancel(): void
 }
 
@@ -21,16 +21,16 @@ export function makeBackOff(retry: () => void): BackOff {
     get pending() {
       return timer !== null
     },
-    failed() {
+    noteFailure() {
       if (timer !== null) return
       timer = setTimeout(() => {
         timer = null
         retry()
       }, delayMs)
       timer.unref()
-      delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)
+      delayMs = Math.min(delayMs * 2, MAX_DELAY_MS)
     },
-    worked() {
+    noteSuccess() {
       delayMs = FIRST_DELAY_MS
     },
     cancel() {

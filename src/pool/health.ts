@@ -2,7 +2,7 @@ import type { Sandbox } from '../sandbox/index.ts'
 
 const PATIENCE_MS = 5_000
 
-/** Whether a sandbox answers; a rejection and 5 s of silence are a no. Never rejects, never calls back synchronously. */
+/** True if a sandbox answers; a rejection and 5 s of silence count as a no. Never rejects, never calls back synchronously. */
 export async function answers(isHealthy: (sandbox: Sandbox) => Promise<boolean>, sandbox: Sandbox): Promise<boolean> {
   const { promise: silence, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), PATIENCE_MS)

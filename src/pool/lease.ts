@@ -1,26 +1,27 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
 /**
- * A sandbox borrowed from the pool (requirement PO-01), for `await using`. Keep the lease for as long as the sandbox is
+ * A sandbox borrowed from the pool, for `await using`. Keep the lease for as long as the sandbox is
  * used: one that is garbage-collected without having been given back has its sandbox destroyed.
  * The first of `release`, `destroy` and disposal decides; every later call waits for the same end and does nothing more.
  */
 export interface Lease extends AsyncDisposable {
   readonly sandbox: Sandbox
-  /** How many times this sandbox has been leased, this time included: 1 for a new one. */
+  /** The number of leases of this sandbox, this one included: 1 for a new one. */
   readonly use: number
-  /** Who may get the same sandbox again (requirement PO-02). */
+  /** Only leases of the same key share a sandbox. */
   readonly key: string
   /**
    * Gives the sandbox back for the next lease of the same key, or ends it when it is dead, used up or not needed any
-   * more; then it resolves when the sandbox is gone. The caller has it wiped before. Never rejects.
+   * more; then it resolves when the sandbox is gone. The caller has it wiped before. A run that still uses it is
+   * cancelled, and its sandbox ended. Never rejects.
    */
   release(): Promise<void>
-  /** Ends the sandbox: for one in a state that nobody else may meet. Resolves when it is gone. Never rejects. */
+  /** Ends the sandbox, because its state must not reach anybody else. Resolves when it is gone. Never rejects. */
   destroy(): Promise<void>
 }
 
-/** What a lease stands on. It must not lead to the lease, or that could never be found abandoned. */
+/** The pool's side of a lease. It must not refer to the lease, or an abandoned lease could never be found. */
 export interface Holding {
   readonly sandbox: Sandbox
   readonly use: number

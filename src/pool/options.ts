@@ -1,7 +1,7 @@
 import type { Sandbox, SandboxEngine, SandboxSpec } from '../sandbox/index.ts'
 import { MAX_TIMER_MS } from '../support/index.ts'
 
-/** What a {@link SandboxPool} is made of (requirements PO-01, PO-02). */
+/** The options of a {@link SandboxPool}. */
 export interface PoolOptions {
   /** Makes the sandboxes. The pool does not close it. */
   readonly engine: SandboxEngine
@@ -21,9 +21,9 @@ export interface PoolOptions {
   readonly isHealthy?: (sandbox: Sandbox) => Promise<boolean>
 }
 
-/** What one checkout asks for. */
+/** The options of one checkout. */
 export interface CheckoutOptions {
-  /** Who may get the same sandbox again. Default: one key for the whole pool instance. */
+  /** Only leases of the same key share a sandbox. Default: one key for the whole pool instance. */
   readonly key?: string
   /** Ask for this very sandbox, when it lives and belongs to the same key; else any will do. */
   readonly sandboxId?: string
@@ -54,7 +54,7 @@ const KNOWN_OPTIONS: readonly string[] = [
 export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
   for (const name of Object.keys(given)) {
     if (!KNOWN_OPTIONS.includes(name)) {
-      throw new TypeError(`${name}: no such option of SandboxPool; known are ${KNOWN_OPTIONS.join(', ')}`)
+      throw new TypeError(`${name}: unknown option of SandboxPool; the options are ${KNOWN_OPTIONS.join(', ')}`)
     }
   }
   if (typeof given.engine?.create !== 'function') throw new TypeError('engine: must be a SandboxEngine')

@@ -1,29 +1,96 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
-/** A sandbox of the pool and what the pool knows about it. */
-export interface PooledSandbox {
+/** The state of a sandbox of the pool. */
+export type PooledState =
+  /** Ready for the next lease. `since` is when it came to rest, by `performance.now()`; null while it is handed on. */
+  | { readonly kind: 'idle'; readonly since: number | null }
+  /** Taken out for one waiter while its health is checked. */
+  | { readonly kind: 'checking' }
+  | { readonly kind: 'leased' }
+  /** Returned, and not ready for another run yet. */
+  | { readonly kind: 'recovering' }
+  /** No longer in the pool. `gone` resolves when it is gone, and never rejects. */
+  | { readonly kind: 'ending'; readonly gone: Promise<void> }
+
+/** A sandbox of the pool and what the pool knows about it. Its state changes in this class only. */
+export class PooledSandbox {
   readonly sandbox: Sandbox
-  /**
-   * `checking`: taken out for one waiter while its health is asked. `recovering`: returned, and not yet ready for another
-   * run. `ending`: no longer of the pool.
-   */
-  state: 'idle' | 'checking' | 'leased' | 'recovering' | 'ending'
-  /** Whom it was leased to; null while it is fresh, then it fits anybody. */
-  key: string | null
-  uses: number
-  /** It ended by itself, or its borrower ends it. */
-  dead: boolean
-  /** When it came to rest, by `performance.now()`; null while it is being handed on. */
-  idleSince: number | null
-  /** Resolves when it is gone; null until its end begins. Never rejects. */
-  gone: Promise<void> | null
+  #state: PooledState = { kind: 'idle', since: null }
+  #key: string | null = null
+  #uses = 0
+  #dead = false
+
+  constructor(sandbox: Sandbox) {
+    this.sandbox = withDestroyHook(sandbox, () => this.markDead())
+  }
+
+  get state(): PooledState {
+    return this.#state
+  }
+
+  /** The key of its first lease; null while it is fresh, then it fits every key. */
+  get key(): string | null {
+    return this.#key
+  }
+
+  /** The number of its leases. */
+  get uses(): number {
+    return this.#uses
+  }
+
+  /** True if it ended by itself, or its borrower ended it. */
+  get dead(): boolean {
+    return this.#dead
+  }
+
+  /** True if nobody has it, and its health is not being checked. */
+  get isFree(): boolean {
+    return this.#state.kind === 'idle' || this.#state.kind === 'recovering'
+  }
+
+  markDead(): void {
+    this.#dead = true
+  }
+
+  /** Free for the next waiter, before it comes to rest. */
+  free(): void {
+    this.#become({ kind: 'idle', since: null })
+  }
+
+  /** Nobody took it: its idle time starts. */
+  rest(): void {
+    this.#become({ kind: 'idle', since: performance.now() })
+  }
+
+  check(): void {
+    this.#become({ kind: 'checking' })
+  }
+
+  lease(key: string): void {
+    this.#become({ kind: 'leased' })
+    this.#key = key
+    this.#uses += 1
+  }
+
+  recover(): void {
+    this.#become({ kind: 'recovering' })
+  }
+
+  end(gone: Promise<void>): void {
+    this.#become({ kind: 'ending', gone })
+  }
+
+  #become(state: PooledState): void {
+    if (this.#state.kind === 'ending') throw new Error(`a sandbox that ends cannot become ${state.kind}`)
+    this.#state = state
+  }
 }
 
 /**
- * The same sandbox, that says so when its end begins: that of a container may take seconds, in which it serves no more and
- * `closed` is not settled yet.
+ * The same sandbox with a hook that is called when its end begins. A container may take seconds to end, in which it
+ * serves no more and `closed` is not settled yet.
  */
-export function noticed(sandbox: Sandbox, onDestroy: () => void): Sandbox {
+function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
   const destroy = (): Promise<void> => {
     onDestroy()
     return sandbox.destroy()
@@ -43,7 +110,7 @@ export function noticed(sandbox: Sandbox, onDestroy: () => void): Sandbox {
   }
 }
 
-/** What a checkout may be given. */
+/** The wish of a checkout. */
 export interface Wish {
   readonly key: string
   readonly wanted: PooledSandbox | null
@@ -57,7 +124,7 @@ export function chooseIdle(sandboxes: Iterable<PooledSandbox>, wish: Wish): Pool
   let sameKey: PooledSandbox | null = null
   let fresh: PooledSandbox | null = null
   for (const pooled of sandboxes) {
-    if (pooled.state !== 'idle') continue
+    if (pooled.state.kind !== 'idle') continue
     if (pooled.key === null) fresh ??= pooled
     else if (pooled.key === wish.key) sameKey = pooled
     else continue
@@ -66,38 +133,33 @@ export function chooseIdle(sandboxes: Iterable<PooledSandbox>, wish: Wish): Pool
   return sameKey ?? fresh
 }
 
-/** A sandbox that recovers, fits a wish and is not counted on by others. */
+/** A recovering sandbox that fits a wish and that no waiter counts on. */
 export function chooseRecovering(
   sandboxes: Iterable<PooledSandbox>,
   { key }: Wish,
   countedOn: ReadonlySet<PooledSandbox>,
 ): PooledSandbox | null {
   for (const pooled of sandboxes) {
-    if (pooled.state === 'recovering' && pooled.key === key && !countedOn.has(pooled)) return pooled
+    if (pooled.state.kind === 'recovering' && pooled.key === key && !countedOn.has(pooled)) return pooled
   }
   return null
 }
 
-/** The idle sandbox to give up for somebody of another key: the one that came back first. */
+/** The free sandbox to give up for another key: the one that came back first. */
 export function chooseVictim(
   sandboxes: Iterable<PooledSandbox>,
   key: string,
   countedOn: ReadonlySet<PooledSandbox>,
 ): PooledSandbox | null {
   for (const pooled of sandboxes) {
-    const isFree = pooled.state === 'idle' || pooled.state === 'recovering'
-    if (isFree && pooled.key !== key && !countedOn.has(pooled)) return pooled
+    if (pooled.isFree && pooled.key !== key && !countedOn.has(pooled)) return pooled
   }
   return null
 }
 
-/** Whether the wanted sandbox is out under the same key, so that it is worth waiting for. */
-export function comesBack(wish: Wish): boolean {
-  const { wanted, key } = wish
-  return (
-    wanted !== null &&
-    !wanted.dead &&
-    wanted.key === key &&
-    (wanted.state === 'leased' || wanted.state === 'checking' || wanted.state === 'recovering')
-  )
+/** True if the wanted sandbox is out under the same key, so that it is worth waiting for. */
+export function comesBack({ wanted, key }: Wish): boolean {
+  if (wanted === null || wanted.dead || wanted.key !== key) return false
+  const { kind } = wanted.state
+  return kind === 'leased' || kind === 'checking' || kind === 'recovering'
 }

@@ -12,7 +12,7 @@ export function abortedError(signal: AbortSignal | undefined): SandglassError {
   return new SandglassError('aborted', 'the checkout of a sandbox was aborted by its signal', { cause: signal?.reason })
 }
 
-/** How full a shelf was when somebody had waited long enough. */
+/** The state of a shelf when a checkout timed out. */
 export interface Fullness extends Pick<PoolStats, 'leased' | 'starting' | 'waiting'> {
   readonly poolSize: number
   readonly maxOverflow: number

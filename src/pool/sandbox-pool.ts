@@ -11,20 +11,20 @@ import {
   timerMs,
 } from './options.ts'
 import { abortedError, closedError } from './refusals.ts'
-import { makeShelf, type Shelf } from './shelf.ts'
+import { Shelf } from './shelf.ts'
 import { type PoolStats, sumStats } from './stats.ts'
 
-/** How a pool is closed. */
+/** Options of closing a pool. */
 export interface PoolCloseOptions {
-  /** How long leases may still be given back before their sandboxes are destroyed, in milliseconds. Default 0. */
+  /** Milliseconds in which leases can be released before their sandboxes are destroyed. Default 0. */
   readonly graceMs?: number
 }
 
-/** How many occasional specs keep idle sandboxes. */
+/** Maximum occasional specs that keep idle sandboxes. */
 export const MAX_OCCASIONAL = 4
 
 /**
- * Keeps warm sandboxes and lends them (requirements PO-01, PO-02). Each named spec has `poolSize` sandboxes, filled up
+ * Keeps warm sandboxes and lends them. Each named spec has `poolSize` sandboxes, filled up
  * in the background from its first checkout on, and up to `maxOverflow` more on demand; then checkouts wait in order of
  * arrival. A sandbox is lent again only under the key of its first lease. Close it, or the sandboxes stay.
  */
@@ -49,7 +49,7 @@ export class SandboxPool implements AsyncDisposable {
    * Adds a spec; one that is already there under the same name and is equal changes nothing.
    * @param options `occasional`: nothing is kept warm for it before its third checkout, and only the
    * {@link MAX_OCCASIONAL} that were used last keep idle sandboxes at all; for specs that callers make up as they go.
-   * @throws TypeError when the name stands for another spec.
+   * @throws TypeError when the name belongs to another spec.
    */
   addSpec(name: string, spec: SandboxSpec, options: { readonly occasional?: boolean } = {}): void {
     if (typeof name !== 'string') throw new TypeError('name: must be a string')
@@ -58,7 +58,7 @@ export class SandboxPool implements AsyncDisposable {
     if (known === undefined) {
       // A copy, so that a later change of the caller's object cannot mix two kinds of sandboxes under one name.
       const occasional = options.occasional === true
-      this.#shelves.set(name, makeShelf(name, structuredClone(spec), this.#options, this.#makeLease, occasional))
+      this.#shelves.set(name, new Shelf(name, structuredClone(spec), this.#options, this.#makeLease, occasional))
       if (occasional) this.#occasional.add(name)
     } else if (!isDeepStrictEqual(known.spec, spec)) {
       throw new TypeError(`specs.${name}: the pool has another spec of this name; use another name`)
@@ -66,8 +66,8 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
-   * A pool of the same engine for what is like a spec of this one: its leases are none of this one's, and it ends with
-   * this one. Nothing is started before its first checkout.
+   * Makes a pool of the same engine for a variant of a spec of this pool. It has leases of its own and closes with this
+   * pool. It starts no sandbox before its first checkout.
    * @param name the spec here and there.
    * @throws SandglassError `unknown_spec`, `pool_closed`; TypeError naming the option that is wrong.
    */
@@ -105,7 +105,7 @@ export class SandboxPool implements AsyncDisposable {
 
   /**
    * Fills a spec, or all of them, without waiting for a checkout; resolves when `poolSize` sandboxes are there.
-   * @throws the engine's error when one cannot be made (the pool goes on trying in the background), or SandglassError
+   * @throws the engine's error when one cannot be made (the pool continues to try in the background), or SandglassError
    * `unknown_spec` or `pool_closed`.
    */
   async prewarm(name?: string): Promise<void> {
@@ -125,9 +125,9 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
-   * Refuses every further and every waiting checkout, ends idle sandboxes, gives leases `graceMs` to come back and then
-   * destroys theirs. Resolves when nothing is left, creations under way included. A second call waits for the first.
-   * @throws TypeError naming `graceMs` when it is no time.
+   * Refuses every further and every waiting checkout, ends idle sandboxes, waits `graceMs` for the release of leases and then
+   * destroys their sandboxes. Resolves when nothing is left, creations in progress included. A second call waits for the first.
+   * @throws TypeError naming `graceMs` when it is not a time.
    */
   async close(options: PoolCloseOptions = {}): Promise<void> {
     const graceMs = timerMs('graceMs', options.graceMs ?? 0)
@@ -143,7 +143,7 @@ export class SandboxPool implements AsyncDisposable {
     await this.close()
   }
 
-  /** The one in use goes to the end of the line; whoever is too far in front gives its idle sandboxes up. */
+  /** Moves the spec in use to the end of the order. The specs too far in front give up their idle sandboxes. */
   #useOccasional(name: string): void {
     this.#occasional.delete(name)
     this.#occasional.add(name)

@@ -1,8 +1,8 @@
-/** Counters since the pool was made, then what it holds now. The first three add up to the checkouts that got past the door. */
+/** Counters since the pool was made, then its present content. The first three add up to the checkouts that were accepted. */
 export interface PoolStats {
   /** Checkouts served at once from an idle sandbox (after its health check, where one was due). */
   readonly hits: number
-  /** Checkouts that a creation had to serve, their own or one already under way. */
+  /** Checkouts that a creation had to serve, their own or one already in progress. */
   readonly misses: number
   /** Checkouts that had to wait for a sandbox to come back. */
   readonly waits: number
@@ -10,17 +10,17 @@ export interface PoolStats {
   readonly refills: number
   /** Sandboxes that the engine made. */
   readonly created: number
-  /** Sandboxes that ended, for whatever reason. */
+  /** Sandboxes that ended, for any reason. */
   readonly destroyed: number
   /** Sandboxes that ended because they had been leased `maxUses` times. */
   readonly retired: number
   /** Creations that failed, and idle sandboxes that died or failed their health check. */
   readonly failures: number
-  /** Sandboxes that nobody has, those under a health check and those that recover included. */
+  /** Sandboxes that are not leased, those under a health check and those that recover included. */
   readonly idle: number
-  /** Sandboxes that somebody has. */
+  /** Sandboxes that are leased. */
   readonly leased: number
-  /** Creations under way. */
+  /** Creations in progress. */
   readonly starting: number
   /** Checkouts that are not settled yet. */
   readonly waiting: number

@@ -1,38 +1,38 @@
 import type { Sandbox, SandboxEngine, SandboxSpec } from '../sandbox/index.ts'
-import { noticed, type PooledSandbox } from './pooled-sandbox.ts'
+import { PooledSandbox } from './pooled-sandbox.ts'
 import type { Counters } from './stats.ts'
 import type { Waiter } from './waiter.ts'
 
-/** The sandboxes of one shelf, from the start of their creation to their end. Who gets them is the shelf's business. */
+/** The sandboxes of one shelf, from the start of their creation to their end. The shelf decides who gets them. */
 export interface Stock {
   /** Idle, checked and leased ones, in the order in which they last came back. */
   readonly sandboxes: ReadonlySet<PooledSandbox>
-  /** Creations under way. */
+  /** Creations in progress. */
   readonly starting: number
-  leased(): number
+  countLeased(): number
   /**
    * Starts a creation.
-   * @param origin whom it is for; null for a refill. Its sandbox goes to whoever is first when it is there.
+   * @param origin the waiter that it is for; null for a refill. The sandbox goes to the first waiter when it is there.
    */
   start(origin: Waiter | null): void
-  /** Aborts the creations under way. */
+  /** Aborts the creations in progress. */
   stopStarting(reason: unknown): void
   /** Makes a sandbox the one that came back last. */
   putLast(pooled: PooledSandbox): void
   /** Ends a sandbox; idempotent. It stops counting at once. */
   end(pooled: PooledSandbox): Promise<void>
-  /** Resolves when the last leased sandbox begins to end, or after so long. For a shelf that keeps none of them. */
+  /** Resolves when the last leased sandbox begins to end, or after the timeout. For a shelf that keeps none of them. */
   allReturned(timeoutMs: number): Promise<void>
-  /** Resolves when no creation and no end is under way. */
+  /** Resolves when no creation and no end is in progress. */
   allFinished(): Promise<void>
 }
 
-/** What happens to sandboxes by itself. */
+/** Events of sandboxes. */
 export interface StockEvents {
   /** A creation succeeded; the sandbox counts from now on. */
   readonly onMade: (pooled: PooledSandbox) => void
   readonly onFailed: (origin: Waiter | null, error: unknown) => void
-  /** A sandbox is no more, whoever ended it. */
+  /** A sandbox has ended, for any reason. */
   readonly onClosed: (pooled: PooledSandbox, cause: string) => void
   /** The engine could not end a sandbox. */
   readonly onEndFailed: (error: unknown) => void
@@ -46,9 +46,9 @@ export function makeStock(
   { onMade, onFailed, onClosed, onEndFailed }: StockEvents,
 ): Stock {
   const sandboxes = new Set<PooledSandbox>()
-  /** What stops each creation under way. */
+  /** Stops each creation in progress. */
   const creations = new Set<AbortController>()
-  /** Creations and ends under way. */
+  /** Creations and ends in progress. */
   const unfinished = new Set<Promise<void>>()
   let onAllReturned: (() => void) | undefined
 
@@ -63,24 +63,14 @@ export function makeStock(
     }
     creations.delete(creation)
     counters.created += 1
-    const pooled: PooledSandbox = {
-      sandbox: noticed(sandbox, () => {
-        pooled.dead = true
-      }),
-      state: 'idle',
-      key: null,
-      uses: 0,
-      dead: false,
-      idleSince: null,
-      gone: null,
-    }
+    const pooled = new PooledSandbox(sandbox)
     sandboxes.add(pooled)
     void sandbox.closed.then((ending) => onClosed(pooled, ending.cause))
     onMade(pooled)
   }
 
-  /** Also one that ended by itself is destroyed: only that frees what it held. */
-  async function destroyed(sandbox: Sandbox): Promise<void> {
+  /** A sandbox that ended by itself is destroyed too: only that frees its resources. */
+  async function destroy(sandbox: Sandbox): Promise<void> {
     try {
       await sandbox.destroy()
     } catch (error) {
@@ -88,8 +78,8 @@ export function makeStock(
     }
   }
 
-  function leased(): number {
-    return [...sandboxes].filter((pooled) => pooled.state === 'leased').length
+  function countLeased(): number {
+    return [...sandboxes].filter((pooled) => pooled.state.kind === 'leased').length
   }
 
   function track(work: Promise<void>): void {
@@ -102,7 +92,7 @@ export function makeStock(
     get starting() {
       return creations.size
     },
-    leased,
+    countLeased,
     start(origin) {
       const creation = new AbortController()
       creations.add(creation)
@@ -116,14 +106,16 @@ export function makeStock(
       sandboxes.add(pooled)
     },
     end(pooled) {
-      if (pooled.gone !== null) return pooled.gone
-      pooled.state = 'ending'
+      if (pooled.state.kind === 'ending') return pooled.state.gone
       sandboxes.delete(pooled)
       counters.destroyed += 1
-      pooled.gone = destroyed(pooled.sandbox)
-      track(pooled.gone)
-      if (leased() === 0) onAllReturned?.()
-      return pooled.gone
+      // First the state, then the destruction: an engine that calls back at once finds a sandbox that is ending.
+      const { promise: gone, resolve } = Promise.withResolvers<void>()
+      pooled.end(gone)
+      resolve(destroy(pooled.sandbox))
+      track(gone)
+      if (countLeased() === 0) onAllReturned?.()
+      return gone
     },
     async allReturned(timeoutMs) {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -133,7 +125,7 @@ export function makeStock(
       clearTimeout(timer)
     },
     async allFinished() {
-      // What finishes may start more: a sandbox that comes to a closed shelf is ended.
+      // A finished creation may start more work: a sandbox that comes to a closed shelf is ended.
       while (unfinished.size > 0) await Promise.all(unfinished)
     },
   }

@@ -13,7 +13,7 @@ export interface Waiter extends Wish {
   outcome: 'miss' | 'wait' | null
   /** A creation was started for it. */
   demanded: boolean
-  /** Its creation failed: it starts no other one and is refused when none is under way. */
+  /** Its creation failed: it starts no other one and is refused when none is in progress. */
   failed: { readonly error: unknown } | null
   /** Starts its deadline and listens to its signal: for one that was not served at once. */
   wait(): void
@@ -21,7 +21,7 @@ export interface Waiter extends Wish {
   refuse(error: unknown): void
 }
 
-/** Who waits, how long, and what to do when it gives up. */
+/** A waiter's wish, its patience, and the callbacks for when it gives up. */
 export interface WaiterOptions {
   readonly key: string
   readonly wanted: PooledSandbox | null

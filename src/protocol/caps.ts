@@ -1,47 +1,139 @@
-const MiB = 1024 * 1024
+const KiB = 1024
+const MiB = 1024 * KiB
 
-/**
- * What harness and host both hold to, so that neither sends what the other refuses. The harness has the same numbers in
- * its own sources; test/protocol/caps.test.ts compares them.
- */
-export const CAPS: {
+/** Numbers that both brokers, the harness's and the one of the engine `pyodide`, and the host keep to. */
+export interface Caps {
+  /** Characters of an execution id. */
+  readonly executionId: number
+  /** Characters of a nonce. */
+  readonly nonce: number
+  /** Levels of a value, in either direction. */
+  readonly depth: number
+  /** Characters of the label of an intermediate. */
+  readonly label: number
+  /** Characters of the level of a log. */
+  readonly level: number
+  /** Characters of the message of an error, without the note on what was cut. */
+  readonly errorMessage: number
+  /** Characters of its traceback, likewise. */
+  readonly traceback: number
+  /** Paths of NaNs that a frame names. */
+  readonly nullPaths: number
+  /** Characters of such a path. */
+  readonly path: number
   /** Collected files of one run. */
   readonly files: number
-  /** One collected file. */
+  /** Bytes of one collected file. */
   readonly fileBytes: number
-  /** All collected files of one run. */
+  /** Bytes of all collected files of one run. */
   readonly totalBytes: number
   /** Directories above a collected file. */
   readonly fileDepth: number
-  /** Characters of the label of an intermediate and of the level of a log. */
-  readonly label: number
-  readonly level: number
-  /** Characters of the shortest secret that is redacted. */
-  readonly secret: number
-  /** One tool call's arguments, and one answer, as JSON. */
-  readonly toolBytes: number
+  /** Directory entries that the search for files looks at. */
+  readonly entries: number
+  /** Bytes of file content in one frame, before base64, in either direction. */
+  readonly fileChunkBytes: number
+  /** Warnings about files that were not collected. */
+  readonly warnings: number
+  /** Characters of one of them. */
+  readonly warning: number
+  /** Characters of the id of a tool call. */
+  readonly callId: number
+  /** Characters of the name of a called tool. */
+  readonly toolName: number
+  /** Bytes of one tool call's arguments, as JSON. */
+  readonly argBytes: number
+  /** Commas, colons and opening brackets in them: a value costs the host far more than its bytes. */
+  readonly argParts: number
+  /** Bytes of one answer to a tool call, as JSON. */
+  readonly answerBytes: number
+  /** Bytes of a tool call's line beside its arguments. */
+  readonly callHeadBytes: number
+  /** Bytes of answers that a script has not read. */
+  readonly unreadAnswerBytes: number
+  /** Bytes of one answer to a check, errors included. */
+  readonly checkBytes: number
   /** Python tools that one run brings along. */
   readonly toolSources: number
-  /** The source of one of them, in UTF-8. */
+  /** Bytes of the source of one of them, in UTF-8. */
   readonly toolSourceBytes: number
-} = {
+  /** Characters of output in one frame. */
+  readonly textPerFrame: number
+  /** Small reads of output that become a frame at once. */
+  readonly freeFrames: number
+  /** Bytes below which a read of output is small. */
+  readonly smallReadBytes: number
+  /** Milliseconds that output gathers after each further small read. */
+  readonly paceMs: number
+  /** Bytes counted for a line of a script that is not a frame, in addition to its length. */
+  readonly junkLineBytes: number
+  /** Characters of the shortest secret that is redacted. */
+  readonly secret: number
+  /** Milliseconds from the deadline, which a script can notice, to the kill, which it cannot. */
+  readonly graceMs: number
+  /** Milliseconds for the search for files. */
+  readonly collectMs: number
+  /** The part of it, in milliseconds, that may come after the deadline. */
+  readonly collectAfterDeadlineMs: number
+  /** Bytes of a line from the host. */
+  readonly requestLineBytes: number
+  /** Bytes that wait for the host, at which a broker stops reading from a script. */
+  readonly highWaterBytes: number
+  /** Bytes that wait for the host, at which it continues to read. */
+  readonly lowWaterBytes: number
+}
+
+/** The harness has the same table in `caps.py`; a test compares the two. */
+export const CAPS: Caps = {
+  executionId: 256,
+  nonce: 64,
+  depth: 200,
+  label: 1024,
+  level: 64,
+  errorMessage: 16 * KiB,
+  traceback: 64 * KiB,
+  nullPaths: 5,
+  path: 400,
   files: 100,
   fileBytes: 4 * MiB,
   totalBytes: 64 * MiB,
   fileDepth: 64,
-  label: 1024,
-  level: 64,
-  secret: 4,
-  toolBytes: 16 * MiB,
+  entries: 200_000,
+  fileChunkBytes: 192 * KiB,
+  warnings: 20,
+  warning: 500,
+  callId: 64,
+  toolName: 256,
+  argBytes: 4 * MiB,
+  argParts: 128 * KiB,
+  answerBytes: 16 * MiB,
+  callHeadBytes: 4 * KiB,
+  unreadAnswerBytes: 64 * MiB,
+  checkBytes: 4 * MiB,
   toolSources: 256,
   toolSourceBytes: MiB,
+  textPerFrame: 64 * KiB,
+  freeFrames: 1000,
+  smallReadBytes: 4 * KiB,
+  paceMs: 1,
+  junkLineBytes: 100,
+  secret: 4,
+  graceMs: 300,
+  collectMs: 5000,
+  collectAfterDeadlineMs: 300,
+  requestLineBytes: 80 * MiB,
+  highWaterBytes: MiB,
+  lowWaterBytes: 256 * KiB,
 }
 
 /** Bytes of file content in one frame, before base64, in either direction. */
-export const FILE_CHUNK_BYTES: number = 192 * 1024
+export const FILE_CHUNK_BYTES: number = CAPS.fileChunkBytes
 
 /** Deepest nesting of a value in either direction. */
-export const MAX_DEPTH = 200
+export const MAX_DEPTH: number = CAPS.depth
+
+/** Kinds of `error` that a script's process may claim; any other becomes `exception`. */
+export const SCRIPT_ERROR_KINDS: readonly string[] = ['exception', 'exit', 'syntax', 'memory', 'timeout']
 
 /** Frame types that `maxOutputBytes` does not count; each has a cap of its own. */
 export const UNCOUNTED_FRAMES: ReadonlySet<string> = new Set([

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { CAPS } from './caps.ts'
 
-/** Something that could not be loaded, and why. */
+/** A file or module that could not be loaded, and the reason. */
 export interface FailedImport {
   name: string
   message: string
@@ -14,8 +15,14 @@ export interface ReadyFrame {
   tools: { loaded: string[]; failed: FailedImport[] }
   /** `deferred`: left a thread when imported, so it is imported in each run instead. */
   preload: { loaded: string[]; failed: FailedImport[]; deferred: string[] }
-  /** What the harness found in force around itself: name to value. */
+  /** The protections that the harness found in force: name to value. */
   checks: Record<string, string | number | boolean | null>
+}
+
+/** NaNs of a value that became null: how many, and the paths of the first ones. */
+export interface NanAsNull {
+  count: number
+  paths: string[]
 }
 
 /** `emit_result` was called. */
@@ -23,6 +30,7 @@ export interface FinalResultFrame {
   type: 'final_result'
   execution_id: string
   data: unknown
+  nan_as_null?: NanAsNull | undefined
 }
 
 /** `emit_intermediate` was called. */
@@ -31,9 +39,10 @@ export interface IntermediateFrame {
   execution_id: string
   label: string
   data: unknown
+  nan_as_null?: NanAsNull | undefined
 }
 
-/** The script did not get through. */
+/** The script failed. */
 export interface ErrorFrame {
   type: 'error'
   execution_id: string
@@ -61,16 +70,16 @@ export interface OutputFrame {
 export interface ToolCallFrame {
   type: 'tool_call'
   execution_id: string
-  /** Chosen by the script's process: proves nothing. */
+  /** Chosen by the script's process. It proves nothing. */
   id: string
   name: string
-  /** Of the script, from 1, as it says itself; absent where it is not known. */
+  /** A line of the script, from 1, as its process reports it; absent if unknown. */
   line?: number | null | undefined
-  /** By the names of the tool's own schema. */
+  /** Arguments by the names of the tool's own schema. */
   args: Record<string, unknown>
 }
 
-/** Something wrong with a script. */
+/** One fault of a script. */
 export interface ViolationOnWire {
   code: string
   /** From 1, as Python counts. */
@@ -81,11 +90,13 @@ export interface ViolationOnWire {
   hint: string
 }
 
-/** What a check found, in the order of lines; empty when nothing is wrong. */
+/** The violations of a script, in the order of lines. */
 export interface CheckResultFrame {
   type: 'check_result'
   execution_id: string
   violations: ViolationOnWire[]
+  /** True if `whole` of the check is the script. */
+  whole?: boolean | undefined
 }
 
 /** A piece of a collected file. Pieces of a file come in order, files one after the other. */
@@ -98,7 +109,7 @@ export interface FileFrame {
   content_base64: string
 }
 
-/** How the process of a script ended. */
+/** The end of a script's process. */
 export interface WireEnding {
   cause: 'exit' | 'signal' | 'timeout' | 'output-limit' | 'cancelled' | 'not-started'
   exit_code: number | null
@@ -106,7 +117,7 @@ export interface WireEnding {
   by: 'script' | 'harness' | 'host' | 'kernel' | 'unknown'
 }
 
-/** Everything that the script started is dead and wiped; the last frame of a run. */
+/** The last frame of a run: every process that the script started is dead, and its files are wiped. */
 export interface ScriptDoneFrame {
   type: 'script_done'
   execution_id: string
@@ -116,7 +127,7 @@ export interface ScriptDoneFrame {
   stderr_bytes: number
   limits_hit: string[]
   warnings: { code: string; message: string }[]
-  /** Whether all was killed, wiped and found unchanged, so that the sandbox may serve again. */
+  /** True if everything was killed, wiped and found unchanged, so that the sandbox may serve again. */
   reusable: boolean
   /** Scripts that this sandbox has run, this one included. */
   use: number
@@ -137,7 +148,7 @@ export interface ResetDoneFrame {
   reusable: boolean
 }
 
-/** A frame from the harness, as it stands on the wire. */
+/** A frame from the harness, as it is on the wire. */
 export type HarnessFrame =
   | ReadyFrame
   | FinalResultFrame
@@ -152,8 +163,10 @@ export type HarnessFrame =
   | PongFrame
   | ResetDoneFrame
 
-const executionId = z.string().min(1).max(256)
+const executionId = z.string().min(1).max(CAPS.executionId)
 const failedImport = z.object({ name: z.string(), message: z.string() })
+
+const nanAsNull = z.object({ count: z.int().positive(), paths: z.array(z.string()).max(CAPS.nullPaths) }).optional()
 
 /** Schemas of the frames that the harness sends. Unknown fields are dropped, unknown types ignored and counted. */
 export const harnessFrames: {
@@ -179,12 +192,18 @@ export const harnessFrames: {
     preload: z.object({ loaded: z.array(z.string()), failed: z.array(failedImport), deferred: z.array(z.string()) }),
     checks: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   }),
-  final_result: z.object({ type: z.literal('final_result'), execution_id: executionId, data: z.unknown() }),
+  final_result: z.object({
+    type: z.literal('final_result'),
+    execution_id: executionId,
+    data: z.unknown(),
+    nan_as_null: nanAsNull,
+  }),
   intermediate: z.object({
     type: z.literal('intermediate'),
     execution_id: executionId,
     label: z.string(),
     data: z.unknown(),
+    nan_as_null: nanAsNull,
   }),
   error: z.object({
     type: z.literal('error'),
@@ -215,8 +234,8 @@ export const harnessFrames: {
   tool_call: z.object({
     type: z.literal('tool_call'),
     execution_id: executionId,
-    id: z.string().min(1).max(64),
-    name: z.string().min(1).max(256),
+    id: z.string().min(1).max(CAPS.callId),
+    name: z.string().min(1).max(CAPS.toolName),
     line: z.int().positive().nullish(),
     args: z.record(z.string(), z.unknown()),
   }),
@@ -232,6 +251,7 @@ export const harnessFrames: {
         hint: z.string(),
       }),
     ),
+    whole: z.boolean().optional(),
   }),
   script_done: z.object({
     type: z.literal('script_done'),

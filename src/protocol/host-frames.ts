@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CAPS } from './caps.ts'
 
 /** One parameter of a tool, as a script writes it. */
 export interface ToolParameter {
@@ -9,7 +10,7 @@ export interface ToolParameter {
   /** Python annotation, for example `list[str] | None`. */
   type: string
   required: boolean
-  /** Whether `None` is a value; otherwise it stands for "left out" where the parameter is not required. */
+  /** True if `None` is a value; otherwise `None` means "left out" if the parameter is optional. */
   nullable: boolean
   /** Python default; absent where leaving it out is left to the tool. */
   default?: unknown
@@ -17,38 +18,38 @@ export interface ToolParameter {
   kind?: 'positional' | 'keyword' | undefined
 }
 
-/** What the harness makes the function of a tool from. */
+/** The signature that the harness makes the function of a tool from. */
 export interface ToolSignature {
   /** Name in Python. */
   name: string
   params: ToolParameter[]
-  /** Whether it takes keywords beyond `params`. */
+  /** True if it takes keywords beyond `params`. */
   more: boolean
-  /** Python annotation of what it returns. */
+  /** Python annotation of its result. */
   returns: string
-  /** Docstring, and what `describe_tool` prints below the signature. */
+  /** Docstring. `describe_tool` returns it below the signature. */
   doc: string
   /** Python source of the classes that annotations name, or nothing. */
   types: string
 }
 
-/** What the checker knows of a tool beside its signature: JSON Schemas without references, `true` for anything. */
+/** A tool for the checker: its signature, and JSON Schemas without references, `true` for anything. */
 export interface CheckedTool extends ToolSignature {
   /** By the Python name of the parameter. */
   schemas: Record<string, unknown>
   result: unknown
-  /** Whether it takes any number of arguments by position beyond `params`; absent: no. */
+  /** True if it takes any number of arguments by position beyond `params`. Default false. */
   rest?: boolean | undefined
-  /** Whether a call in async code gives something to await; absent: yes, as every host tool does. */
+  /** False if a call in async code gives its result itself. Default true: calls of host tools give an awaitable. */
   awaits?: boolean | undefined
 }
 
-/** A tool that is Python itself: its function runs in the process of the script. */
+/** A Python tool: its function runs in the process of the script. */
 export interface PythonToolSource {
   /** Of the function. */
   name: string
   source: string
-  /** What `describe_tool` returns. */
+  /** The text that `describe_tool` returns. */
   stub: string
 }
 
@@ -64,15 +65,17 @@ export interface ExecuteFrame {
   secrets: Record<string, string>
   required_secrets: string[]
   collect: string[]
-  /** Asks for less than the sandbox has; absent means all of it. */
+  /** Lower limits than those of the sandbox; absent: those of the sandbox. */
   limits: { memory_bytes?: number | undefined; pids?: number | undefined }
   /** Host tools that the script may call. */
   tools?: ToolSignature[] | undefined
-  /** Tools that the run brings along as Python source. */
+  /** Python tools of this run. */
   tool_sources?: PythonToolSource[] | undefined
-  /** Python that is run before the script, in the same globals; the script keeps its line numbers. */
+  /** The time by which calls of host tools may move the deadline, in all; absent: none. */
+  max_tool_wait_sec?: number | undefined
+  /** Wrapper code that runs before the script, in the same globals. The script keeps its line numbers. */
   preamble?: string | undefined
-  /** The same behind a script that got through. */
+  /** Wrapper code that runs after a script without an error. */
   postamble?: string | undefined
 }
 
@@ -82,19 +85,22 @@ export interface CheckFrame {
   execution_id: string
   script: string
   mode: 'plan' | 'interactive'
-  policy: 'standard' | 'strict'
+  /** `off` only decides whether `whole` is the script. */
+  policy: 'off' | 'standard' | 'strict'
   timeout_sec: number
-  /** Names that are there beside builtins, helpers and tools: inputs. */
+  /** The text in which `script` was found. If it is Python that does something, it is checked in place of `script`. */
+  whole?: string | undefined
+  /** Names that exist in addition to builtins, helpers and tools: inputs. */
   names: string[]
-  /** Modules that `strict` admits beside its own. */
+  /** Modules that `strict` admits in addition to its own list. */
   allow_modules: string[]
   tools: CheckedTool[]
-  /** What is run around the script: not checked, but what it binds is there. */
+  /** Wrapper code: it is not checked, but the names that it binds exist. */
   preamble?: string | undefined
   postamble?: string | undefined
 }
 
-/** Why a tool call came to nothing. */
+/** The reason why a tool call failed. */
 export interface ToolFailure {
   code: string
   message: string
@@ -109,6 +115,18 @@ export interface ToolResultFrame {
   error?: ToolFailure | undefined
 }
 
+/**
+ * Reports how long host tools have executed in a run, and whether one executes now. Moves the deadline by that time less the
+ * processor time of the script meanwhile. Ignored if no such run is active.
+ */
+export interface ToolTimeFrame {
+  type: 'tool_time'
+  execution_id: string
+  /** The time in which at least one call executed, since the start of the run. */
+  executed_ms: number
+  executing: boolean
+}
+
 /** Put a piece of a file into the workspace, before the `execute` of the same id. */
 export interface FilePutFrame {
   type: 'file_put'
@@ -119,7 +137,7 @@ export interface FilePutFrame {
   content_base64: string
 }
 
-/** End the run of this id. Ignored when no such run is under way. */
+/** End the run of this id. Ignored if no such run is active. */
 export interface CancelFrame {
   type: 'cancel'
   execution_id: string
@@ -137,18 +155,19 @@ export interface ResetFrame {
   nonce: string
 }
 
-/** A frame from the host, as it stands on the wire. */
+/** A frame from the host, as it is on the wire. */
 export type HostFrame =
   | ExecuteFrame
   | CheckFrame
   | ToolResultFrame
+  | ToolTimeFrame
   | FilePutFrame
   | CancelFrame
   | PingFrame
   | ResetFrame
 
-const executionId = z.string().min(1).max(256)
-const nonce = z.string().max(64)
+const executionId = z.string().min(1).max(CAPS.executionId)
+const nonce = z.string().max(CAPS.nonce)
 
 const toolSignature = {
   name: z.string(),
@@ -174,6 +193,7 @@ export const hostFrames: {
   execute: z.ZodType<ExecuteFrame>
   check: z.ZodType<CheckFrame>
   tool_result: z.ZodType<ToolResultFrame>
+  tool_time: z.ZodType<ToolTimeFrame>
   file_put: z.ZodType<FilePutFrame>
   cancel: z.ZodType<CancelFrame>
   ping: z.ZodType<PingFrame>
@@ -193,6 +213,7 @@ export const hostFrames: {
     limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
     tools: z.array(z.strictObject(toolSignature)).optional(),
     tool_sources: z.array(z.strictObject({ name: z.string(), source: z.string(), stub: z.string() })).optional(),
+    max_tool_wait_sec: z.number().nonnegative().optional(),
     preamble: z.string().optional(),
     postamble: z.string().optional(),
   }),
@@ -201,8 +222,9 @@ export const hostFrames: {
     execution_id: executionId,
     script: z.string(),
     mode: z.enum(['plan', 'interactive']),
-    policy: z.enum(['standard', 'strict']),
+    policy: z.enum(['off', 'standard', 'strict']),
     timeout_sec: z.number().positive(),
+    whole: z.string().optional(),
     names: z.array(z.string()),
     allow_modules: z.array(z.string()),
     tools: z.array(
@@ -223,6 +245,12 @@ export const hostFrames: {
     id: z.string(),
     result: z.unknown().optional(),
     error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
+  }),
+  tool_time: z.strictObject({
+    type: z.literal('tool_time'),
+    execution_id: executionId,
+    executed_ms: z.number().nonnegative(),
+    executing: z.boolean(),
   }),
   file_put: z.strictObject({
     type: z.literal('file_put'),

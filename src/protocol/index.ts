@@ -1,6 +1,12 @@
-export { CAPS, FILE_CHUNK_BYTES, MAX_DEPTH, UNCOUNTED_FRAMES } from './caps.ts'
+export { CAPS, type Caps, FILE_CHUNK_BYTES, MAX_DEPTH, SCRIPT_ERROR_KINDS, UNCOUNTED_FRAMES } from './caps.ts'
 export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
-export { type HarnessFrame, harnessFrames, type ReadyFrame, type ToolCallFrame } from './harness-frames.ts'
+export {
+  type HarnessFrame,
+  harnessFrames,
+  type NanAsNull,
+  type ReadyFrame,
+  type ToolCallFrame,
+} from './harness-frames.ts'
 export {
   type CheckedTool,
   type CheckFrame,
@@ -12,4 +18,6 @@ export {
   type ToolSignature,
 } from './host-frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'
+export { findHelper, SCRIPT_HELPERS } from './script-helpers.ts'
+export { truncateLikeHarness } from './text.ts'
 export { PROTOCOL_VERSION } from './version.ts'

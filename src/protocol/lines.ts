@@ -1,4 +1,4 @@
-/** A line longer than the bound was met; the stream cannot be followed any further. */
+/** A line exceeds the bound. The rest of the stream cannot be read. */
 export class LineTooLongError extends Error {
   override readonly name = 'LineTooLongError'
 }

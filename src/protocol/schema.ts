@@ -3,7 +3,7 @@ import { harnessFrames } from './harness-frames.ts'
 import { hostFrames } from './host-frames.ts'
 import { PROTOCOL_VERSION } from './version.ts'
 
-/** The wire protocol as JSON Schema 2020-12: one definition for each type of frame, as it stands on the wire. */
+/** The wire protocol as JSON Schema 2020-12: one definition for each type of frame, as it is on the wire. */
 export function protocolSchema(): ProtocolSchema {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -14,7 +14,7 @@ export function protocolSchema(): ProtocolSchema {
   }
 }
 
-/** What {@link protocolSchema} gives. */
+/** The result of {@link protocolSchema}. */
 export interface ProtocolSchema {
   readonly $schema: string
   readonly title: string

@@ -10,9 +10,9 @@ const LIMIT_OF: Readonly<Record<keyof SandboxLimits, EnforcedLimit>> = {
 }
 
 /**
- * Refuses a limit that somebody asked for and that is not in force in a sandbox. Defaults are not refused: what is
- * missing of them is told with each result.
- * @throws SandglassError `limit_not_enforceable`, naming the limit and what to do.
+ * Refuses a requested limit that is not in force in a sandbox. Defaults are not refused: each result lists the limits in
+ * force.
+ * @throws SandglassError `limit_not_enforceable`, naming the limit and the remedy.
  */
 export function assertEnforced({ engine, limitsEnforced, limitsMissing }: SandboxInfo, asked: ResourceLimits): void {
   for (const name of Object.keys(LIMIT_OF) as (keyof SandboxLimits)[]) {

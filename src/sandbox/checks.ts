@@ -1,6 +1,6 @@
 import type { ReadyFrame } from '../protocol/index.ts'
 
-/** What the harness must find around itself, in every sandbox: default is closed. */
+/** The facts that the harness must report in every sandbox. The default is closed. */
 const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   pid: 1,
   leaked_fds: 0,
@@ -14,7 +14,7 @@ const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   scratch_sized: true,
 }
 
-/** What is not as built, in words; empty when all is. */
+/** Describes each difference from these facts. */
 export function failedChecks(checks: ReadyFrame['checks']): string[] {
   return Object.entries(EXPECTED)
     .filter(([name, value]) => checks[name] !== value)

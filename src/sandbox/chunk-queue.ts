@@ -1,15 +1,15 @@
-/** What came over a connection and nobody took yet, and the one who waits for more. Engines build channels with it. */
+/** The received chunks of a connection that were not taken yet, or the reader that waits for one. Engines build channels with it. */
 export class ChunkQueue {
   readonly #chunks: Uint8Array[] = []
   #waiting: ((chunk: Uint8Array | null) => void) | undefined
   #isOver = false
 
-  /** Whether something lies here: its source is to pause, so that whoever floods fills his own pipe. */
+  /** True if it holds a chunk: the source must pause, so that a sandbox that floods fills its own pipe. */
   get holds(): boolean {
     return this.#chunks.length > 0
   }
 
-  /** Whether somebody waits: its source is to go on. */
+  /** True if a reader waits: the source must resume. */
   get isAwaited(): boolean {
     return this.#waiting !== undefined
   }
@@ -24,14 +24,14 @@ export class ChunkQueue {
     waiting(chunk)
   }
 
-  /** Nothing more comes. What lies here can still be taken. */
+  /** Ends the queue. The chunks in it can still be taken. */
   end(): void {
     this.#isOver = true
     this.#waiting?.(null)
     this.#waiting = undefined
   }
 
-  /** The next chunk, or null behind the last one. One caller at a time. */
+  /** Takes the next chunk, or null after the last one. One caller at a time. */
   take(): Promise<Uint8Array | null> {
     const chunk = this.#chunks.shift()
     if (chunk !== undefined || this.#isOver) return Promise.resolve(chunk ?? null)

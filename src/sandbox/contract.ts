@@ -2,20 +2,20 @@ import type { ReadyFrame } from '../protocol/index.ts'
 import type { SandboxLimits } from './limits.ts'
 
 /**
- * How strong the wall of an engine is, strongest first. Told from probes, never from configuration.
+ * The strength of an engine's isolation, strongest first. It comes from probes, never from configuration.
  */
 export type IsolationLevel = 'vm' | 'gvisor' | 'container' | 'os-sandbox' | 'language-only' | 'none'
 
 /**
- * What scripts reach of the network. `language-only`: nothing that a script can name leads there, and nothing of the
- * operating system would stop one that gets out of its language.
+ * The access of scripts to the network. `language-only`: no name in the language leads there, and the operating system
+ * does not stop a script that breaks out of the language.
  */
 export type NetworkAccess = 'none' | 'language-only' | 'open'
 
-/** A limit that an engine can really hold a script to. */
+/** A limit that an engine can enforce. */
 export type EnforcedLimit = 'memory' | 'pids' | 'cpu' | 'disk' | 'output' | 'wall'
 
-/** What sandboxes of one kind have in common; equal specs share a pool. */
+/** The properties that sandboxes of one kind share; equal specs share a pool. */
 export interface SandboxSpec {
   readonly limits: SandboxLimits
   /** Absolute directory whose modules scripts can import (read-only in the sandbox). */
@@ -24,28 +24,28 @@ export interface SandboxSpec {
   readonly toolsDir?: string
   /** Modules that are imported once per sandbox, before any script. */
   readonly preload?: readonly string[]
-  /** Whether its sandboxes are there to check scripts, not to run them: what a check needs is then loaded ahead. */
+  /** True if its sandboxes check scripts instead of running them: the checker is then loaded ahead. */
   readonly checker?: boolean
 }
 
 /** One way of making sandboxes. An engine never reads frames beyond the harness's `ready`. */
 export interface SandboxEngine {
   readonly name: string
-  /** What is in force on this machine, from probes run with the production flags. Never throws for a missing part. */
+  /** Reports what is in force on this machine, from probes with the production flags. Never throws for a missing part. */
   report(options?: { signal?: AbortSignal }): Promise<SandboxReport>
   /**
    * Starts a harness somewhere isolated; resolves when it said `ready`.
    * @throws SandglassError with a code that names what is missing and the remedy.
    */
   create(spec: SandboxSpec, options?: CreateOptions): Promise<Sandbox>
-  /** Gives back what the engine itself holds. Sandboxes are not ended by it. */
+  /** Releases the resources of the engine itself. It does not end sandboxes. */
   close(): Promise<void>
 }
 
-/** How a sandbox is to be started. */
+/** Options for the start of a sandbox. */
 export interface CreateOptions {
   readonly signal?: AbortSignal
-  /** Nobody waits for it: leave the processor to running scripts where the engine can. */
+  /** True if no caller waits for it: the start then leaves the processor to running scripts where the engine can. */
   readonly background?: boolean
 }
 
@@ -54,7 +54,7 @@ export interface Sandbox extends AsyncDisposable {
   readonly id: string
   readonly info: SandboxInfo
   readonly channel: Channel
-  /** What the harness said when it was ready. */
+  /** The frame with which the harness became ready. */
   readonly ready: ReadyFrame
   /** Settles once, when nothing of the sandbox runs any more. Never rejects. */
   readonly closed: Promise<Ending>
@@ -64,22 +64,22 @@ export interface Sandbox extends AsyncDisposable {
    */
   memoryKills(): number | null
   /**
-   * Lets everything in it have as much of the processor as there is, until what this returns is disposed of: a run that
-   * must end now, by its deadline or by a cancellation, then does not wait for the script's share. Where that cannot be
-   * done, the limit stays in force. Disposing rejects when the limit could not be put back: such a sandbox must not serve
-   * again. Absent where the harness does not share the script's limit.
+   * Lifts the CPU limit until the returned object is disposed of: a run that must end now, by its deadline or by a
+   * cancellation, then does not wait for the script's share. If it cannot be lifted, the limit stays in force. Disposing
+   * rejects when the limit could not be restored: such a sandbox must not be used again. Absent where the harness does not
+   * share the script's limit.
    */
   liftCpuLimit?(): AsyncDisposable
   /**
-   * Resolves when it can begin a run at once, or is over. Never rejects. Absent where it always can: an engine that makes
-   * something ready for each run has it, so that the time for that is none of the run's.
+   * Resolves when it can begin a run at once, or is over. Never rejects. Absent where it always can. An engine that
+   * prepares something for each run has it, so that the run's time does not include the preparation.
    */
   recovered?(): Promise<void>
   /** Ends everything in it at once and frees what it held; idempotent; resolves when that is done. */
   destroy(): Promise<void>
 }
 
-/** What is in force in one sandbox, stamped on each result. */
+/** The facts about one sandbox, added to each result. */
 export interface SandboxInfo {
   readonly engine: string
   readonly level: IsolationLevel
@@ -87,29 +87,29 @@ export interface SandboxInfo {
   readonly python: string
   readonly network: NetworkAccess
   readonly limitsEnforced: readonly EnforcedLimit[]
-  /** For limits that are not enforced: why, what to do, and what holds in their place. For messages. */
+  /** For limits that are not enforced: the reason, the remedy and the limit in force instead. For messages. */
   readonly limitsMissing?: Readonly<Partial<Record<EnforcedLimit, string>>>
   readonly limits: SandboxLimits
 }
 
 /** Ordered duplex of bytes between host and harness. One reader at a time. */
 export interface Channel {
-  /** The next chunk, or null at the end. Nothing is read ahead of demand beyond one chunk: that is the back-pressure. */
+  /** The next chunk, or null at the end. It reads at most one chunk ahead, which gives back-pressure. */
   receive(): Promise<Uint8Array | null>
-  /** Resolves when the bytes were handed over; rejects when the peer is gone. */
+  /** Resolves when the bytes were written; rejects when the peer is gone. */
   send(bytes: Uint8Array): Promise<void>
   /** Ends both directions. Idempotent. */
   close(): void
 }
 
-/** How a sandbox, or a run in it, came to its end. */
+/** The end of a sandbox, or of a run in it. */
 export interface Ending {
   readonly cause: EndingCause
   readonly exitCode: number | null
   readonly signal: string | null
-  /** Who brought the end about. */
+  /** The party that caused the end. */
   readonly by: 'script' | 'harness' | 'host' | 'kernel' | 'unknown'
-  /** Last words of the sandbox's machinery (its stderr), bounded; empty when there were none. */
+  /** The stderr of the sandbox's launcher or harness, bounded; empty when there was none. */
   readonly message?: string
 }
 
@@ -125,12 +125,12 @@ export type EndingCause =
   | 'channel-closed'
   | 'not-started'
 
-/** Result of the probes of one engine on this machine. */
+/** The result of the probes of one engine on this machine. */
 export interface SandboxReport {
   readonly engine: string
   readonly usable: boolean
   readonly level: IsolationLevel
-  /** Why it is not usable, or not fully; each with a remedy. */
+  /** The reasons why it is not usable, or not fully; each with a remedy. */
   readonly reasons: readonly ReportReason[]
   readonly limitsEnforced: readonly EnforcedLimit[]
   readonly network: NetworkAccess
@@ -139,7 +139,7 @@ export interface SandboxReport {
   readonly probes: Readonly<Record<string, string | number | boolean | null | readonly string[]>>
 }
 
-/** Something a probe found, with what to do about it. `severity: 'error'` makes the engine unusable. */
+/** A problem that a probe found, with its remedy. `severity: 'error'` makes the engine unusable. */
 export interface ReportReason {
   readonly severity: 'error' | 'warning'
   readonly code: string
@@ -147,7 +147,7 @@ export interface ReportReason {
   readonly remedy: string
 }
 
-/** What scripts can do on an engine; the conformance suite is keyed on it. */
+/** The capabilities of scripts on an engine; they select the cases of the conformance suite. */
 export interface SandboxCapabilities {
   readonly processes: boolean
   readonly threads: boolean

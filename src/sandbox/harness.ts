@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { deflateSync } from 'node:zlib'
 import type { SandboxLimits } from './limits.ts'
 
-/** The harness as it lies in this package. */
+/** The directory of the harness in this package. */
 export const HARNESS_DIR: string = fileURLToPath(new URL('../../harness', import.meta.url))
 
-/** Where things are inside a sandbox, whatever engine made it. */
+const PACKAGE = 'sandglass_harness'
+
+/** Paths inside a sandbox, the same on every engine. */
 export const INSIDE: {
   readonly harness: '/sandglass'
   readonly workspace: '/workspace'
@@ -24,23 +27,23 @@ export const INSIDE: {
 /** Flags of the Python that runs the harness: nothing of the environment, no `site`, no byte code written. */
 export const PYTHON_FLAGS: readonly string[] = ['-I', '-S', '-B', '-X', 'utf8']
 
-/** What decides how a harness sets its sandbox up. */
+/** The options of a harness. */
 export interface HarnessOptions {
   readonly limits: SandboxLimits
   readonly packages: boolean
   readonly toolsDir: boolean
   readonly preload: readonly string[]
-  /** Whether each process must be held to the memory limit, because nothing holds the sandbox as a whole. */
+  /** True if the memory limit must apply to each process, because none applies to the sandbox as a whole. */
   readonly boundsAddressSpace: boolean
-  /** Whether it is there to check scripts, not to run them. Default false. */
+  /** True if the sandbox checks scripts and runs none. Default false. */
   readonly checker?: boolean
-  /** Whether scripts can import what is installed beside the sandbox's Python, behind `packages`. Default false. */
+  /** True if scripts can import packages that are installed beside the sandbox's Python, after `packages`. Default false. */
   readonly installed?: boolean
-  /** Whether it marks all that it sends with a key that comes first on its channel. Default false. */
+  /** True if it marks all bytes that it sends with a key, which comes first on its channel. Default false. */
   readonly sealed?: boolean
 }
 
-/** The harness's only argument. Every process inside can read it: nothing secret may be in it. */
+/** The harness's only argument. Every process in the sandbox can read it, so it holds no secret. */
 export function harnessConfig(options: HarnessOptions): string {
   const { limits, packages, toolsDir, preload, boundsAddressSpace } = options
   const { checker = false, installed = false, sealed = false } = options
@@ -66,13 +69,28 @@ export function harnessConfig(options: HarnessOptions): string {
   })
 }
 
-/** The modules of the harness: full name to source. */
+/** The harness's Python files: path below {@link INSIDE}`.harness` to source, in the order of their paths. */
 export function harnessSources(): Record<string, string> {
-  const directory = join(HARNESS_DIR, 'sandglass_harness')
-  const files = readdirSync(directory).filter((name) => name.endsWith('.py'))
-  return Object.fromEntries(files.map((name) => [moduleName(name), readFileSync(join(directory, name), 'utf8')]))
+  const files = readdirSync(join(HARNESS_DIR, PACKAGE), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.py'))
+    .map((name) => `${PACKAGE}/${name.replaceAll('\\', '/')}`) // Windows joins by a backslash
+    .toSorted()
+  return Object.fromEntries(files.map((path) => [path, readFileSync(join(HARNESS_DIR, path), 'utf8')]))
 }
 
-function moduleName(file: string): string {
-  return file === '__init__.py' ? 'sandglass_harness' : `sandglass_harness.${file.slice(0, -'.py'.length)}`
+/** The harness as it travels into a sandbox that does not have its files. */
+export interface PackedHarness {
+  /** The argument of `python3 -c`: a program that reads the harness from its standard input and starts it. */
+  readonly program: string
+  /** The first bytes on its standard input, before any frame. */
+  readonly bytes: Uint8Array
+}
+
+/** Packs the harness of this package. */
+export function packHarness(): PackedHarness {
+  const packed = deflateSync(JSON.stringify(harnessSources()))
+  return {
+    program: readFileSync(join(HARNESS_DIR, 'deliver.py'), 'utf8'),
+    bytes: Buffer.concat([Buffer.from(`${packed.length}\n`), packed]),
+  }
 }

@@ -23,11 +23,23 @@ export {
   scratchSizes,
 } from './limits.ts'
 export { assertEnforced } from './asked-limits.ts'
+export { claim, revokeClaim } from './claims.ts'
 export { ChunkQueue } from './chunk-queue.ts'
 export { failedChecks } from './checks.ts'
-export { HARNESS_DIR, harnessConfig, harnessSources, INSIDE, PYTHON_FLAGS } from './harness.ts'
+export type { EngineModule, ReportLine, Resource } from './engine-module.ts'
+export {
+  HARNESS_DIR,
+  harnessConfig,
+  type HarnessOptions,
+  harnessSources,
+  INSIDE,
+  type PackedHarness,
+  packHarness,
+  PYTHON_FLAGS,
+} from './harness.ts'
+export { assertPackagesFit, installedPackages, type InstalledPackage } from './installed-packages.ts'
 export { ping } from './ping.ts'
-export { reportOfProbe } from './probe.ts'
+export { type Probe, reportOfProbe } from './probe.ts'
 export { awaitReady } from './ready.ts'
 export { assertRequirements, REQUIREMENTS, type Requirement } from './requirements.ts'
 export { unlessAborted } from './unless-aborted.ts'

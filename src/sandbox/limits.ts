@@ -1,4 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
+import { formatValue } from '../support/index.ts'
 
 const MiB = 1024 * 1024
 
@@ -14,13 +15,18 @@ export interface SandboxLimits {
   readonly diskBytes: number
 }
 
-/** Limits of the sandbox and of one run, as a caller gives them (requirement EX-03). */
+/** Limits of the sandbox and of one run, as a caller gives them. */
 export interface ResourceLimits extends Partial<SandboxLimits> {
-  /** Wall clock for one script, in seconds. Default 30, at most 86,400. */
+  /** Wall clock for one script, in seconds, without the time in which tools of the host execute. Default 30, at most 86,400. */
   readonly executionTimeoutSec?: number
   /**
-   * Bytes of all that one run tells, collected files aside: the text of stdout and stderr, results, intermediates, logs
-   * and errors as the frames that carry them. Default 1 MiB, at most 4 GiB.
+   * The time in seconds by which calls of host tools may move the end of one script, in all: the time in which they execute
+   * on the host, less the processor time that the script uses meanwhile. Default 300, at most 86,400; 0 moves nothing.
+   */
+  readonly maxToolWaitSec?: number
+  /**
+   * Bytes that one run sends, without collected files: the text of stdout and stderr, and results, intermediates, logs and
+   * errors as frames. Default 1 MiB, at most 4 GiB.
    */
   readonly maxOutputBytes?: number
 }
@@ -28,6 +34,7 @@ export interface ResourceLimits extends Partial<SandboxLimits> {
 /** The defaults of the contract. */
 export const DEFAULT_LIMITS: Required<ResourceLimits> = {
   executionTimeoutSec: 30,
+  maxToolWaitSec: 300,
   maxOutputBytes: MiB,
   memoryBytes: 512 * MiB,
   cpus: 1,
@@ -55,23 +62,24 @@ const RANGES = {
   pids: { min: 8, max: 32_768, integer: true, what: 'processes' },
   diskBytes: { min: MiB, max: 1024 * 1024 * MiB, integer: true, what: 'bytes' },
   executionTimeoutSec: { min: 0.001, max: 86_400, integer: false, what: 'seconds' },
+  maxToolWaitSec: { min: 0, max: 86_400, integer: false, what: 'seconds' },
   maxOutputBytes: { min: 1, max: 4096 * MiB, integer: true, what: 'bytes' },
 } as const
 
 /**
- * Checks every limit, fills in the defaults and refuses what cannot fit together. A disk limit that was not given
+ * Checks every limit, fills in the defaults and refuses combinations that cannot fit. A disk limit that was not given
  * shrinks to what the memory limit leaves.
  * @throws SandglassError `invalid_request` or `limits_do_not_fit`, naming the limit.
  */
 export function resolveLimits(given: ResourceLimits = {}): Required<ResourceLimits> {
   const known = new Set(Object.keys(RANGES))
   for (const name of Object.keys(given)) {
-    if (!known.has(name)) throw new TypeError(`limits.${name}: no such limit; known are ${[...known].join(', ')}`)
+    if (!known.has(name)) throw new TypeError(`limits.${name}: unknown limit; the limits are ${[...known].join(', ')}`)
   }
-  const memoryBytes = checked('memoryBytes', given.memoryBytes)
+  const memoryBytes = checkLimit('memoryBytes', given.memoryBytes)
   const room = Math.floor((memoryBytes - MEMORY_RESERVE) / TMPFS_PER_DISK)
   const diskBytes =
-    given.diskBytes === undefined ? Math.min(DEFAULT_LIMITS.diskBytes, room) : checked('diskBytes', given.diskBytes)
+    given.diskBytes === undefined ? Math.min(DEFAULT_LIMITS.diskBytes, room) : checkLimit('diskBytes', given.diskBytes)
   if (diskBytes > room) {
     throw new SandglassError(
       'limits_do_not_fit',
@@ -83,21 +91,21 @@ export function resolveLimits(given: ResourceLimits = {}): Required<ResourceLimi
   return {
     memoryBytes,
     diskBytes,
-    cpus: checked('cpus', given.cpus),
-    pids: checked('pids', given.pids),
-    executionTimeoutSec: checked('executionTimeoutSec', given.executionTimeoutSec),
-    maxOutputBytes: checked('maxOutputBytes', given.maxOutputBytes),
+    cpus: checkLimit('cpus', given.cpus),
+    pids: checkLimit('pids', given.pids),
+    executionTimeoutSec: checkLimit('executionTimeoutSec', given.executionTimeoutSec),
+    maxToolWaitSec: checkLimit('maxToolWaitSec', given.maxToolWaitSec),
+    maxOutputBytes: checkLimit('maxOutputBytes', given.maxOutputBytes),
   }
 }
 
-function checked(name: keyof typeof RANGES, value: unknown): number {
+function checkLimit(name: keyof typeof RANGES, value: unknown): number {
   if (value === undefined) return DEFAULT_LIMITS[name]
   const { min, max, integer, what } = RANGES[name]
   if (typeof value !== 'number' || !(value >= min && value <= max) || (integer && !Number.isInteger(value))) {
-    const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value)?.slice(0, 40) ?? typeof value)
     throw new SandglassError(
       'invalid_request',
-      `limits.${name}: ${shown} is not ${integer ? 'a whole number' : 'a number'} of ${what} from ${min} to ${max}`,
+      `limits.${name}: ${formatValue(value)} is not ${integer ? 'a whole number' : 'a number'} of ${what} from ${min} to ${max}`,
     )
   }
   return value

@@ -4,14 +4,14 @@ import type { Channel } from './contract.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** Whether an idle harness answers within `timeoutMs`, and nothing but what was asked. Never rejects. */
+/** Resolves to true if an idle harness answers within `timeoutMs`, and sends nothing else. Never rejects. */
 export async function ping(channel: Channel, timeoutMs: number): Promise<boolean> {
   const nonce = randomUUID()
   const { promise: silence, resolve } = Promise.withResolvers<false>()
   const timer = setTimeout(() => resolve(false), timeoutMs)
   try {
     await Promise.race([channel.send(encodeFrame({ type: 'ping', nonce })), silence])
-    return await Promise.race([answered(channel, nonce), silence])
+    return await Promise.race([awaitPong(channel, nonce), silence])
   } catch {
     return false
   } finally {
@@ -19,7 +19,7 @@ export async function ping(channel: Channel, timeoutMs: number): Promise<boolean
   }
 }
 
-async function answered(channel: Channel, nonce: string): Promise<boolean> {
+async function awaitPong(channel: Channel, nonce: string): Promise<boolean> {
   const splitter = new LineSplitter(MAX_ANSWER_BYTES)
   for (;;) {
     const chunk = await channel.receive()

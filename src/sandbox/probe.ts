@@ -2,18 +2,18 @@ import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import type { Sandbox, SandboxReport, SandboxSpec } from './contract.ts'
 import { resolveLimits, sandboxLimits } from './limits.ts'
 
-/** How an engine is asked what is in force. */
+/** The functions that probe one engine. */
 export interface Probe<S extends Sandbox> {
   readonly engine: string
   /** Starts a sandbox with the production flags. */
   readonly create: (spec: SandboxSpec) => Promise<S>
-  /** What was found in force there. */
+  /** Reports what is in force in that sandbox. */
   readonly found: (sandbox: S) => SandboxReport | Promise<SandboxReport>
-  /** What to do about an error, by its code or errno. */
+  /** The remedies of errors, by code or errno. */
   readonly remedies: Readonly<Record<string, string>>
 }
 
-/** Starts a sandbox and tells what was found in force. Never throws for a missing part: the report says why. */
+/** Starts a sandbox and reports what is in force. Never throws for a missing part: the report has the reason. */
 export async function reportOfProbe<S extends Sandbox>({
   engine,
   create,
@@ -28,12 +28,12 @@ export async function reportOfProbe<S extends Sandbox>({
       await sandbox.destroy()
     }
   } catch (error) {
-    return unusable(engine, error, remedies)
+    return makeUnusableReport(engine, error, remedies)
   }
 }
 
-/** What an engine reports that cannot make a sandbox here: nothing is in force, and the error says why. */
-function unusable(engine: string, error: unknown, remedies: Readonly<Record<string, string>>): SandboxReport {
+/** Makes the report of an engine that cannot make a sandbox here, with the error as its reason. */
+function makeUnusableReport(engine: string, error: unknown, remedies: Readonly<Record<string, string>>): SandboxReport {
   const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')
   const remedy = Object.hasOwn(remedies, code) ? remedies[code] : undefined
   return {

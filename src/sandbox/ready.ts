@@ -6,7 +6,7 @@ const MAX_READY_BYTES = 1024 * 1024
 
 /**
  * Waits for the harness's first frame. Engines call it at the end of `create`.
- * @param lastWords what the sandbox printed on stderr, for the message of a failure.
+ * @param lastWords the stderr of the sandbox, for the message of a failure.
  * @throws SandglassError `harness_start_failed` when the channel ends, is flooded or stays silent; `protocol_mismatch`.
  */
 export async function awaitReady(

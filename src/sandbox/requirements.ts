@@ -2,7 +2,7 @@ import { SandglassError } from '../errors/index.ts'
 import type { IsolationLevel, SandboxReport } from './contract.ts'
 
 /**
- * Something a caller can insist on: a limit that is really enforced, no network, a measure, or at least a level.
+ * An item that a caller can require: an enforced limit, no network, a measure, or a minimum level.
  */
 export type Requirement =
   | 'memory'
@@ -37,7 +37,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 ]
 
 /**
- * Checks what a caller insists on against what probes found.
+ * Checks the requirements of a caller against a report.
  * @throws SandglassError `requirement_unmet`, naming every missing item.
  */
 export function assertRequirements(report: SandboxReport, required: readonly Requirement[]): void {

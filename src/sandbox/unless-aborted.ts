@@ -1,8 +1,8 @@
 import { SandglassError } from '../errors/index.ts'
 
 /**
- * Waits for work that others may wait for, too: an abort ends this wait for it, not the work.
- * @param during what is going on, for the message: `aborted while …`.
+ * Waits for shared work: an abort ends the wait, not the work.
+ * @param during the activity, for the message: `aborted while …`.
  * @throws SandglassError `aborted`, and what the work throws.
  */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, during: string): Promise<T> {

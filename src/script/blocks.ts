@@ -1,49 +1,69 @@
 import { StringScanner } from './string-scanner.ts'
 
-/** What a block says that it holds. */
+/** The declared language of a block. */
 export type Language = 'python' | 'unnamed' | 'json' | 'other'
 
-/** Code that an answer sets apart, by a fence or a tag. */
+/** A block of code in an answer, marked by a fence or a tag. */
 export interface Block {
   readonly language: Language
   readonly code: string
 }
 
-/** An answer, taken apart. */
-export interface Parted {
+/** An answer split into its blocks and the text around them. */
+export interface ParsedAnswer {
   readonly blocks: readonly Block[]
-  /** What stands in none of them. */
+  /** The text outside all blocks. */
   readonly outside: string
 }
 
 /**
- * The blocks of an answer in order, without empty ones. An answer that was cut may leave the last one open. What looks
+ * The blocks of an answer in order, without empty ones. The last one may be open if the answer was cut. Text that looks
  * like a fence or a tag within a string of the script is a part of the string, unless the string never ends.
  */
-export function blocksIn(text: string): Parted {
-  const lines = text.split('\n')
-  return new Parter(lines, true).parted() ?? new Parter(lines, false).parted() ?? { blocks: [], outside: text }
+export function blocksIn(text: string): ParsedAnswer {
+  return parse(text, 0)
 }
 
-/** The end of reasoning whose beginning is not in the answer: some models are prompted with it. */
+/** Tags within tags that are read; deeper ones are text. Each level reads its text about twice. */
+const MAX_DEPTH = 2
+
+function parse(text: string, depth: number): ParsedAnswer {
+  const lines = text.split('\n')
+  const inTags = new Map<number, ParsedAnswer>()
+  return (
+    new BlockParser(lines, depth, inTags, true).parse() ??
+    new BlockParser(lines, depth, inTags, false).parse() ?? { blocks: [], outside: text }
+  )
+}
+
+/** The first characters of a fence or a tag: all other lines are plain. */
+const MARKS: ReadonlySet<string> = new Set(['`', '~', '<'])
+
+/** The end of reasoning that began before the answer, as for some models. */
 const END_OF_THOUGHTS = /^\s*<\/(?:think|thinking|thought|reasoning)>|<\/(?:think|thinking|thought|reasoning)>\s*$/i
 
-class Parter {
+class BlockParser {
   readonly #lines: readonly string[]
-  readonly #heedsStrings: boolean
+  /** The number of tags around the text. */
+  readonly #depth: number
+  /** The contents of tags, by their line, so that the second parser need not read them again. */
+  readonly #inTags: Map<number, ParsedAnswer>
+  readonly #readsStrings: boolean
   #blocks: Block[] = []
   #outside: string[] = []
   #scanner: StringScanner = new StringScanner()
-  /** Whether a string swallowed what looks like a fence or a tag. */
+  /** True if a string contains text that looks like a fence or a tag. */
   #isSwallowed = false
 
-  constructor(lines: readonly string[], heedsStrings: boolean) {
+  constructor(lines: readonly string[], depth: number, inTags: Map<number, ParsedAnswer>, readsStrings: boolean) {
     this.#lines = lines
-    this.#heedsStrings = heedsStrings
+    this.#depth = depth
+    this.#inTags = inTags
+    this.#readsStrings = readsStrings
   }
 
-  /** Undefined when a string of a script that never ends swallowed something. */
-  parted(): Parted | undefined {
+  /** Undefined if an unterminated string contains a fence or a tag. */
+  parse(): ParsedAnswer | undefined {
     for (let at = 0; at < this.#lines.length;) {
       const next = this.#take(this.#lines[at] ?? '', at)
       if (next === undefined) return undefined
@@ -53,36 +73,37 @@ class Parter {
     return { blocks: this.#blocks.filter(({ code }) => code.trim() !== ''), outside: this.#outside.join('\n') }
   }
 
-  /** Takes what begins in a line; gives where the next begins. */
+  /** Takes the block or line at `at`; returns the index of the next one. */
   #take(line: string, at: number): number | undefined {
+    if (!MARKS.has(line.trimStart().charAt(0))) return this.#takePlain(line, at)
     const fence = fenceIn(line)
-    const tag = fence === undefined ? tagIn(line) : undefined
-    if (fence === undefined && tag === undefined) return this.#bare(line, at)
+    const tag = fence === undefined && this.#depth < MAX_DEPTH ? tagIn(line) : undefined
+    if (fence === undefined && tag === undefined) return this.#takePlain(line, at)
     if (this.#scanner.isInside) {
       this.#isSwallowed = true
-      return this.#bare(line, at)
+      return this.#takePlain(line, at)
     }
-    if (fence !== undefined) return this.#fenced(fence, at)
-    return tag === undefined ? at + 1 : this.#tagged(tag, at)
+    if (fence !== undefined) return this.#takeFence(fence, at)
+    return tag === undefined ? at + 1 : this.#takeTag(tag, at)
   }
 
-  #bare(line: string, at: number): number {
-    if (!this.#scanner.isInside && END_OF_THOUGHTS.test(line)) {
+  #takePlain(line: string, at: number): number {
+    if (!this.#scanner.isInside && line.includes('</') && END_OF_THOUGHTS.test(line)) {
       this.#blocks = []
       this.#outside = []
       return at + 1
     }
-    if (this.#heedsStrings) this.#scanner.take(line)
+    if (this.#readsStrings) this.#scanner.take(line)
     this.#outside.push(line)
     return at + 1
   }
 
-  #fenced(open: Fence, from: number): number | undefined {
+  #takeFence(open: Fence, from: number): number | undefined {
     const end = this.#endOfFence(open, from)
     if (end === undefined) return undefined
     this.#blocks.push({
       language: languageOf(open.info),
-      code: unindented(this.#lines.slice(from + 1, end), open.indent),
+      code: removeIndent(this.#lines.slice(from + 1, end), open.indent),
     })
     return end + 1
   }
@@ -98,20 +119,22 @@ class Parter {
         if (!scanner.isInside) return at
         isSwallowed = true
       }
-      if (this.#heedsStrings) scanner.take(line)
+      if (this.#readsStrings) scanner.take(line)
     }
     return isSwallowed ? undefined : this.#lines.length
   }
 
-  #tagged({ name, rest }: Tag, from: number): number {
+  #takeTag({ name, rest }: Tag, from: number): number {
     let end = from + 1
     while (end < this.#lines.length && tagIn(this.#lines[end] ?? '')?.name !== name) end += 1
     const text = [rest, ...this.#lines.slice(from + 1, end)].join('\n')
     const length = lengthInside(text, name)
     const code = withoutCdata(text.slice(0, length))
-    const { blocks } = blocksIn(code)
-    if (blocks.length > 0) this.#blocks.push(...blocks)
-    else this.#blocks.push({ language: 'python', code })
+    const inTag = this.#inTags.get(from) ?? parse(code, this.#depth + 1)
+    this.#inTags.set(from, inTag)
+    const { blocks } = inTag
+    // One by one: many blocks as arguments of one call overflow the stack.
+    for (const block of blocks.length > 0 ? blocks : [{ language: 'python', code } as const]) this.#blocks.push(block)
     return length === undefined ? end : from + text.slice(0, length).split('\n').length
   }
 }
@@ -134,8 +157,8 @@ function fenceIn(line: string): Fence | undefined {
   return { mark, length, indent: line.length - rest.length, info }
 }
 
-/** Up to so much white space taken off each line: what a list puts before its blocks. */
-function unindented(lines: readonly string[], indent: number): string {
+/** Removes up to `indent` white space from each line, as a list puts before its blocks. */
+function removeIndent(lines: readonly string[], indent: number): string {
   if (indent === 0) return lines.join('\n')
   return lines.map((line) => line.slice(Math.min(indent, line.length - line.trimStart().length))).join('\n')
 }
@@ -151,7 +174,7 @@ function languageOf(info: string): Language {
 
 interface Tag {
   readonly name: string
-  /** What follows it on its line. */
+  /** The rest of the line after the tag. */
   readonly rest: string
 }
 
@@ -161,12 +184,17 @@ function tagIn(line: string): Tag | undefined {
 }
 
 /**
- * Up to the last closing tag that ends its line, else the last one: those before may stand in strings. Undefined when there
- * is none.
+ * The length up to the last closing tag that ends its line, else up to the last one: earlier ones may be in strings. Undefined
+ * without a closing tag.
  */
 function lengthInside(text: string, name: string): number | undefined {
-  const ending = [...text.matchAll(new RegExp(`</${name}>[ \\t]*$`, 'gim'))].at(-1)
-  return (ending ?? [...text.matchAll(new RegExp(`</${name}>`, 'gi'))].at(-1))?.index
+  let last: number | undefined
+  let lastOfLine: number | undefined
+  for (const { index, 1: end } of text.matchAll(new RegExp(`</${name}>([ \\t]*$)?`, 'gim'))) {
+    last = index
+    if (end !== undefined) lastOfLine = index
+  }
+  return lastOfLine ?? last
 }
 
 function withoutCdata(code: string): string {

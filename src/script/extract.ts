@@ -1,31 +1,43 @@
 import { type Block, blocksIn, type Language } from './blocks.ts'
 import { codeInProse } from './prose.ts'
 
-/** The script in an answer, or why there is none. */
-export type Extracted = { readonly script: string } | { readonly problem: 'empty' | 'no-code' | 'too-long' }
+/** The script in an answer, or the reason for its absence. */
+export type Extracted = FoundScript | { readonly problem: 'empty' | 'no-code' | 'too-long' }
 
-/** Characters of an answer that are looked at; a script of that length has lost its way. */
+/** The script in an answer. With `whole` it is a guess: `whole` is the script if it is Python, which only Python can decide. */
+export interface FoundScript {
+  /** Null if there is only `whole`. */
+  readonly script: string | null
+  /** The whole answer, if no fence, tag or JSON marks a script in it and `script` is shorter. */
+  readonly whole?: string
+}
+
+/** Maximum characters of an answer; a longer one is rejected unread. */
 export const MAX_ANSWER_CHARS: number = 1024 * 1024
 
 /**
- * Takes the script out of what a model wrote (requirement OR-12): out of fences, tags, a JSON object or prose around it.
- * Of several blocks the last that emits something counts, else the longest: the others are sketches. Takes time in
+ * Extracts the script from the answer of a model: from fences, tags, a JSON object or prose.
+ * Of several blocks, the last that emits something counts, else the longest. Takes time in
  * proportion to the answer's length, whatever it holds.
  */
 export function scriptIn(answer: string): Extracted {
   if (answer.length > MAX_ANSWER_CHARS) return { problem: 'too-long' }
   const text = answer.replaceAll(/\r\n?/g, '\n').replace(/^\uFEFF/, '')
   if (text.trim() === '') return { problem: 'empty' }
-  const script = tidied(codeIn(withoutThoughts(text)) ?? '')
-  return script === '' ? { problem: 'no-code' } : { script }
+  return codeIn(withoutThoughts(text))
 }
 
-function codeIn(text: string): string | undefined {
+function codeIn(text: string): Extracted {
   const { blocks, outside } = blocksIn(text)
-  return bestOf(blocks) ?? inJson(outside.trim()) ?? codeInProse(outside)
+  const marked = tidy(bestOf(blocks) ?? inJson(outside.trim()) ?? '')
+  if (marked !== '') return { script: marked }
+  const script = tidy(codeInProse(outside) ?? '')
+  const whole = blocks.length > 0 ? script : tidy(text)
+  if (whole === script) return script === '' ? { problem: 'no-code' } : { script }
+  return { script: script === '' ? null : script, whole }
 }
 
-/** Reasoning that some models put before their answer. One that never ends is all there is. */
+/** Removes reasoning before the answer. If it never ends, there is no answer. */
 function withoutThoughts(text: string): string {
   const opening = /\s*<(think|thinking|thought|reasoning)>/iy
   let from = 0
@@ -50,7 +62,7 @@ function bestOf(blocks: readonly Block[]): string | undefined {
     const at = blocks.findLastIndex(({ language }, index) => language === wanted && emits[index])
     if (at !== -1) return codes[at]
   }
-  // Languages that a model may name by mistake: what emits is a script all the same.
+  // The language may be wrong: a block that emits something is a script.
   const emitting = codes.findLast((_, index) => emits[index])
   if (emitting !== undefined) return emitting
   for (const wanted of PYTHON) {
@@ -74,15 +86,15 @@ function inJson(text: string): string | undefined {
       if (typeof value === 'string') return bestOf(blocksIn(value.replaceAll(/\r\n?/g, '\n')).blocks) ?? value
     }
   } catch {
-    // A set or dict of Python, perhaps.
+    // It may be a set or dict of Python.
   }
   return undefined
 }
 
-/** Without blank lines around, common indentation, and the prompts and answers of an interactive Python. */
-function tidied(code: string): string {
+/** Removes blank lines around the code, common indentation, and the prompts and output of an interactive Python. */
+function tidy(code: string): string {
   const whole = code.replaceAll(/\r\n?/g, '\n').trimEnd().split('\n')
-  const lines = undented(
+  const lines = dedent(
     whole.slice(
       Math.max(
         0,
@@ -98,7 +110,8 @@ function tidied(code: string): string {
     .trimEnd()
 }
 
-function undented(lines: readonly string[]): string[] {
+function dedent(lines: readonly string[]): readonly string[] {
+  if (!/^[ \t]/.test(lines[0] ?? '')) return lines
   const indents = lines.filter((line) => line.trim() !== '').map((line) => /^[ \t]*/.exec(line)?.[0] ?? '')
   const common = indents.reduce((a, b) => commonStart(a, b), indents[0] ?? '')
   return lines.map((line) => (line.startsWith(common) ? line.slice(common.length) : line.trimStart()))

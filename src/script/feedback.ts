@@ -1,6 +1,8 @@
-import type { Failure } from './failure.ts'
+import type { Violation } from '../executor/index.ts'
+import type { CheckedTool } from '../protocol/index.ts'
+import { truncateMiddle } from '../support/index.ts'
 import { hintsFor } from './hints.ts'
-import { cut, json } from './history.ts'
+import { inertJson } from './history.ts'
 
 const MAX_VIOLATIONS = 20
 const MAX_TRACEBACK = 4000
@@ -10,45 +12,72 @@ const MAX_CALLS = 5
 const MAX_WRITES = 20
 const MAX_ARGS = 300
 const WRITES =
-  'Calls that took effect already, in this script or an earlier one. They stay; do not make them again for the same thing:'
+  'These calls already took effect, in this script or an earlier one. They are not undone; do not repeat them for the same purpose:'
+const MAX_FIELDS = 500
+/** Field names that are safe in a sentence of a prompt. */
+const PLAIN_FIELD = /^[\p{L}\p{N}_$@.:/ -]{1,60}$/u
+
+/** A failed attempt, as the next prompt reports it. */
+export interface Failure {
+  /** The script, or null when the answer held none. */
+  readonly script: string | null
+  /** In one sentence. */
+  readonly error: string
+  readonly traceback: string | null
+  /** The findings of the checker; if there are any, the script did not run. */
+  readonly violations: readonly Violation[]
+  /** The output of the script before it failed. */
+  readonly stdout: string
+  readonly stderr: string
+  /** Failed tool calls, with the error that the script received. */
+  readonly failedCalls: readonly { readonly name: string; readonly code: string; readonly message: string }[]
+  /** Successful calls of this task with the effect `write`: another script does not undo them. */
+  readonly writes: readonly { readonly name: string; readonly args: unknown }[]
+  /** A sentence that says which earlier attempt this one repeats, or null. */
+  readonly repetition: string | null
+}
 
 /**
- * What was wrong, precisely, and what to do about it (requirement OR-02). What the script or a tool said stands behind
- * `| ` or in the middle of a line: it cannot begin a paragraph of its own, nor end a fence.
- * @param fields names of what the tools answer with, for wrong keys.
+ * Reports precisely what was wrong and how to fix it. Text of the script or a tool is prefixed with `| ` or placed inside
+ * a line, so that it cannot start a paragraph or close a fence.
+ * @param fields field names in the results of the tools, for hints on wrong keys.
  */
 export function feedbackOn(failure: Failure, fields: readonly string[] = []): string {
   const { violations, traceback, stdout, stderr, failedCalls, writes, repetition } = failure
   const parts = [repetition ?? '']
   if (violations.length > 0) {
-    parts.push('The script was not run, because it has mistakes:', violationLines(failure))
+    parts.push('The script did not run, because the check found mistakes:', violationLines(failure))
   } else {
-    const [first = '', ...more] = linesOf(cut(failure.error, MAX_ERROR))
-    parts.push(first, quoted(more))
-    if (traceback !== null) parts.push(quoted(linesOf(cut(traceback.trimEnd(), MAX_TRACEBACK))))
+    const [first = '', ...more] = linesOf(truncateMiddle(failure.error, MAX_ERROR))
+    parts.push(first, quote(more))
+    if (traceback !== null) parts.push(quote(linesOf(truncateMiddle(traceback.trimEnd(), MAX_TRACEBACK))))
     parts.push(failingLine(failure) ?? '')
   }
   if (failedCalls.length > 0) {
     const calls = failedCalls.slice(-MAX_CALLS).map(({ name, code, message }) => {
-      return `- ${linesOf(`${name}: ${code}: ${cut(message, MAX_OUTPUT)}`).join(' ')}`
+      return `- ${linesOf(`${name}: ${code}: ${truncateMiddle(message, MAX_OUTPUT)}`).join(' ')}`
     })
     parts.push('Tool calls that failed:', ...calls)
   }
   if (writes.length > 0) {
     const left = writes.length - MAX_WRITES
-    const calls = writes.slice(-MAX_WRITES).map(({ name, args }) => `- ${name}: ${cut(json(args), MAX_ARGS)}`)
+    const calls = writes
+      .slice(-MAX_WRITES)
+      .map(({ name, args }) => `- ${name}: ${truncateMiddle(inertJson(args), MAX_ARGS)}`)
     parts.push(WRITES, ...(left > 0 ? [`- (${left} earlier ones are not shown)`] : []), ...calls)
   }
   parts.push(...hintsFor(failure, fields).map((hint) => `Hint: ${linesOf(hint).join(' ')}`))
-  if (stdout.trim() !== '') parts.push('It printed before:', quoted(linesOf(cut(stdout.trimEnd(), MAX_OUTPUT))))
-  if (stderr.trim() !== '') parts.push('It wrote to stderr:', quoted(linesOf(cut(stderr.trimEnd(), MAX_OUTPUT))))
+  if (stdout.trim() !== '')
+    parts.push('Output before the failure:', quote(linesOf(truncateMiddle(stdout.trimEnd(), MAX_OUTPUT))))
+  if (stderr.trim() !== '')
+    parts.push('Output on stderr:', quote(linesOf(truncateMiddle(stderr.trimEnd(), MAX_OUTPUT))))
   return parts
     .filter((part) => part !== '')
     .join('\n')
     .replaceAll('```', "'''")
 }
 
-/** The line of the script that failed, from 1, or null. */
+/** The number of the line that failed, from 1, or null. */
 export function failedLineOf(traceback: string | null): number | null {
   const numbers = [...(traceback ?? '').matchAll(/File "<script>", line (\d+)/g)].map(([, number]) => Number(number))
   return numbers.at(-1) ?? null
@@ -68,19 +97,36 @@ function violationLines({ violations, script }: Failure): string {
   return [...shown, ...(more > 0 ? [`- and ${more} more`] : [])].join('\n')
 }
 
-/** The script's own line that the last frame of a traceback names. */
+/** The source of the line that the last frame of the traceback names. */
 function failingLine({ script, traceback }: Failure): string | undefined {
   const number = failedLineOf(traceback)
   const source = number === null ? undefined : script?.split('\n')[number - 1]?.trim()
   return source === undefined || source === '' ? undefined : `Line ${number} of the script is: ${source}`
 }
 
-/** Everything that ends a line for somebody. */
+/** Splits a text at every character that some reader takes for a line end. */
 function linesOf(text: string): string[] {
   // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   return text.split(/\r\n|[\n\r\v\f\u001C-\u001E\u0085\u2028\u2029]/)
 }
 
-function quoted(lines: readonly string[]): string {
+function quote(lines: readonly string[]): string {
   return lines.map((line) => `| ${line}`).join('\n')
+}
+
+/** The field names in the results of tools, from their schemas, without duplicates. */
+export function fieldsOf(tools: readonly Pick<CheckedTool, 'result'>[]): readonly string[] {
+  const found = new Set<string>()
+  for (const { result } of tools) collectFields(result, found)
+  return [...found]
+}
+
+function collectFields(schema: unknown, found: Set<string>): void {
+  if (typeof schema !== 'object' || schema === null || found.size >= MAX_FIELDS) return
+  for (const [key, value] of Object.entries<unknown>({ ...schema })) {
+    if (key === 'properties' && typeof value === 'object' && value !== null) {
+      for (const name of Object.keys(value)) if (PLAIN_FIELD.test(name)) found.add(name)
+    }
+    collectFields(value, found)
+  }
 }

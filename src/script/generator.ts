@@ -1,55 +1,55 @@
-import { definedOf, refuseUnknown } from '../support/index.ts'
+import { definedOf, type NamedPackage, packagesText, refuseUnknown, truncateAndCount } from '../support/index.ts'
 import type { ToolSet } from '../tools/index.ts'
-import type { Failure } from './failure.ts'
-import { feedbackOn } from './feedback.ts'
-import { fieldsOf } from './fields.ts'
-import { type CollectedItem, historyText, json } from './history.ts'
+import { type Failure, feedbackOn, fieldsOf } from './feedback.ts'
+import { type CollectedItem, historyText, inertJson } from './history.ts'
 import { DEFAULT_PROMPTS, PLACEHOLDERS, type Prompts } from './prompts.ts'
-import { checkTemplate, filled } from './template.ts'
+import { checkTemplate, fillTemplate } from './template.ts'
 
-/** What a {@link ScriptGenerator} is made of (requirement OR-12). */
+/** Options of {@link ScriptGenerator}. */
 export interface ScriptGeneratorOptions {
   /** The functions that scripts can call. */
   readonly tools?: ToolSet | undefined
-  /** Texts in place of the default ones. */
+  /** Replacements for the default prompts. */
   readonly prompts?: Partial<Prompts> | undefined
-  /** Said to the model before the functions. */
+  /** Instructions for the model, placed before the functions. */
   readonly instructions?: string | undefined
-  /** Characters of the functions' stubs. What does not fit is listed by name. Default 12,000. */
+  /** Maximum characters of the functions' stubs; further functions are listed by name. Default 12,000. */
   readonly maxToolChars?: number | undefined
-  /** Modules that scripts may import, where not all can be. */
+  /** Modules that scripts may import, if imports are restricted. */
   readonly modules?: readonly string[] | undefined
-  /** JSON values that scripts have as globals: what they look like is told. */
+  /** Packages beside the standard library. */
+  readonly packages?: readonly NamedPackage[] | undefined
+  /** JSON values that scripts have as globals; the prompt shows the beginning of each. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
-  /** What the result must look like, as JSON Schema. */
+  /** JSON Schema of the result. */
   readonly outputSchema?: unknown
-  /** Python that is run before every script, in its globals: imports and helpers that a model need not write. */
+  /** Python that runs before every script, in its globals: imports and helpers that the model need not write. */
   readonly preamble?: string | undefined
-  /** The same behind every script that got through. */
+  /** Python that runs after every script that did not fail. */
   readonly postamble?: string | undefined
-  /** Whether a step hands a value `state` to the next. */
+  /** True if each step hands a value `state` to the next. */
   readonly keepsState?: boolean | undefined
 }
 
-/** What is run for one body (requirement OR-12); a run and a check take it as it is. */
+/** A script with the code before and after it, as a run and a check take it. */
 export interface AssembledScript {
   readonly preamble: string
   readonly script: string
   readonly postamble: string
 }
 
-/** Where a run in INTERACTIVE mode stands. */
+/** The progress of a run in INTERACTIVE mode. */
 export interface StepView {
   /** From 1. */
   readonly step: number
   readonly maxSteps: number
-  /** All data so far. */
+  /** All data of earlier steps. */
   readonly collected: readonly CollectedItem[]
-  /** What the last attempt of this step came to. */
+  /** The last failed attempt of this step, if there is one. */
   readonly failure: Failure | undefined
-  /** Whether only the answer is wanted. */
+  /** True if this step must output the answer. */
   readonly forceFinish: boolean
-  /** What the last step handed on, where steps do. */
+  /** The `state` that the last step handed on. */
   readonly state: unknown
 }
 
@@ -58,9 +58,8 @@ const TOOL_CHARS = 12_000
 const INPUT_CHARS = 300
 
 /**
- * Writes the prompts of a run (mission: ScriptGenerator; requirement OR-12). Tools are rendered once. Everything that
- * comes from tools or earlier scripts goes in as JSON, or with its fences taken off: it cannot end the part that it
- * stands in.
+ * Writes the prompts of a run. Tools are rendered once. Text from tools and earlier scripts is inserted as JSON or without
+ * fences, so that it cannot close the section that contains it.
  */
 export class ScriptGenerator {
   readonly #prompts: Prompts
@@ -70,7 +69,7 @@ export class ScriptGenerator {
   readonly #preamble: string
   readonly #postamble: string
 
-  /** @throws TypeError for a prompt that does not exist, is no string, or holds a placeholder that nothing is known for. */
+  /** @throws TypeError for an unknown prompt, one that is not a string, or one with an unknown placeholder. */
   constructor(options: ScriptGeneratorOptions = {}) {
     const { tools, prompts = {}, instructions = '', maxToolChars = TOOL_CHARS, modules, inputs = {} } = options
     refuseUnknown('prompts', prompts, PROMPT_NAMES)
@@ -82,22 +81,27 @@ export class ScriptGenerator {
     this.#postamble = options.postamble ?? ''
     this.#common = {
       instructions,
-      tools: tools === undefined ? '' : unfenced(tools.stubs(maxToolChars)),
-      preamble: unfenced(this.#preamble.trimEnd()),
+      tools: tools === undefined ? '' : removeFences(tools.stubs(maxToolChars)),
+      preamble: removeFences(this.#preamble.trimEnd()),
       inputs: Object.entries(inputs)
         .map(([name, value]) => `- ${name}: ${inputText(value)}`)
         .join('\n'),
-      modules: modules === undefined ? '' : `Modules that can be imported: ${modules.join(', ')}.`,
+      modules: [
+        ...(modules === undefined ? [] : [`Modules that you can import: ${modules.join(', ')}.`]),
+        packagesText(options.packages),
+      ]
+        .join('\n')
+        .trim(),
       output:
         options.outputSchema === undefined
           ? ''
-          : `The data of emit_result must match this JSON Schema: ${json(options.outputSchema)}`,
+          : `The data of emit_result must match this JSON Schema: ${inertJson(options.outputSchema)}`,
     }
   }
 
   /**
-   * What is run for a script: the body, and what the caller has around it. They are compiled apart, so that the body keeps
-   * its own line numbers in tracebacks, checks and tool calls.
+   * A script with its preamble and postamble. They are compiled separately, so that the script keeps its own line numbers
+   * in tracebacks, checks and tool calls.
    */
   assemble(body: string): AssembledScript {
     return { preamble: this.#preamble, script: body, postamble: this.#postamble }
@@ -105,50 +109,47 @@ export class ScriptGenerator {
 
   /** The prompt of the first attempt in PLAN mode. */
   firstPrompt(task: string): string {
-    return filled(this.#prompts.first, { ...this.#common, task })
+    return fillTemplate(this.#prompts.first, { ...this.#common, task })
   }
 
-  /** The prompt of a further attempt: the same, the last script, and what was wrong with it. */
+  /** The prompt of a further attempt: the first prompt, the last script and the feedback on it. */
   retryPrompt(task: string, failure: Failure): string {
-    return filled(this.#prompts.retry, { ...this.#common, ...this.#told(failure), task })
+    return fillTemplate(this.#prompts.retry, { ...this.#common, ...this.#describeFailure(failure), task })
   }
 
-  /** The prompt of a step in INTERACTIVE mode, with all data so far. */
+  /** The prompt of a step in INTERACTIVE mode, with the data of earlier steps. */
   stepPrompt(task: string, view: StepView): string {
     const { step, maxSteps, collected, failure, forceFinish, state } = view
     const { step: first, stepRetry, finish } = this.#prompts
-    return filled(forceFinish ? finish : failure === undefined ? first : stepRetry, {
+    return fillTemplate(forceFinish ? finish : failure === undefined ? first : stepRetry, {
       ...this.#common,
-      ...(failure === undefined ? {} : this.#told(failure)),
+      ...(failure === undefined ? {} : this.#describeFailure(failure)),
       task,
       history: historyText(collected) || (forceFinish ? '(none)' : ''),
       step: String(step),
       max_steps: String(maxSteps),
-      state: this.#keepsState ? `${STATE}${step === 1 ? '' : ` Now it is ${inputText(state)}`}` : '',
+      state: this.#keepsState ? `${STATE}${step === 1 ? '' : ` Its value is now ${inputText(state)}`}` : '',
     })
   }
 
-  /** What was wrong, in the words of the prompts. */
+  /** The feedback on a failure, as prompts contain it. */
   feedback(failure: Failure): string {
     return feedbackOn(failure, this.#fields)
   }
 
-  #told(failure: Failure): { script: string; feedback: string } {
-    return { script: unfenced(failure.script ?? ''), feedback: this.feedback(failure) }
+  #describeFailure(failure: Failure): { script: string; feedback: string } {
+    return { script: removeFences(failure.script ?? ''), feedback: this.feedback(failure) }
   }
 }
 
 const STATE =
-  'The variable state holds what the last step handed on (None at first); emit_intermediate("state", value) hands a new JSON value to the next step.'
+  'The variable state holds the value that the last step handed on (None at first). emit_intermediate("state", value) hands a new JSON value to the next step.'
 
-/** A text that cannot end the fence that it stands in. */
-function unfenced(text: string): string {
+/** Replaces fences in a text, so that it cannot close the fence around it. */
+function removeFences(text: string): string {
   return text.replaceAll('```', "'''")
 }
 
 function inputText(value: unknown): string {
-  const text = json(value)
-  return text.length <= INPUT_CHARS
-    ? text
-    : `${text.slice(0, INPUT_CHARS).toWellFormed()} … (${text.length} characters)`
+  return truncateAndCount(inertJson(value), INPUT_CHARS)
 }

@@ -1,22 +1,26 @@
-/** What a step of INTERACTIVE mode handed on. */
+import { truncateMiddle } from '../support/index.ts'
+
+/** An item that a step of INTERACTIVE mode emitted for later steps. */
 export interface CollectedItem {
   readonly step: number
   readonly label: string
   readonly data: unknown
 }
 
-const MOST = 24_000
-/** Characters that an item has at least, where there are too many for all of them. */
+const MAX_CHARS = 24_000
+/** The length to which an item is cut at most, if there are too many items. */
 const LEAST = 200
 const MAX_LABEL = 100
 
 /**
- * What earlier steps collected, labelled by step, as a prompt shows it: one JSON text a line. It is data, so it cannot
- * end the paragraph or fence that it stands in. Where all of it is too long, the longest items are cut, head and tail,
- * and the oldest are left out only when not even the heads would fit.
+ * The data of earlier steps for a prompt: one line of JSON for each item, labelled by step. It cannot close the paragraph
+ * or fence that contains it. If the text is too long, the longest items are cut in the middle; the oldest items are left
+ * out only if even the cut ones do not fit.
  */
-export function historyText(collected: readonly CollectedItem[], most: number = MOST): string {
-  const lines = collected.map(({ step, label, data }) => `step ${step}, ${json(cut(label, MAX_LABEL))}: ${json(data)}`)
+export function historyText(collected: readonly CollectedItem[], most: number = MAX_CHARS): string {
+  const lines = collected.map(
+    ({ step, label, data }) => `step ${step}, ${inertJson(truncateMiddle(label, MAX_LABEL))}: ${inertJson(data)}`,
+  )
   const from = firstThatFits(lines, most)
   const kept = lines.slice(from)
   const share = fairShare(
@@ -24,7 +28,7 @@ export function historyText(collected: readonly CollectedItem[], most: number = 
     most,
   )
   const left = from === 0 ? [] : [`(${from} earlier items are not shown; collected has them all)`]
-  return [...left, ...kept.map((line) => cut(line, share))].join('\n')
+  return [...left, ...kept.map((line) => truncateMiddle(line, share))].join('\n')
 }
 
 function firstThatFits(lines: readonly string[], most: number): number {
@@ -38,7 +42,7 @@ function firstThatFits(lines: readonly string[], most: number): number {
   return from
 }
 
-/** The greatest length that each may have, so that what short ones leave is the long ones'. */
+/** The maximum length of each item, so that long items share the room that short ones leave. */
 function fairShare(lengths: readonly number[], most: number): number {
   let left = most
   const sorted = lengths.toSorted((a, b) => a - b)
@@ -50,17 +54,9 @@ function fairShare(lengths: readonly number[], most: number): number {
   return Number.POSITIVE_INFINITY
 }
 
-/** JSON without characters that end a line or a fence. */
-export function json(value: unknown): string {
+/** JSON without characters that could end a line or a fence. */
+export function inertJson(value: unknown): string {
   return (JSON.stringify(value) ?? 'null').replaceAll(/[\u2028\u2029`\u0085]/g, (character) =>
     character === '`' ? '\\u0060' : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-}
-
-/** Head and tail of a text that is too long. */
-export function cut(text: string, most: number): string {
-  if (text.length <= most) return text
-  const half = Math.floor(most / 2)
-  const left = text.length - 2 * half
-  return `${text.slice(0, half).toWellFormed()} … ${left} characters left out … ${text.slice(-half).toWellFormed()}`
 }

@@ -1,6 +1,5 @@
-export { scriptIn } from './extract.ts'
-export type { Failure } from './failure.ts'
-export { failedLineOf } from './feedback.ts'
+export { type FoundScript, scriptIn } from './extract.ts'
+export { failedLineOf, type Failure } from './feedback.ts'
 export { type AssembledScript, ScriptGenerator, type ScriptGeneratorOptions, type StepView } from './generator.ts'
 export type { CollectedItem } from './history.ts'
 export { DEFAULT_PROMPTS, type Prompts } from './prompts.ts'

@@ -1,6 +1,6 @@
 /**
- * What a model is told, as texts with placeholders (requirement OR-12): data, so that each can be replaced. A paragraph
- * whose placeholders all come to nothing is left out.
+ * The prompts of a model, as templates with placeholders; each can be replaced. A paragraph is left out if all its
+ * placeholders are empty.
  */
 export interface Prompts {
   /** The first attempt in PLAN mode. */
@@ -9,13 +9,13 @@ export interface Prompts {
   readonly retry: string
   /** A step in INTERACTIVE mode. */
   readonly step: string
-  /** The same after a step that failed. */
+  /** The same, after the last script of the step failed. */
   readonly stepRetry: string
-  /** The last step when a run does not get on: only the answer is wanted. */
+  /** The last step of a run that makes no progress: only the answer is wanted. */
   readonly finish: string
 }
 
-/** Names that stand for something in each of {@link Prompts}. */
+/** The placeholders of {@link Prompts}. */
 export const PLACEHOLDERS: readonly string[] = [
   'task',
   'instructions',
@@ -33,49 +33,49 @@ export const PLACEHOLDERS: readonly string[] = [
 ]
 
 const RULES = `Rules:
-- Write plain Python 3. The script runs once, in a sandbox without network, and nothing of an earlier script is there.
-- Call the functions below directly, as they are described. Do not import or define them.
-- emit_intermediate(label, data) reports something on the way, emit_log(message) says something to people.
-- An object that a function returns is read by key, order["id"], or as order.id.
-- Results are JSON: dict, list, str, int, float, bool or None.
-- Do not catch exceptions only to hide them: an error that you see can be mended.`
+- Write plain Python 3. The script runs once, in a sandbox without a network. Nothing of an earlier script remains.
+- Call the functions below directly, as described. Do not import or define them.
+- emit_intermediate(label, data) reports data on the way; emit_log(message) writes a message for people.
+- Read an object that a function returns by key, order["id"], or as order.id.
+- Data must be JSON: dict, list, str, int, float, bool or None.
+- Do not hide exceptions: you can fix only an error that you see.`
 
+/** The parts that change from prompt to prompt follow this text, so that providers can serve the beginning from a cache. */
 const GIVEN = `{{modules}}
 
 {{instructions}}
 
-These functions are there:
+Functions: a call that fails raises ToolError, whose code and text tell why.
 \`\`\`python
 {{tools}}
 \`\`\`
 
-This was run before the script, in the same globals:
+This code runs before the script, in the same globals:
 \`\`\`python
 {{preamble}}
 \`\`\`
 
-These variables are there:
+Variables:
 {{inputs}}
-
-{{state}}
 
 {{output}}
 
 Task:
 {{task}}`
 
-const PLAN_OPENING = 'You solve a task by writing one Python script.'
+const PLAN_OPENING = 'Solve the task by writing one Python script.'
 const ONE_RESULT = '- Call emit_result(data) exactly once, at the end, with the whole answer.'
 
 const STEP_OPENING =
-  'You solve a task step by step. In each step you write one short Python script, see what it emitted, and go on.'
-const STEP_RULES = `- Hand what later steps need to emit_intermediate(label, data), under a label that says what it is: variables are gone after the step.
-- As soon as the task can be answered, call emit_result(data) with the whole answer: that ends the work.`
-const EARLIER_DATA = `Data of earlier steps, also in the variable collected, a list of {"step", "label", "data"}:
-{{history}}`
+  'Solve the task step by step. In each step you write one short Python script, read what it emits, and continue.'
+const STEP_RULES = `- Variables are gone after the step. Pass what later steps need to emit_intermediate(label, data), with a label that describes it.
+- Call emit_result(data) with the whole answer as soon as you can answer the task. That ends the work.`
 const NO_REFETCH = 'Do NOT re-fetch data already shown above.'
+const EARLIER_DATA = `Data of earlier steps. The variable collected holds it as a list of {"step", "label", "data"}:
+{{history}}
+${NO_REFETCH}`
 
-const FAILED_BEFORE = `Your last script:
+const FAILED_BEFORE = `Your last script failed. It was:
 \`\`\`python
 {{script}}
 \`\`\`
@@ -86,7 +86,7 @@ What was wrong with it:
 const ANSWER_CORRECTED = 'Answer with the whole corrected script in one ```python block and nothing else.'
 const ANSWER = 'Answer with the whole script in one ```python block and nothing else.'
 
-/** The texts in use unless others are given. */
+/** The default texts. */
 export const DEFAULT_PROMPTS: Prompts = {
   first: `${PLAN_OPENING}
 
@@ -97,7 +97,7 @@ ${GIVEN}
 
 ${ANSWER}`,
 
-  retry: `${PLAN_OPENING} Your last script did not do it.
+  retry: `${PLAN_OPENING}
 
 ${RULES}
 ${ONE_RESULT}
@@ -106,7 +106,7 @@ ${GIVEN}
 
 ${FAILED_BEFORE}
 
-Mend exactly that. ${ANSWER_CORRECTED}`,
+Fix exactly that. ${ANSWER_CORRECTED}`,
 
   step: `${STEP_OPENING}
 
@@ -117,9 +117,11 @@ ${GIVEN}
 
 ${EARLIER_DATA}
 
-${NO_REFETCH} This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
+{{state}}
 
-  stepRetry: `${STEP_OPENING} The last script of this step did not do.
+This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
+
+  stepRetry: `${STEP_OPENING}
 
 ${RULES}
 ${STEP_RULES}
@@ -128,18 +130,20 @@ ${GIVEN}
 
 ${EARLIER_DATA}
 
+{{state}}
+
 ${FAILED_BEFORE}
 
-${NO_REFETCH} This is still step {{step}} of at most {{max_steps}}. ${ANSWER_CORRECTED}`,
+This is still step {{step}} of at most {{max_steps}}. ${ANSWER_CORRECTED}`,
 
-  finish: `You have collected data for a task, and the last steps brought nothing new. Write one last Python script that outputs the answer from the data below. Call no function but emit_result: nothing else is there any more.
+  finish: `You collected data for a task, and the last steps added nothing new. Write one last Python script that outputs the answer from the data below. The only function that you can call is emit_result.
 
-- The variable collected holds the data: a list of {"step", "label", "data"}.
-- Call emit_result(data) exactly once, with the best answer that the data allows. Say in it what is missing.
+- The variable collected holds the data as a list of {"step", "label", "data"}.
+- Call emit_result(data) exactly once, with the best answer that the data allows. Say in the answer what is missing.
 
 {{modules}}
 
-These variables are there, too:
+Other variables:
 {{inputs}}
 
 {{output}}
@@ -147,10 +151,11 @@ These variables are there, too:
 Task:
 {{task}}
 
-Data, as collected holds it:
+Data in collected:
 {{history}}
+${NO_REFETCH}
 
 ${FAILED_BEFORE}
 
-${NO_REFETCH} ${ANSWER}`,
+${ANSWER}`,
 }

@@ -1,4 +1,4 @@
-/** Of a line so much is looked at: what a statement begins with is near its start. */
+/** Characters of a line that are examined. The beginning is enough to recognise a statement. */
 const LOOKED_AT = 300
 
 const KEYWORDS = new Set(
@@ -8,8 +8,8 @@ const KEYWORDS = new Set(
 )
 
 /**
- * The code in an answer that sets it apart by nothing: from its first statement, and the comments before that, to its
- * last. Words before and behind are not code; neither is a text without any statement.
+ * Returns the code of an answer that has no fences or tags: from the first statement, with the comments before it, to the
+ * last. Text before and after that is not code. Undefined if there is no statement.
  */
 export function codeInProse(text: string): string | undefined {
   const lines = text.split('\n')
@@ -22,14 +22,16 @@ export function codeInProse(text: string): string | undefined {
   return lines.slice(first, last + 1).join('\n')
 }
 
+/** Beginnings that only a statement has. */
 const SURE =
   /^(?:>>>(?: |$)|import\s+\w+(?:\.\w+)*(?:\s*,|\s+as\s+\w+)?\s*(?:#|;|,|$)|from\s+[\w.]+\s+import\s|(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[(:]|@[A-Za-z_][\w.]*\s*(?:\(|$)|await\s+[\w.]+\(|raise(?:\s+[\w.]+\s*(?:\(|$)|$)|(?:pass|break|continue)$|[rRfFbBuU]?(?:"""|'''))/
 const CALL = /^[A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*\(/
 const BLOCK = /^(?:(?:async\s+)?(?:for|while|if|with|try)\b[^\n]*:|(?:assert|del)\s)/
 
-/** Whether a line without its indentation begins a statement of Python that no sentence looks like. */
+/** True if a line begins with a Python statement that cannot be a sentence. */
 function isStatement(given: string): boolean {
   const line = given.trimStart().slice(0, LOOKED_AT)
+  if (line === '') return false
   if (SURE.test(line) || CALL.test(line)) return true
   if (BLOCK.test(line)) return !hasNeighbours(withoutStrings(line))
   return isAssignment(line)
@@ -47,7 +49,7 @@ function withoutStrings(line: string): string {
   return line.replaceAll(/"[^"]*"|'[^']*'/g, '""').replace(/#.*$/, '')
 }
 
-/** Whether two words stand side by side that Python would have something between: the mark of a sentence. */
+/** True if two names follow each other, as in a sentence but never in Python. */
 function hasNeighbours(text: string): boolean {
   let before = ''
   for (const [word] of text.matchAll(/[A-Za-z_]\w*|[^\s\w]+|\d[\w.]*/g)) {

@@ -1,10 +1,10 @@
 const TRIPLES = ['"""', "'''"] as const
 
-/** Follows Python's strings from line to line, as far as lines end inside of them: those in three quotes. */
+/** Tracks triple-quoted Python strings from line to line. */
 export class StringScanner {
   #open: (typeof TRIPLES)[number] | undefined
 
-  /** Whether the next line begins inside a string. */
+  /** True if the next line begins inside a string. */
   get isInside(): boolean {
     return this.#open !== undefined
   }
@@ -30,7 +30,7 @@ export class StringScanner {
   }
 }
 
-/** Behind a string in single quotes; it ends with its line at the latest. */
+/** The index after a string in single quotes, which ends with its line at the latest. */
 function endOfString(line: string, from: number): number {
   const quote = line.charAt(from)
   let at = from + 1

@@ -3,10 +3,10 @@ import { didYouMean } from '../support/index.ts'
 const PLACEHOLDER = /\{\{\s*([\w]+)\s*\}\}/g
 
 /**
- * Fills `{{name}}` in a text. What is put in is never looked at again, and a paragraph whose placeholders all come to
- * nothing is left out.
+ * Replaces `{{name}}` in a text. Inserted text is not searched for placeholders. A paragraph is left out if all its
+ * placeholders are empty.
  */
-export function filled(template: string, values: Readonly<Record<string, string>>): string {
+export function fillTemplate(template: string, values: Readonly<Record<string, string>>): string {
   return template
     .split(/\n{2,}/)
     .map((paragraph) => {
@@ -22,7 +22,7 @@ function valueOf(values: Readonly<Record<string, string>>, name: string): string
   return Object.hasOwn(values, name) ? (values[name] ?? '') : ''
 }
 
-/** @throws TypeError for a placeholder that nothing is known for. */
+/** @throws TypeError for an unknown placeholder. */
 export function checkTemplate(name: string, template: unknown, known: readonly string[]): void {
   if (typeof template !== 'string') throw new TypeError(`prompts.${name}: must be a string`)
   for (const [, placeholder = ''] of template.matchAll(PLACEHOLDER)) {

@@ -1,33 +1,33 @@
 import { mkdirSync, type Stats, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { shownPath } from './shown-path.ts'
+import { formatPath } from './format-value.ts'
 
-/** Modes of directories that are made; Node's own, 0777 without the umask, where none is given. */
+/** Modes of created directories; by default that of Node, 0777 minus the umask. */
 export interface DirectoryModes {
   readonly own?: number
-  /** Of what is missing above it. */
+  /** The mode of missing parent directories. */
   readonly above?: number
 }
 
 /**
- * Makes a directory and what is missing above it, one at a time: `mkdirSync` with `recursive` never returns where a file
- * system says of each of them that there is no such file, as procfs does.
- * @returns what it made, the outermost first.
- * @throws Error that says which one cannot be made, and why, with the `code` of the system call.
+ * Creates a directory and its missing parents, one at a time: `mkdirSync` with `recursive` never returns on a file
+ * system that reports each of them as missing, as procfs does.
+ * @returns the created directories, the outermost first.
+ * @throws Error that names the directory and the reason, with the `code` of the system call.
  */
 export function makeDirectory(path: string, { own, above }: DirectoryModes = {}): readonly string[] {
   const missing: string[] = []
   for (let at = resolve(path); ; at = dirname(at)) {
     const found = statOf(at)
     if (found?.isDirectory() === true) break
-    if (found !== undefined) throw unmade('ENOTDIR', `${shownPath(at)} is a file, no directory`)
-    if (dirname(at) === at) throw unmade('ENOENT', `there is no ${at}`)
+    if (found !== undefined) throw directoryError('ENOTDIR', `${formatPath(at)} is not a directory`)
+    if (dirname(at) === at) throw directoryError('ENOENT', `there is no ${at}`)
     missing.unshift(at)
   }
   return missing.filter((one, index) => make(one, index === missing.length - 1 ? own : above))
 }
 
-/** False where another process was faster. */
+/** False if another process created it first. */
 function make(path: string, mode: number | undefined): boolean {
   try {
     mkdirSync(path, { mode })
@@ -35,25 +35,25 @@ function make(path: string, mode: number | undefined): boolean {
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST' && statOf(path)?.isDirectory() === true) return false
-    throw unmade(code, `${shownPath(path)} cannot be made: ${code}`, error)
+    throw directoryError(code, `${formatPath(path)} cannot be created: ${code}`, error)
   }
 }
 
-/** What is there; undefined also below a file, so that the file is what gets named. */
+/** The status of a path; also undefined below a file, so that the error names the file. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })
   } catch (error) {
     const code = codeOf(error)
-    throw unmade(code, `${shownPath(path)} cannot be looked at: ${code}`, error)
+    throw directoryError(code, `${formatPath(path)} cannot be inspected: ${code}`, error)
   }
 }
 
-function unmade(code: string, message: string, cause?: unknown): Error {
+function directoryError(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code })
 }
 
-/** The errno name of a failed call, or whatever was thrown in its place. */
+/** The errno name of a failed call, or else the thrown value. */
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error)
 }

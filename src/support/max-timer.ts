@@ -1,2 +1,2 @@
-/** The longest time that a timer of the platform can wait, in milliseconds; it fires at once for a longer one. */
+/** The longest timer of the platform, in milliseconds; a longer one fires immediately. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1

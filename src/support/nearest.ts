@@ -1,9 +1,14 @@
+/** No mistyped name is longer. The comparison costs the square of this for each known name. */
+const MAX_NAME = 100
+
 /** The known name that is closest to a mistyped one, or undefined when none is close. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
+  if (name.length > MAX_NAME) return undefined
   let best: string | undefined
   let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1
+  const typed = name.toLowerCase()
   for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), bestDistance)
+    const distance = editDistance(typed, candidate.toLowerCase(), bestDistance)
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
@@ -18,7 +23,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return found === undefined ? '' : ` Did you mean ${JSON.stringify(found)}?`
 }
 
-/** Insertions, deletions and replacements from one word to the other; `most` when it is no less. */
+/** The edit distance of two words, at most `most`; it stops as soon as every way costs that much. */
 function editDistance(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) >= most) return most
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -28,6 +33,7 @@ function editDistance(a: string, b: string, most: number): number {
       const replaced = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
       row.push(Math.min(replaced, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
     }
+    if (row.every((distance) => distance >= most)) return most
     previous = row
   }
   return Math.min(previous[b.length] ?? most, most)

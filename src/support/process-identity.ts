@@ -1,15 +1,15 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 
-/** What the kernel says of a process. */
+/** The status of a process in /proc. */
 interface ProcessStatus {
-  /** When it started, in ticks since boot: with its number it names one process. */
+  /** The start time in ticks since boot; with the pid it identifies one process. */
   readonly start: string
   readonly parent: number
-  /** False for a zombie, which only waits for somebody to ask how it ended. */
+  /** False for a zombie, which waits to be reaped. */
   readonly lives: boolean
 }
 
-/** Undefined when it is gone, or /proc does not show it. */
+/** The status of a process; undefined if it is gone or /proc does not show it. */
 export function statusOf(pid: number): ProcessStatus | undefined {
   const status = readStatus(pid)
   return status === 'unreadable' ? undefined : status
@@ -23,26 +23,26 @@ function readStatus(pid: number): ProcessStatus | 'unreadable' | undefined {
     const [state = '', parent = ''] = fields
     return { start: fields.at(19) ?? '', parent: Number(parent), lives: !/^[ZX]/.test(state) }
   } catch (error) {
-    // Without a descriptor to look with, nothing is known of it.
+    // Without a free descriptor the status is unknown.
     return error instanceof Error && 'code' in error && /^E[MN]FILE$/.test(String(error.code))
       ? 'unreadable'
       : undefined
   }
 }
 
-/** When a process started, undefined when it is gone. */
+/** The start time of a process; undefined if it is gone. */
 export function startOf(pid: number): string | undefined {
   return statusOf(pid)?.start
 }
 
-/** Whether a process has not ended, and its number is not another one's by now. In doubt, it lives. */
+/** True if a process still runs and its pid was not reused. In doubt, true. */
 export function isLiving(pid: number, start: string | undefined): boolean {
   const status = readStatus(pid)
   if (status === 'unreadable') return start !== undefined && isThere(pid)
   return status !== undefined && status.lives && status.start === start
 }
 
-/** The number of the pid namespace that this process sees; empty where the machine has none. */
+/** The number of the pid namespace of this process; empty if the machine has none. */
 export function pidNamespace(): string {
   try {
     return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''

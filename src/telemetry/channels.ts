@@ -1,13 +1,13 @@
 import { channel } from 'node:diagnostics_channel'
 
-/** Names of the channels of `node:diagnostics_channel` on which runs of the orchestrator are told (requirement OR-09). */
+/** The channels of `node:diagnostics_channel` on which the orchestrator publishes its runs. */
 export const CHANNELS = {
   scriptGenerated: 'sandglass:script_generated',
   scriptExecuted: 'sandglass:script_executed',
   runEnded: 'sandglass:run_ended',
 } as const
 
-/** What is published: words for a log, in snake_case. */
+/** A published event: fields for a log, in snake_case. */
 export interface TelemetryEvent {
   readonly event: 'script_generated' | 'script_executed' | 'run_ended'
   /** Of the caller (see `withTrace`), or null. */
@@ -16,7 +16,7 @@ export interface TelemetryEvent {
   readonly [name: string]: unknown
 }
 
-/** Publishes an event. Costs nothing when nobody listens. */
+/** Publishes an event. Costs nothing without a subscriber. */
 export function publish(name: keyof typeof CHANNELS, event: () => TelemetryEvent): void {
   const target = channel(CHANNELS[name])
   if (target.hasSubscribers) target.publish(event())

@@ -1,15 +1,15 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { CHANNELS, type TelemetryEvent } from './channels.ts'
 
-/** The part of a logger that is needed: pino has it, and so has `console`. */
+/** The required part of a logger; pino and `console` have it. */
 export interface StructuredLogger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
 }
 
 /**
- * Writes what the orchestrator tells to a logger: one structured line for each event, failures as warnings. Call what it
- * returns, or dispose of it, to stop. What the logger throws is lost.
+ * Writes the events of the orchestrator to a logger: one structured line for each event, failures as warnings. Call the
+ * returned function, or dispose of it, to stop. Errors of the logger are ignored.
  */
 export function logTo(logger: StructuredLogger): (() => void) & Disposable {
   if (typeof logger?.info !== 'function' || typeof logger.warn !== 'function') {
@@ -18,12 +18,12 @@ export function logTo(logger: StructuredLogger): (() => void) & Disposable {
   const listener = (message: unknown): void => {
     const { event, ...fields } = message as TelemetryEvent
     const failed = fields['ok'] === false
-    // What a subscriber throws would end the process.
+    // An error in a subscriber would end the process.
     try {
       const logged: unknown = logger[failed ? 'warn' : 'info']({ event, ...fields }, event)
       Promise.resolve(logged).catch(() => undefined)
     } catch {
-      // A logger looks on; what it throws is its own affair.
+      // Errors of the logger are ignored.
     }
   }
   for (const name of Object.values(CHANNELS)) subscribe(name, listener)

@@ -1,22 +1,22 @@
 import { type HostFrame, LineSplitter, PROTOCOL_VERSION } from '../protocol/index.ts'
 import { type Channel, DEFAULT_LIMITS, type Ending, type Sandbox, type SandboxInfo } from '../sandbox/index.ts'
 
-/** How a {@link replayChannel} behaves beyond the bytes that it delivers. */
+/** The behaviour of a {@link replayChannel} beyond its bytes. */
 export interface ReplayOptions {
-  /** When the bytes are delivered: once an `execute` frame was sent (the default), or at once. */
+  /** The moment at which the bytes are delivered: once an `execute` frame was sent (the default), or at once. */
   readonly start?: 'execute' | 'at-once'
-  /** What follows the bytes: the channel ends (the default), or stays open and silent until it is destroyed. */
+  /** The state after the bytes: the channel ends (the default), or stays open and silent until it is destroyed. */
   readonly after?: 'close' | 'open'
-  /** How `closed` settles when the channel ended; `'never'`: not before `destroy`. Default: exit code 0. */
+  /** The value of `closed` after the channel ended; `'never'`: not before `destroy`. Default: exit code 0. */
   readonly ending?: Ending | 'never'
-  /** What `memoryKills()` says from the first chunk, or the end, on (0 before); null when nothing counts. Default 0. */
+  /** The value of `memoryKills()` after the first chunk or the end (0 before); null if nothing counts. Default 0. */
   readonly memoryKills?: number | null
   /** Bytes to deliver in answer to a frame of the host, `cancel` for example. */
   readonly respond?: (frame: HostFrame) => Uint8Array | undefined
   /** `'reject'`: the peer is gone; `'block'`: it reads nothing, so that no send ever resolves. */
   readonly send?: 'reject' | 'block'
   readonly info?: Partial<SandboxInfo>
-  /** What differs in what the harness said when it was ready. */
+  /** Fields that differ in the frame `ready`. */
   readonly ready?: Partial<Sandbox['ready']>
 }
 
@@ -34,8 +34,8 @@ const EXITED: Ending = { cause: 'exit', exitCode: 0, signal: null, by: 'harness'
 const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: 'SIGKILL', by: 'host' }
 
 /**
- * A sandbox without a sandbox: its channel delivers the given bytes, cut as they are given, and records what is sent.
- * For tests of whatever talks to a harness, hostile ones included.
+ * A sandbox without a process: its channel delivers the given bytes in the given pieces, and records the frames that it
+ * receives. It tests code that talks to a harness, also to a hostile one.
  */
 export function replayChannel(bytes: Uint8Array | Iterable<Uint8Array>, options: ReplayOptions = {}): ReplaySandbox {
   return new Replay(bytes instanceof Uint8Array ? [bytes] : bytes, options)

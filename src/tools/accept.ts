@@ -4,18 +4,18 @@ import { isPythonTool, type PythonTool } from './python-tool.ts'
 import { isStandardSchema, type SchemaResult, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
 import { defineTool, type Tool, type ToolContext } from './tool.ts'
 
-/** A tool of the AI SDK (`ai`), as `tool({ … })` gives it; its name is the key it has in its tool set. */
+/** A tool of the AI SDK (`ai`), made by `tool({ … })`; its name is its key in the tool set. */
 export interface AiSdkTool {
   readonly description?: unknown
   readonly inputSchema?: unknown
-  /** The name that the AI SDK 4 has for it. */
+  /** The name of `inputSchema` in AI SDK 4. */
   readonly parameters?: unknown
   readonly outputSchema?: unknown
   readonly execute?: unknown
   readonly needsApproval?: unknown
 }
 
-/** A tool of LangChain (`@langchain/core`), as `tool(…)` gives it, or a class of it. */
+/** A tool of LangChain (`@langchain/core`), made by `tool(…)` or by a class. */
 export interface LangChainTool {
   readonly name: string
   readonly description: string
@@ -23,33 +23,33 @@ export interface LangChainTool {
   invoke(input: never, config?: never): Promise<unknown>
 }
 
-/** A tool of any kind that has its own name. */
+/** A tool of any kind with a name of its own. */
 export type NamedTool = Tool | PythonTool | LangChainTool
 
-/** A tool that gets its name from the key it stands under. */
+/** A tool that is named by its key. */
 export type KeyedTool = Tool | PythonTool | LangChainTool | AiSdkTool
 
 /**
- * A tool of any accepted kind as a {@link Tool}, or a Python tool as it is; `key` is the name it stands under, where it
- * stands under one.
- * @throws TypeError for what is no tool, and for one that cannot run here; it names the tool.
+ * Converts a tool of any accepted kind to a {@link Tool}; a Python tool stays as it is. `key` is its name in a record,
+ * if it is in one.
+ * @throws TypeError, naming the tool, for a value that is not a tool and for a tool that cannot run here.
  */
 export function acceptTool(given: unknown, key?: string): Tool | PythonTool {
   if (isPythonTool(given)) return acceptPythonTool(given, key)
   if (!isSchemaObject(given) && typeof given !== 'function') {
-    throw new TypeError(`tools: ${key === undefined ? 'an item' : JSON.stringify(key)} is no tool`)
+    throw new TypeError(`tools: ${key === undefined ? 'an item' : JSON.stringify(key)} is not a tool`)
   }
   const fields = given as Readonly<Record<string, unknown>>
   const name = key ?? fields['name']
   if (typeof fields['invoke'] === 'function') return fromLangChain(given as unknown as LangChainTool, name)
   if (fields['input'] !== undefined && typeof fields['execute'] === 'function') {
-    return key === undefined && isMade(given)
+    return key === undefined && isDefinedTool(given)
       ? given
       : defineTool({ ...(given as unknown as Tool), name: String(name) })
   }
   if (fields['inputSchema'] === undefined && fields['parameters'] === undefined) {
     throw new TypeError(
-      `tools: ${JSON.stringify(name ?? 'an item')} is no tool: take defineTool, a tool of the AI SDK or of LangChain`,
+      `tools: ${JSON.stringify(name ?? 'an item')} is not a tool; make it with defineTool, the AI SDK or LangChain`,
     )
   }
   if (typeof name !== 'string') {
@@ -65,7 +65,7 @@ function acceptPythonTool(tool: PythonTool, key: string | undefined): PythonTool
   )
 }
 
-function isMade(given: object): given is Tool {
+function isDefinedTool(given: object): given is Tool {
   return Object.isFrozen(given) && 'effect' in given && 'secrets' in given
 }
 
@@ -83,7 +83,7 @@ function fromAiSdk(tool: AiSdkTool, name: string): Tool {
     description: typeof tool.description === 'string' ? tool.description : '',
     input: aiSdkSchema(called, tool.inputSchema ?? tool.parameters),
     output: tool.outputSchema === undefined ? undefined : aiSdkSchema(called, tool.outputSchema),
-    execute: (input, context) => lastOf(Reflect.apply(execute, tool, [input, aiSdkOptions(context)])),
+    execute: (input, context) => takeLast(Reflect.apply(execute, tool, [input, aiSdkOptions(context)])),
   })
 }
 
@@ -91,7 +91,7 @@ function aiSdkOptions({ callId, signal }: ToolContext): object {
   return { toolCallId: callId, messages: [], abortSignal: signal, context: {}, experimental_context: undefined }
 }
 
-/** `jsonSchema(…)` of the AI SDK, a function that gives one (`zodSchema` and others), or what tools take anyway. */
+/** A schema of the AI SDK: `jsonSchema(…)`, a function that returns one (`zodSchema` and others), or any schema of a tool. */
 function aiSdkSchema(called: string, given: unknown): ToolSchema {
   if (isStandardSchema(given)) return given
   const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
@@ -102,7 +102,7 @@ function aiSdkSchema(called: string, given: unknown): ToolSchema {
   if (!isSchemaObject(jsonSchema) || typeof jsonSchema['then'] === 'function') {
     throw new TypeError(`${called} has a schema that is there only later: await it first`)
   }
-  return typeof validate === 'function' ? checkedBy(jsonSchema, validate as AiSdkValidate) : jsonSchema
+  return typeof validate === 'function' ? wrapAiSdkSchema(jsonSchema, validate as AiSdkValidate) : jsonSchema
 }
 
 type AiSdkResult =
@@ -110,7 +110,7 @@ type AiSdkResult =
   | { readonly success: false; readonly error: unknown }
 type AiSdkValidate = (value: unknown) => AiSdkResult | Promise<AiSdkResult>
 
-function checkedBy(json: Record<string, unknown>, validate: AiSdkValidate): StandardToolSchema {
+function wrapAiSdkSchema(json: Record<string, unknown>, validate: AiSdkValidate): StandardToolSchema {
   return {
     '~standard': {
       vendor: 'ai',
@@ -123,7 +123,7 @@ function checkedBy(json: Record<string, unknown>, validate: AiSdkValidate): Stan
   }
 }
 
-/** Errors of validation libraries hold a list of issues, often as the cause of another error. */
+/** The issues of an error from a validation library, often in the cause of another error. */
 function issuesOf(error: unknown): readonly { message: string; path?: readonly unknown[] }[] {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
     const issues = (cause as { issues?: unknown }).issues
@@ -132,8 +132,8 @@ function issuesOf(error: unknown): readonly { message: string; path?: readonly u
   return [{ message: messageOf(error) }]
 }
 
-/** A tool that answers bit by bit has its answer in the last bit. */
-async function lastOf(answer: unknown): Promise<unknown> {
+/** The last part of a streamed answer is the whole answer. */
+async function takeLast(answer: unknown): Promise<unknown> {
   const value: unknown = await answer
   if (typeof value !== 'object' || value === null || !(Symbol.asyncIterator in value)) return value
   let last: unknown
@@ -146,18 +146,18 @@ function fromLangChain(tool: LangChainTool, name: unknown): Tool {
   const called = `tool ${JSON.stringify(name)} of LangChain`
   if (!isStandardSchema(schema) && !isSchemaObject(schema)) throw new TypeError(`${called} has no schema`)
   if (!isStandardSchema(schema) && '_def' in schema) {
-    throw new TypeError(`${called} has a schema of zod before 3.24, which is no Standard Schema: take a newer one`)
+    throw new TypeError(`${called} has a schema of zod before 3.24, which is not a Standard Schema; use a newer zod`)
   }
   return defineTool({
     name: String(name),
     description: typeof tool.description === 'string' ? tool.description : '',
-    input: isStandardSchema(schema) ? unchanged(schema) : schema,
+    input: isStandardSchema(schema) ? keepInput(schema) : schema,
     execute: (input, { signal }) => tool.invoke(input as never, { signal } as never),
   })
 }
 
-/** Checks, and gives the value as it came: the tool converts it by itself. */
-function unchanged(schema: StandardToolSchema): StandardToolSchema {
+/** Validates a value but keeps it unchanged: the tool converts it itself. */
+function keepInput(schema: StandardToolSchema): StandardToolSchema {
   return {
     ...schema,
     '~standard': {

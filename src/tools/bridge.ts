@@ -1,4 +1,5 @@
-import { didYouMean } from '../support/index.ts'
+import { didYouMean, formatValue } from '../support/index.ts'
+import type { Asker } from '../judge/index.ts'
 import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
 import { CallLimits, type ToolLimits } from './call-limits.ts'
 import { failureOf } from './failure.ts'
@@ -8,11 +9,12 @@ import type { ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
 import type { ToolSet } from './tool-set.ts'
 
-/** One run, as the bridge sees it; an executor brings it. */
+/** The run behind a bridge; the executor provides it. */
 export interface BridgedRun {
   readonly executionId: string
   answer(id: string, answer: { readonly resultJson: string } | { readonly error: ToolFailure }): Promise<void>
   began(call: ToolCallFrame, effect: ToolEffect | null): void
+  executes(id: string): () => void
   ended(
     id: string,
     outcome: {
@@ -24,7 +26,7 @@ export interface BridgedRun {
   redact(text: string): string
 }
 
-/** The tools of a run, as an executor takes them. */
+/** The tools of a run for an executor. */
 export interface BridgedTools {
   readonly signatures: readonly ToolSignature[]
   readonly sources: readonly PythonToolSource[]
@@ -32,22 +34,26 @@ export interface BridgedTools {
   open(run: BridgedRun): Bridge
 }
 
-/** Tools for an executor: a set, and how much one run may ask of it. */
+/** Makes the tools of a run from a set and its limits. */
 export function bridgedTools(set: ToolSet, limits: ToolLimits = {}): BridgedTools {
   const { signatures, sources, requiredSecrets } = set
   return { signatures, sources, requiredSecrets, open: (run) => new Bridge(set, run, new CallLimits(limits)) }
 }
 
+/** Unknown names of one run for which a similar one is looked up, among hundreds of tools. */
+const MAX_HINTS = 20
+
 /**
- * Answers the tool calls of one run. What may be called, and which ids were used, is known here alone: names and ids come
+ * Answers the tool calls of one run. Only the bridge decides which tools may be called and which ids are used: names and ids come
  * from the script's process and prove nothing.
  */
-export class Bridge {
+export class Bridge implements Asker {
   readonly #set: ToolSet
   readonly #run: BridgedRun
   readonly #limits: CallLimits
   readonly #ids = new Set<string>()
   readonly #over = new AbortController()
+  #unknownCalls = 0
 
   constructor(set: ToolSet, run: BridgedRun, limits: CallLimits) {
     this.#set = set
@@ -55,24 +61,29 @@ export class Bridge {
     this.#limits = limits
   }
 
+  /** True after {@link close}. */
+  get isOver(): boolean {
+    return this.#over.signal.aborted
+  }
+
   /** Takes a call. Resolves when there is room for more. Never rejects. */
   async take(call: ToolCallFrame): Promise<void> {
     if (this.#over.signal.aborted || this.#ids.has(call.id)) return
     const tool = this.#set.tools.get(call.name)
-    const refusal = tool === undefined ? this.#unknown(call.name) : this.#limits.refusal(tool)
+    const refusal = this.#limits.refusal(tool)
     this.#run.began(call, tool?.effect ?? null)
     if (tool === undefined || refusal !== undefined) {
       await this.#refuse(call, refusal ?? this.#unknown(call.name))
       return
     }
-    // Of calls that are made alone, which are limited: a script may send others without end.
+    // Only accepted calls are kept, and their number is limited: a script can send refused ones endlessly.
     this.#ids.add(call.id)
     const release = this.#limits.enter(JSON.stringify(call.args).length)
     void this.#serve(tool, call).finally(release)
     await this.#limits.room()
   }
 
-  /** Aborts what runs; nothing is answered any more. Idempotent. */
+  /** Aborts running calls; no further call is answered. Idempotent. */
   close(): void {
     if (this.#over.signal.aborted) return
     this.#over.abort(new ToolCallError('cancelled', 'the run is over'))
@@ -83,14 +94,16 @@ export class Bridge {
     const leave = await this.#limits.turn(tool)
     if (this.#over.signal.aborted) return leave()
     const started = performance.now()
+    const noteEnd = this.#run.executes(call.id)
     let answer: { readonly resultJson: string } | { readonly error: ToolFailure }
     try {
       answer = { resultJson: await this.#within(tool, call) }
     } catch (thrown) {
       answer = { error: failureOf(tool, thrown, (text) => this.#run.redact(text)) }
     }
+    noteEnd()
     await this.#answer(call.id, answer, performance.now() - started)
-    // Not earlier: answers that are on their way are held in memory.
+    // Only now: an answer stays in memory until it is sent.
     leave()
   }
 
@@ -104,13 +117,10 @@ export class Bridge {
     }
     const onOver = (): void => stop(new ToolCallError('cancelled', `${tool.name}: the run is over`))
     const { timeoutMs } = tool
-    const timer =
-      timeoutMs === undefined
-        ? undefined
-        : setTimeout(
-            () => stop(new ToolCallError('timed_out', `${tool.name}: no answer within ${timeoutMs} ms`)),
-            timeoutMs,
-          )
+    const timer = setTimeout(
+      () => stop(new ToolCallError('timed_out', `${tool.name}: no answer within ${timeoutMs} ms`)),
+      timeoutMs,
+    )
     this.#over.signal.addEventListener('abort', onOver, { once: true })
     try {
       return await Promise.race([this.#execute(tool, call, own.signal), ended.promise])
@@ -121,10 +131,12 @@ export class Bridge {
   }
 
   async #execute(tool: PreparedTool, call: ToolCallFrame, signal: AbortSignal): Promise<string> {
-    const input = await tool.validateInput(call.args)
+    const input = await tool.validateInput(call.args, this)
+    // The check may have waited for its turn.
+    signal.throwIfAborted()
     const { executionId } = this.#run
     const value = await tool.execute(input, { signal, callId: call.id, executionId })
-    return resultJson(tool.name, await tool.validateOutput(value))
+    return resultJson(tool.name, await tool.validateOutput(value, this))
   }
 
   async #refuse(call: ToolCallFrame, error: ToolFailure): Promise<void> {
@@ -142,13 +154,13 @@ export class Bridge {
       error: 'error' in answer ? answer.error : undefined,
       resultJson: 'resultJson' in answer ? answer.resultJson : undefined,
     })
-    // A peer that is gone shows at the reading side.
+    // The reading side reports a peer that is gone.
     await this.#run.answer(id, answer).catch(() => undefined)
   }
 
   #unknown(name: string): ToolFailure {
-    const names = [...this.#set.tools.keys()]
-    const shown = JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name)
-    return { code: 'unknown_tool', message: `no tool ${shown} in this run.${didYouMean(name, names)}` }
+    this.#unknownCalls += 1
+    const hint = this.#unknownCalls > MAX_HINTS ? '' : didYouMean(name, this.#set.tools.keys())
+    return { code: 'unknown_tool', message: `no tool ${formatValue(name)} in this run.${hint}` }
   }
 }

@@ -1,27 +1,27 @@
 import type { ToolFailure } from '../protocol/index.ts'
 import type { PreparedTool } from './prepared-tool.ts'
 
-/** How much one run may ask of its tools. */
+/** The limits on the tool calls of one run. */
 export interface ToolLimits {
-  /** Calls in one run, of all tools together. Default 10,000. */
+  /** Maximum calls in one run, over all tools, refused ones included. Default 10,000. */
   readonly maxCalls?: number | undefined
-  /** Calls under way at a time; the others wait for their turn, in order. Default 32. */
+  /** Maximum concurrent calls; further calls wait in order. Default 32. */
   readonly concurrency?: number | undefined
 }
 
 const DEFAULT_CALLS = 10_000
 const DEFAULT_CONCURRENCY = 32
-/** What may wait or be under way before the script is not read any more. */
+/** Maximum of waiting and running calls before frames of the script are no longer read. */
 const MAX_WAITING = 1000
 const MAX_WAITING_CHARS = 64 * 1024 * 1024
 
-/** @throws TypeError for a limit that is no positive integer. */
+/** @throws TypeError for a limit that is not a positive integer. */
 export function checkToolLimits({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits): void {
   positive('toolLimits.maxCalls', maxCalls)
   positive('toolLimits.concurrency', concurrency)
 }
 
-/** Counts the calls of one run, and gives each its turn. */
+/** Counts the calls of one run and schedules them. */
 export class CallLimits {
   readonly #maxCalls: number
   readonly #total: Turns
@@ -33,25 +33,29 @@ export class CallLimits {
   #closed = false
   #room: PromiseWithResolvers<void> | undefined
 
-  /** @throws TypeError for a limit that is no positive integer. */
+  /** @throws TypeError for a limit that is not a positive integer. */
   constructor({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits) {
     this.#maxCalls = positive('toolLimits.maxCalls', maxCalls)
     this.#total = new Turns(positive('toolLimits.concurrency', concurrency))
   }
 
-  /** Counts a call; why it may not be made, or undefined. */
-  refusal(tool: PreparedTool): ToolFailure | undefined {
-    const calls = this.#calls.get(tool) ?? 0
-    if (this.#count >= this.#maxCalls) return limited(`this run may call tools ${this.#maxCalls} times`)
-    if (tool.maxCalls !== undefined && calls >= tool.maxCalls) {
-      return limited(`${tool.name}: this run may call it ${tool.maxCalls} times`)
-    }
+  /**
+   * Counts a call, whether it is refused or not; returns the reason why a limit refuses it, or undefined.
+   * @param tool undefined if there is none of that name.
+   */
+  refusal(tool: PreparedTool | undefined): ToolFailure | undefined {
+    if (this.#count >= this.#maxCalls) return limitFailure(`this run may call tools ${this.#maxCalls} times`)
     this.#count += 1
+    if (tool === undefined) return undefined
+    const calls = this.#calls.get(tool) ?? 0
+    if (tool.maxCalls !== undefined && calls >= tool.maxCalls) {
+      return limitFailure(`${tool.name}: this run may call it ${tool.maxCalls} times`)
+    }
     this.#calls.set(tool, calls + 1)
     return undefined
   }
 
-  /** A call waits or is under way until what this returns is called. */
+  /** Registers a call; call the returned function when it has ended. */
   enter(chars: number): () => void {
     this.#waiting += 1
     this.#waitingChars += chars
@@ -62,14 +66,14 @@ export class CallLimits {
     }
   }
 
-  /** Resolves when more may come. */
+  /** Resolves when there is room for more calls. */
   async room(): Promise<void> {
     if (this.#hasRoom()) return
     this.#room = Promise.withResolvers()
     await this.#room.promise
   }
 
-  /** Resolves when it is the call's turn, with what ends it. */
+  /** Waits for the turn of a call; call the returned function at its end. */
   async turn(tool: PreparedTool): Promise<() => void> {
     const leaveOwn = await this.#turnsOf(tool)?.enter()
     const leave = await this.#total.enter()
@@ -79,7 +83,7 @@ export class CallLimits {
     }
   }
 
-  /** The run is over: nobody waits any more. */
+  /** Ends all waiting: the run is over. */
   close(): void {
     this.#closed = true
     this.#room?.resolve()
@@ -100,7 +104,7 @@ export class CallLimits {
   }
 }
 
-/** So many at a time, in order of arrival. */
+/** A semaphore that serves in order of arrival. */
 class Turns {
   #free: number
   readonly #queue: (() => void)[] = []
@@ -129,7 +133,7 @@ class Turns {
   }
 }
 
-function limited(message: string): ToolFailure {
+function limitFailure(message: string): ToolFailure {
   return { code: 'call_limit', message }
 }
 

@@ -1,12 +1,14 @@
+import { truncate } from '../support/index.ts'
 import { isSchemaObject, type JsonSchema, schemaList } from './json-schema.ts'
-import { pythonLiteral } from './python-literal.ts'
+import { literalType, pythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
 const MAX_PATTERN = 120
 const MAX_EXAMPLE = 120
 const MAX_EXAMPLES = 3
+const MAX_OPTIONS = 400
 
-/** What a schema without references asks for beyond its type, in words: `1 to 100`, `format: date`. */
+/** The constraints of a schema without references, beyond its type, in words: `1 to 100`, `format: date`. */
 export function constraintWords(schema: JsonSchema): string[] {
   if (typeof schema === 'boolean') return []
   const only = soleAlternative(schema)
@@ -18,27 +20,27 @@ export function constraintWords(schema: JsonSchema): string[] {
     ...lengths(schema, 'minProperties', 'maxProperties', 'fields'),
     ...(schema['uniqueItems'] === true ? ['no item twice'] : []),
     ...(typeof schema['multipleOf'] === 'number' ? [`a multiple of ${schema['multipleOf']}`] : []),
-    // A format says the same in a word.
+    // A format is clearer than its pattern.
     ...(typeof schema['pattern'] === 'string' && schema['format'] === undefined
-      ? [`matches ${cut(schema['pattern'], MAX_PATTERN)}`]
+      ? [`matches ${truncateLine(schema['pattern'], MAX_PATTERN)}`]
       : []),
     ...(typeof schema['format'] === 'string' ? [`format: ${schema['format']}`] : []),
+    ...options(schema),
     ...ofItems(schema),
     ...examples(schema),
   ]
 }
 
-/** The one branch of a union that is not `null`. */
+/** The only branch of a union that is not `null`. */
 export function soleAlternative(schema: JsonSchemaObject): JsonSchema | undefined {
   const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
   const others = branches.filter((branch) => !isSchemaObject(branch) || branch['type'] !== 'null')
   return others.length === 1 ? others[0] : undefined
 }
 
-/** The first `most` characters of a text on one line. */
-export function cut(text: string, most: number): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim()
-  return line.length <= most ? line : `${line.slice(0, most).replace(/[\uD800-\uDBFF]$/, '')}…`
+/** The first `most` characters of a text, on one line. */
+export function truncateLine(text: string, most: number): string {
+  return truncate(text.replaceAll(/\s+/g, ' ').trim(), most)
 }
 
 function range(schema: JsonSchemaObject): string[] {
@@ -53,7 +55,7 @@ function range(schema: JsonSchemaObject): string[] {
   ]
 }
 
-/** A bound that says something: validators write the limits of a double's whole numbers by themselves. */
+/** A meaningful bound: some libraries always write the limits of safe integers. */
 function bound(value: unknown): number | undefined {
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined
 }
@@ -67,6 +69,15 @@ function lengths(schema: JsonSchemaObject, min: string, max: string, what: strin
   return most === undefined ? [] : [`at most ${most} ${what}`]
 }
 
+/** The allowed values, unless the type names them all. */
+function options(schema: JsonSchemaObject): string[] {
+  const given: unknown = schema['enum']
+  if (!Array.isArray(given)) return []
+  const values = given.filter((value) => value !== null)
+  if (values.length === 0 || literalType(values) !== undefined) return []
+  return [`one of ${truncateLine(given.map((value) => pythonLiteral(value)).join(', '), MAX_OPTIONS)}`]
+}
+
 function ofItems(schema: JsonSchemaObject): string[] {
   if (!isSchemaObject(schema['items'])) return []
   const words = constraintWords({ ...schema['items'], examples: undefined })
@@ -76,6 +87,6 @@ function ofItems(schema: JsonSchemaObject): string[] {
 function examples(schema: JsonSchemaObject): string[] {
   const given = schema['examples']
   if (!Array.isArray(given) || given.length === 0) return []
-  const shown = given.slice(0, MAX_EXAMPLES).map((example) => cut(pythonLiteral(example), MAX_EXAMPLE))
+  const shown = given.slice(0, MAX_EXAMPLES).map((example) => truncateLine(pythonLiteral(example), MAX_EXAMPLE))
   return [`for example ${shown.join(', ')}`]
 }

@@ -1,7 +1,8 @@
-export type { AiSdkTool, KeyedTool, LangChainTool, NamedTool } from './accept.ts'
-export { type BridgedRun, type BridgedTools, bridgedTools } from './bridge.ts'
+export type { AiSdkTool, LangChainTool, NamedTool } from './accept.ts'
+export { type BridgedTools, bridgedTools } from './bridge.ts'
 export { checkToolLimits, type ToolLimits } from './call-limits.ts'
 export { jsonSchemaOf } from './json-schema.ts'
+export { joinProblems } from './schema-errors.ts'
 export { type McpClient, type McpToolListing, mcpTools, type McpToolsOptions } from './mcp.ts'
 export { connectMcp, type McpAddress, type McpConnection, type McpProgram, type McpServer } from './mcp-connection.ts'
 export { type ParameterSpec, parametersSchema } from './parameter-list.ts'
@@ -16,15 +17,10 @@ export {
   type RunPythonTool,
   runPythonTool,
 } from './run-python.ts'
-export type {
-  JsonSchemaObject,
-  SchemaIssue,
-  SchemaResult,
-  StandardToolSchema,
-  ToolSchema,
-  ValueOf,
-} from './standard-schema.ts'
+export type { AcceptedBy, JsonSchemaObject, StandardToolSchema, ToolSchema, ValueOf } from './standard-schema.ts'
 export { defineTool, type Tool, type ToolContext, type ToolEffect, type ToolOptions } from './tool.ts'
 export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-error.ts'
+export { standardSchemaOf } from './validator.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
+export { boundedValidator } from './validator.ts'
 export { prepareTools, type ToolSet, type ToolsInput, type ToolSource } from './tool-set.ts'

@@ -1,26 +1,32 @@
 import { z } from 'zod'
 import { messageOf } from '../errors/index.ts'
 import { deeperThan } from '../protocol/index.ts'
-import { isStandardSchema, type JsonSchemaObject, type ToolSchema } from './standard-schema.ts'
+import { isStandardSchema, type JsonSchemaObject, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
+import { relaxZod } from './relax-zod.ts'
 import { holdsProtoKey } from './unsafe-key.ts'
 import { isZod3, zod3JsonSchema } from './zod3.ts'
 
-/** A place in JSON Schema where a schema stands: `true` admits anything, `false` nothing. */
+/** A schema within JSON Schema: `true` admits anything, `false` nothing. */
 export type JsonSchema = JsonSchemaObject | boolean
 
 const MAX_SCHEMA_CHARS = 1024 * 1024
 const MAX_SCHEMA_DEPTH = 100
-/** Schemas in one result of {@link withoutReferences}; a schema that refers to itself twice doubles at each level. */
+/** Maximum schemas in one result of {@link withoutReferences}: a schema that refers to itself twice doubles at each level. */
 const MAX_EXPANDED = 5000
-/** How often a definition may stand inside itself before `true` takes its place. */
+/** Maximum depth at which a definition contains itself; deeper, `true` replaces it. */
 const MAX_SELF = 2
 
 /**
- * The JSON Schema of what a schema takes (`input`) or gives (`output`): a copy that nobody else holds.
- * @throws TypeError where the schema cannot say it in JSON Schema, or is too large, too deep or hostile.
+ * The JSON Schema of the input or the output of a schema, as a private copy. `lenient` (zod only): admits
+ * any value where the library converts or replaces values.
+ * @throws TypeError if the schema cannot be written as JSON Schema, or is too large, too deep or hostile.
  */
-export function jsonSchemaOf(schema: ToolSchema, side: 'input' | 'output'): JsonSchemaObject {
-  const given = isStandardSchema(schema) ? converted(schema, side) : schema
+export function jsonSchemaOf(
+  schema: ToolSchema,
+  side: 'input' | 'output',
+  { lenient = false }: { readonly lenient?: boolean } = {},
+): JsonSchemaObject {
+  const given = isStandardSchema(schema) ? convertToJsonSchema(schema, side, lenient) : schema
   let text: string
   try {
     text = JSON.stringify(given)
@@ -35,20 +41,21 @@ export function jsonSchemaOf(schema: ToolSchema, side: 'input' | 'output'): Json
   return copy
 }
 
-function converted(schema: Extract<ToolSchema, { '~standard': unknown }>, side: 'input' | 'output'): unknown {
+function convertToJsonSchema(schema: StandardToolSchema, side: 'input' | 'output', lenient: boolean): unknown {
   const standard = schema['~standard']
-  // What a tool takes comes as JSON, so a type that JSON does not have (a Date) could never be given. What it gives may
-  // hold such a value: it is then turned into JSON after the check.
-  const unrepresentable = side === 'input' ? 'throw' : 'any'
+  // The input of a tool is JSON: a type that JSON does not have (a Date) could never be passed. Its output may
+  // contain such a value, which is converted to JSON after the validation.
+  const unrepresentable = side === 'input' && !lenient ? 'throw' : 'any'
+  const override = lenient ? { override: relaxZod } : {}
   try {
     const convert = standard.jsonSchema?.[side]
     if (typeof convert === 'function') {
-      const libraryOptions = standard.vendor === 'zod' ? { unrepresentable } : undefined
+      const libraryOptions = standard.vendor === 'zod' ? { unrepresentable, ...override } : undefined
       return convert({ target: 'draft-2020-12', libraryOptions })
     }
     // zod 4 before 4.2 has no converter of its own in `~standard`.
-    if (isZod(schema)) return z.toJSONSchema(schema, { io: side, unrepresentable })
-    if (side === 'input' && isZod3(schema)) return zod3JsonSchema(schema)
+    if (isZod(schema)) return z.toJSONSchema(schema, { io: side, unrepresentable, ...override })
+    if (side === 'input' && isZod3(schema)) return zod3JsonSchema(schema, lenient)
   } catch (error) {
     if (side === 'output') return {}
     throw new TypeError(`cannot be written as JSON Schema: ${messageOf(error)}`, { cause: error })
@@ -64,12 +71,12 @@ function isZod(schema: object): schema is z.ZodType {
   return '_zod' in schema
 }
 
-/** Whether a value can be a schema with keywords. */
+/** True if a value can be a schema with keywords. */
 export function isSchemaObject(value: unknown): value is JsonSchemaObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Anything as a schema: what is none admits everything. */
+/** Any value as a schema: an invalid one admits everything. */
 export function asSchema(value: unknown): JsonSchema {
   return typeof value === 'boolean' || isSchemaObject(value) ? value : true
 }
@@ -89,20 +96,20 @@ export function stringList(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
 }
 
-/** What `#`, `#/…` or `#anchor` stands for in a schema, or undefined. */
-export function referenced(root: JsonSchemaObject, reference: string): JsonSchema | undefined {
+/** Resolves `#`, `#/…` or `#anchor` in a schema; undefined if there is no such schema. */
+export function resolveReference(root: JsonSchemaObject, reference: string): JsonSchema | undefined {
   if (reference === '#') return root
-  if (!reference.startsWith('#/')) return reference.startsWith('#') ? anchored(root, reference.slice(1)) : undefined
+  if (!reference.startsWith('#/')) return reference.startsWith('#') ? findAnchor(root, reference.slice(1)) : undefined
   let place: unknown = root
   for (const step of reference.slice(2).split('/')) {
-    const key = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = decodeStep(step).replaceAll('~1', '/').replaceAll('~0', '~')
     if (typeof place !== 'object' || place === null || !Object.hasOwn(place, key)) return undefined
     place = (place as Record<string, unknown>)[key]
   }
   return typeof place === 'boolean' || isSchemaObject(place) ? place : undefined
 }
 
-function anchored(root: JsonSchemaObject, name: string): JsonSchema | undefined {
+function findAnchor(root: JsonSchemaObject, name: string): JsonSchema | undefined {
   for (const keyword of DEFINITIONS) {
     for (const [, schema] of schemaMap(root[keyword])) {
       if (typeof schema === 'object' && schema['$anchor'] === name) return schema
@@ -111,7 +118,7 @@ function anchored(root: JsonSchemaObject, name: string): JsonSchema | undefined 
   return undefined
 }
 
-function decoded(step: string): string {
+function decodeStep(step: string): string {
   try {
     return decodeURIComponent(step)
   } catch {
@@ -123,16 +130,16 @@ const DEFINITIONS = ['$defs', 'definitions']
 const ONE = ['additionalItems', 'additionalProperties', 'contains', 'contentSchema', 'items', 'propertyNames']
 const LISTS = ['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']
 const MAPS = ['dependentSchemas', 'patternProperties', 'properties']
-/** A schema below one of these that is cut to `true` would admit less; so would a look at what others have evaluated. */
+/** Keywords below which a schema that is cut to `true` would admit less, and those that depend on other keywords. */
 const SHARP = ['not', 'if', 'then', 'else', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties']
 const NAMES = ['$schema', '$id', '$anchor', '$ref', '$dynamicRef', '$dynamicAnchor']
 const DROPPED = new Set([...DEFINITIONS, ...SHARP, ...NAMES])
-/** Keywords that say nothing about which values are admitted. */
+/** Keywords that do not restrict values. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 
 /**
- * A schema in which every `$ref` is replaced by what it stands for, so that its reader needs no references. Where a
- * definition stands inside itself a second time, or the result grows too large, `true` takes its place: it admits more
+ * A schema in which every `$ref` is replaced by its target. If a
+ * definition contains itself again, or the result grows too large, `true` replaces it: it admits more
  * than the original, never less.
  */
 export function withoutReferences(root: JsonSchemaObject, schema: JsonSchema = root): JsonSchema {
@@ -151,10 +158,10 @@ export function withoutReferences(root: JsonSchemaObject, schema: JsonSchema = r
     )
     const reference = given['$ref']
     if (typeof reference !== 'string') return plain
-    const target = referenced(root, reference)
+    const target = resolveReference(root, reference)
     const tooDeep = inside.filter((name) => name === reference).length >= MAX_SELF
     const found = target === undefined || tooDeep ? true : expand(target, [...inside, reference])
-    return joined(plain, found)
+    return joinReference(plain, found)
   }
   const expandKeyword = (keyword: string, value: unknown, inside: readonly string[]): unknown => {
     if (LISTS.includes(keyword) && Array.isArray(value)) return schemaList(value).map((item) => expand(item, inside))
@@ -166,15 +173,15 @@ export function withoutReferences(root: JsonSchemaObject, schema: JsonSchema = r
   return expand(schema, [])
 }
 
-/** `anyOf` for `oneOf`: of two branches that were cut to `true`, both match. */
+/** Replaces `oneOf` by `anyOf`: if two branches are cut to `true`, both match. */
 function withoutOneOf({ oneOf, ...rest }: JsonSchemaObject): JsonSchemaObject {
   if (oneOf === undefined) return rest
   if (rest['anyOf'] === undefined) return { ...rest, anyOf: oneOf }
   return { ...rest, allOf: [...schemaList(rest['allOf']), { anyOf: oneOf }] }
 }
 
-/** What stands beside a `$ref`, and what the `$ref` stands for. */
-function joined(beside: JsonSchemaObject, found: JsonSchema): JsonSchema {
+/** Joins the target of a `$ref` with the keywords beside the `$ref`. */
+function joinReference(beside: JsonSchemaObject, found: JsonSchema): JsonSchema {
   const keywords = Object.keys(beside)
   if (keywords.length === 0 || found === false) return found
   if (found === true) return beside

@@ -4,22 +4,22 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import { mcpTools, type McpToolsOptions } from './mcp.ts'
 import type { Tool } from './tool.ts'
 
-/** An MCP server that is started as a program and spoken to over its standard input and output. */
+/** An MCP server that is started as a program and connected over its standard input and output. */
 export interface McpProgram {
   readonly command: string
   readonly args?: readonly string[]
-  /** Beside a few harmless ones (PATH, HOME …), all that the program gets: the host's own are not passed on. */
+  /** Environment variables of the program. It gets these and a few harmless ones (PATH, HOME …), but no others of the host. */
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
 }
 
-/** An MCP server at an address, spoken to over streamable HTTP. */
+/** An MCP server at an address, connected over streamable HTTP. */
 export interface McpAddress {
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What {@link connectMcp} takes: the server, and which of its tools. */
+/** The argument of {@link connectMcp}: the server, and which of its tools to use. */
 export type McpServer = (McpProgram | McpAddress) & McpToolsOptions
 
 /** A connection to an MCP server. */
@@ -93,8 +93,8 @@ async function load(): Promise<typeof McpClientModule & typeof McpStdioModule> {
   }
 }
 
-/** An address may hold a password or a key; messages go to logs. */
+/** The address without a password or key: messages go to logs. */
 function withoutSecrets(address: string): string {
   const url = URL.parse(address)
-  return url === null ? 'an address that is none' : `${url.origin}${url.pathname}`
+  return url === null ? 'an invalid address' : `${url.origin}${url.pathname}`
 }

@@ -26,26 +26,26 @@ export interface McpToolListing {
     | undefined
 }
 
-/** What {@link mcpTools} may be told. */
+/** Options of {@link mcpTools}. */
 export interface McpToolsOptions {
-  /** Stands before each name, so that the tools of several servers do not meet: `fs_` makes `read` `fs_read`. */
+  /** A prefix of all names, so that the tools of several servers do not collide: with `fs_`, `read` becomes `fs_read`. */
   readonly prefix?: string
-  /** Names, as the server has them, of the tools to take. Default: all. */
+  /** The tools to use, by their names on the server. Default: all. */
   readonly only?: readonly string[]
-  /** Gives up while the tools are listed. */
+  /** Cancels the listing of the tools. */
   readonly signal?: AbortSignal
 }
 
-/** A server that says there is always one more page has no end. */
+/** Maximum pages, because a server can announce another page forever. */
 const MAX_PAGES = 1000
-/** The run's signal ends a call; the client's own time limit of a minute would end slow tools before. */
+/** The signal of the run ends a call; the default limit of the client, one minute, would end slow tools early. */
 const NO_TIMEOUT_MS = MAX_TIMER_MS
 
 /**
  * The tools of an MCP server. `readOnlyHint` makes a tool `read`, `idempotentHint` `idempotent`; all others are
- * `write`. These are the server's own words: take them from a server that you trust only. A tool answers with its
+ * `write`. The server itself declares these hints: rely on them only if you trust it. A tool answers with its
  * structured content, else with its text, else with the list of its content blocks.
- * @throws what the client throws when the server does not answer; TypeError for a name in `only` that it does not have.
+ * @throws the error of the client if the server does not answer; TypeError for an unknown name in `only`.
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<Tool[]> {
   const { prefix = '', only } = options
@@ -84,7 +84,7 @@ function fromListing(client: McpClient, listing: McpToolListing, prefix: string)
     execute: async (input, { signal }) => {
       const params = { name, arguments: input }
       const options = { signal, timeout: NO_TIMEOUT_MS }
-      // The older client takes a schema of the result before the options; that parameter has a default.
+      // The older client has a schema of the result as the parameter before the options; it has a default.
       const rest = client.callTool.length === 1 ? [undefined, options] : [options]
       return answerOf(name, await client.callTool(params, ...(rest as never[])))
     },

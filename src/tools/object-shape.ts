@@ -2,27 +2,27 @@ import {
   asSchema,
   isSchemaObject,
   type JsonSchema,
-  referenced,
+  resolveReference,
   schemaList,
   schemaMap,
   stringList,
 } from './json-schema.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
-/** What an object schema says of its fields, once `$ref` and `allOf` are seen through. */
+/** The fields of an object schema, with `$ref` and `allOf` resolved. */
 export interface ObjectShape {
   readonly properties: ReadonlyMap<string, JsonSchema>
   readonly required: ReadonlySet<string>
-  /** What fields beyond `properties` must be; undefined where nothing is said. */
+  /** The schema of further fields; undefined if there is none. */
   readonly additional: JsonSchema | undefined
-  /** Whether `properties` stands there at all. */
+  /** True if the schema has `properties`. */
   readonly listed: boolean
 }
 
-/** Schemas looked at for one shape: definitions that name each other double at each level. */
+/** Maximum schemas visited for one shape: definitions that refer to each other double at each level. */
 const MAX_STEPS = 500
 
-/** The shape of a schema that admits objects only, or undefined. */
+/** The shape of a schema that admits only objects, or undefined. */
 export function objectShape(
   root: JsonSchemaObject,
   schema: JsonSchema,
@@ -32,7 +32,7 @@ export function objectShape(
   if (typeof schema === 'boolean' || steps.left < 0) return undefined
   const parts: ObjectShape[] = []
   if (typeof schema['$ref'] === 'string') {
-    const target = referenced(root, schema['$ref'])
+    const target = resolveReference(root, schema['$ref'])
     const shape = target === undefined ? undefined : objectShape(root, target, steps)
     if (shape !== undefined) parts.push(shape)
   }
@@ -45,8 +45,8 @@ export function objectShape(
 }
 
 /**
- * The shape of a schema whose value is one of several objects: fields of all of them, required where all require them.
- * Undefined where one of them is no object.
+ * The shape of a schema whose value is one of several objects: the fields of all of them, required if all require them.
+ * Undefined if one of them is not an object.
  */
 export function commonShape(
   root: JsonSchemaObject,
@@ -56,7 +56,7 @@ export function commonShape(
   const own = objectShape(root, schema, steps)
   if (typeof schema === 'boolean' || steps.left < 0) return own
   if (typeof schema['$ref'] === 'string' && own === undefined) {
-    const target = referenced(root, schema['$ref'])
+    const target = resolveReference(root, schema['$ref'])
     return target === undefined ? undefined : commonShape(root, target, steps)
   }
   const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
@@ -83,7 +83,7 @@ function ownShape(schema: JsonSchemaObject): ObjectShape {
   }
 }
 
-/** Of a value that has both shapes. */
+/** The shape of a value that has both shapes. */
 function both(a: ObjectShape, b: ObjectShape): ObjectShape {
   return {
     properties: new Map([...a.properties, ...b.properties]),
@@ -93,7 +93,7 @@ function both(a: ObjectShape, b: ObjectShape): ObjectShape {
   }
 }
 
-/** Of a value that has one shape or the other. */
+/** The shape of a value that has one shape or the other. */
 function either(a: ObjectShape, b: ObjectShape): ObjectShape {
   const properties = new Map(a.properties)
   for (const [key, schema] of b.properties) {

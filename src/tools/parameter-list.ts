@@ -1,33 +1,33 @@
 import { pythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
-/** One parameter in the mission's list form. */
+/** One parameter of a tool, in list form. */
 export interface ParameterSpec {
   readonly name: string
   /**
-   * `str`, `int`, `float`, `bool`, `list`, `dict`, `any` or their names in JSON Schema, and lists of one of them:
+   * `str`, `int`, `float`, `bool`, `list`, `dict`, `any`, their names in JSON Schema, or a list of one of them:
    * `list[str]`.
    */
   readonly type: string
   readonly description?: string
   /** Makes the parameter optional. */
   readonly default?: unknown
-  /** Default: true where there is no `default`. */
+  /** Default: true if there is no `default`. */
   readonly required?: boolean
-  /** The only values that are allowed. */
+  /** The allowed values. */
   readonly options?: readonly unknown[]
   readonly examples?: readonly unknown[]
 }
 
 /**
- * JSON Schema of a list of parameters, to be the `input` of a tool.
- * @throws TypeError for a type that is not known, a name that stands twice, and a default that is none of the options.
+ * The JSON Schema of a list of parameters, for the `input` of a tool.
+ * @throws TypeError for an unknown type, a duplicate name, and a default that is not one of the options.
  */
 export function parametersSchema(parameters: readonly ParameterSpec[]): JsonSchemaObject {
   const properties: Record<string, unknown> = {}
   for (const parameter of parameters) {
     if (typeof parameter.name !== 'string' || parameter.name === '' || parameter.name === '__proto__') {
-      throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} is no name`)
+      throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} is not a name`)
     }
     if (Object.hasOwn(properties, parameter.name)) {
       throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} stands twice`)
@@ -48,7 +48,7 @@ function schemaOf(parameter: ParameterSpec): JsonSchemaObject {
   const preset = parameter.default
   if (options !== undefined && preset !== undefined && !options.includes(preset)) {
     throw new TypeError(
-      `parameters: the default ${pythonLiteral(preset)} of ${JSON.stringify(parameter.name)} is none of its options`,
+      `parameters: the default ${pythonLiteral(preset)} of ${JSON.stringify(parameter.name)} is not one of its options`,
     )
   }
   return {

@@ -1,9 +1,12 @@
 import { messageOf } from '../errors/index.ts'
 import type { CheckedTool, ToolSignature } from '../protocol/index.ts'
+import type { Asker } from '../judge/index.ts'
 import { jsonSchemaOf } from './json-schema.ts'
+import { normalizeInput, normalizeOutput } from './normalized-schema.ts'
+import { redactVariables } from './own-secrets.ts'
 import type { PythonClass } from './python-classes.ts'
 import { toolName } from './python-name.ts'
-import { keyOf, pathText, shown } from './schema-errors.ts'
+import { formatForPython, joinProblems, keyOf, pathText } from './schema-errors.ts'
 import { checkedOf, type PythonSignature, signatureOf } from './signature.ts'
 import type { SchemaIssue } from './standard-schema.ts'
 import type { Tool, ToolContext, ToolEffect } from './tool.ts'
@@ -11,60 +14,60 @@ import { ToolCallError } from './tool-error.ts'
 import { holdsProtoKey } from './unsafe-key.ts'
 import { validatorOf } from './validator.ts'
 
-/** A tool, ready to be called: its schemas compiled, its function in Python known. */
+/** A tool that is ready to be called: with compiled schemas and a Python signature. */
 export interface PreparedTool {
-  /** As the script calls it: a Python identifier. */
+  /** The name of its Python function. */
   readonly name: string
   readonly givenName: string
   readonly description: string
   readonly effect: ToolEffect
   readonly signature: ToolSignature
-  /** The classes that the signature names, one by one. */
+  /** The classes that the signature names. */
   readonly classes: readonly PythonClass[]
-  /** What the checker is told; made when it is first asked for. */
+  /** The tool for the checker; made on first use. */
   readonly checked: CheckedTool
-  /** In milliseconds, for one call. */
-  readonly timeoutMs: number | undefined
+  /** The maximum time of one call, in milliseconds. */
+  readonly timeoutMs: number
   readonly maxCalls: number | undefined
   readonly concurrency: number | undefined
-  /** Names of environment variables of the host whose values must not cross into the sandbox in error texts. */
-  readonly secrets: readonly string[]
+  /** Redacts the tool's own secrets in an error text. */
+  readonly redactOwn: (text: string) => string
   /**
-   * The input as `execute` takes it.
-   * @throws ToolCallError `invalid_arguments`; the message names the parameter and what is expected.
+   * Validates arguments; returns the input for `execute`. Askers, one for each run, take turns at the judge's thread.
+   * @throws ToolCallError `invalid_arguments`; the message names the parameter and the expected value.
    */
-  validateInput(args: Readonly<Record<string, unknown>>): Promise<unknown>
+  validateInput(args: Readonly<Record<string, unknown>>, asker?: Asker): Promise<unknown>
   /**
-   * The answer as it is to be sent.
-   * @throws ToolCallError `invalid_result`; the message names the place, and no value.
+   * Validates an answer; returns the value to send.
+   * @throws ToolCallError `invalid_result`; the message names the place but no value.
    */
-  validateOutput(value: unknown): Promise<unknown>
+  validateOutput(value: unknown, asker?: Asker): Promise<unknown>
   execute(input: unknown, context: ToolContext): unknown
 }
 
-/** What {@link prepareTool} may be told. */
+/** Options of {@link prepareTool}. */
 export interface PrepareOptions {
-  /** Stands before the names of classes that have a title. */
+  /** A prefix of the names of classes that have a title. */
   readonly classPrefix?: string
 }
 
-const MAX_ISSUES = 5
+const DEFAULT_TIMEOUT_MS = 60_000
 
 /**
  * Prepares a tool.
- * @throws TypeError that names the tool, for a name that no function can have and for a schema that is not sound.
+ * @throws TypeError, naming the tool, for a name that no function can have and for an invalid schema.
  */
 export function prepareTool(tool: Tool, { classPrefix = '' }: PrepareOptions = {}): PreparedTool {
   const name = toolName(tool.name)
-  const input = part(tool, 'input', () => jsonSchemaOf(tool.input, 'input'))
+  const input = forSide(tool, 'input', () => jsonSchemaOf(tool.input, 'input'))
   const { output: given } = tool
-  const output = given === undefined ? undefined : part(tool, 'output', () => jsonSchemaOf(given, 'output'))
-  const checkInput = part(tool, 'input', () => validatorOf(tool.input, input))
+  const output = given === undefined ? undefined : forSide(tool, 'output', () => jsonSchemaOf(given, 'output'))
+  const checkInput = forSide(tool, 'input', () => validatorOf(tool.input, input))
   const checkOutput =
-    given === undefined || output === undefined ? undefined : part(tool, 'output', () => validatorOf(given, output))
-  const described = part(tool, 'input', () =>
-    signatureOf({ name, description: tool.description, input, output }, classPrefix),
-  )
+    given === undefined || output === undefined ? undefined : forSide(tool, 'output', () => validatorOf(given, output))
+  const parameters = forSide(tool, 'input', () => normalizeInput(input))
+  const result = output === undefined ? undefined : normalizeOutput(output)
+  const described = signatureOf({ name, description: tool.description, input: parameters, output: result }, classPrefix)
   let checked: CheckedTool | undefined
   return {
     name,
@@ -74,21 +77,21 @@ export function prepareTool(tool: Tool, { classPrefix = '' }: PrepareOptions = {
     signature: described.signature,
     classes: described.classes,
     get checked() {
-      return (checked ??= checkedOf(described, input, output))
+      return (checked ??= checkedOf(described, parameters, result))
     },
-    timeoutMs: tool.timeoutMs,
+    timeoutMs: tool.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxCalls: tool.maxCalls,
     concurrency: tool.concurrency,
-    secrets: tool.secrets,
-    async validateInput(args) {
+    redactOwn: redactVariables(tool.secrets),
+    async validateInput(args, asker) {
       if (holdsProtoKey(args)) throw invalidArguments(name, 'the key "__proto__" is not allowed')
-      const result = await checkInput(args)
+      const result = await checkInput(args, asker)
       if (result.issues === undefined) return result.value
       throw invalidArguments(name, inputProblem(result.issues, args, described))
     },
-    async validateOutput(value) {
+    async validateOutput(value, asker) {
       if (checkOutput === undefined) return value
-      const result = await checkOutput(value)
+      const result = await checkOutput(value, asker)
       if (result.issues === undefined) return result.value
       throw new ToolCallError(
         'invalid_result',
@@ -99,7 +102,7 @@ export function prepareTool(tool: Tool, { classPrefix = '' }: PrepareOptions = {
   }
 }
 
-function part<T>(tool: Tool, side: 'input' | 'output', make: () => T): T {
+function forSide<T>(tool: Tool, side: 'input' | 'output', make: () => T): T {
   try {
     return make()
   } catch (error) {
@@ -111,33 +114,26 @@ function invalidArguments(name: string, problem: string): ToolCallError {
   return new ToolCallError('invalid_arguments', `${name}: ${problem}`)
 }
 
-/** By the names that the script wrote. */
+/** The problem, with the parameter names of the script. */
 function inputProblem(issues: readonly SchemaIssue[], args: unknown, { names }: PythonSignature): string {
-  return joined(
-    issues.map(({ message, path = [] }) => {
-      const { value, missing } = valueAt(args, path)
-      const [first, ...rest] = path.map(keyOf)
-      const place = path.length === 0 ? 'the arguments' : pathText([names.get(String(first)) ?? first, ...rest])
-      if (missing) return `${place}: is missing${MISSING.test(message) ? '' : `: ${message}`}`
-      return `${place}: ${message}${NO_VALUE.test(message) ? '' : `, got ${shown(value)}`}`
-    }),
-  )
+  return joinProblems(issues, ({ message, path = [] }) => {
+    const { value, missing } = valueAt(args, path)
+    const [first, ...rest] = path.map(keyOf)
+    const place = path.length === 0 ? 'the arguments' : pathText([names.get(String(first)) ?? first, ...rest])
+    if (missing) return `${place}: is missing${MISSING.test(message) ? '' : `: ${message}`}`
+    return `${place}: ${message}${NO_VALUE.test(message) ? '' : `, got ${formatForPython(value)}`}`
+  })
 }
 
-/** The value is the host's own, and stays there. */
+/** The problem, without the value, which belongs to the host. */
 function outputProblem(issues: readonly SchemaIssue[]): string {
-  return joined(issues.map(({ message, path = [] }) => `${path.length === 0 ? 'it' : pathText(path)}: ${message}`))
+  return joinProblems(issues, ({ message, path = [] }) => `${path.length === 0 ? 'it' : pathText(path)}: ${message}`)
 }
 
-/** What validation libraries say of a field that is not there. */
+/** Messages of validation libraries for a missing field. */
 const MISSING = /undefined|required|missing/i
-/** Texts that say enough without the value. */
+/** Messages that are clear without the value. */
 const NO_VALUE = /is missing|no such name/
-
-function joined(problems: readonly string[]): string {
-  const shownProblems = problems.slice(0, MAX_ISSUES).join('; ')
-  return problems.length > MAX_ISSUES ? `${shownProblems}; and ${problems.length - MAX_ISSUES} more` : shownProblems
-}
 
 function valueAt(value: unknown, path: readonly unknown[]): { value: unknown; missing: boolean } {
   let place = value

@@ -1,7 +1,7 @@
 import { identifier, isBuiltin, isIdentifier } from './python-name.ts'
 import { pythonLiteral } from './python-literal.ts'
 
-/** A class that annotations name. */
+/** A class that an annotation names. */
 export interface PythonClass {
   readonly name: string
   /** `class Order(TypedDict): …`, without a line end. */
@@ -19,19 +19,19 @@ const MAX_NAME = 48
 /** Used in annotations themselves. */
 const TAKEN = new Set(['Any', 'Literal', 'TypedDict', 'NotRequired', 'ToolError'])
 
-/** The `TypedDict` classes of one tool. Each stands after those that it names, save where a class names itself. */
+/** The `TypedDict` classes of one tool. Each comes after those that it names, except itself. */
 export class PythonClasses {
   readonly list: PythonClass[] = []
   readonly #prefix: string
   readonly #written = new Map<string, { readonly wanted: string; readonly text: string }>()
   readonly #reserved = new Set<string>()
 
-  /** Classes that are named after a title or a definition get `prefix` before their names. */
+  /** @param prefix prefix of the names of classes with a title or a definition. */
   constructor(prefix = '') {
     this.#prefix = prefix
   }
 
-  /** The name that a class should have: after its title, the definition it is, or its place. */
+  /** The preferred name of a class: from its title, its definition, or its place. */
   wantedName(title: unknown, reference: string | undefined, path: readonly string[]): string {
     const defined = reference?.split('/').at(-1) ?? ''
     for (const words of [title, defined.startsWith('__') ? '' : defined]) {
@@ -42,14 +42,14 @@ export class PythonClasses {
     return pascal(path.join(' ')).slice(0, MAX_NAME)
   }
 
-  /** A name for a class that is not written yet. */
+  /** Reserves a name for a class that is not written yet. */
   reserve(wanted: string): string {
     const name = this.#free(wanted)
     this.#reserved.add(name)
     return name
   }
 
-  /** Writes a class under its reserved name, else under the wanted one; equal classes of one name are one class. */
+  /** Adds a class under its reserved or preferred name; equal classes with the same name are merged. */
   add(wanted: string, reserved: string | undefined, fields: readonly PythonField[]): string {
     const text = JSON.stringify(fields)
     if (reserved === undefined) {
@@ -83,7 +83,7 @@ function classSource(name: string, fields: readonly PythonField[]): string {
     const lines = fields.map(({ key, type }, index) => `    ${key}: ${type}${notes[index]}`)
     return [`class ${name}(TypedDict):`, ...lines].join('\n')
   }
-  // Keys that are no identifiers can only be written like this.
+  // Only this form allows keys that are not identifiers.
   const lines = fields.map(({ key, type }, index) => `    ${pythonLiteral(key, '"')}: ${type},${notes[index]}`)
   return [`${name} = TypedDict("${name}", {`, ...lines, '})'].join('\n')
 }

@@ -1,19 +1,19 @@
-/** A parameter of a function, as its source has it. */
+/** A parameter of a function in Python source. */
 export interface PythonParameter {
   readonly name: string
-  /** `positional` and `keyword`: taken that way alone. */
+  /** `positional` and `keyword` mean positional-only and keyword-only. */
   readonly kind: 'plain' | 'positional' | 'keyword'
   readonly annotation: string | undefined
   readonly default: string | undefined
 }
 
-/** What the source of a function says of it before its first statement. */
+/** The header and docstring of a function in Python source. */
 export interface PythonFunction {
   readonly name: string
   readonly isAsync: boolean
-  /** Then it may take other arguments than those that stand there. */
+  /** True if a decorator may change the arguments. */
   readonly isDecorated: boolean
-  /** `[T]`, or nothing. */
+  /** `[T]`, or empty. */
   readonly typeParameters: string
   readonly params: readonly PythonParameter[]
   /** `*args`, with its annotation. */
@@ -21,13 +21,13 @@ export interface PythonFunction {
   /** `**more`, with its annotation. */
   readonly more: string | undefined
   readonly returns: string | undefined
-  /** Empty where there is none. */
+  /** Empty if there is none. */
   readonly docstring: string
 }
 
 /**
- * The functions at the top level of Python source, in order. One whose header has no end is undefined, and the last: such
- * a source is no Python. The text alone is looked at; nothing is run.
+ * The functions at the top level of Python source, in order. A header without an end is undefined, and the last: such
+ * source is invalid. Nothing is run.
  */
 export function pythonFunctions(source: string): ReadonlyMap<string, PythonFunction | undefined> {
   const found = new Map<string, PythonFunction | undefined>()
@@ -71,7 +71,7 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | u
   return pattern.exec(text) ?? undefined
 }
 
-/** The end of the string, comment or character that begins here. */
+/** The index after the string, comment or character that begins at `at`. */
 function afterToken(source: string, at: number): number {
   const quote = matchAt(QUOTE, source, at)?.[0]
   if (quote !== undefined) return afterString(source, at + quote.length, quote)
@@ -80,7 +80,7 @@ function afterToken(source: string, at: number): number {
   return end === -1 ? source.length : end
 }
 
-/** Also in raw strings a quote behind a backslash does not end it. */
+/** The index after a string. A quote after a backslash does not end it, even in a raw string. */
 function afterString(source: string, from: number, quote: string): number {
   for (let at = from; at < source.length; at += 1) {
     if (source[at] === '\\') at += 1
@@ -93,12 +93,12 @@ function afterString(source: string, from: number, quote: string): number {
 interface Piece {
   /** Without comments, on one line. */
   readonly text: string
-  /** Where the stop stands. */
+  /** The index of the stop. */
   readonly end: number
   readonly stop: string
 }
 
-/** What stands before the first of `stops` outside of brackets, strings and the head of a `lambda`; undefined: no end. */
+/** The text before the first of `stops` outside brackets, strings and `lambda` headers; undefined if there is none. */
 function readUntil(source: string, from: number, stops: string): Piece | undefined {
   const parts: string[] = []
   let depth = 0
@@ -176,7 +176,7 @@ function parametersOf(pieces: readonly string[]): Pick<PythonFunction, 'params' 
 }
 
 function parameterOf(piece: string, kind: PythonParameter['kind']): PythonParameter {
-  // An end that cannot be missed, so that the text behind the last `=` or `:` is read like the others.
+  // With a stop at the end, the text after the last `=` or `:` is read like the others.
   const ended = `${piece};`
   const name = readUntil(ended, 0, ':=;')
   const after = name?.stop === ':' ? readUntil(ended, name.end + 1, '=;') : undefined
@@ -198,18 +198,18 @@ function docstringAt(source: string, from: number): string {
   const quote = matchAt(QUOTE, source, at + prefix.length)?.[0] ?? ''
   const start = at + prefix.length + quote.length
   const text = source.slice(start, afterString(source, start, quote) - quote.length)
-  return cleaned(prefix.toLowerCase() === 'r' ? text : unescaped(text))
+  return cleanDocstring(prefix.toLowerCase() === 'r' ? text : unescape(text))
 }
 
-/** The escapes that stand in texts; others stay as they are. */
-function unescaped(text: string): string {
+/** Resolves common escapes; others stay. */
+function unescape(text: string): string {
   return text.replaceAll(/\\(\r?\n|[nt"'\\])/g, (_, escaped: string) =>
     escaped === 'n' ? '\n' : escaped === 't' ? '\t' : escaped.endsWith('\n') ? '' : escaped,
   )
 }
 
-/** As `inspect.cleandoc`: without the indentation that all lines but the first have. */
-function cleaned(text: string): string {
+/** Like `inspect.cleandoc`: removes the common indentation of all lines but the first. */
+function cleanDocstring(text: string): string {
   const [first = '', ...others] = text.replaceAll('\r\n', '\n').replaceAll('\t', '        ').split('\n')
   const indents = others.filter((line) => line.trim() !== '').map((line) => line.length - line.trimStart().length)
   const common = indents.length === 0 ? 0 : indents.reduce((least, indent) => Math.min(least, indent))

@@ -1,5 +1,5 @@
 /**
- * A value that JSON can say, as Python source: as Python's own `repr` writes it, or with `"` first where `quote` says so.
+ * A JSON value as Python source, in the form of Python's `repr`, or with `"` as preferred quote.
  */
 export function pythonLiteral(value: unknown, quote: '"' | "'" = "'"): string {
   if (value === null || value === undefined) return 'None'
@@ -13,12 +13,27 @@ export function pythonLiteral(value: unknown, quote: '"' | "'" = "'"): string {
     .join(', ')}}`
 }
 
+/** A longer `Literal` is not written. */
+const MAX_LITERAL_CHARS = 400
+
+/** `Literal[…]` of values; undefined if Python does not allow one of them in it, or if it is too long. */
+export function literalType(values: readonly unknown[]): string | undefined {
+  if (values.length === 0 || !values.every(fitsLiteral)) return undefined
+  const text = `Literal[${values.map((value) => pythonLiteral(value, '"')).join(', ')}]`
+  return text.length > MAX_LITERAL_CHARS ? undefined : text
+}
+
+/** True for a value that Python allows in `Literal[…]`. `None` is written beside it. */
+export function fitsLiteral(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)
+}
+
 function pythonNumber(value: number): string {
   // Python pads a small exponent to two digits.
   return JSON.stringify(value).replace(/e([+-])(\d)$/, 'e$10$2')
 }
 
-/** The other quote is taken where that saves escapes. */
+/** Uses the other quote if that saves escapes. */
 function pythonString(text: string, preferred: '"' | "'"): string {
   const other = preferred === "'" ? '"' : "'"
   const quote = text.includes(preferred) && !text.includes(other) ? other : preferred

@@ -1,50 +1,54 @@
-/** Longest name of a tool; the APIs of models have the same bound. */
+import { findHelper } from '../protocol/index.ts'
+import { formatValue } from '../support/index.ts'
+
+/** Maximum length of a tool name; the APIs of models have the same limit. */
 const MAX_NAME = 64
 
 /**
- * The name that a script calls a tool by: its own where that is a plain Python identifier, else one made from it
+ * The Python name of a tool: its own name if it is a plain Python identifier, else one derived from it
  * (`get-user` → `get_user`, `class` → `class_`, `1st` → `_1st`).
- * @throws TypeError for a name that nothing can be made from, that is too long, or that is taken: by a helper, a
+ * @throws TypeError for a name that has no usable characters, is too long, or is reserved for a helper, a
  * builtin of Python, or Python itself (`__import__`).
  */
 export function toolName(given: string): string {
-  const shown = JSON.stringify(given.slice(0, MAX_NAME + 1))
+  const shown = formatValue(given, MAX_NAME)
   if (given === '') throw new TypeError('a tool has an empty name')
   if (given.length > MAX_NAME) {
-    throw new TypeError(`the tool name ${shown}… has ${given.length} characters; at most ${MAX_NAME} are allowed`)
+    throw new TypeError(`the tool name ${shown} has ${given.length} characters; at most ${MAX_NAME} are allowed`)
   }
-  // Python itself reads names in this form, so two that differ only here are one name to it.
+  // Python normalises names in the same way.
   const normal = given.normalize('NFKC')
-  // Letters of other alphabets that look like Latin ones would make two tools look like one.
+  // Letters of other alphabets can look like Latin ones, so that two tools look alike.
   const strange = /[^\0-\x7F]/u.exec(normal)?.[0]
   if (strange !== undefined) {
     throw new TypeError(`the tool name ${shown} holds ${JSON.stringify(strange)}: use ASCII letters, digits and _`)
   }
   if (!/[A-Za-z0-9]/.test(normal)) throw new TypeError(`the tool name ${shown} has no letter and no digit`)
-  if (/^__.*__$/.test(normal)) throw new TypeError(`the tool name ${shown} belongs to Python itself`)
-  const taken = HELPERS.has(normal) ? 'a helper of every script' : BUILTINS.has(normal) ? 'a builtin of Python' : ''
-  if (taken !== '') throw new TypeError(`the tool name ${shown} is ${taken}: give the tool another name`)
+  if (/^__.*__$/.test(normal)) throw new TypeError(`the tool name ${shown} is reserved for Python; rename the tool`)
+  const owner =
+    findHelper(normal) !== undefined ? 'a helper of scripts' : BUILTINS.has(normal) ? 'a builtin of Python' : ''
+  if (owner !== '') throw new TypeError(`the tool name ${shown} is reserved for ${owner}; rename the tool`)
   return identifier(normal)
 }
 
-/** A Python identifier made from any text: the text itself where it is one, as Python normalises it. */
+/** Derives a Python identifier from a text; an identifier stays as it is, normalised as Python does. */
 export function identifier(text: string): string {
   const plain = text.normalize('NFKC').replaceAll(/[^\p{XID_Continue}]/gu, '_')
   const started = /^[\p{XID_Start}_]/u.test(plain) ? plain : `_${plain}`
   return KEYWORDS.has(started) ? `${started}_` : started
 }
 
-/** Whether a text can stand as a name in Python source as it is. */
+/** True if a text is a valid name in Python source. */
 export function isIdentifier(text: string): boolean {
   return identifier(text) === text
 }
 
-/** Whether a name is one of Python's builtins. */
+/** True for the name of a Python builtin. */
 export function isBuiltin(name: string): boolean {
   return BUILTINS.has(name)
 }
 
-/** Reserved words, and `__debug__`, which nothing may be bound to either. */
+/** Reserved words, and `__debug__`, which cannot be assigned either. */
 const KEYWORDS: ReadonlySet<string> = new Set(
   (
     'False None True and as assert async await break class continue def del elif else except finally for from global ' +
@@ -52,16 +56,7 @@ const KEYWORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** What the harness gives every script. */
-const HELPERS: ReadonlySet<string> = new Set([
-  'emit_result',
-  'emit_intermediate',
-  'emit_log',
-  'describe_tool',
-  'ToolError',
-])
-
-/** Public names of the module `builtins` of Python 3.10 to 3.13, `site`'s included. */
+/** Public names of the module `builtins` of Python 3.10 to 3.13, with those that `site` adds. */
 const BUILTINS: ReadonlySet<string> = new Set(
   (
     'ArithmeticError AssertionError AttributeError BaseException BaseExceptionGroup BlockingIOError BrokenPipeError ' +

@@ -8,36 +8,38 @@ import {
   type ToolParameter,
   type ToolSignature,
 } from '../protocol/index.ts'
-import { didYouMean } from '../support/index.ts'
+import { refuseUnknown } from '../support/index.ts'
+import { normalizeInput, type NormalizedInput } from './normalized-schema.ts'
 import { type ParameterSpec, parametersSchema } from './parameter-list.ts'
 import { type PythonFunction, pythonFunctions, type PythonParameter } from './python-function.ts'
+import { literalType } from './python-literal.ts'
 import { toolName } from './python-name.ts'
 import { checkedOf, type PythonSignature, signatureOf } from './signature.ts'
 import { textOf } from './stub.ts'
 
-/** What {@link definePythonTool} takes: `source` or `file`. */
+/** Options of {@link definePythonTool}; give `source` or `file`. */
 export interface PythonToolOptions {
-  /** The function of the source that is the tool. Default: the file's name, or the first function of the source. */
+  /** The name of the function in the source. Default: the name of the file, or the first function. */
   readonly name?: string
-  /** Python source that defines the function; at most 1 MiB. It is run anew for each script, in a module of its own. */
+  /** Python source that defines the function; at most 1 MiB. It runs again for each script, in a module of its own. */
   readonly source?: string
-  /** A file with such source in UTF-8, read now. */
+  /** A file with the source in UTF-8. It is read once, now. */
   readonly file?: string
-  /** Said to the model. Default: the function's docstring. */
+  /** The description for the model. Default: the docstring of the function. */
   readonly description?: string
   /**
-   * Types, texts and examples of parameters of the function. Which there are, and which may be left out, the source says.
+   * Types, descriptions and examples of parameters. The source defines which parameters exist and which are optional.
    */
   readonly parameters?: readonly ParameterSpec[]
-  /** What it imports, as `pip` names it (`pandas>=2`). */
+  /** The packages that it imports, as `pip` names them (`pandas>=2`). */
   readonly dependencies?: readonly string[]
-  /** Secrets that its code reads: a run that lacks one does not start. A script in the same process can read them too. */
+  /** Secrets that its code reads: a run without them does not start. A script in the same process can read them, too. */
   readonly secrets?: readonly string[]
-  /** The sandbox that it belongs to, where a registry is not told another one. */
+  /** The sandbox of the tool, unless the registry names another. */
   readonly sandbox?: string
 }
 
-/** A tool that is Python itself and runs in the sandbox, beside the script. Made by {@link definePythonTool}. */
+/** A tool in Python that runs in the sandbox, in the process of the script. Made by {@link definePythonTool}. */
 export interface PythonTool {
   readonly kind: 'python'
   readonly name: string
@@ -47,23 +49,19 @@ export interface PythonTool {
   readonly secrets: readonly string[]
   readonly sandbox: string | undefined
   readonly signature: ToolSignature
-  /** What a model reads of it, and `describe_tool` returns: its header and its docstring. */
+  /** The header and docstring: the text for the model, and the result of `describe_tool`. */
   readonly stub: string
-  /** What the checker is told. */
+  /** The tool for the checker. */
   readonly checked: CheckedTool
 }
 
 /**
- * Makes a tool of Python source. Nothing of it is run here.
- * @throws TypeError for an option that does not exist or does not fit, for a file that cannot be read, for source without
- * that function, and for a name that a script could not call.
+ * Makes a tool from Python source, without running it.
+ * @throws TypeError for an unknown or invalid option, an unreadable file, source without
+ * that function, and a name that a script cannot call.
  */
 export function definePythonTool(options: PythonToolOptions): PythonTool {
-  for (const option of Object.keys(options)) {
-    if (!OPTIONS.includes(option)) {
-      throw new TypeError(`definePythonTool: no option ${JSON.stringify(option)}.${didYouMean(option, OPTIONS)}`)
-    }
-  }
+  refuseUnknown('definePythonTool', options, OPTIONS)
   const { file, parameters = [], dependencies = [], secrets = [], sandbox } = options
   const source = sourceOf(options)
   const where = file === undefined ? 'the source' : file
@@ -75,10 +73,13 @@ export function definePythonTool(options: PythonToolOptions): PythonTool {
   }
   checkSecrets(name, secrets)
   checkParameters(found, parameters)
-  const input = parametersSchema(parameters)
+  const input = normalizeInput(parametersSchema(parameters))
   const doc = description.includes(found.docstring) ? description : `${description.trim()}\n\n${found.docstring}`
-  const declared = signatureOf({ name, description: doc, input, output: undefined, raises: false })
-  const params = found.params.map((param) => parameterOf(param, declared.signature.params))
+  const declared = signatureOf({ name, description: doc, input, output: undefined })
+  const params = found.params.map((param) => {
+    const known = declared.signature.params.find((each) => each.name === param.name)
+    return parameterOf(param, known, parameters.find((spec) => spec.name === param.name)?.options)
+  })
   const signature: ToolSignature = {
     ...declared.signature,
     params,
@@ -99,13 +100,13 @@ export function definePythonTool(options: PythonToolOptions): PythonTool {
   })
 }
 
-/** Whether a tool is one of {@link definePythonTool}. */
+/** True for a tool made by {@link definePythonTool}. */
 export function isPythonTool(tool: unknown): tool is PythonTool {
   if (typeof tool !== 'object' || tool === null || !('kind' in tool) || tool.kind !== 'python') return false
   return 'source' in tool && 'stub' in tool && 'checked' in tool
 }
 
-/** A Python tool as a run is given it. */
+/** A Python tool in a request to run. */
 export function sourceOnWire({ name, source, stub }: PythonTool): PythonToolSource {
   return { name, source, stub }
 }
@@ -121,16 +122,16 @@ const OPTIONS: readonly string[] = [
   'sandbox',
 ] satisfies (keyof PythonToolOptions)[]
 const SECRET_NAME = /^[A-Za-z_]\w*$/
-/** Of a default's text in a stub; longer ones say nothing to a model. */
+/** Maximum characters of a default value in a stub. */
 const MAX_DEFAULT_CHARS = 80
 
 function sourceOf({ source, file }: PythonToolOptions): string {
   if ((source === undefined) === (file === undefined)) {
-    throw new TypeError('definePythonTool: give source or file, one of the two')
+    throw new TypeError('definePythonTool: give either source or file')
   }
   const given = source ?? textOfFile(file ?? '')
   if (typeof given !== 'string') throw new TypeError(`definePythonTool: source must be text, not ${typeof given}`)
-  // One byte order mark is the encoding's; Python refuses it in a text.
+  // A byte order mark belongs to the encoding; Python refuses it in a text.
   const text = given.startsWith('\uFEFF') ? given.slice(1) : given
   const bytes = Buffer.byteLength(text)
   if (bytes > CAPS.toolSourceBytes) {
@@ -153,14 +154,16 @@ function functionOf({ name: given, file }: PythonToolOptions, source: string, wh
   const names = [...functions.keys()]
   const last = names.at(-1)
   if (last !== undefined && functions.get(last) === undefined) {
-    throw new TypeError(`definePythonTool: ${where} is no Python: the header of the function ${last} has no end`)
+    throw new TypeError(
+      `definePythonTool: ${where} is not valid Python: the header of the function ${last} does not end`,
+    )
   }
   const ofFile = file === undefined ? undefined : basename(file, '.py')
   const name = given ?? ofFile ?? names.find((each) => !each.startsWith('_')) ?? names[0]
   if (name === undefined) throw new TypeError(`definePythonTool: ${where} defines no function`)
   if (toolName(name) !== name) {
     const of = file === undefined ? '' : ` (of ${file}): give name`
-    throw new TypeError(`definePythonTool: ${JSON.stringify(name)} is no name of a function${of}`)
+    throw new TypeError(`definePythonTool: ${JSON.stringify(name)} is not a Python function name${of}`)
   }
   const found = functions.get(name)
   if (found === undefined) {
@@ -185,20 +188,30 @@ function checkParameters({ name, params, more, isDecorated }: PythonFunction, gi
   throw new TypeError(`definePythonTool ${name}: the function has no parameter ${JSON.stringify(unknown.name)}: ${has}`)
 }
 
-function parameterOf(param: PythonParameter, declared: readonly ToolParameter[]): ToolParameter {
-  const known = declared.find(({ name }) => name === param.name)
+function parameterOf(
+  param: PythonParameter,
+  known: ToolParameter | undefined,
+  options: readonly unknown[] | undefined,
+): ToolParameter {
   const preset = literalOf(param.default)
   return {
     name: param.name,
     ...(param.kind === 'plain' ? {} : { kind: param.kind }),
-    type: param.annotation ?? known?.type ?? 'Any',
+    type: typeOfOptions(param, options) ?? param.annotation ?? known?.type ?? 'Any',
     required: param.default === undefined,
     nullable: known?.nullable ?? true,
     ...(preset === undefined ? {} : { default: preset }),
   }
 }
 
-/** The value of a default that is a plain literal. */
+/** `Literal[…]` of the options, which say more than the annotation of the source; undefined if it cannot be written. */
+function typeOfOptions(param: PythonParameter, options: readonly unknown[] = []): string | undefined {
+  const literal = literalType(options.filter((option) => option !== null))
+  if (literal === undefined) return undefined
+  return options.includes(null) || param.default === 'None' ? `${literal} | None` : literal
+}
+
+/** The value of a default, if it is a plain literal. */
 function literalOf(text: string | undefined): unknown {
   if (text === undefined) return undefined
   if (LITERALS.has(text)) return LITERALS.get(text)
@@ -235,8 +248,8 @@ function parameterText({ name, default: preset }: PythonParameter, type: string)
   return type === 'Any' ? `${head}=${shown}` : `${head} = ${shown}`
 }
 
-/** A decorator may change what the function takes and whether it is one to await. */
-function checkedTool(found: PythonFunction, signature: PythonSignature, input: Record<string, unknown>): CheckedTool {
+/** A decorator may change the arguments of the function, and whether it is async. */
+function checkedTool(found: PythonFunction, signature: PythonSignature, input: NormalizedInput): CheckedTool {
   const { isAsync, isDecorated, rest } = found
   const checked = checkedOf(signature, input, undefined)
   return isDecorated

@@ -1,27 +1,25 @@
-import { constraintWords, cut } from './constraints.ts'
-import { asSchema, isSchemaObject, type JsonSchema, referenced, schemaList, schemaMap } from './json-schema.ts'
+import { constraintWords, truncateLine } from './constraints.ts'
+import { asSchema, isSchemaObject, type JsonSchema, resolveReference, schemaList, schemaMap } from './json-schema.ts'
 import { type ObjectShape, objectShape } from './object-shape.ts'
 import type { PythonClasses, PythonField } from './python-classes.ts'
-import { pythonLiteral } from './python-literal.ts'
+import { fitsLiteral, literalType, pythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
-/** Deeper, with more classes, or after more steps in one tool, annotations say `Any` or `dict`. */
+/** Limits per tool; beyond them, annotations are `Any` or `dict`. */
 const MAX_DEPTH = 12
 const MAX_CLASSES = 100
 const MAX_STEPS = 5000
-/** A longer `Literal` becomes the type of its values. */
-const MAX_LITERAL_CHARS = 400
 const MAX_NOTE_CHARS = 100
 
-/** Python annotations of the schemas below one root; what objects they name goes to `classes`. */
+/** Writes Python annotations for the schemas below one root; the classes of objects are added to `classes`. */
 export class PythonTypes {
   readonly #root: JsonSchemaObject
   readonly #classes: PythonClasses
-  /** Names of the classes of object schemas, by the very object: a definition is met in many places. */
+  /** Class names by schema object: a definition can be used in many places. */
   readonly #written = new Map<JsonSchemaObject, string>()
-  /** Object schemas whose class is being written, with its name once something below has asked for it. */
+  /** Object schemas whose class is being written, with its name once a nested schema refers to it. */
   readonly #unfinished = new Map<JsonSchemaObject, { readonly wanted: string; name: string | undefined }>()
-  /** Other schemas that are being looked at. */
+  /** Other schemas in progress. */
   readonly #open = new Set<JsonSchemaObject>()
   #steps = 0
 
@@ -30,18 +28,18 @@ export class PythonTypes {
     this.#classes = classes
   }
 
-  /** The annotation of a schema. `path` names a class that has no title of its own: tool, parameter, field. */
+  /** The annotation of a schema. `path` (tool, parameter, field) names a class without a title. */
   annotation(schema: JsonSchema, path: readonly string[]): string {
     return union(this.#members(schema, { path, depth: 0, reference: undefined }))
   }
 
-  /** What the union of all that a schema admits consists of. */
+  /** The members of the union of all types that a schema admits. */
   #members(schema: JsonSchema, place: Place): string[] {
     this.#steps += 1
     if (typeof schema === 'boolean' || place.depth > MAX_DEPTH || this.#steps > MAX_STEPS) return ['Any']
     const name = this.#written.get(schema) ?? this.#nameOfUnfinished(schema)
     if (name !== undefined) return [name]
-    // Inside itself, without a class between that could be named.
+    // Recursive, without a class in between that has a name.
     if (this.#open.has(schema)) return ['Any']
     this.#open.add(schema)
     const members = this.#found(schema, place)
@@ -52,7 +50,7 @@ export class PythonTypes {
   #found(schema: JsonSchemaObject, place: Place): string[] {
     const { $ref } = schema
     if (typeof $ref === 'string') {
-      const target = referenced(this.#root, $ref)
+      const target = resolveReference(this.#root, $ref)
       return target === undefined ? ['Any'] : this.#members(target, { ...below(place), reference: $ref })
     }
     if ('const' in schema) return literals([schema['const']])
@@ -67,7 +65,7 @@ export class PythonTypes {
     return unfinished.name
   }
 
-  /** Members of `anyOf` and `oneOf`, unless these only restrict what stands beside them. */
+  /** Members of `anyOf` and `oneOf`, unless these only restrict the other keywords. */
   #alternatives(schema: JsonSchemaObject, place: Place): string[] | undefined {
     const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
     if (branches.length === 0 || schema['properties'] !== undefined) return undefined
@@ -127,7 +125,7 @@ export class PythonTypes {
   #fields({ properties, required }: ObjectShape, place: Place): PythonField[] {
     return [...properties].map(([key, schema]) => {
       const found = union(this.#members(schema, below(place, key)))
-      // A class that is not yet defined can only be named in quotes.
+      // The name of a class that is not yet defined must be quoted.
       const type = this.#namesUnfinished(found) ? pythonLiteral(found, '"') : found
       return { key, type: required.has(key) ? type : `NotRequired[${type}]`, note: noteOf(schema) }
     })
@@ -141,11 +139,11 @@ export class PythonTypes {
   }
 }
 
-/** Where a schema stands: for the name of a class, and to end. */
+/** The place of a schema, for the name of a class and the limit of the depth. */
 interface Place {
   readonly path: readonly string[]
   readonly depth: number
-  /** The `$ref` that led here, if nothing stands between. */
+  /** The `$ref` that led directly to this schema. */
   readonly reference: string | undefined
 }
 
@@ -176,15 +174,13 @@ function typesOf(schema: JsonSchemaObject): string[] {
   return schema['items'] !== undefined || schema['prefixItems'] !== undefined ? ['array'] : ['any']
 }
 
-/** `Literal[…]` of what Python allows there, and the types of the rest. */
+/** `Literal[…]` of the values that Python allows in it, and the types of the others. */
 function literals(values: readonly unknown[]): string[] {
-  const literal = values.filter(
-    (value) => typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value),
-  )
-  const rest = values.filter((value) => !literal.includes(value)).map(typeOfValue)
-  if (literal.length === 0) return rest.length === 0 ? ['Any'] : rest
-  const text = `Literal[${literal.map((value) => pythonLiteral(value, '"')).join(', ')}]`
-  return text.length > MAX_LITERAL_CHARS ? [...literal.map(typeOfValue), ...rest] : [text, ...rest]
+  if (values.length === 0) return ['Any']
+  const literal = values.filter(fitsLiteral)
+  const text = literalType(literal)
+  const others = values.filter((value) => !fitsLiteral(value)).map(typeOfValue)
+  return [...(text === undefined ? literal.map(typeOfValue) : [text]), ...others]
 }
 
 function typeOfValue(value: unknown): string {
@@ -201,7 +197,7 @@ function union(members: readonly string[]): string {
   const isLiteral = (member: string): boolean => member.startsWith('Literal[')
   const literal = [...new Set(members.filter(isLiteral).map((member) => member.slice('Literal['.length, -1)))]
   const all = new Set(members.filter((member) => !isLiteral(member) && member !== 'None'))
-  // A function that takes floats takes ints.
+  // In annotations, `float` includes `int`.
   if (all.has('float')) all.delete('int')
   const parts = [
     ...(literal.length === 0 ? [] : [`Literal[${literal.join(', ')}]`]),
@@ -214,5 +210,5 @@ function union(members: readonly string[]): string {
 function noteOf(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return ''
   const description = typeof schema['description'] === 'string' ? [schema['description']] : []
-  return cut([...description, ...constraintWords(schema)].join('; '), MAX_NOTE_CHARS)
+  return truncateLine([...description, ...constraintWords(schema)].join('; '), MAX_NOTE_CHARS)
 }

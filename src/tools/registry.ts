@@ -4,17 +4,17 @@ import { jsonSchemaOf } from './json-schema.ts'
 import { isPythonTool, type PythonTool } from './python-tool.ts'
 import type { Tool } from './tool.ts'
 
-/** Where a tool belongs. */
+/** Options of {@link ToolRegistry.register}. */
 export interface RegisterOptions {
-  /** Default: the tool's own, else `default`. */
+  /** The sandbox of the tool. Default: that of the tool, else `default`. */
   readonly sandbox?: string
-  /** Packages that scripts which use this tool need, as `pip` names them. */
+  /** Packages that scripts with this tool need, as `pip` names them. */
   readonly dependencies?: readonly string[]
 }
 
 /**
- * All that one sandbox needs for its tools; it can be given where tools can. The same object as long as nothing is
- * registered for it.
+ * The tools of one sandbox and their requirements; accepted wherever tools are. The same object until another tool is
+ * registered for the sandbox.
  */
 export interface SandboxTools {
   readonly sandbox: string
@@ -22,13 +22,13 @@ export interface SandboxTools {
   readonly tools: readonly Tool[]
   /** Tools that run in the sandbox. */
   readonly pythonTools: readonly PythonTool[]
-  /** Of all tools, sorted, each once. */
+  /** The packages of all tools, sorted, without duplicates. */
   readonly dependencies: readonly string[]
-  /** Secrets that the tools in the sandbox read, sorted, each once. */
+  /** Secrets of the tools that run in the sandbox, sorted, without duplicates. */
   readonly secrets: readonly string[]
-  /** Secrets that stay on the host with its tools; they are not among `secrets`. */
+  /** Secrets of the host tools; they stay on the host and are not in `secrets`. */
   readonly hostSecrets: readonly string[]
-  /** Of all that is said here, whatever the order in which it was registered. */
+  /** A digest of all of this, independent of the order of registration. */
   readonly digest: string
 }
 
@@ -39,8 +39,8 @@ interface Entry {
 }
 
 /**
- * The mission's registry: tools by sandbox, with what each sandbox needs for them (OR-11). A registry can be given
- * wherever tools can; then all its tools are.
+ * A registry of tools by sandbox, with the requirements of each sandbox. A registry is accepted
+ * wherever tools are, and represents all its tools.
  */
 export class ToolRegistry {
   readonly #entries: Entry[] = []
@@ -50,7 +50,7 @@ export class ToolRegistry {
 
   /**
    * Registers a tool of the host or of the sandbox.
-   * @throws TypeError for what is no tool, and for a name that the sandbox has already.
+   * @throws TypeError for a value that is not a tool, and for a name that the sandbox already has.
    */
   register(given: NamedTool, options: RegisterOptions = {}): this {
     const tool = acceptTool(given)
@@ -61,34 +61,34 @@ export class ToolRegistry {
       )
     }
     const own = isPythonTool(tool) ? tool.dependencies : []
-    this.#entries.push({ sandbox, tool, dependencies: sorted([...own, ...(options.dependencies ?? [])]) })
+    this.#entries.push({ sandbox, tool, dependencies: sortWords([...own, ...(options.dependencies ?? [])]) })
     this.#tools = [...new Set(hostTools(this.#entries))]
     this.#pythonTools = [...new Set(pythonTools(this.#entries))]
     this.#sandboxes.delete(sandbox)
     return this
   }
 
-  /** All tools of the host, of all sandboxes; the same list as long as nothing is registered. */
+  /** All host tools, of all sandboxes; the same list until a tool is registered. */
   get tools(): readonly Tool[] {
     return this.#tools
   }
 
-  /** All tools that are Python themselves, of all sandboxes; the same list as long as nothing is registered. */
+  /** All Python tools, of all sandboxes; the same list until a tool is registered. */
   get pythonTools(): readonly PythonTool[] {
     return this.#pythonTools
   }
 
   /** Names of the sandboxes that have tools, sorted. */
   get sandboxes(): readonly string[] {
-    return sorted(this.#entries.map(({ sandbox }) => sandbox))
+    return sortWords(this.#entries.map(({ sandbox }) => sandbox))
   }
 
-  /** Of all tools and where they belong: the same whatever the order in which they were registered. */
+  /** A digest of all tools and their sandboxes, independent of the order of registration. */
   get digest(): string {
     return digestOf(this.#entries)
   }
 
-  /** What a sandbox needs; nothing where it has no tools. */
+  /** The tools of a sandbox and their requirements; empty if it has no tools. */
   forSandbox(name: string): SandboxTools {
     const known = this.#sandboxes.get(name)
     if (known !== undefined) return known
@@ -99,9 +99,9 @@ export class ToolRegistry {
       sandbox: name,
       tools,
       pythonTools: ownPythonTools,
-      dependencies: sorted(entries.flatMap(({ dependencies }) => dependencies)),
-      secrets: sorted(ownPythonTools.flatMap(({ secrets }) => secrets)),
-      hostSecrets: sorted(tools.flatMap(({ secrets }) => secrets)),
+      dependencies: sortWords(entries.flatMap(({ dependencies }) => dependencies)),
+      secrets: sortWords(ownPythonTools.flatMap(({ secrets }) => secrets)),
+      hostSecrets: sortWords(tools.flatMap(({ secrets }) => secrets)),
       digest: digestOf(entries),
     }
     this.#sandboxes.set(name, made)
@@ -117,7 +117,7 @@ function pythonTools(entries: readonly Entry[]): PythonTool[] {
   return entries.map(({ tool }) => tool).filter(isPythonTool)
 }
 
-function sorted(words: readonly string[]): string[] {
+function sortWords(words: readonly string[]): string[] {
   return [...new Set(words)].toSorted()
 }
 
@@ -129,7 +129,7 @@ function digestOf(entries: readonly Entry[]): string {
 }
 
 function ofPython({ name, description, source, checked, secrets }: PythonTool): object {
-  return { name, description, source, checked, secrets: sorted(secrets) }
+  return { name, description, source, checked, secrets: sortWords(secrets) }
 }
 
 function ofHost(tool: Tool): object {
@@ -139,13 +139,13 @@ function ofHost(tool: Tool): object {
     description,
     effect,
     limits: { timeoutMs, maxCalls, concurrency },
-    secrets: sorted(tool.secrets),
+    secrets: sortWords(tool.secrets),
     input: jsonSchemaOf(tool.input, 'input'),
     output: tool.output === undefined ? undefined : jsonSchemaOf(tool.output, 'output'),
   }
 }
 
-/** JSON with the keys of each object in order. */
+/** JSON with sorted keys. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'object' && item !== null && !Array.isArray(item)

@@ -1,21 +1,26 @@
 import { types } from 'node:util'
+import { CAPS } from '../protocol/index.ts'
 import { ToolCallError } from './tool-error.ts'
 
-/** Of one answer, as JSON. */
-export const MAX_RESULT_BYTES: number = 16 * 1024 * 1024
+/** Maximum bytes of one answer, as JSON. */
+export const MAX_RESULT_BYTES: number = CAPS.answerBytes
 const MAX_DEPTH = 199
-/** What each value counts beside its text, so that a small graph of shared parts cannot unfold to any size. */
-const NODE_BYTES = 1
+/**
+ * The cost of each value in addition to its text: a value costs the host far more than its bytes, and a small graph of shared
+ * parts cannot expand without limit.
+ */
+const NODE_BYTES = 16
+const MAX_STEP = 80
 
 /**
- * What a tool answered, as the JSON text that is sent: dates as ISO text, bytes as base64, maps as objects, sets as lists,
- * `toJSON` heeded, `undefined` as null (and left out of objects). Nothing is changed in silence.
- * @throws ToolCallError `invalid_result` for what JSON cannot carry, naming the place, or `result_too_large`.
+ * The answer of a tool as JSON text: dates as ISO text, bytes as base64, maps as objects, sets as lists,
+ * with `toJSON` called and `undefined` as null (left out of objects). Other values are refused, never changed silently.
+ * @throws ToolCallError `invalid_result`, naming the place, for a value that JSON cannot represent; `result_too_large`.
  */
 export function resultJson(tool: string, value: unknown): string {
   let plain: unknown
   try {
-    plain = new PlainCopy().of(value, '$')
+    plain = new PlainCopy().of(value, { above: undefined, step: '$' })
   } catch (error) {
     const known = unsendable(error)
     if (known !== undefined) throw new ToolCallError(known.code, `${tool}: ${known.message}`)
@@ -38,7 +43,7 @@ class Unsendable extends Error {
   }
 }
 
-/** Asking a revoked proxy what it is throws. */
+/** `Array.isArray` throws for a revoked proxy. */
 function unsendable(thrown: unknown): Unsendable | undefined {
   try {
     return thrown instanceof Unsendable ? thrown : undefined
@@ -47,11 +52,22 @@ function unsendable(thrown: unknown): Unsendable | undefined {
   }
 }
 
+/** The place of a value; written only when a message names it. */
+interface Place {
+  readonly above: Place | undefined
+  readonly step: string | number
+}
+
+function placeText({ above, step }: Place): string {
+  if (above === undefined) return String(step)
+  return `${placeText(above)}${typeof step === 'number' ? `[${step}]` : `.${step.slice(0, MAX_STEP)}`}`
+}
+
 class PlainCopy {
   #bytes = 0
   readonly #ancestors = new Set<object>()
 
-  of(value: unknown, place: string): unknown {
+  of(value: unknown, place: Place): unknown {
     this.#spend(NODE_BYTES)
     switch (typeof value) {
       case 'string':
@@ -65,42 +81,47 @@ class PlainCopy {
         return checkedNumber(value, place)
       case 'bigint':
         if (value <= Number.MAX_SAFE_INTEGER && value >= Number.MIN_SAFE_INTEGER) return Number(value)
-        throw new Unsendable('invalid_result', `${place}: an integer beyond 2^53 cannot be sent; answer with text`)
+        throw new Unsendable(
+          'invalid_result',
+          `${placeText(place)}: an integer beyond 2^53 cannot be sent; answer with text`,
+        )
       case 'object':
         return value === null ? null : this.#object(value, place)
       case 'function':
       case 'symbol':
-        throw new Unsendable('invalid_result', `${place}: a ${typeof value} cannot be sent as JSON`)
+        throw new Unsendable('invalid_result', `${placeText(place)}: a ${typeof value} cannot be sent as JSON`)
     }
   }
 
-  #object(value: object, place: string): unknown {
-    if (this.#ancestors.has(value)) throw new Unsendable('invalid_result', `${place}: the answer contains itself`)
+  #object(value: object, place: Place): unknown {
+    if (this.#ancestors.has(value))
+      throw new Unsendable('invalid_result', `${placeText(place)}: the answer contains itself`)
     if (this.#ancestors.size >= MAX_DEPTH) {
-      throw new Unsendable('invalid_result', `${place}: nested deeper than ${MAX_DEPTH} levels`)
+      throw new Unsendable('invalid_result', `${placeText(place)}: nested deeper than ${MAX_DEPTH} levels`)
     }
     this.#ancestors.add(value)
-    const plain = this.#unfolded(value, place)
+    const plain = this.#unfold(value, place)
     this.#ancestors.delete(value)
     return plain
   }
 
-  #unfolded(value: object, place: string): unknown {
+  #unfold(value: object, place: Place): unknown {
     if (ArrayBuffer.isView(value)) return this.#bytesOf(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
     if (types.isAnyArrayBuffer(value)) return this.#bytesOf(Buffer.from(value))
     if (value instanceof Date) {
-      if (Number.isNaN(value.getTime())) throw new Unsendable('invalid_result', `${place}: the date is not valid`)
+      if (Number.isNaN(value.getTime()))
+        throw new Unsendable('invalid_result', `${placeText(place)}: the date is not valid`)
       return value.toISOString()
     }
     if (value instanceof Error) {
       throw new Unsendable(
         'invalid_result',
-        `${place}: an Error is no answer; throw it, so that the script sees a ToolError`,
+        `${placeText(place)}: an Error is not an answer; throw it, so that the script gets a ToolError`,
       )
     }
     if (types.isBoxedPrimitive(value)) return this.of(value.valueOf(), place)
     const refusal = REFUSED.find(({ is }) => is(value))
-    if (refusal !== undefined) throw new Unsendable('invalid_result', `${place}: ${refusal.why}`)
+    if (refusal !== undefined) throw new Unsendable('invalid_result', `${placeText(place)}: ${refusal.why}`)
     if ('toJSON' in value && typeof value.toJSON === 'function') {
       const made: unknown = (value as { toJSON(key: string): unknown }).toJSON('')
       return made === value ? this.#fields(value, place) : this.of(made, place)
@@ -116,25 +137,25 @@ class PlainCopy {
     return bytes.toString('base64')
   }
 
-  #list(values: Iterable<unknown>, size: number, place: string): unknown[] {
+  #list(values: Iterable<unknown>, size: number, place: Place): unknown[] {
     this.#spend(size) // the commas; and a list that is too long is known at once
     const list: unknown[] = []
-    for (const value of values) list.push(this.of(value, `${place}[${list.length}]`))
+    for (const value of values) list.push(this.of(value, { above: place, step: list.length }))
     return list
   }
 
-  #entries(map: ReadonlyMap<unknown, unknown>, place: string): object {
+  #entries(map: ReadonlyMap<unknown, unknown>, place: Place): object {
     const fields: [string, unknown][] = []
     for (const [key, value] of map) {
       if (typeof key !== 'string' && typeof key !== 'number') {
-        throw new Unsendable('invalid_result', `${place}: a key of a Map must be text`)
+        throw new Unsendable('invalid_result', `${placeText(place)}: a key of a Map must be text`)
       }
       fields.push(this.#field(String(key), value, place))
     }
     return Object.fromEntries(fields)
   }
 
-  #fields(value: object, place: string): object {
+  #fields(value: object, place: Place): object {
     const fields: [string, unknown][] = []
     for (const key of Object.keys(value)) {
       const field = (value as Record<string, unknown>)[key]
@@ -144,9 +165,9 @@ class PlainCopy {
     return Object.fromEntries(fields)
   }
 
-  #field(key: string, value: unknown, place: string): [string, unknown] {
+  #field(key: string, value: unknown, place: Place): [string, unknown] {
     this.#spend(key.length)
-    return [key, this.of(value, `${place}.${key.slice(0, 80)}`)]
+    return [key, this.of(value, { above: place, step: key })]
   }
 
   #spend(bytes: number): void {
@@ -155,7 +176,7 @@ class PlainCopy {
   }
 }
 
-/** Objects that hold something and have no fields: as JSON they would all be `{}`. */
+/** Objects with content but no fields: as JSON they would be `{}`. */
 const REFUSED: readonly { readonly is: (value: unknown) => boolean; readonly why: string }[] = [
   { is: types.isPromise, why: 'a Promise cannot be sent as JSON; await it' },
   { is: types.isRegExp, why: 'a RegExp cannot be sent as JSON; answer with its source' },
@@ -164,7 +185,7 @@ const REFUSED: readonly { readonly is: (value: unknown) => boolean; readonly why
   { is: types.isWeakSet, why: 'a WeakSet cannot be sent as JSON' },
 ]
 
-/** What was thrown may be anything, even something that cannot be read either. */
+/** The text of any thrown value, even of one that cannot be read. */
 function whyOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : `it threw ${String(thrown)}`
@@ -173,15 +194,18 @@ function whyOf(thrown: unknown): string {
   }
 }
 
-function checkedNumber(value: number, place: string): number {
+function checkedNumber(value: number, place: Place): number {
   if (!Number.isFinite(value))
-    throw new Unsendable('invalid_result', `${place}: ${value} is no JSON number; answer with null`)
+    throw new Unsendable('invalid_result', `${placeText(place)}: ${value} is not a JSON number; return null instead`)
   if (Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21) {
-    throw new Unsendable('invalid_result', `${place}: an integer beyond 2^53 has lost digits already; answer with text`)
+    throw new Unsendable(
+      'invalid_result',
+      `${placeText(place)}: an integer beyond 2^53 has lost digits already; answer with text`,
+    )
   }
   return value
 }
 
 function tooLarge(): string {
-  return `the answer has more than ${MAX_RESULT_BYTES} bytes; answer with less, or page by page`
+  return `the answer has more than ${MAX_RESULT_BYTES} bytes, or a million values; answer with less, or page by page`
 }

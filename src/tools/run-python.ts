@@ -1,19 +1,20 @@
 import { z } from 'zod'
 import type { ToolSet } from './tool-set.ts'
+import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
 
-/** How the one tool for an agent is described, and what it tells. */
+/** Options of the tool for an agent. */
 export interface RunPythonOptions {
   /** Default `run_python`. */
   readonly name?: string | undefined
-  /** Said to the model before the functions that a script can call. */
+  /** Instructions for the model, placed before the functions. */
   readonly instructions?: string | undefined
-  /** Characters of the functions' stubs in the description. What does not fit is listed by name. Default 8,000. */
+  /** Maximum characters of the functions' stubs in the description; further functions are listed by name. Default 8,000. */
   readonly maxStubChars?: number | undefined
-  /** Characters of a result, of stdout and of an error that the model gets. Default 10,000 each. */
+  /** Maximum characters of a result, of stdout and of an error in the answer. Default 10,000 each. */
   readonly maxAnswerChars?: number | undefined
 }
 
-/** What became of a script, as this file needs it; the result of a run has it. */
+/** The part of a run's result that this file needs. */
 export interface RanScript {
   readonly status: string
   readonly success: boolean
@@ -25,6 +26,7 @@ export interface RanScript {
   readonly stderr: string
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
+  readonly warnings: readonly { readonly code: string; readonly message: string }[]
   readonly violations: readonly {
     readonly code: string
     readonly line: number
@@ -33,7 +35,7 @@ export interface RanScript {
   }[]
 }
 
-/** What the model is told. Parts that are empty are left out. */
+/** The answer to the model, without empty parts. */
 export interface RunPythonAnswer {
   readonly ok: boolean
   readonly status: string
@@ -43,11 +45,13 @@ export interface RunPythonAnswer {
   readonly stdout?: string
   readonly stderr?: string
   readonly error?: string
-  /** What to mend, a line each; nothing was run. */
+  /** A remark on a run without an error. */
+  readonly note?: string
+  /** The mistakes to fix, one per line; the script did not run. */
   readonly mistakes?: readonly string[]
 }
 
-/** One tool that runs a script, in the shape of the AI SDK and, under `mcp`, of an MCP server. */
+/** A tool that runs scripts, in the form of the AI SDK and, as `mcp`, of an MCP server. */
 export interface RunPythonTool {
   readonly name: string
   readonly description: string
@@ -74,15 +78,15 @@ const ANSWER_CHARS = 10_000
 
 /**
  * Makes the tool.
- * @param run runs a script with these tools; it is given what ends it early.
+ * @param run runs a script with these tools until the signal fires.
  */
 export function runPythonTool(
   set: ToolSet | undefined,
   run: (script: string, signal: AbortSignal | undefined) => Promise<RanScript>,
-  options: RunPythonOptions = {},
+  options: RunPythonOptions & { readonly packages?: readonly NamedPackage[] } = {},
 ): RunPythonTool {
   const { name = DEFAULT_NAME, maxStubChars = STUB_CHARS, maxAnswerChars = ANSWER_CHARS } = options
-  const description = describe(set, maxStubChars, options.instructions)
+  const description = describe(set, maxStubChars, packagesText(options.packages), options.instructions)
   const inputSchema = z.object({ script: z.string().describe('Python source of the whole script') })
   const execute: RunPythonTool['execute'] = async ({ script }, context) =>
     answerOf(await run(script, context?.abortSignal), maxAnswerChars)
@@ -102,15 +106,22 @@ export function runPythonTool(
   }
 }
 
-function describe(set: ToolSet | undefined, maxStubChars: number, instructions: string | undefined): string {
+function describe(
+  set: ToolSet | undefined,
+  maxStubChars: number,
+  packages: string,
+  instructions: string | undefined,
+): string {
   const parts = [
-    'Runs a Python 3 script in a sandbox without network and returns what it hands to emit_result(data), once, as JSON. ' +
-      'Each script starts anew: nothing of an earlier one is there. print() and emit_log(message) are returned too.',
+    'Runs a Python 3 script in a sandbox without a network. Returns the data that the script passes to ' +
+      'emit_result(data), once, as JSON, and the output of print() and emit_log(message). Nothing of an earlier script ' +
+      'remains.',
+    packages,
     instructions,
   ]
   if (set !== undefined && set.tools.size + set.pythonTools.size > 0) {
     parts.push(
-      'The script can call these functions directly, without import; do as much as you can in one script.' +
+      'The script can call these functions directly, without an import. Do as much as possible in one script.' +
         (set.tools.size > 0
           ? ' A failed call raises ToolError (e.code, str(e)). Fields of an object: r["name"] or r.name.'
           : ''),
@@ -134,35 +145,40 @@ function answerOf(ran: RanScript, most: number): RunPythonAnswer {
           logs: boundedList(
             logs.map(({ level, message }) => `${level}: ${message}`),
             most,
-            leftOut,
+            leftOutNote,
           ),
         }),
-    ...(stdout === '' ? {} : { stdout: cut(stdout, most) }),
-    ...(stderr === '' ? {} : { stderr: cut(stderr, most) }),
+    ...(stdout === '' ? {} : { stdout: truncateAndCount(stdout, most) }),
+    ...(stderr === '' ? {} : { stderr: truncateAndCount(stderr, most) }),
     ...(violations.length > 0
       ? {
           mistakes: boundedList(
             violations.map((v) => `line ${v.line}: ${v.message} (${v.code}) ${v.hint}`.trim()),
             most,
-            leftOut,
+            leftOutNote,
           ),
         }
       : ran.error === null
         ? {}
-        : { error: cut(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, most) }),
-    ...(ok && !ran.hasResult
-      ? { error: 'the script ended without calling emit_result(data): there is no result' }
-      : {}),
+        : { error: truncateAndCount(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, most) }),
+    ...noteOf(ran, ok, most),
   }
 }
 
-/** A value that is too large becomes the head of its JSON, with a word on what is missing. */
-function boundedJson(value: unknown, most: number): unknown {
-  const text = JSON.stringify(value) ?? 'null'
-  return text.length <= most ? value : cut(text, most)
+/** A note about facts that the model would not notice by itself. */
+function noteOf({ hasResult, warnings }: RanScript, ok: boolean, most: number): { readonly note?: string } {
+  const notes = warnings.filter(({ code }) => code === 'nan_as_null').map(({ message }) => message)
+  if (ok && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')
+  return notes.length === 0 ? {} : { note: truncateAndCount(notes.join('\n'), most) }
 }
 
-/** As many of the first as fit, and a word on how many are missing. */
+/** A value, or the beginning of its JSON if it is too large. */
+function boundedJson(value: unknown, most: number): unknown {
+  const text = JSON.stringify(value) ?? 'null'
+  return text.length <= most ? value : truncateAndCount(text, most)
+}
+
+/** The first items that fit, with a note on the number of missing ones. */
 function boundedList<T>(items: readonly T[], most: number, wordOn: (count: number) => T): T[] {
   const kept: T[] = []
   let length = 0
@@ -175,14 +191,10 @@ function boundedList<T>(items: readonly T[], most: number, wordOn: (count: numbe
   return missing === 0 ? kept : [...kept, wordOn(missing)]
 }
 
-function leftOut(count: number): string {
+function leftOutNote(count: number): string {
   return `… (${count} more left out)`
 }
 
 function leftOutIntermediates(count: number): { label: string; data: unknown } {
-  return { label: '…', data: leftOut(count) }
-}
-
-function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most)}… (${text.length - most} characters left out)`
+  return { label: '…', data: leftOutNote(count) }
 }

@@ -1,32 +1,67 @@
 import type { ErrorObject } from 'ajv'
-import { didYouMean } from '../support/index.ts'
-import { cut } from './constraints.ts'
-import { isSchemaObject, referenced } from './json-schema.ts'
+import { didYouMean, truncate } from '../support/index.ts'
+import { truncateLine } from './constraints.ts'
+import { isSchemaObject, resolveReference } from './json-schema.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
+import { sizeUpTo } from './value-size.ts'
 
 const MAX_SHOWN = 60
+const MAX_READ = 10_000
 const MAX_LISTED = 400
+const MAX_MESSAGE = 1000
+const MAX_ISSUES = 5
+const MAX_STEPS = 20
+const MAX_STEP = 80
 
-/** What ajv found, as one problem: `expected integer`, at its place. */
+/** The errors of ajv as one issue, with a bounded text and path: `expected integer`, at its place. */
 export function issueOf(root: JsonSchemaObject, errors: readonly ErrorObject[]): SchemaIssue {
+  const { message, path = [] } = firstIssueOf(root, errors)
+  const shown = path.slice(0, MAX_STEPS)
+  if (shown.length === path.length && shown.every((step) => String(step).length <= MAX_STEP))
+    return { message: truncate(message, MAX_MESSAGE), path }
+  // A cut path would lead to another value, so the message names the place instead.
+  return {
+    message: truncate(
+      `${pathText(shown.map((step) => (typeof step === 'number' ? step : truncate(String(step), MAX_STEP))))}: ${message}`,
+      MAX_MESSAGE,
+    ),
+  }
+}
+
+function firstIssueOf(root: JsonSchemaObject, errors: readonly ErrorObject[]): SchemaIssue {
   const last = errors.at(-1)
   if (last === undefined) return { message: 'does not match the schema' }
   if ((last.keyword === 'anyOf' || last.keyword === 'oneOf') && !hasMatches(last)) {
     return ofAlternatives(root, last, errors.slice(0, -1))
   }
-  return described(root, last)
+  return describeError(root, last)
 }
 
-/** A value as an error text shows it: the beginning of its JSON, with Python's words for null, true and false. */
-export function shown(value: unknown): string {
+/**
+ * A value for an error text: its JSON, with Python's words for null, true and false. One that is long is only described: the
+ * beginning of a secret is not recognised as one.
+ */
+export function formatForPython(value: unknown): string {
   if (value === null || value === undefined) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
-  if (Array.isArray(value) && value.length > MAX_SHOWN) return `a list of ${value.length} items`
+  if (sizeUpTo(value, MAX_READ) === MAX_READ) return describe(value)
   try {
-    return cut(JSON.stringify(value), MAX_SHOWN)
+    const text = JSON.stringify(value)
+    return text.length <= MAX_SHOWN ? text : describe(value)
   } catch {
     return typeof value
   }
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return `a text of ${value.length} characters`
+  return Array.isArray(value) ? `a list of ${value.length} items` : 'a large value'
+}
+
+/** The first few of the problems, each in a bounded text, and the number of the others. A library may report a million. */
+export function joinProblems(issues: readonly SchemaIssue[], textOf: (issue: SchemaIssue) => string): string {
+  const shown = issues.slice(0, MAX_ISSUES).map((issue) => truncate(textOf(issue), MAX_MESSAGE))
+  return issues.length > MAX_ISSUES ? `${shown.join('; ')}; and ${issues.length - MAX_ISSUES} more` : shown.join('; ')
 }
 
 /** `filter.items[0].sku` */
@@ -39,19 +74,19 @@ export function pathText(path: readonly unknown[]): string {
     .join('')
 }
 
-/** A step of an issue's path: a key, or an object that holds it. */
+/** The key in a step of an issue's path, which may be an object that holds it. */
 export function keyOf(step: unknown): unknown {
   return typeof step === 'object' && step !== null && 'key' in step ? step.key : step
 }
 
-/** Of the branches of a union, the one whose problem lies deepest is most likely the one that was meant. */
+/** Reports the branch of a union whose problem is deepest: it is most likely the intended one. */
 function ofAlternatives(root: JsonSchemaObject, union: ErrorObject, branches: readonly ErrorObject[]): SchemaIssue {
   const depth = union.instancePath.length
   const deepest = branches
     .filter(({ instancePath, keyword }) => instancePath.length > depth || keyword === 'required')
     .toSorted((a, b) => b.instancePath.length - a.instancePath.length)[0]
-  if (deepest !== undefined) return described(root, deepest)
-  const words = branches.map((branch) => described(root, branch).message.replace(/^expected /, ''))
+  if (deepest !== undefined) return describeError(root, deepest)
+  const words = branches.map((branch) => describeError(root, branch).message.replace(/^expected /, ''))
   return { path: pathOf(union), message: `expected ${[...new Set(words)].join(' or ')}` }
 }
 
@@ -59,7 +94,7 @@ function hasMatches({ params }: ErrorObject): boolean {
   return Array.isArray((params as { passingSchemas?: unknown }).passingSchemas)
 }
 
-function described(root: JsonSchemaObject, error: ErrorObject): SchemaIssue {
+function describeError(root: JsonSchemaObject, error: ErrorObject): SchemaIssue {
   const path = pathOf(error)
   const params = error.params as Record<string, unknown>
   switch (error.keyword) {
@@ -76,13 +111,13 @@ function described(root: JsonSchemaObject, error: ErrorObject): SchemaIssue {
         String(params['additionalProperty'] ?? params['unevaluatedProperty']),
       )
     case 'enum':
-      return { path, message: `expected one of ${listed(params['allowedValues'])}` }
+      return { path, message: `expected one of ${listValues(params['allowedValues'])}` }
     case 'const':
-      return { path, message: `expected ${shown(params['allowedValue'])}` }
+      return { path, message: `expected ${formatForPython(params['allowedValue'])}` }
     case 'format':
       return { path, message: `expected a ${String(params['format'])}` }
     case 'pattern':
-      return { path, message: `expected text that matches ${cut(String(params['pattern']), MAX_LISTED)}` }
+      return { path, message: `expected text that matches ${truncateLine(String(params['pattern']), MAX_LISTED)}` }
     case 'oneOf':
       return { path, message: 'matches more than one of the allowed forms' }
     case 'false schema':
@@ -95,20 +130,23 @@ function described(root: JsonSchemaObject, error: ErrorObject): SchemaIssue {
 function unknownField(parent: unknown, path: readonly unknown[], name: string): SchemaIssue {
   const properties = isSchemaObject(parent) ? parent['properties'] : undefined
   const known = isSchemaObject(properties) ? Object.keys(properties) : []
-  return { path: [...path, name], message: `there is no such name.${didYouMean(name, known)}` }
+  return {
+    path: [...path, name],
+    message: `there is no such name.${name.length > MAX_STEP ? '' : didYouMean(name, known)}`,
+  }
 }
 
-/** The schema whose keyword found the problem. */
+/** The schema whose keyword reported the error. */
 function parentOf(root: JsonSchemaObject, { schemaPath }: ErrorObject): unknown {
   const parent = schemaPath.slice(0, Math.max(1, schemaPath.lastIndexOf('/')))
-  return referenced(root, parent)
+  return resolveReference(root, parent)
 }
 
-function listed(values: unknown): string {
+function listValues(values: unknown): string {
   const all = Array.isArray(values) ? values : []
   let text = ''
   for (const [index, value] of all.entries()) {
-    const next = `${index === 0 ? '' : ', '}${shown(value)}`
+    const next = `${index === 0 ? '' : ', '}${formatForPython(value)}`
     if (text.length + next.length > MAX_LISTED) return `${text} and ${all.length - index} more`
     text += next
   }

@@ -14,12 +14,12 @@ export interface StandardToolSchema<T = unknown> {
   }
 }
 
-/** What a schema says of a value: the value as it is to be used, or what is wrong with it. */
+/** The result of a validation: the value to use, or its issues. */
 export type SchemaResult<T = unknown> =
   | { readonly value: T; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] }
 
-/** One thing that is wrong, and where. */
+/** One issue and its place. */
 export interface SchemaIssue {
   readonly message: string
   readonly path?: readonly unknown[] | undefined
@@ -36,17 +36,24 @@ export interface JsonSchemaObject {
   readonly [keyword: string]: unknown
 }
 
-/** How a tool says what it takes or gives: a schema of a validation library, or JSON Schema. */
+/** A schema of a tool's input or output: of a validation library, or JSON Schema. */
 export type ToolSchema = StandardToolSchema | JsonSchemaObject
 
-/** What a value is after it passed the schema; a record for JSON Schema, whose types TypeScript cannot see. */
+/** The type of a validated value; a record for JSON Schema, whose types TypeScript cannot infer. */
 export type ValueOf<S> = S extends {
   readonly '~standard': { readonly types?: { readonly output: infer T } | undefined }
 }
   ? T
   : Readonly<Record<string, unknown>>
 
-/** Whether a schema is one of a validation library. Schemas may be functions (ArkType's are). */
+/** The type of a value that a schema accepts; unknown for JSON Schema. */
+export type AcceptedBy<S> = S extends {
+  readonly '~standard': { readonly types?: { readonly input: infer T } | undefined }
+}
+  ? T
+  : unknown
+
+/** True for a schema of a validation library. It may be a function, as those of ArkType are. */
 export function isStandardSchema(schema: unknown): schema is StandardToolSchema {
   if ((typeof schema !== 'object' && typeof schema !== 'function') || schema === null) return false
   const standard: unknown = (schema as Partial<StandardToolSchema>)['~standard']

@@ -1,9 +1,9 @@
 import type { ToolParameter, ToolSignature } from '../protocol/index.ts'
-import { cut } from './constraints.ts'
+import { truncateLine } from './constraints.ts'
 import type { PythonClass } from './python-classes.ts'
 import { pythonLiteral } from './python-literal.ts'
 
-/** What a model reads of one tool, without the classes: `def search(query: str) -> list[Order]:` and its docstring. */
+/** The text of one tool for a model, without classes: `def search(query: str) -> list[Order]:` and its docstring. */
 export function stubOf(signature: ToolSignature): string {
   const { name, params, more, returns, doc } = signature
   const given = [...params.map(parameterText), ...(more ? ['**more'] : [])].join(', ')
@@ -13,24 +13,24 @@ export function stubOf(signature: ToolSignature): string {
 /** The header of a function and its docstring. */
 export function textOf(head: string, doc: string): string {
   const lines = doc.split('\n').map((line) => `    ${line}`.trimEnd())
-  // A backslash in a description is one, not the start of an escape.
+  // In a raw docstring, a backslash does not start an escape.
   const quotes = doc.includes('\\') ? 'r"""' : '"""'
   return [head, `    ${quotes}`, ...lines, '    """'].join('\n')
 }
 
-/** A tool as {@link stubsOf} needs it. */
+/** A tool for {@link stubsOf}. */
 export interface Stubbed {
   readonly signature: ToolSignature
   readonly classes: readonly PythonClass[]
-  /** What a model reads of it, where that is not made from the signature. */
+  /** The text for a model, if it is not made from the signature. */
   readonly stub?: string
 }
 
 const SUMMARY_CHARS = 100
 
 /**
- * What a model reads of all tools, in at most `maxChars` characters: all of it where it fits; else one line for each,
- * and in full as many as fit, first ones first. Where not even the names fit, the last line says how many are missing.
+ * The text of all tools for a model, in at most `maxChars` characters: the full text if it fits; else one line for each,
+ * and the full text of as many as fit, in order. If not even the names fit, the last line says how many are missing.
  */
 export function stubsOf(tools: readonly Stubbed[], maxChars: number = Number.POSITIVE_INFINITY): string {
   const all = fullText(tools)
@@ -39,7 +39,7 @@ export function stubsOf(tools: readonly Stubbed[], maxChars: number = Number.POS
   const lines = listing(tools, maxChars - head.length - 1)
   const text = [head, ...lines].join('\n')
   if (lines.length < tools.length) return text.slice(0, Math.max(0, maxChars))
-  return widened(tools, [head, ...lines], maxChars)
+  return expandListing(tools, [head, ...lines], maxChars)
 }
 
 function parameterText(param: ToolParameter): string {
@@ -54,14 +54,14 @@ function fullText(tools: readonly Stubbed[]): string {
   return tools.map((tool) => withClasses(tool, written)).join('\n\n')
 }
 
-/** A stub behind those of its classes that are not written yet. */
+/** A stub after those of its classes that are not written yet. */
 function withClasses({ signature, classes, stub }: Stubbed, written: Set<string>): string {
   const fresh = classes.filter(({ name }) => !written.has(name))
   for (const { name } of fresh) written.add(name)
   return [...fresh.map(({ source }) => source), stub ?? stubOf(signature)].join('\n\n')
 }
 
-/** One line for each tool: with its summary, or where that is too long its name alone; cut where names do not fit. */
+/** One line for each tool, with its summary, or only its name if summaries do not fit; the list is cut if names do not fit. */
 function listing(tools: readonly Stubbed[], maxChars: number): string[] {
   const summaries = tools.map(({ signature }) => summaryLine(signature))
   if (lengthOf(summaries) <= maxChars) return summaries
@@ -72,8 +72,8 @@ function listing(tools: readonly Stubbed[], maxChars: number): string[] {
   return [...kept, `# … and ${names.length - kept.length} more`].slice(0, names.length - 1)
 }
 
-/** The head and the lines, in which as many lines as fit are replaced by full text at the end. */
-function widened(tools: readonly Stubbed[], [head = '', ...lines]: readonly string[], maxChars: number): string {
+/** The head and the lines, with as many lines as fit replaced by full text at the end. */
+function expandListing(tools: readonly Stubbed[], [head = '', ...lines]: readonly string[], maxChars: number): string {
   const written = new Set<string>()
   const listed: string[] = []
   const full: string[] = []
@@ -103,6 +103,6 @@ function summaryLine({ name, params, more, doc }: ToolSignature): string {
     ...params.map((param) => (param.required ? param.name : `${param.name}=…`)),
     ...(more ? ['**more'] : []),
   ]
-  const first = cut(doc.split('\n\n')[0] ?? '', SUMMARY_CHARS)
+  const first = truncateLine(doc.split('\n\n')[0] ?? '', SUMMARY_CHARS)
   return `# ${name}(${names.join(', ')}): ${first}`
 }

@@ -1,5 +1,5 @@
 /**
- * The codes of a `ToolError` that Sandglass itself gives, and what each means. A tool may give codes of its own
+ * The codes that Sandglass gives a `ToolError`, with their meaning. A tool can use codes of its own
  * ({@link ToolCallError}).
  */
 export const TOOL_ERROR_CODES: Readonly<Record<ToolErrorCode, string>> = {
@@ -27,9 +27,9 @@ export type ToolErrorCode =
   | 'wrong_process'
 
 /**
- * A tool call came to nothing; the script sees a `ToolError` with the same `code` and message. Throw one in `execute`
- * to give the script a code of your own to react to: `throw new ToolCallError('out_of_stock', 'none left of A-1')`.
- * Anything else that a tool throws has the code `tool_failed`.
+ * The failure of a tool call; the script gets a `ToolError` with the same `code` and message. Throw one in `execute`
+ * with a code of your own that the script can handle: `throw new ToolCallError('out_of_stock', 'none left of A-1')`.
+ * Any other error of a tool has the code `tool_failed`.
  */
 export class ToolCallError extends Error {
   override readonly name = 'ToolCallError'

@@ -1,13 +1,13 @@
-/** What a tool of the mission's documents answers; a script reads `.success`, `.message` and `.data`. */
+/** An answer with success, message and data; a script reads `.success`, `.message` and `.data`. */
 export interface ToolResponse<T = unknown> {
   readonly success: boolean
-  /** For people and models; empty where there is nothing to say. */
+  /** A message for people and models; may be empty. */
   readonly message: string
-  /** `null` where there is none. */
+  /** `null` if there is none. */
   readonly data: T
 }
 
-/** A {@link ToolResponse}, from what is given of it: success, no message and no data where nothing is said. */
+/** Makes a {@link ToolResponse}. Default: success, no message and no data. */
 export function toolResponse<T = null>(given: {
   success?: boolean
   message?: string

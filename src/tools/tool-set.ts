@@ -9,49 +9,49 @@ import type { Tool } from './tool.ts'
 
 /** Tools of one run, prepared. Made by {@link prepareTools}. */
 export interface ToolSet {
-  /** Tools of the host, by the name that the script calls. */
+  /** Host tools, by their Python names. */
   readonly tools: ReadonlyMap<string, PreparedTool>
-  /** Tools that are Python themselves, by the name that the script calls. */
+  /** Python tools, by name. */
   readonly pythonTools: ReadonlyMap<string, PythonTool>
-  /** Of the tools of the host, in the order in which they were given. */
+  /** The signatures of the host tools, in the given order. */
   readonly signatures: readonly ToolSignature[]
-  /** Of the Python tools: what a run is given of them. */
+  /** The sources of the Python tools for a run. */
   readonly sources: readonly PythonToolSource[]
-  /** Secrets that the Python tools read, each once: a run must have them. */
+  /** Secrets of the Python tools, without duplicates: a run must have them. */
   readonly requiredSecrets: readonly string[]
-  /** What the checker is told of all of them; made when it is first asked for. */
+  /** All tools for the checker; made on first use. */
   readonly checked: readonly CheckedTool[]
-  /** Tools whose function has another name than they were given. */
+  /** Tools whose Python name differs from their own. */
   readonly renamed: readonly { readonly from: string; readonly to: string }[]
-  /** Of all signatures, names, effects and sources, whatever their order: equal for sets that are equal to a script. */
+  /** A digest of all signatures, names, effects and sources, in any order: equal for sets that a script cannot distinguish. */
   readonly digest: string
   /**
-   * Python source that a model reads: each function with its docstring, and the classes that they name. In at most
-   * `maxChars` characters, where all do not fit: a line for each, and in full as many as fit.
+   * Python source for a model: each function with its docstring, and the classes that they name. In at most
+   * `maxChars` characters: if the full text does not fit, a line for each and the full text of as many as fit.
    */
   stubs(maxChars?: number): string
 }
 
-/** What has tools, such as a registry or a connection to an MCP server. */
+/** An object with tools, such as a registry or a connection to an MCP server. */
 export interface ToolSource {
-  /** The same list as long as the tools are the same. */
+  /** The same list until the tools change. */
   readonly tools: readonly NamedTool[]
-  /** More of them, as a registry has them. */
+  /** Python tools, as in a registry. */
   readonly pythonTools?: readonly PythonTool[]
 }
 
 /**
- * Tools as people have them: a list of tools (of {@link defineTool}, {@link definePythonTool}, LangChain or an MCP
- * server), a tool set of the AI SDK (name → tool), something that has tools, or what {@link prepareTools} made of one of
+ * All accepted forms of tools: a list (of {@link defineTool}, {@link definePythonTool}, LangChain or an MCP
+ * server), a tool set of the AI SDK (name → tool), an object with tools, or the result of {@link prepareTools} for one of
  * these.
  */
 export type ToolsInput = readonly NamedTool[] | Readonly<Record<string, KeyedTool>> | ToolSource | ToolSet
 
 /**
- * Prepares tools for runs. Made once for the same list or record, as long as it holds the same tools, so that calling
+ * Prepares tools for runs. The result is kept for the same list or record while it holds the same tools, so that calling
  * it for each run costs nothing.
- * @throws TypeError that names the tool: for a name that no function can have or that two have, for a schema that is
- * not sound, and for what is no tool.
+ * @throws TypeError, naming the tool, for a name that no function can have or that two tools have, for a schema that is
+ * invalid, and for a value that is not a tool.
  */
 export function prepareTools(given: ToolsInput): ToolSet {
   if (typeof given !== 'object' || given === null) throw new TypeError('tools: expected a list of tools or a tool set')
@@ -71,7 +71,7 @@ interface Element {
   readonly tool: unknown
 }
 
-/** Forgotten with what the tools were given in. */
+/** Released together with the list or record. */
 const prepared = new WeakMap<object, { readonly elements: readonly Element[] | undefined; readonly set: ToolSet }>()
 
 function isSource(given: object): given is ToolSource {
@@ -95,7 +95,7 @@ function toolSet(given: readonly (Tool | PythonTool)[]): ToolSet {
     const other = named.get(made.name)
     if (other !== undefined) {
       const names = [other, made].map(shownName).join(' and ')
-      throw new TypeError(`tools: ${names} would both be the function ${made.name} of the script`)
+      throw new TypeError(`tools: ${names} would both become the function ${made.name}; rename one`)
     }
     named.set(made.name, made)
     if (!isPythonTool(made)) for (const { name, source } of made.classes) classes.set(name, source)
@@ -130,10 +130,10 @@ function shownName(tool: PreparedTool | PythonTool): string {
   return isPythonTool(tool) ? `the Python tool ${JSON.stringify(tool.name)}` : JSON.stringify(tool.givenName)
 }
 
-/** Budgets whose text is kept. */
+/** Maximum number of cached texts. */
 const MAX_KEPT_TEXTS = 4
 
-/** A tool whose classes have names that no other class of the set has, unless the two are equal. */
+/** Prepares a tool so that its class names are unique in the set, except for equal classes. */
 function withOwnClasses(tool: Tool, taken: ReadonlyMap<string, string>): PreparedTool {
   const clashes = (made: PreparedTool): boolean =>
     made.classes.some(({ name, source }) => taken.has(name) && taken.get(name) !== source)

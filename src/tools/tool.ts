@@ -1,50 +1,56 @@
 import { didYouMean, MAX_TIMER_MS } from '../support/index.ts'
-import { type JsonSchemaObject, isStandardSchema, type ToolSchema, type ValueOf } from './standard-schema.ts'
+import {
+  type AcceptedBy,
+  type JsonSchemaObject,
+  isStandardSchema,
+  type ToolSchema,
+  type ValueOf,
+} from './standard-schema.ts'
 
 /**
- * What a call may change. `read` changes nothing; `idempotent` may be repeated with the same arguments and changes
- * nothing more; `write` is anything else, and what a tool has that says nothing.
+ * The effect of a call. `read` changes nothing; `idempotent` may be repeated with the same arguments and changes
+ * nothing more; `write` is anything else, and the default.
  */
 export type ToolEffect = 'read' | 'idempotent' | 'write'
 
-/** What a tool is told of the call beside its input. */
+/** The context of a call, the second argument of `execute`. */
 export interface ToolContext {
-  /** Fires when the run ends, is cancelled, or the tool's own time is over. */
+  /** Fires when the run ends or is cancelled, or the time limit of the tool is over. */
   readonly signal: AbortSignal
-  /** Made by the host, unique. */
+  /** A unique id, made by the host. */
   readonly callId: string
   /** The run that the call belongs to. */
   readonly executionId: string
 }
 
-/** A function of the host that a script may call. Made by {@link defineTool}. */
+/** A function of the host that scripts can call. Made by {@link defineTool}. */
 export interface Tool {
   readonly name: string
   readonly description: string
   readonly input: ToolSchema
   readonly output: ToolSchema | undefined
   readonly effect: ToolEffect
-  /** Names of environment variables of the host whose values the tool uses; they are kept out of its error texts. */
+  /** Environment variables of the host that the tool uses; their values are redacted in its error texts. */
   readonly secrets: readonly string[]
-  /** How long one call may take, in milliseconds; undefined: as long as the run lasts. */
+  /** The maximum time of one call, in milliseconds. Default 60,000. */
   readonly timeoutMs: number | undefined
-  /** How many calls one run may make; undefined: no limit of its own. */
+  /** The maximum number of calls in one run; by default only the limit of the run applies. */
   readonly maxCalls: number | undefined
-  /** How many calls of one run are under way at a time; undefined: no limit of its own. */
+  /** The maximum number of concurrent calls in one run; by default only the limit of the run applies. */
   readonly concurrency: number | undefined
   execute(input: unknown, context: ToolContext): unknown
 }
 
-/** What {@link defineTool} takes. */
-export interface ToolOptions<S extends ToolSchema = ToolSchema> {
-  /** What the script calls it. A name that is no Python identifier is mapped: `get-user` becomes `get_user`. */
+/** Options of {@link defineTool}. */
+export interface ToolOptions<S extends ToolSchema = ToolSchema, O extends ToolSchema = ToolSchema> {
+  /** The name of the tool. Scripts use it as a Python identifier: `get-user` becomes `get_user`. */
   readonly name: string
-  /** Said to the model: the function's docstring. */
+  /** The description for the model: the docstring of the function. */
   readonly description: string
   /** An object schema: zod 4, another library with Standard JSON Schema, or plain JSON Schema. */
   readonly input: S
-  /** What the tool answers; the script's function is annotated with it, and answers are checked against it. */
-  readonly output?: ToolSchema | undefined
+  /** A schema of the answer: it annotates the Python function, and answers are validated against it. */
+  readonly output?: O | undefined
   /** Default `write`. */
   readonly effect?: ToolEffect | undefined
   /** See {@link Tool.secrets}. */
@@ -55,19 +61,21 @@ export interface ToolOptions<S extends ToolSchema = ToolSchema> {
   readonly maxCalls?: number | undefined
   /** See {@link Tool.concurrency}. */
   readonly concurrency?: number | undefined
-  /** Gets the input as its schema gives it, and answers with anything that JSON can say, or a promise of it. */
-  readonly execute: (input: ValueOf<S>, context: ToolContext) => unknown
+  /** Called with the validated input; returns a value that `output` accepts and JSON can represent, or a promise of it. */
+  readonly execute: (input: ValueOf<S>, context: ToolContext) => AcceptedBy<O> | Promise<AcceptedBy<O>>
 }
 
 /**
- * Makes a tool: a function of the host with a schema, which the script calls as an ordinary Python function.
- * @throws TypeError for an option that does not exist or does not fit; it names the option and the tool.
+ * Makes a tool: a function of the host with a schema, which scripts call as an ordinary Python function.
+ * @throws TypeError, naming the tool and the option, for an unknown or invalid option.
  */
-export function defineTool<const S extends ToolSchema>(options: ToolOptions<S>): Tool {
+export function defineTool<const S extends ToolSchema, const O extends ToolSchema = JsonSchemaObject>(
+  options: ToolOptions<S, O>,
+): Tool {
   const { name } = options
   if (typeof name !== 'string') throw new TypeError(`defineTool: name must be a string, not ${kindOf(name)}`)
   for (const option of Object.keys(options)) {
-    if (!OPTIONS.has(option)) refuse(name, `no option ${JSON.stringify(option)}.${didYouMean(option, OPTIONS)}`)
+    if (!OPTIONS.has(option)) refuse(name, `unknown option ${JSON.stringify(option)}.${didYouMean(option, OPTIONS)}`)
   }
   const { description, input, output, effect = 'write', secrets = [], timeoutMs, maxCalls, concurrency } = options
   if (typeof description !== 'string') refuse(name, `description must be a string, not ${kindOf(description)}`)
@@ -92,7 +100,7 @@ export function defineTool<const S extends ToolSchema>(options: ToolOptions<S>):
     timeoutMs,
     maxCalls,
     concurrency,
-    // Called as a method, so that a tool that is a class of its own finds its fields.
+    // Called as a method, so that a tool that is an instance of a class has its fields.
     execute: (value: unknown, context: ToolContext) => options.execute(value as ValueOf<S>, context),
   })
 }

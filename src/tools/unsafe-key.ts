@@ -1,6 +1,6 @@
 /**
- * Whether a value read from JSON holds the key `__proto__` at any depth; code that copies such an object field by
- * field would change the copy's prototype. Found without recursion.
+ * True if a value read from JSON has the key `__proto__` at any depth: code that copies such an object field by
+ * field would change the prototype of the copy. Works without recursion.
  */
 export function holdsProtoKey(value: unknown): boolean {
   const rest: unknown[] = [value]

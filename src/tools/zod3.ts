@@ -1,11 +1,11 @@
-/** What a schema of zod 3 says of itself; its types are not those of zod 4. */
+/** The internals of a zod 3 schema; its types differ from those of zod 4. */
 interface Zod3Schema {
   readonly _def: Zod3Definition
 }
 
 type Zod3Definition = Readonly<Record<string, unknown>> & { readonly typeName: string }
 
-/** Whether a schema is of zod 3, which cannot be written as JSON Schema by itself. */
+/** True for a zod 3 schema, which cannot convert itself to JSON Schema. */
 export function isZod3(schema: object): schema is Zod3Schema {
   const definition = '_def' in schema ? schema._def : undefined
   return (
@@ -20,19 +20,29 @@ export function isZod3(schema: object): schema is Zod3Schema {
 const MAX_DEPTH = 20
 
 /**
- * JSON Schema of what a schema of zod 3 takes: its types, fields, defaults and descriptions. What only restricts them
- * (lengths, patterns, refinements) is left to the schema itself. A type that is not known here admits anything.
+ * The JSON Schema of a zod 3 schema: its types, fields, defaults and descriptions. Restrictions
+ * (lengths, patterns, refinements) are checked by the schema itself. An unknown type admits anything, and so does, if
+ * `lenient`, one that converts what it gets.
  */
-export function zod3JsonSchema(schema: Zod3Schema, depth = 0): Record<string, unknown> {
+export function zod3JsonSchema(schema: Zod3Schema, lenient = false, depth = 0): Record<string, unknown> {
   const { description } = schema._def
-  const json = depth > MAX_DEPTH ? {} : jsonOf(schema._def, (inner) => converted(inner, depth + 1))
+  const any = depth > MAX_DEPTH || (lenient && convertsInput(schema._def))
+  const own = any ? {} : jsonOf(schema._def, (inner) => convertInner(inner, lenient, depth + 1))
+  const json = lenient && TAKES_UNDEFINED.has(schema._def.typeName) ? { anyOf: [own, { type: 'null' }] } : own
   return typeof description === 'string' ? { ...json, description } : json
 }
 
+/** In a list, undefined becomes null where the value is written as JSON. */
+const TAKES_UNDEFINED: ReadonlySet<string> = new Set(['ZodOptional', 'ZodDefault'])
+
 type Convert = (schema: unknown) => Record<string, unknown>
 
-function converted(schema: unknown, depth: number): Record<string, unknown> {
-  return typeof schema === 'object' && schema !== null && isZod3(schema) ? zod3JsonSchema(schema, depth) : {}
+function convertInner(schema: unknown, lenient: boolean, depth: number): Record<string, unknown> {
+  return typeof schema === 'object' && schema !== null && isZod3(schema) ? zod3JsonSchema(schema, lenient, depth) : {}
+}
+
+function convertsInput({ typeName, coerce, effect }: Zod3Definition): boolean {
+  return coerce === true || typeName === 'ZodCatch' || (effect as { type?: unknown } | undefined)?.type === 'preprocess'
 }
 
 function jsonOf(definition: Zod3Definition, convert: Convert): Record<string, unknown> {
@@ -110,7 +120,7 @@ function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Of an enum of TypeScript, which for numbers holds names by value as well. */
+/** The values of a TypeScript enum, which for numbers also maps values to names. */
 function enumValues(values: unknown): unknown[] {
   const entries = Object.entries(values as Record<string, unknown>)
   return entries.filter(([key, value]) => typeof value === 'number' || !/^\d+$/.test(key)).map(([, value]) => value)

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-/** What a source of this repository is called in a program for {@link printedBy}: `src/index.ts` by its whole path. */
+/** The name of a source of this repository in a program for {@link printedBy}: `src/index.ts` by its whole path. */
 export function sourceName(path: string): string {
   return JSON.stringify(fileURLToPath(new URL(`../../${path}`, import.meta.url)))
 }
 
 /**
- * What a JavaScript module prints on stdout, run by a Node of its own. One that does not end is killed after 60 s, so that
+ * The output of a JavaScript module on stdout, run by a Node of its own. One that does not end is killed after 60 s, so that
  * a call that never comes back fails its test instead of the whole run.
  */
 export async function printedBy(program: string, env: Readonly<Record<string, string>> = {}): Promise<string> {

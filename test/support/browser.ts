@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { programsNamed } from '../../src/support/index.ts'
-import { skipFor } from '../required.ts'
+import { skipFor } from './required.ts'
 
 const run = promisify(execFile)
 const TIMEOUT_MS = 60_000
 const WINDOW = { width: 1200, height: 1600 } as const
 
-/** What a browser made of a page. */
+/** The result of loading a page in a browser. */
 export interface OpenedPage {
   /** The document after everything in it that could run had run. */
   readonly dom: string
@@ -51,9 +51,9 @@ export async function openPage(program: string, file: string): Promise<OpenedPag
   }
 }
 
-/** Width and height of a PNG. @throws Error for what is none. */
+/** Width and height of a PNG. @throws Error for a file that is not a PNG. */
 export function sizeOfPng(bytes: Buffer): { readonly width: number; readonly height: number } {
-  if (bytes.subarray(0, 8).toString('hex') !== '89504e470d0a1a0a') throw new Error('it is no PNG')
+  if (bytes.subarray(0, 8).toString('hex') !== '89504e470d0a1a0a') throw new Error('the file is not a PNG')
   return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
 }
 

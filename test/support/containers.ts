@@ -15,7 +15,7 @@ export interface Container {
   readonly lease: string
 }
 
-const FIELDS = ['{{.ID}}', '{{.Names}}', `{{.Label "${LABEL.owner}"}}`, `{{.Label "${LABEL.lease}"}}`, '{{.State}}']
+const FIELDS = ['{{.ID}}', '{{.Names}}', `{{.Label "${LABEL.owner}"}}`, `{{.Label "${LABEL.engineId}"}}`, '{{.State}}']
 
 /** The containers of this product that exist, in whatever state; or the one of a sandbox. */
 export function containers(daemon: string | undefined, sandboxId?: string): Container[] {
@@ -42,7 +42,7 @@ export function processesIn(containerId: string): HostProcess[] {
   return allProcesses().filter(({ pid }) => read(`/proc/${pid}/cgroup`).includes(containerId))
 }
 
-/** Where the daemon mounts the roots of containers: id and path of those that still exist. */
+/** Mount points of the root directories of containers: id and path of those that still exist. */
 export function rootsOf(daemon: string | undefined, which: readonly Container[]): [string, string][] {
   if (which.length === 0) return []
   const format = ['--format', '{{.Id}}\t{{.GraphDriver.Data.MergedDir}}']
@@ -69,8 +69,8 @@ export function leftOf(marks: readonly string[]): { 'control groups': string[]; 
 }
 
 /**
- * What Docker's own client prints.
- * @throws Error with what it said instead.
+ * The output of Docker's own client.
+ * @throws Error with its message on stderr.
  */
 export function docker(daemon: string | undefined, ...args: readonly string[]): string {
   const { status, stdout, said } = ask(daemon, args)

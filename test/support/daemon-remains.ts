@@ -39,7 +39,7 @@ function endProcesses(directory: string, containers: readonly string[]): void {
 
 function belongs(pid: number, directory: string, containers: readonly string[]): boolean {
   if (pid === process.pid) return false
-  const words = read(`/proc/${pid}/cmdline`).split('\0')
+  const words = readOrEmpty(`/proc/${pid}/cmdline`).split('\0')
   if (
     ['dockerd', 'containerd', 'containerd-shim', 'runsc', 'runc'].some((name) =>
       basename(words[0] ?? '').startsWith(name),
@@ -47,7 +47,7 @@ function belongs(pid: number, directory: string, containers: readonly string[]):
   ) {
     if (words.some((word) => word.includes(`${directory}/`))) return true
   }
-  const groups = read(`/proc/${pid}/cgroup`)
+  const groups = readOrEmpty(`/proc/${pid}/cgroup`)
   return containers.some((id) => groups.includes(id))
 }
 
@@ -60,7 +60,7 @@ function kill(pid: number): void {
 }
 
 function unmountBelow(directory: string): void {
-  const points = read('/proc/self/mountinfo')
+  const points = readOrEmpty('/proc/self/mountinfo')
     .split('\n')
     .map((line) => line.split(' ')[4] ?? '')
     .filter((point) => point.startsWith(`${directory}/`))
@@ -70,7 +70,7 @@ function unmountBelow(directory: string): void {
 }
 
 function removeControlGroups(id: string): void {
-  const hierarchies = ['', ...listed('/sys/fs/cgroup')]
+  const hierarchies = ['', ...listOrEmpty('/sys/fs/cgroup')]
   for (const hierarchy of hierarchies) {
     for (const group of [
       join('/sys/fs/cgroup', hierarchy, 'docker', id),
@@ -86,20 +86,20 @@ function removeControlGroups(id: string): void {
 }
 
 function containersOf(directory: string): string[] {
-  return listed(join(directory, 'data/containers'))
+  return listOrEmpty(join(directory, 'data/containers'))
 }
 
 /** Sockets that shims keep outside of the directory, and that nobody serves any more. */
 function removeDeadShimSockets(): void {
   // First those that are there, then who serves: in the other order, one that another daemon's shim has just made looks dead.
-  const there = listed(SHIM_SOCKETS)
-  const served = read('/proc/net/unix')
+  const there = listOrEmpty(SHIM_SOCKETS)
+  const served = readOrEmpty('/proc/net/unix')
   for (const name of there) {
     if (!served.includes(join(SHIM_SOCKETS, name))) rmSync(join(SHIM_SOCKETS, name), { force: true })
   }
 }
 
-function read(path: string): string {
+function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
@@ -107,7 +107,7 @@ function read(path: string): string {
   }
 }
 
-function listed(path: string): string[] {
+function listOrEmpty(path: string): string[] {
   try {
     return readdirSync(path)
   } catch {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PrivateDaemon } from '../docker-daemon.ts'
+import type { PrivateDaemon } from './docker-daemon.ts'
 import { eventually } from './eventually.ts'
 
 const ANSWER_MS = 20_000
@@ -10,13 +10,13 @@ const FRAMES = 10
 const LOG_LINES = 40
 
 /**
- * What a daemon does that no longer tells about itself: where its goroutines stand, by number, and the end of its log.
+ * The state of a daemon that no longer answers: the stacks of its goroutines, counted, and the end of its log.
  * Undefined for one that answers.
  */
 export async function whyStuck(daemon: PrivateDaemon): Promise<string | undefined> {
   const silence = new AbortController()
   const timer = setTimeout(() => silence.abort(`no answer after ${ANSWER_MS} ms`), ANSWER_MS)
-  // With all states of its containers, which is where one that hangs does.
+  // Asks for containers in every state: that is the request at which a hanging daemon hangs.
   const answers = await daemon.client.listContainers({ all: true, abortSignal: silence.signal }).then(
     () => true,
     (error: unknown) => String(error),
@@ -35,11 +35,11 @@ async function goroutines(daemon: PrivateDaemon): Promise<string> {
   const before = new Set(written())
   process.kill(daemon.pid, 'SIGUSR1')
   let file: string | undefined
-  const trouble = await eventually(() => {
+  const problem = await eventually(() => {
     file = written().find((name) => !before.has(name))
     return file === undefined ? 'it wrote none' : undefined
   }, DUMP_MS)
-  return trouble ?? summarizeStacks(readFileSync(join(directory, file ?? ''), 'utf8'))
+  return problem ?? summarizeStacks(readFileSync(join(directory, file ?? ''), 'utf8'))
 }
 
 /** Goroutines of the same state and stack as one, those that wait for longest first. */

@@ -1,32 +1,32 @@
 /**
  * A host of its own that leaves itself 0, 1, 2 … file descriptors, one number after the other, and runs a script with each:
- * once in a Sandglass that is opened then, once in one that was used before. `descriptors-host.ts ENGINE MOST STEP` prints
+ * once in a Sandglass that is opened then, once in one that was used before. `descriptors-host.ts ENGINE MAX STEP` prints
  * what came of each, and of a script after it when there are descriptors again.
  */
 import { closeSync, openSync, watch } from 'node:fs'
 import { join } from 'node:path'
-import { listRemnants } from '../../src/engines/local/index.ts'
+import { listResources } from '../../src/engines/local/index.ts'
 import { createSandglass, SandglassError, type Sandglass } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 
-/** What came of a script with so many descriptors. */
+/** The outcome of a script with a number of free descriptors. */
 export interface WithFew {
   readonly free: number
   readonly sandglass: 'new' | 'used'
   readonly said: string
   readonly retryable: boolean | undefined
-  /** What a Sandglass says with descriptors again. */
+  /** The status of a run once descriptors are free again. */
   readonly later: string
   /** The limits that are in force then. */
   readonly limits: readonly string[]
 }
 
-/** What such a host prints. */
-export interface Told {
+/** The output of such a host. */
+export interface HostReport {
   readonly found: readonly WithFew[]
-  /** How many sandboxes there were. */
+  /** The number of sandboxes. */
   readonly sandboxes: number
-  /** What is there of its sandboxes after the last. */
+  /** Resources of its sandboxes that are left after the last run. */
   readonly left: string | undefined
 }
 
@@ -45,10 +45,10 @@ for (let free = 0; free <= Number(most); free += Number(step)) {
   found.push(await withFew(free, 'new'), await withFew(free, 'used'))
 }
 const left = await eventually(async () => {
-  const remnants = (await listRemnants()).filter(({ sandbox }) => own.has(sandbox ?? ''))
-  return remnants.length === 0 ? undefined : JSON.stringify(remnants)
+  const resources = (await listResources()).filter(({ sandbox }) => own.has(sandbox ?? ''))
+  return resources.length === 0 ? undefined : JSON.stringify(resources)
 }, CLEAN_MS)
-console.log(JSON.stringify({ found, sandboxes: own.size, left } satisfies Told))
+console.log(JSON.stringify({ found, sandboxes: own.size, left } satisfies HostReport))
 
 /** Each run has a sandbox of its own. The first of Pyodide waits for its snapshot, which a busy machine makes slowly. */
 function open(): Promise<Sandglass> {

@@ -1,7 +1,7 @@
-import { type PrivateDaemon, GVISOR, requirePrivateDaemon, startDaemon } from '../docker-daemon.ts'
-import { requireDockerEngine, requireGvisor } from '../docker-engine.ts'
+import { type PrivateDaemon, GVISOR, requirePrivateDaemon, startDaemon } from './docker-daemon.ts'
+import { findGvisor, requireDockerEngine, requireGvisor } from './docker-engine.ts'
 
-/** A daemon of a test's own that has gVisor under several names. */
+/** A daemon that has gVisor. */
 export interface GvisorDaemon extends AsyncDisposable {
   /** `describe.skipIf(skip)`. */
   readonly skip: boolean
@@ -13,7 +13,18 @@ export interface GvisorDaemon extends AsyncDisposable {
 /** gVisor, gVisor under a name that says nothing, and a runtime that has but the name of it. */
 const RUNTIMES = { ...GVISOR, nameless: GVISOR.runsc, 'runsc-by-name': { path: 'runc' } } as const
 
-/** Starts it with the image that the default daemon has. The reason is printed when that cannot be done. */
+/** The default daemon where it has gVisor as `runsc`, else one of {@link startGvisor}. */
+export async function anyGvisor(): Promise<GvisorDaemon> {
+  const image = await findGvisor()
+  if (image === undefined) return startGvisor()
+  const host = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock'
+  return { skip: false, host, image, [Symbol.asyncDispose]: async () => {} }
+}
+
+/**
+ * Starts a daemon that has gVisor under several names, with the image that the default daemon has. The reason is printed
+ * when that cannot be done.
+ */
 export async function startGvisor(): Promise<GvisorDaemon> {
   const nothing: GvisorDaemon = { skip: true, host: '', image: '', [Symbol.asyncDispose]: async () => {} }
   if (requirePrivateDaemon({ gvisor: true }).skip) return nothing

@@ -5,7 +5,7 @@ export interface Markers {
 }
 
 /**
- * What stands between the markers of a page.
+ * The text between the markers of a page.
  * @throws Error for a page without them.
  */
 export function sectionOf(page: string, { begin, end }: Markers): string {

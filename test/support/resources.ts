@@ -4,7 +4,7 @@ import { existingGroups, findCgroups } from '../../src/engines/local/cgroup-host
 import { DAEMON_PREFIX } from './daemon-remains.ts'
 import { descendantsOf } from './processes.ts'
 
-/** What a host process and the sandboxes of one state directory hold on this machine, at one moment: lists by name. */
+/** Resources of a host process and the sandboxes of one state directory at one moment: lists by name. */
 export type Resources = Readonly<Record<string, readonly string[]>>
 
 /** Garbage collection and the test runner open and close descriptors of their own. */
@@ -19,18 +19,18 @@ export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, h
     mounts: lines(`/proc/${host}/mountinfo`)
       .filter((line) => !isOfADaemon(line))
       .map((line) => line.replace(/^\d+ \d+ /, '')),
-    records: listed(join(stateDir, 'sandboxes')),
-    'entries of the state directory': listed(stateDir),
+    records: listOrEmpty(join(stateDir, 'sandboxes')),
+    'entries of the state directory': listOrEmpty(stateDir),
     'locks of slots': heldLocks(join(stateDir, 'slots')),
   }
 }
 
-/** What a host process holds whatever its engine is: the processes below it, and its descriptors. */
+/** Resources of a host process with any engine: the processes below it, and its descriptors. */
 export function ofHost(host: number): Resources {
   return { processes: descendantsOf(host).map(String), [DESCRIPTORS]: descriptors(host) }
 }
 
-/** What is there now and was not before, in words; undefined when nothing is. */
+/** Describes resources that were not there before; undefined when there are none. */
 export function addedResources(before: Resources, now: Resources): string | undefined {
   const problems = Object.entries(now).flatMap(([name, items]) => {
     const known = new Set(before[name])
@@ -50,11 +50,11 @@ function isOfADaemon(mount: string): boolean {
 /** Files of a directory that somebody holds a lock on. */
 function heldLocks(directory: string): string[] {
   const inodes = new Set(lines('/proc/locks').map((line) => line.split(/\s+/)[5]?.split(':')[2]))
-  return listed(directory).filter((name) => inodes.has(String(statSync(join(directory, name)).ino)))
+  return listOrEmpty(directory).filter((name) => inodes.has(String(statSync(join(directory, name)).ino)))
 }
 
 function descriptors(host: number): string[] {
-  return listed(`/proc/${host}/fd`).flatMap((fd) => {
+  return listOrEmpty(`/proc/${host}/fd`).flatMap((fd) => {
     try {
       return `${fd} ${readlinkSync(`/proc/${host}/fd/${fd}`)}`
     } catch {
@@ -67,7 +67,7 @@ function lines(path: string): string[] {
   return readFileSync(path, 'utf8').trim().split('\n')
 }
 
-function listed(path: string): string[] {
+function listOrEmpty(path: string): string[] {
   try {
     return readdirSync(path)
   } catch {

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import type { DockerEngineOptions, DockerTls } from './options.ts'
 
-/** Where a daemon is, and how to speak to it. */
+/** The location of a daemon, and the way to connect to it. */
 export interface Address {
   /** For messages. */
   readonly name: string
-  /** Whether it may run on another machine, which has none of our files. */
+  /** True if it may run on another machine, which does not have the files of this one. */
   readonly remote: boolean
-  /** What the client is given. */
+  /** The options of the client. */
   readonly target: Target
 }
 
@@ -30,21 +30,24 @@ const SOCKET = '/var/run/docker.sock'
 const PIPE = '//./pipe/docker_engine'
 
 /**
- * The address that options and environment name, as Docker's own client reads them.
- * @throws SandglassError `invalid_request` for what is no address, `docker_tls` for certificates that cannot be read.
+ * Resolves the address that options and environment name, as Docker's own client does.
+ * @throws SandglassError `invalid_request` for an invalid address, `docker_tls` for certificates that cannot be read.
  */
 export function resolveAddress(
   { host, tls }: DockerEngineOptions,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Address {
-  const given = host ?? named(env, 'DOCKER_HOST')
+  const given = host ?? readVariable(env, 'DOCKER_HOST')
   const wrong = (why: string): SandglassError => {
     const source = host === undefined ? 'DOCKER_HOST' : 'docker.host'
     return new SandglassError('invalid_request', `${source}: ${JSON.stringify(given)} ${why}`)
   }
   const socket = (path: string): Address => {
     if (tls !== undefined)
-      throw new SandglassError('invalid_request', `docker.tls: ${path} is a socket, which has none`)
+      throw new SandglassError(
+        'invalid_request',
+        `docker.tls: ${path} is a socket and does not use TLS; remove docker.tls`,
+      )
     return { name: `unix://${path}`, remote: false, target: { socketPath: path, protocol: 'http' } }
   }
   if (given === undefined) return socket(defaultSocket())
@@ -66,7 +69,7 @@ export function resolveAddress(
   if (!['', '/'].includes(url.pathname) || url.search !== '' || url.username !== '') {
     throw wrong('must be tcp://host:port and no more')
   }
-  const verifies = named(env, 'DOCKER_TLS_VERIFY') !== undefined
+  const verifies = readVariable(env, 'DOCKER_TLS_VERIFY') !== undefined
   const secure = tls !== undefined || url.protocol === 'https:' || verifies || url.port === '2376'
   return {
     name: given,
@@ -87,12 +90,12 @@ function defaultSocket(): string {
   return existsSync(desktop) ? desktop : SOCKET
 }
 
-/** Where nobody asked to verify and there is no directory named, the machine's own authorities must do. */
+/** Without a request to verify and a directory, the certificate authorities of the machine apply. */
 function certificatesOf(
   env: Readonly<Record<string, string | undefined>>,
   verifies: boolean,
 ): { ca?: string; cert?: string; key?: string } {
-  const directory = named(env, 'DOCKER_CERT_PATH') ?? (verifies ? join(homedir(), '.docker') : undefined)
+  const directory = readVariable(env, 'DOCKER_CERT_PATH') ?? (verifies ? join(homedir(), '.docker') : undefined)
   if (directory === undefined) return {}
   try {
     const [ca, cert, key] = ['ca.pem', 'cert.pem', 'key.pem'].map((name) => readFileSync(join(directory, name), 'utf8'))
@@ -112,8 +115,8 @@ function texts({ ca, cert, key }: DockerTls): { ca: string; cert: string; key: s
   return { ca: text(ca), cert: text(cert), key: text(key) }
 }
 
-/** A variable that is set to something. */
-function named(env: Readonly<Record<string, string | undefined>>, name: string): string | undefined {
+/** Reads an environment variable; an empty one counts as missing. */
+function readVariable(env: Readonly<Record<string, string | undefined>>, name: string): string | undefined {
   const value = env[name]
   return value === '' ? undefined : value
 }

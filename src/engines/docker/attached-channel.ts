@@ -8,7 +8,7 @@ const MAX_WORDS = 8192
 
 /**
  * A channel over a connection that Docker attached to a container: its standard input plain, its standard output and
- * error multiplexed. Nothing is read beyond the chunk at hand, so that a sandbox that floods fills its own pipe.
+ * error multiplexed. It reads one chunk ahead, so that a sandbox that floods fills its own pipe.
  */
 export function attach(socket: Duplex): Attached {
   const demultiplexer = new Demultiplexer()
@@ -30,7 +30,7 @@ export function attach(socket: Duplex): Attached {
       }
     } catch (error) {
       trouble = messageOf(error)
-      socket.destroy() // nothing that follows can be trusted
+      socket.destroy() // the rest cannot be trusted
       return
     }
     if (pieces.holds) socket.pause()
@@ -39,7 +39,7 @@ export function attach(socket: Duplex): Attached {
     if (!demultiplexer.isWhole) trouble ||= 'the connection ended in the middle of a piece'
   })
   for (const event of ['end', 'close', 'error']) socket.once(event, end)
-  socket.on('error', () => {}) // told by send() and by the end
+  socket.on('error', () => {}) // send() and the end of the stream report it
   ;(socket as { unref?: () => void }).unref?.()
 
   return {

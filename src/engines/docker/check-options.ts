@@ -1,13 +1,13 @@
 import { isAbsolute } from 'node:path'
-import { didYouMean, MAX_TIMER_MS } from '../../support/index.ts'
+import { didYouMean, formatValue, MAX_TIMER_MS } from '../../support/index.ts'
 import type { DockerEngineOptions } from './options.ts'
 
-/** A name that reaches the daemon's API as one path: without empty parts, `..` and signs with a meaning in addresses. */
+/** A name that reaches the daemon's API as one path: without empty parts, `..` and characters with a meaning in addresses. */
 const IMAGE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/
 
 type Check = (value: unknown) => string | undefined
 
-/** What each option must be; a check gives what is wrong, in words. */
+/** The check of each option, which returns the problem in words. */
 const CHECKS: Readonly<Record<keyof DockerEngineOptions, Check>> = {
   image: (value) =>
     isText(value) && IMAGE.test(value) ? undefined : 'must be the name of an image, like python:3.12-slim',
@@ -30,10 +30,10 @@ const CHECKS: Readonly<Record<keyof DockerEngineOptions, Check>> = {
 export function checkOptions(options: DockerEngineOptions): void {
   for (const [name, value] of Object.entries(options) as [keyof DockerEngineOptions, unknown][]) {
     if (!Object.hasOwn(CHECKS, name)) {
-      throw new TypeError(`docker.${name}: no such option.${didYouMean(name, Object.keys(CHECKS))}`)
+      throw new TypeError(`docker.${name}: unknown option.${didYouMean(name, Object.keys(CHECKS))}`)
     }
     const problem = value === undefined ? undefined : CHECKS[name](value)
-    if (problem !== undefined) throw new TypeError(`docker.${name}: ${problem}, not ${shown(value)}`)
+    if (problem !== undefined) throw new TypeError(`docker.${name}: ${problem}, not ${formatValue(value)}`)
   }
 }
 
@@ -65,9 +65,4 @@ function isResource(value: unknown): boolean {
 function isTls(value: unknown): boolean {
   const isPem = (part: unknown): boolean => isText(part) || part instanceof Uint8Array
   return isObject(value) && ['ca', 'cert', 'key'].every((name) => isPem(value[name]))
-}
-
-/** Keys and certificates are not for messages. */
-function shown(value: unknown): string {
-  return typeof value === 'object' ? 'what was given' : (JSON.stringify(value)?.slice(0, 80) ?? typeof value)
 }

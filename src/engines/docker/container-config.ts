@@ -2,19 +2,19 @@ import { posix } from 'node:path'
 import type Docker from 'dockerode'
 import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxLimits, scratchSizes } from '../../sandbox/index.ts'
 
-/** Everything that decides what a container looks like. */
+/** The plan from which a container is configured. */
 export interface ContainerPlan {
   readonly id: string
   readonly image: string
   /** Directories that the image declares as volumes. */
   readonly imageVolumes: readonly string[]
-  /** Where the image has its programs; undefined when it does not say. */
+  /** The PATH of the image; undefined when it has none. */
   readonly path: string | undefined
   readonly python: string
   readonly runtime: string | undefined
   readonly uid: number
   readonly limits: SandboxLimits
-  /** The limit of CPU time, or all that the daemon has: it takes no higher one. */
+  /** The limit of CPU time, at most the processors of the daemon: it accepts no higher one. */
   readonly cpus: number
   readonly preload: readonly string[]
   readonly checker: boolean
@@ -25,9 +25,9 @@ export interface ContainerPlan {
   readonly labels: Readonly<Record<string, string>>
   /** The program that takes the harness from its standard input. */
   readonly program: string
-  /** Whether the harness marks what it sends, because a script may get at its descriptors. */
+  /** True if the harness seals its output, because a script may open its descriptors. */
   readonly sealed: boolean
-  /** What the runtime itself needs of the limits, beside the script. */
+  /** The memory and threads that the runtime itself needs, added to the limits of the script. */
   readonly overhead: Overhead
 }
 
@@ -63,19 +63,19 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
     Labels: { ...plan.labels },
     Tty: false,
     OpenStdin: true,
-    // The end of our connection is the end of its standard input, and with it of the harness.
+    // The end of our connection ends its standard input, and so the harness.
     StdinOnce: true,
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
     StopSignal: 'SIGKILL',
-    // A check of the image's would start processes in the sandbox.
+    // A health check of the image would start processes in the sandbox.
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
       AutoRemove: true,
       Init: false,
       NetworkMode: 'none',
-      // The host's name servers and domains are none of a script's business.
+      // Scripts must not see the host's name servers and domains.
       Dns: ['127.0.0.1'],
       DnsSearch: ['.'],
       IpcMode: 'private',
@@ -87,7 +87,7 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: Math.round(plan.cpus * 1e9),
-      // Broker and zygote are in the group, too; as on the local engine they count.
+      // Broker and zygote are in the group and count, as on the local engine.
       PidsLimit: limits.pids + overhead.pids,
       Ulimits: [
         { Name: 'core', Soft: 0, Hard: 0 },
@@ -113,13 +113,13 @@ function tmpfs(plan: ContainerPlan): Record<string, string> {
   const own = (size: number, mode: string): string =>
     `rw,exec,nosuid,nodev,size=${size},mode=${mode},uid=${uid},gid=${uid}`
   return {
-    // A volume would be a directory of the daemon's disk, writable and without an end.
+    // A volume would be a writable directory on the daemon's disk, without a size limit.
     ...Object.fromEntries(volumes.map((path) => [path, COVER])),
     [INSIDE.workspace]: own(sizes.workspace, '0755'),
     '/tmp': own(sizes.tmp, '1777'),
     '/var/tmp': own(sizes.varTmp, '1777'),
     '/dev/shm': own(sizes.shm, '1777'),
-    // Message queues outlive the processes that made them: nobody gets to the file system where they are kept.
+    // Message queues outlive the processes that made them: the file system that holds them is made inaccessible.
     '/dev/mqueue': COVER,
   }
 }

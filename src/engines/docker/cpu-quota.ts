@@ -2,8 +2,8 @@ import type Docker from 'dockerode'
 import type { Daemon } from './daemon.ts'
 
 /**
- * Whether the kernel counts the periods of a CPU quota on a container: it does so only where one is in force. Undefined
- * where the daemon gave no answer.
+ * True if the kernel counts the periods of a CPU quota on a container, which it does only if a quota is in force.
+ * Undefined if the daemon did not answer.
  */
 export async function hasCpuQuota(daemon: Daemon, id: string): Promise<boolean | undefined> {
   const ask = (abortSignal: AbortSignal): Promise<Docker.ContainerStats> => {
@@ -11,14 +11,14 @@ export async function hasCpuQuota(daemon: Daemon, id: string): Promise<boolean |
     return daemon.docker.getContainer(id).stats(options)
   }
   try {
-    const stats: Answer = await daemon.call('tell what a container uses', ask)
+    const stats: Answer = await daemon.call('report the use of a container', ask)
     return (stats.cpu_stats?.throttling_data?.periods ?? 0) > 0
   } catch {
     return undefined
   }
 }
 
-/** Not every runtime tells all of it. */
+/** Not every runtime reports all fields. */
 interface Answer {
   readonly cpu_stats?: { readonly throttling_data?: { readonly periods?: number } }
 }

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { resolveAddress, type Target } from './address.ts'
-import { explained, silent } from './explain.ts'
+import { explainError, timeoutError } from './explain.ts'
 import type { DockerEngineOptions } from './options.ts'
 import { quietAgent } from './quiet-agent.ts'
 
@@ -10,16 +10,16 @@ export { statusOf } from './explain.ts'
 /** A connection to a Docker daemon; nothing is sent before the first call. */
 export interface Daemon {
   readonly docker: Docker
-  /** Where it is, for messages. */
+  /** Its address, for messages. */
   readonly address: string
-  /** Whether it may run on another machine, which has none of our files. */
+  /** True if it may run on another machine, which does not have the files of this one. */
   readonly remote: boolean
-  /** How long it may take to answer, in milliseconds. */
+  /** The time that it may take to answer, in milliseconds. */
   readonly timeoutMs: number
   /**
-   * Waits for a call, at most as long as a daemon may take (or `timeoutMs`). A function is handed a signal that gives its request up when
-   * nobody waits for the answer any more; leave it out where the daemon would do the work all the same.
-   * @throws SandglassError with a code that says what is wrong with the daemon, the image or the request.
+   * Waits for a call for at most `timeoutMs`. A function gets a signal that aborts its request when nobody waits for the
+   * answer any more; pass a promise where the daemon would do the work anyway.
+   * @throws SandglassError with a code that names the problem with the daemon, the image or the request.
    */
   call<T>(
     what: string,
@@ -32,7 +32,7 @@ export interface Daemon {
 /**
  * Loads the client and resolves the address.
  * @throws SandglassError `docker_client_missing` when the package dockerode is not installed, `invalid_request` for an
- * address that is none, `docker_tls` for certificates that cannot be read.
+ * invalid address, `docker_tls` for certificates that cannot be read.
  */
 export async function connect(options: DockerEngineOptions): Promise<Daemon> {
   const address = resolveAddress(options)
@@ -46,15 +46,15 @@ export async function connect(options: DockerEngineOptions): Promise<Daemon> {
     async call(what, work, signal, timeoutMs = apiTimeoutMs) {
       const over = new AbortController()
       const { promise: interrupted, reject } = Promise.withResolvers<never>()
-      const timer = setTimeout(() => reject(silent(address.name, what, timeoutMs)), timeoutMs)
-      const onAbort = (): void => reject(new SandglassError('aborted', `aborted while Docker was to ${what}`))
+      const timer = setTimeout(() => reject(timeoutError(address.name, what, timeoutMs)), timeoutMs)
+      const onAbort = (): void => reject(new SandglassError('aborted', `aborted while waiting for Docker to ${what}`))
       signal?.addEventListener('abort', onAbort)
       if (signal?.aborted === true) onAbort()
       try {
         return await Promise.race([typeof work === 'function' ? work(over.signal) : work, interrupted])
       } catch (error) {
         over.abort()
-        throw error instanceof SandglassError ? error : explained(error, what, address.name)
+        throw error instanceof SandglassError ? error : explainError(error, what, address.name)
       } finally {
         clearTimeout(timer)
         signal?.removeEventListener('abort', onAbort)
@@ -75,7 +75,7 @@ async function loadClient(): Promise<typeof Docker> {
   }
 }
 
-/** A request as the client itself makes them: for those of which it leaves out the signal, or waits for the whole answer. */
+/** Sends a request as the client does, for those where the client offers no signal or waits for the whole answer. */
 export function dial<T>(daemon: Daemon, request: DialledRequest): Promise<T> {
   const { modem } = daemon.docker as unknown as { modem: Dialling<T> }
   return new Promise((resolve, reject) => {
@@ -91,7 +91,7 @@ interface DialledRequest {
   readonly path: string
   readonly options?: Readonly<Record<string, unknown>>
   readonly isStream?: boolean
-  /** What each status means; true for those that are good. */
+  /** The meaning of each status; true for success. */
   readonly statusCodes: Readonly<Record<number, string | true>>
   readonly abortSignal?: AbortSignal
 }
@@ -100,7 +100,7 @@ interface Dialling<T> {
   dial(request: DialledRequest, done: (error: Error | null, answer: T) => void): void
 }
 
-/** Everything is given, because the client fills what is left out from the environment, whatever the rest says. */
+/** Every option is set, because the client fills missing ones from the environment, whatever the others say. */
 function clientAt(Client: typeof Docker, target: Target): Docker {
   const nothing = {
     socketPath: undefined,
@@ -116,7 +116,7 @@ function clientAt(Client: typeof Docker, target: Target): Docker {
   } catch (error) {
     throw new SandglassError(
       'invalid_request',
-      `DOCKER_HOST, DOCKER_CERT_PATH: the environment cannot be used: ${messageOf(error)}; set them right, or unset them`,
+      `DOCKER_HOST, DOCKER_CERT_PATH: the environment cannot be used: ${messageOf(error)}; correct or unset them`,
       { cause: error },
     )
   }

@@ -1,7 +1,7 @@
-/** Which of the container's streams a piece belongs to. */
+/** The stream of the container to which a piece belongs. */
 export type StreamName = 'stdout' | 'stderr'
 
-/** A piece of one stream, as long as it came in. */
+/** A piece of one stream, as it was received. */
 export interface Piece {
   readonly stream: StreamName
   readonly data: Uint8Array
@@ -11,9 +11,9 @@ const HEADER_BYTES = 8
 const NAMES: readonly (StreamName | undefined)[] = [undefined, 'stdout', 'stderr']
 
 /**
- * Takes apart what Docker sends on an attached connection: frames of an 8 byte header (stream, three zeros, length in
- * network order) and a payload. It keeps at most one unfinished header and copies no payload; a payload that is cut comes out
- * in pieces, so that no length that a peer claims makes it hold anything.
+ * Splits the data of an attached connection: frames of an 8 byte header (stream, three zeros, length in
+ * network order) and a payload. It keeps at most one unfinished header and copies no payload; a payload that arrives in
+ * parts is returned in parts, so that a claimed length never makes it allocate memory.
  */
 export class Demultiplexer {
   readonly #header = new Uint8Array(HEADER_BYTES)
@@ -23,7 +23,7 @@ export class Demultiplexer {
 
   /**
    * The pieces in `chunk`; views of it, not copies.
-   * @throws Error when the bytes are no multiplexed stream.
+   * @throws Error when the bytes are not a multiplexed stream.
    */
   push(chunk: Uint8Array): Piece[] {
     const pieces: Piece[] = []
@@ -45,7 +45,7 @@ export class Demultiplexer {
     return pieces
   }
 
-  /** Whether the stream may end here: not within a header or a payload. */
+  /** True if the stream may end here: not within a header or a payload. */
   get isWhole(): boolean {
     return this.#have === 0 && this.#left === 0
   }
@@ -55,7 +55,7 @@ export class Demultiplexer {
     const [kind = 0, a, b, c] = this.#header
     const stream = NAMES[kind]
     if (stream === undefined || a !== 0 || b !== 0 || c !== 0) {
-      throw new Error(`no multiplexed stream: a header begins with ${[...this.#header.subarray(0, 4)].join(' ')}`)
+      throw new Error(`not a multiplexed stream: a header begins with ${[...this.#header.subarray(0, 4)].join(' ')}`)
     }
     this.#stream = stream
     this.#left = new DataView(this.#header.buffer).getUint32(4)

@@ -1,7 +1,7 @@
 import { messageOf } from '../../errors/index.ts'
 import { type Daemon, statusOf } from './daemon.ts'
 
-/** Removes a container in whatever state; false when it may still be there. Never rejects. */
+/** Removes a container in any state; false when it may still exist. Never rejects. */
 export async function discard(daemon: Daemon, idOrName: string): Promise<boolean> {
   const container = daemon.docker.getContainer(idOrName)
   const remove = (): Promise<unknown> =>
@@ -22,24 +22,24 @@ export async function discard(daemon: Daemon, idOrName: string): Promise<boolean
   }
 }
 
-/** Whether a daemon refused because there is no such container any more, or soon will not be. */
+/** True if a daemon refused because the container is gone or is being removed. */
 export function isGone(error: unknown): boolean {
   return isUnknown(error) || /already in progress|is not running/i.test(messageOf(error))
 }
 
 /**
- * Whether a daemon refused because there is no such container. A removal that is in progress may still fail: that of a
- * daemon that was killed meanwhile, for example.
+ * True if a daemon refused because there is no such container. A removal in progress may still fail, for example if the
+ * daemon is killed.
  */
 export function isUnknown(error: unknown): boolean {
-  return answers(error, 404) || /no such container/i.test(messageOf(error))
+  return hasStatus(error, 404) || /no such container/i.test(messageOf(error))
 }
 
-/** Whether a daemon refused because the container is paused. */
+/** True if a daemon refused because the container is paused. */
 export function isPaused(error: unknown): boolean {
   return /paused/i.test(messageOf(error))
 }
 
-function answers(error: unknown, status: number): boolean {
+function hasStatus(error: unknown, status: number): boolean {
   return statusOf(error) === status || (error instanceof Error && statusOf(error.cause) === status)
 }

@@ -14,12 +14,12 @@ import {
 } from '../../sandbox/index.ts'
 import { checkOptions } from './check-options.ts'
 import { containerConfig, type ContainerPlan } from './container-config.ts'
-import { explainedWords } from './explain.ts'
+import { explainOutput } from './explain.ts'
 import { enforcedLimits, levelOf, missingLimits, openDescriptors } from './findings.ts'
 import { hasCpuQuota } from './cpu-quota.ts'
-import { Gate } from './gate.ts'
-import { type Ground, planFor, prepare } from './ground.ts'
-import { kernelNow } from './introduction.ts'
+import { Semaphore } from './semaphore.ts'
+import { type EngineEnvironment, planFor, prepare } from './environment.ts'
+import { fetchKernel } from './daemon-info.ts'
 import type { ManagedContainer } from './managed-container.ts'
 import type { DockerEngineOptions } from './options.ts'
 import { type OutOfMemoryWatch, watchOutOfMemory } from './out-of-memory.ts'
@@ -28,14 +28,14 @@ import { probe } from './probe.ts'
 import { type CpuLimit, kindOf, type RuntimeKind } from './runtime-needs.ts'
 import { SEAL_KEY_BYTES } from './seal.ts'
 import { startContainer } from './start-container.ts'
-import { Strays } from './strays.ts'
+import { OrphanRetry } from './orphan-retry.ts'
 import { Uids } from './uids.ts'
 
-/** How long a container may take to become ready when the options do not say. */
-/** Making or starting a container takes a loaded daemon longer than anything else. */
+/** A loaded daemon takes longer to make or start a container than for anything else: this many times `apiTimeoutMs`. */
 const PATIENCE = 2
+/** The time that a container may take to become ready, without an option. */
 const START_MS = 30_000
-const LOOKING = 'Docker was looked for'
+const LOOKING = 'connecting to Docker'
 
 /** A sandbox that is a container. */
 export interface DockerSandbox extends Sandbox {
@@ -48,37 +48,40 @@ export interface DockerEngine extends SandboxEngine {
 }
 
 /**
- * Sandboxes that are containers of a Docker daemon, here or elsewhere. Nothing is asked before the first use.
+ * Sandboxes that are containers of a Docker daemon, here or elsewhere. It sends no request before its first use.
  * @throws TypeError naming the option that is wrong.
  */
 export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   checkOptions(options)
-  const strays = new Strays()
+  const orphans = new OrphanRetry()
   const uids = new Uids()
-  /** Containers that are started at the same time: as many as the daemon has processors. */
-  let gate: Gate | undefined
+  /** Limits the containers that are started at the same time to the daemon's processors. */
+  let semaphore: Semaphore | undefined
   let labels: Readonly<Record<string, string>> | undefined
-  let found: Promise<Ground> | undefined
+  let found: Promise<EngineEnvironment> | undefined
   let watch: OutOfMemoryWatch | undefined
-  const prepared = async (): Promise<Ground> => {
+  const prepared = async (): Promise<EngineEnvironment> => {
     labels ??= ownerLabels()
     const preparing = (found ??= prepare(options, labels))
     try {
       return await preparing
     } catch (error) {
-      if (found === preparing) found = undefined // what is missing may be there next time
+      if (found === preparing) found = undefined // a missing part may be there next time
       throw error
     }
   }
-  const createOn = async (at: Ground, spec: SandboxSpec, given: CreateOptions): Promise<DockerSandbox> => {
-    void strays.sweep(at.daemon)
-    // A daemon that was started anew knows nothing of who listened to the old one.
+  const createOn = async (at: EngineEnvironment, spec: SandboxSpec, given: CreateOptions): Promise<DockerSandbox> => {
+    void orphans.removeAll(at.daemon)
+    // A restarted daemon does not know the listeners of the old one.
     if (watch?.isOver !== false) watch = watchOutOfMemory(at)
     const listening = watch
-    gate ??= new Gate(Math.max(2, at.info.cpus))
-    return gate.pass(() => createSandbox({ at, options, spec, given, strays, uids, watch: listening }), given.signal)
+    semaphore ??= new Semaphore(Math.max(2, at.info.cpus))
+    return semaphore.run(
+      () => createSandbox({ at, options, spec, given, orphans, uids, watch: listening }),
+      given.signal,
+    )
   }
-  /** Makes one on what was found, which is looked for anew where the error says that it does not hold any more. */
+  /** Makes a sandbox in the known environment, which is dropped if the error shows that it is outdated. */
   const attempt = async (spec: SandboxSpec, given: CreateOptions): Promise<Attempt> => {
     const work = prepared()
     const before = found
@@ -95,9 +98,9 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
     const first = await attempt(spec, given)
     if ('sandbox' in first) return first.sandbox
     if (codeOf(first.error) !== 'image_missing') throw first.error
-    // It was removed, or its name stands for another one since.
-    const anew = await unlessAborted(prepared(), given.signal, LOOKING)
-    if (anew.image.id === first.at.image.id) throw first.error
+    // The image was removed, or its name now refers to another one.
+    const current = await unlessAborted(prepared(), given.signal, LOOKING)
+    if (current.image.id === first.at.image.id) throw first.error
     const second = await attempt(spec, given)
     if ('sandbox' in second) return second.sandbox
     throw second.error
@@ -111,17 +114,17 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
       watch?.close()
       watch = undefined
       found = undefined
-      if (at !== undefined) await strays.sweep(at.daemon)
+      if (at !== undefined) await orphans.removeAll(at.daemon)
     },
   }
 }
 
-/** What one call of `create` came to on what was found at the time. */
+/** The outcome of one try of `create`, with the environment that it used. */
 type Attempt =
-  | { readonly at: Ground; readonly sandbox: DockerSandbox }
-  | { readonly at: Ground; readonly error: unknown }
+  | { readonly at: EngineEnvironment; readonly sandbox: DockerSandbox }
+  | { readonly at: EngineEnvironment; readonly error: unknown }
 
-/** Errors after which daemon, image or runtime may be others than they were: what was found is then looked for anew. */
+/** Errors after which daemon, image or runtime may have changed: the environment is then prepared again. */
 const OUTDATING: ReadonlySet<ErrorCode> = new Set([
   'architecture_unsupported',
   'docker_permission',
@@ -136,11 +139,11 @@ const OUTDATING: ReadonlySet<ErrorCode> = new Set([
 ] as const)
 
 interface Creation {
-  readonly at: Ground
+  readonly at: EngineEnvironment
   readonly options: DockerEngineOptions
   readonly spec: SandboxSpec
   readonly given: CreateOptions
-  readonly strays: Strays
+  readonly orphans: OrphanRetry
   readonly uids: Uids
   readonly watch: OutOfMemoryWatch
 }
@@ -152,10 +155,10 @@ async function createSandbox(creation: Creation): Promise<DockerSandbox> {
   needs.kind = first
   const second = await createFor(first, creation)
   if (typeof second === 'object') return second
-  throw new SandglassError('sandbox_setup_failed', 'the runtime of the Docker daemon is another in each container')
+  throw new SandglassError('sandbox_setup_failed', 'the Docker daemon uses another runtime for each container')
 }
 
-/** Gives back what the runtime is, when the container was made for another. */
+/** Resolves to the kind of the runtime when the container was made for another kind. */
 async function createFor(kind: RuntimeKind, creation: Creation): Promise<DockerSandbox | RuntimeKind> {
   const { at, options, spec, uids } = creation
   const id = `sandglass-${randomUUID()}`
@@ -163,29 +166,29 @@ async function createFor(kind: RuntimeKind, creation: Creation): Promise<DockerS
   let container: ManagedContainer | undefined
   try {
     const plan = await planFor(at, options, spec, { id, uid, kind })
-    container = await started(plan, creation)
-    return await checked(container, plan, kind, creation)
+    container = await startPlanned(plan, creation)
+    return await verifyStarted(container, plan, kind, creation)
   } finally {
     if (container === undefined) uids.giveBack(uid)
     else void container.closed.then(() => uids.giveBack(uid))
   }
 }
 
-function started(plan: ContainerPlan, { at, given, strays }: Creation): Promise<ManagedContainer> {
+function startPlanned(plan: ContainerPlan, { at, given, orphans }: Creation): Promise<ManagedContainer> {
   const labels = { ...plan.labels, [LABEL.sandbox]: plan.id, [LABEL.created]: new Date().toISOString() }
   return startContainer(at.daemon, {
     name: plan.id,
     config: containerConfig({ ...plan, labels }),
     input: at.bundle.bytes,
     sealKey: plan.sealed ? randomBytes(SEAL_KEY_BYTES) : undefined,
-    strays,
-    // Longer than other requests may take, and not so long that a daemon that fell silent holds a pool up.
+    orphans,
+    // Longer than other requests, and short enough that a silent daemon does not block a pool.
     timeoutMs: PATIENCE * at.daemon.timeoutMs,
     signal: given.signal,
   })
 }
 
-async function checked(
+async function verifyStarted(
   container: ManagedContainer,
   plan: ContainerPlan,
   kind: RuntimeKind,
@@ -209,18 +212,18 @@ async function checked(
       ...openDescriptors(ready.checks, plan.sealed),
     ]
     if (failed.length > 0) {
-      throw new SandglassError('sandbox_setup_failed', `the container is not as it must be: ${failed.join('; ')}`)
+      throw new SandglassError('sandbox_setup_failed', `the container failed its checks: ${failed.join('; ')}`)
     }
-    const cpu = await lookAtCpu(at, container, ready.checks, plan.cpus)
+    const cpu = await findCpuLimit(at, container, ready.checks, plan.cpus)
     return sandboxOf(at, plan, container, ready, cpu, await levelIn(at, ready.checks))
   } catch (error) {
     await container.kill()
-    throw explained(error, container.lastWords(), at.image.name)
+    throw explainFailure(error, container.lastWords(), at.image.name)
   }
 }
 
 function sandboxOf(
-  at: Ground,
+  at: EngineEnvironment,
   plan: ContainerPlan,
   container: ManagedContainer,
   ready: ReadyFrame,
@@ -245,7 +248,7 @@ function sandboxOf(
     channel: container.channel,
     ready,
     closed: container.closed,
-    // The harness counts, and tells with each run's end: the daemon may be far away.
+    // The harness counts and reports them at the end of each run: the daemon may be remote.
     memoryKills: () => (limitsEnforced.includes('memory') ? 0 : null),
     ...(limitsEnforced.includes('cpu') && canChange
       ? { liftCpuLimit: () => container.liftCpuLimit(at.info.cpus, cpus) }
@@ -255,9 +258,9 @@ function sandboxOf(
   }
 }
 
-/** What the harness sees itself is as every runtime does it. Else the daemon is asked once: its runtime is the same for all. */
-async function lookAtCpu(
-  { daemon, needs }: Ground,
+/** Finds out about the CPU limit. If the harness cannot see it, the daemon is asked once: its runtime is the same for all. */
+async function findCpuLimit(
+  { daemon, needs }: EngineEnvironment,
   container: ManagedContainer,
   checks: ReadyFrame['checks'],
   cpus: number,
@@ -267,25 +270,25 @@ async function lookAtCpu(
   const hasQuota = await hasCpuQuota(daemon, container.id)
   const canChange = await container.canChangeCpus(cpus)
   const cpu = { hasQuota: hasQuota === true, canChange: canChange === true }
-  // A daemon that gave no answer may give one the next time.
+  // A daemon that did not answer may answer the next time.
   if (hasQuota !== undefined && canChange !== undefined) needs.cpu = cpu
   return cpu
 }
 
-/** A kernel that is not the daemon's may be that of its machine since it was started anew: no wall is claimed before that is ruled out. */
-async function levelIn({ daemon, kernel }: Ground, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
+/** Another kernel than the daemon's may be that of its restarted machine: a virtual machine is reported only if it is not. */
+async function levelIn({ daemon, kernel }: EngineEnvironment, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
   const level = levelOf(checks, kernel)
-  return level === 'vm' ? levelOf(checks, await kernelNow(daemon)) : level
+  return level === 'vm' ? levelOf(checks, await fetchKernel(daemon)) : level
 }
 
-/** A daemon can be told to run containers as somebody else than it was asked for. */
+/** A daemon can be configured to run containers under another uid than requested. */
 function wrongUid({ checks }: ReadyFrame, { uid }: ContainerPlan): string[] {
   return checks['uid'] === uid ? [] : [`it runs as uid ${String(checks['uid'])} and must run as uid ${uid}`]
 }
 
-function explained(error: unknown, words: string, image: string): unknown {
+function explainFailure(error: unknown, words: string, image: string): unknown {
   if (codeOf(error) === 'aborted') return error
-  const known = explainedWords(words, image, error)
+  const known = explainOutput(words, image, error)
   if (known !== undefined) return known
   return error instanceof SandglassError
     ? error

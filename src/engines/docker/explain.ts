@@ -1,24 +1,24 @@
 import { errnoOf, type ErrorCode, messageOf, SandglassError } from '../../errors/index.ts'
 
-/** Status of an answer that refuses, or undefined. */
+/** The HTTP status of a refusal, or undefined. */
 export function statusOf(error: unknown): number | undefined {
   const status = (error as { statusCode?: unknown } | null)?.statusCode
   return typeof status === 'number' ? status : undefined
 }
 
-/** The error for a daemon that gave no answer in time. */
-export function silent(address: string, what: string, timeoutMs: number): SandglassError {
+/** Makes the error for a daemon that did not answer in time. */
+export function timeoutError(address: string, what: string, timeoutMs: number): SandglassError {
   return new SandglassError(
     'docker_unreachable',
-    `Docker at ${address} did not answer within ${timeoutMs} ms when it was to ${what}; is it the daemon, and does it live?`,
+    `Docker at ${address} did not answer within ${timeoutMs} ms to the request to ${what}; check that a Docker daemon runs there and responds`,
   )
 }
 
-/** A server that is no daemon may answer with a page. */
+/** A server that is not a daemon may answer with a page. */
 const MAX_TEXT = 1000
 
-/** What failed while the daemon was to do something, with a code and what to do next. */
-export function explained(error: unknown, what: string, address: string): SandglassError {
+/** Makes the error of a failed request to the daemon, with a code and a remedy. */
+export function explainError(error: unknown, what: string, address: string): SandglassError {
   const text = messageOf(error).trim().slice(0, MAX_TEXT)
   const made = (code: ErrorCode, message: string): SandglassError => new SandglassError(code, message, { cause: error })
   if (isTlsTrouble(error)) {
@@ -35,8 +35,8 @@ export function explained(error: unknown, what: string, address: string): Sandgl
   return made('sandbox_setup_failed', `Docker could not ${what}: ${text}`)
 }
 
-/** What a container that ended before its harness was ready said on its standard error; undefined when that tells nothing. */
-export function explainedWords(words: string, image: string, cause: unknown): SandglassError | undefined {
+/** Makes the error of a container that ended before its harness was ready, from its stderr; undefined if that does not help. */
+export function explainOutput(words: string, image: string, cause: unknown): SandglassError | undefined {
   const known = WORDS.find(([pattern]) => pattern.test(words))
   if (known === undefined) return undefined
   return new SandglassError(known[1], `the image ${image} ${known[2]}: ${words.trim()}; ${known[3]}`, { cause })
@@ -60,10 +60,14 @@ function connectionTrouble(error: unknown, text: string, address: string): [Erro
 const OTHER_PYTHON = 'choose an image with Python 3.10 or later, or set the option python'
 const OTHER_IMAGE = "pull the image for the daemon's kind of processor"
 
-/** What a daemon says in its refusals: pattern, code, what to do. */
+/** Refusals of a daemon: pattern, code, remedy. */
 const ANSWERS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/no space left on device/i, 'no_space', 'free some of the disk of the daemon (docker system prune)'],
-  [/no such image/i, 'image_missing', 'docker pull it, or make one here: sandglass image build'],
+  [
+    /no such image/i,
+    'image_missing',
+    'docker pull it, or build an image with python3: docs/docker.md shows a Dockerfile of two lines',
+  ],
   [
     /unknown (or invalid )?runtime/i,
     'runtime_unknown',
@@ -83,11 +87,11 @@ const ANSWERS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /bind source path does not exist/i,
     'mount_refused',
-    'the daemon sees other files than this process: tell it with the option hostPathMap',
+    'the daemon sees other files than this process: map the paths with the option hostPathMap',
   ],
 ]
 
-/** What is on the standard error of a container whose Python did not come up: pattern, code, words, what to do. */
+/** The stderr of a container whose Python did not start: pattern, code, words, remedy. */
 const WORDS: readonly (readonly [RegExp, ErrorCode, string, string])[] = [
   [/exec format error/, 'architecture_unsupported', 'is made for another kind of processor', OTHER_IMAGE],
   [/^exec .*(no such file|permission denied)/m, 'python_missing', 'has a Python that cannot be started', OTHER_PYTHON],
@@ -95,7 +99,7 @@ const WORDS: readonly (readonly [RegExp, ErrorCode, string, string])[] = [
   [/^Unknown option: -X/m, 'python_missing', 'is too old', OTHER_PYTHON],
 ]
 
-/** Codes of OpenSSL for certificates that do not hold, and of Node for the rest of TLS. */
+/** Codes of OpenSSL for invalid certificates, and of Node for other TLS errors. */
 const TLS_CODE =
   /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 

@@ -3,8 +3,8 @@ import type { EnforcedLimit, IsolationLevel, SandboxLimits } from '../../sandbox
 import type { Overhead } from './container-config.ts'
 
 /**
- * How strong the wall is, from what the harness saw of the kernel that it runs on. One that has the daemon's kernel is no
- * more than a container, also where that kernel is gVisor's, and where the daemon does not tell (an empty name).
+ * The isolation level, from the kernel that the harness sees. A sandbox with the daemon's kernel is only a container, even
+ * if that kernel is gVisor's, and also if the daemon does not report its kernel (an empty name).
  */
 export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): IsolationLevel {
   if (daemonKernel === '' || checks['kernel'] === daemonKernel) return 'container'
@@ -12,19 +12,19 @@ export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): Iso
 }
 
 /**
- * What a script can do to the broker's descriptors, in words; empty when nothing. With them it could speak to the host in
- * the broker's name, and to the broker in the host's. A seal stands for the first alone.
+ * The ways in which a script can use the broker's descriptors, in words; empty when there are none. With them it could
+ * send to the host as the broker, and to the broker as the host. A seal prevents only the first.
  */
 export function openDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
   if (!sealed) return checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
-  return checks['input_shut'] === true ? [] : ["what the broker reads the host's requests from is open to scripts"]
+  return checks['input_shut'] === true ? [] : ["the broker's input is open to scripts"]
 }
 
-/** What was found of the limits of one container. */
+/** The facts about the limits of one container. */
 export interface Findings {
   readonly checks: ReadyFrame['checks']
   readonly overhead: Overhead
-  /** Whether the daemon sees a limit of CPU time that the container does not see. */
+  /** True if the daemon sees a limit of CPU time that the container does not see. */
   readonly hasQuota: boolean
 }
 
@@ -43,24 +43,24 @@ export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuo
   return ORDER.filter((limit) => held[limit])
 }
 
-/** Why limits are not in force and what to do, for those that are not: nothing holds in their place. */
+/** The reason and the remedy for each limit that is not in force. No other limit replaces it. */
 export function missingLimits(held: readonly EnforcedLimit[]): Partial<Record<EnforcedLimit, string>> {
   const missing = ORDER.filter((limit) => !held.includes(limit))
   return Object.fromEntries(missing.map((limit) => [limit, `${whyMissing([limit])}; ${MISSING_REMEDY}`]))
 }
 
-/** Why some limits are not in force, in words. */
+/** The reason why some limits are not in force. */
 export function whyMissing(limits: readonly EnforcedLimit[]): string {
   return `no control group seen in the container holds it to ${limits.join(', ')}`
 }
 
-/** What to do about it. */
+/** The remedy. */
 export const MISSING_REMEDY =
   'enable the controller of each on the machine of the daemon (docker info warns of it), see docs/docker.md'
 
-/** Kernels round to whole pages, of up to this size, */
+/** Kernels round memory to whole pages of up to this size. */
 const PAGE_BYTES = 65_536
-/** and a quota to microseconds in a period of a tenth of a second. */
+/** Kernels round a quota to microseconds in a period of a tenth of a second. */
 const CPU_STEP = 0.000_02
 
 function isAbout(seen: unknown, wanted: number, step: number): boolean {

@@ -2,41 +2,41 @@ import type Docker from 'dockerode'
 import { SandglassError } from '../../errors/index.ts'
 import { type Daemon, dial, statusOf } from './daemon.ts'
 
-/** What is used when nothing else is asked for. */
+/** The image when none is named. */
 export const DEFAULT_IMAGE = 'python:3.12-slim'
-/** What `sandglass image build` makes when no other name is given. */
+/** The image that is used if the daemon does not have the default one. */
 export const BUILT_IMAGE = 'sandglass-python:latest'
 
-/** An image that is there. */
+/** An image of the daemon. */
 export interface FoundImage {
   readonly name: string
-  /** Why it is not the default one, for people; undefined when it is, or was asked for. */
+  /** The reason why it is not the default image; undefined when it is, or was named. */
   readonly reason: string | undefined
-  /** What the name stood for then. */
+  /** The id that the name had when it was resolved. */
   readonly id: string
   /** Directories that it declares as volumes. */
   readonly volumes: readonly string[]
-  /** Where it has its programs; undefined when it does not say. */
+  /** Its PATH; undefined when it has none. */
   readonly path: string | undefined
 }
 
 /**
- * The image to use: the one asked for, else the default one, else the one that `sandglass image build` made.
+ * Finds the image to use: the named one, else the default one, else {@link BUILT_IMAGE}.
  * @param architecture the daemon's kind of processor, as it names it.
- * @throws SandglassError `image_missing`, `architecture_unsupported`, or what is wrong with the daemon.
+ * @throws SandglassError `image_missing`, `architecture_unsupported`, or the problem of the daemon.
  */
 export async function findImage(daemon: Daemon, asked: string | undefined, architecture: string): Promise<FoundImage> {
   const name = asked ?? DEFAULT_IMAGE
   const first = await inspectImage(daemon, name)
   if (first !== undefined) return foundImage(name, undefined, first, architecture)
   const built = asked === undefined ? await inspectImage(daemon, BUILT_IMAGE) : undefined
-  if (built === undefined) throw missing(daemon, name)
+  if (built === undefined) throw missingImageError(daemon, name)
   return foundImage(BUILT_IMAGE, `the default image ${DEFAULT_IMAGE} is not there`, built, architecture)
 }
 
 /**
- * What the daemon says of an image; undefined when it has none of that name.
- * @throws SandglassError what is wrong with the daemon.
+ * Fetches the daemon's description of an image; undefined when it has none of that name.
+ * @throws SandglassError with the problem of the daemon.
  */
 export function inspectImage(
   daemon: Daemon,
@@ -56,7 +56,7 @@ export function inspectImage(
   return daemon.call(`look for the image ${name}`, look, signal)
 }
 
-/** How a daemon names a kind of processor, and how images do. */
+/** The names of processors: those of daemons, and those of images. */
 const PROCESSORS: Readonly<Record<string, string>> = {
   x86_64: 'amd64',
   aarch64: 'arm64',
@@ -73,7 +73,7 @@ function foundImage(
   architecture: string,
 ): FoundImage {
   const wanted = Object.hasOwn(PROCESSORS, architecture) ? PROCESSORS[architecture] : undefined
-  // Emulated, the filter of system calls would be one for another kind of processor.
+  // Under emulation the filter of system calls would be for the wrong processor.
   if (wanted !== undefined && Architecture && Architecture !== wanted) {
     throw new SandglassError(
       'architecture_unsupported',
@@ -85,10 +85,10 @@ function foundImage(
   return { name, reason, id: Id, volumes: Object.keys(Config?.Volumes ?? {}), path: path === '' ? undefined : path }
 }
 
-function missing(daemon: Daemon, name: string): SandglassError {
+function missingImageError(daemon: Daemon, name: string): SandglassError {
   return new SandglassError(
     'image_missing',
-    `the image ${name} is not on the Docker daemon at ${daemon.address}: docker pull ${name}, or make a small one from ` +
-      'Debian packages where nothing can be pulled: sandglass image build',
+    `the image ${name} is not on the Docker daemon at ${daemon.address}: docker pull ${name}, or build one with ` +
+      'python3: docs/docker.md shows a Dockerfile of two lines',
   )
 }

@@ -1,7 +1,4 @@
-export type { ContainerRemnant } from './container-remnant.ts'
 export { type DockerEngine, dockerEngine, type DockerSandbox } from './engine.ts'
-export { type BuiltImage, buildImage, type ImageBuildOptions } from './image-build.ts'
 export { ManagedContainer } from './managed-container.ts'
-export { reportOtherRuntimes, type RuntimeReport } from './other-runtimes.ts'
+export { dockerModule } from './module.ts'
 export type { DockerEngineOptions, DockerTls, HostResource } from './options.ts'
-export { listDockerRemnants, pruneDockerRemnants } from './remnants.ts'

@@ -2,12 +2,12 @@ import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { errnoOf } from '../../errors/index.ts'
 
-/** Records that are looked through at most; a kernel keeps some thousand. */
+/** The most records that are read; a kernel keeps some thousand. */
 const MAX_RECORDS = 50_000
 
 /**
- * Whether the kernel of this machine wrote that it killed something for memory in the control group of a container. False
- * also where its log is not for us to read, or the daemon runs on another machine.
+ * True if the log of this kernel says that it killed a process for memory in the control group of a container. False also
+ * if the log cannot be read, or the daemon runs on another machine.
  */
 export async function kernelKilledForMemory(containerId: string, path = '/dev/kmsg'): Promise<boolean> {
   const log = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined)
@@ -26,13 +26,13 @@ export async function kernelKilledForMemory(containerId: string, path = '/dev/km
   }
 }
 
-/** How long the next record is; undefined at the end of the log. */
+/** The length of the next record; undefined at the end of the log. */
 async function nextRecord(log: FileHandle, into: Buffer): Promise<number | undefined> {
   try {
     const { bytesRead } = await log.read(into, 0, into.length)
     return bytesRead === 0 ? undefined : bytesRead
   } catch (error) {
-    // Records were overwritten meanwhile: the log goes on with the oldest that is there.
+    // Records were overwritten meanwhile: the log continues with the oldest one left.
     return errnoOf(error) === 'EPIPE' ? 0 : undefined
   }
 }

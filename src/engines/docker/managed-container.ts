@@ -4,40 +4,40 @@ import type { Channel, Ending } from '../../sandbox/index.ts'
 /** A connection to the standard streams of a container. */
 export interface Attached {
   readonly channel: Channel
-  /** The head of what the container wrote to its standard error, and what broke the connection, for messages. */
+  /** The beginning of the container's stderr and the error of the connection, for messages. */
   lastWords(): string
-  /** Settles when the connection ended, whoever ended it. */
+  /** Settles when the connection has ended on either side. */
   readonly ended: Promise<void>
 }
 
-/** What a daemon does with one container. Nothing here waits longer than an answer of the daemon may take. */
+/** The requests that a daemon serves for one container. Each waits at most for the timeout of a request. */
 export interface ContainerHandle {
-  /** The daemon's id of it. */
+  /** The id that the daemon gave it. */
   readonly id: string
-  /** How long the daemon may take to answer, in milliseconds. */
+  /** The time that the daemon may take to answer, in milliseconds. */
   readonly timeoutMs: number
-  /** Its exit code, when it ended and was removed; null when the daemon can no longer tell. Never rejects. */
+  /** Resolves to its exit code when it was removed; null when the daemon does not know it. Never rejects. */
   readonly removed: Promise<number | null>
-  /** Kills everything in it, paused or not; removes what cannot be killed. Rejects when that was not confirmed. */
+  /** Kills everything in it, paused or not; removes what cannot be killed. Rejects without a confirmation. */
   kill(): Promise<void>
-  /** How much CPU time it gets per wall time. */
+  /** Sets its CPU time per wall time. */
   setCpus(cpus: number): Promise<void>
-  /** Whether the kernel says that it killed something in it for memory, where it can be asked. Never rejects. */
+  /** Resolves to true if the kernel's log says that it killed a process in it for memory. Never rejects. */
   diedOfMemory(): Promise<boolean>
-  /** Takes note that nobody knows whether it still is there. */
+  /** Records that its removal was not confirmed. */
   abandon(): void
 }
 
-/** How long after the end of its connection a container may take to be gone by itself. */
+/** The time that a container may take to end after its connection ended. */
 const LEAVING_MS = 5000
-/** A kill for memory that is longer ago than that did not end the container. */
+/** The age beyond which a kill for memory did not end the container. */
 const MEMORY_KILL_MS = 2000
-/** How long the daemon's word of such a kill may take after its word of the end: they come on two connections. */
+/** The time that the event of such a kill may take after the end: they use two connections. */
 const WORD_MS = 300
 
 /**
- * A container driven over its attached standard input and output (requirement PO-03). It ends when the connection
- * does, so a host that is killed leaves none behind; the daemon removes it when it ended.
+ * A container driven over its attached standard input and output. It ends when the connection does, so a killed host
+ * leaves none behind. The daemon removes it when it ended.
  */
 export class ManagedContainer {
   readonly #handle: ContainerHandle
@@ -50,7 +50,7 @@ export class ManagedContainer {
   #endedAt: number | undefined
   #memoryKillAt: number | undefined
   #onMemoryKill: (() => void) | undefined
-  /** Settles once, when the daemon said that it is gone, or can no longer be asked. Never rejects. */
+  /** Settles once, when the daemon confirmed that it is gone or does not answer any more. Never rejects. */
   readonly closed: Promise<Ending>
 
   /** Containers are made by the engine. */
@@ -64,7 +64,7 @@ export class ManagedContainer {
     })
   }
 
-  /** The daemon's id of it. */
+  /** The id that the daemon gave it. */
   get id(): string {
     return this.#handle.id
   }
@@ -74,20 +74,20 @@ export class ManagedContainer {
     return this.#attached.channel
   }
 
-  /** The head of its standard error. */
+  /** The beginning of its stderr. */
   lastWords(): string {
     return this.#attached.lastWords()
   }
 
-  /** Says that the daemon told just now of a process in it that the kernel killed for memory. */
+  /** Records that the daemon reported a process in it that the kernel killed for memory. */
   noteOutOfMemory(): void {
     this.#memoryKillAt = performance.now()
     this.#onMemoryKill?.()
   }
 
   /**
-   * Gives it so much of the processor until what this returns is disposed of, and then `limit` again. Disposing rejects
-   * when that could not be done.
+   * Raises its CPU limit until the returned object is disposed of, and then restores `limit`. Disposing rejects when that
+   * fails.
    */
   liftCpuLimit(all: number, limit: number): AsyncDisposable {
     const lifted = this.#handle.setCpus(all).then(
@@ -101,7 +101,7 @@ export class ManagedContainer {
     }
   }
 
-  /** Whether its share of the processor can be changed while it runs: not every runtime lets the daemon. Undefined without an answer. */
+  /** Resolves to true if its CPU limit can be changed while it runs, which not every runtime allows; undefined without an answer. */
   canChangeCpus(cpus: number): Promise<boolean | undefined> {
     return this.#handle.setCpus(cpus).then(
       () => true,
@@ -111,7 +111,7 @@ export class ManagedContainer {
 
   /** Kills everything in it, paused or not; resolves when the daemon confirmed that it is gone, or is gone itself. */
   kill(): Promise<void> {
-    // One that was lost before keeps its own cause.
+    // A container that was lost before keeps its cause.
     if (!this.#disconnected) this.#killed = true
     this.#ending ??= this.#end()
     return this.#ending
@@ -120,18 +120,18 @@ export class ManagedContainer {
   async #end(): Promise<void> {
     const timer = setTimeout(() => this.#giveUp.resolve(null), this.#handle.timeoutMs)
     const killed = this.#isGone ? Promise.resolve() : this.#handle.kill()
-    // Also one that the daemon does not get to now ends by the end of its input.
+    // A container that the daemon cannot kill now ends with its input.
     this.#attached.channel.close()
     const settled = Promise.all([this.closed, killed]).catch(() => undefined)
     await Promise.race([settled, this.#giveUp.promise])
     clearTimeout(timer)
-    // A daemon that was lost meanwhile, or that only says that it does not run, has not removed it for certain.
+    // A daemon that was lost, or that only reports that it does not run, may not have removed it.
     if (!this.#isGone) this.#handle.abandon()
     this.#giveUp.resolve(null)
     await this.closed
   }
 
-  /** The daemon ends the connection when the container ended. Else, it is the connection that broke. */
+  /** Tells the end of a container, after which the daemon ends the connection, from a broken connection. */
   #expectEnd(): void {
     this.#disconnected = true
     if (this.#ending !== undefined) return
@@ -158,18 +158,18 @@ export class ManagedContainer {
     }
   }
 
-  /** Whether a kill for memory is what ended it: a script may go on for long after one of a child of its own. */
+  /** True if a kill for memory ended it: a script may run on after the kill of a child. */
   async #diedOfMemory(endedAt: number): Promise<boolean> {
     const isRecent = (): boolean => this.#memoryKillAt !== undefined && endedAt - this.#memoryKillAt < MEMORY_KILL_MS
     if (isRecent()) return true
-    const told = this.#memoryKillAt !== undefined
+    const isReported = this.#memoryKillAt !== undefined
     const { promise: word, resolve } = Promise.withResolvers<void>()
     this.#onMemoryKill = resolve
     const timer = setTimeout(resolve, WORD_MS)
     await word
     clearTimeout(timer)
-    // Under load the daemon may miss what the kernel did. Its log does not tell of the last of several.
-    return isRecent() || (!told && this.#handle.diedOfMemory())
+    // Under load the daemon may miss the event. The log of the kernel may lack the last of several kills.
+    return isRecent() || (!isReported && this.#handle.diedOfMemory())
   }
 }
 
@@ -179,7 +179,7 @@ function causeOf(exitCode: number | null, signal: string | undefined, outOfMemor
   return signal === undefined ? 'exit' : 'signal'
 }
 
-/** Linux's names by number, also where this process runs on another system. */
+/** The names of signals on Linux by number: this process may run on another system. */
 const SIGNALS: readonly (string | undefined)[] =
   `- HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS`
     .split(' ')

@@ -4,7 +4,7 @@ import { messageOf, SandglassError } from '../../errors/index.ts'
 import { INSIDE, type SandboxSpec } from '../../sandbox/index.ts'
 import type { DockerEngineOptions, HostResource } from './options.ts'
 
-/** What decides about mounts: the options, and where the daemon is. */
+/** The rules for mounts: the options, and the location of the daemon. */
 export interface MountRules extends Pick<DockerEngineOptions, 'allowHostPaths' | 'hostPathMap' | 'resources'> {
   /** The daemon may be on another machine. */
   readonly remote: boolean
@@ -12,7 +12,7 @@ export interface MountRules extends Pick<DockerEngineOptions, 'allowHostPaths' |
   readonly address: string
 }
 
-/** Paths of the host that no list can allow: with them a script reaches the machine. */
+/** Paths of the host that are never mounted: with them a script reaches the machine. */
 const NEVER = [
   '/proc',
   '/sys',
@@ -30,25 +30,25 @@ const NEVER = [
   '/var/lib/containerd',
   '/var/lib/sandglass',
 ]
-/** Directories of the system that cannot be covered as a whole. */
+/** System directories that a mount must not cover. */
 const SYSTEM = ['/bin', '/etc', '/lib', '/lib32', '/lib64', '/libx32', '/run', '/sbin', '/usr']
-/** Places of the sandbox itself: nothing may be put there, in there or over them. */
+/** Directories of the sandbox itself: no mount at, inside or over them. */
 const OURS = [...INSIDE.scratch, '/proc', '/sys', '/dev', INSIDE.packages, INSIDE.tools, INSIDE.harness]
 
 /**
- * The resources as the daemon is to mount them.
+ * Checks the resources and returns the mounts for the daemon.
  * @throws SandglassError `mount_refused`, naming the path and the rule.
  */
 export async function allowedMounts(rules: MountRules): Promise<readonly HostResource[]> {
-  const mounts = await Promise.all((rules.resources ?? []).map((one) => allowed(one, rules)))
+  const mounts = await Promise.all((rules.resources ?? []).map((one) => checkMount(one, rules)))
   const targets = mounts.map(({ target }) => target)
   const twice = targets.find((target, index) => targets.indexOf(target) !== index)
-  if (twice !== undefined) throw refused(`${twice} is the target of more than one`)
+  if (twice !== undefined) throw mountError(`${twice} is the target of more than one`)
   return mounts
 }
 
 /**
- * The directories of a spec as the daemon is to mount them.
+ * Checks the directories of a spec and returns their paths for the daemon.
  * @throws SandglassError `packages_unreadable`, `mount_refused`.
  */
 export async function specDirectories(
@@ -56,13 +56,13 @@ export async function specDirectories(
   rules: MountRules,
 ): Promise<{ readonly packages: string | undefined; readonly toolsDir: string | undefined }> {
   const [first, second] = await Promise.all([
-    packages === undefined ? undefined : directory('packages', packages, rules),
-    toolsDir === undefined ? undefined : directory('toolsDir', toolsDir, rules),
+    packages === undefined ? undefined : checkDirectory('packages', packages, rules),
+    toolsDir === undefined ? undefined : checkDirectory('toolsDir', toolsDir, rules),
   ])
   return { packages: first, toolsDir: second }
 }
 
-/** A path of this host as the daemon names it: the longest prefix of the map that fits is replaced. */
+/** Translates a path of this host to the daemon's: the longest matching prefix of the map is replaced. */
 export function asDaemonSees(path: string, map: Readonly<Record<string, string>> = {}): string {
   const longest = prefixOf(path, map)
   if (longest === undefined) return path
@@ -70,42 +70,42 @@ export function asDaemonSees(path: string, map: Readonly<Record<string, string>>
   return `${bareOf(map[longest.prefix] ?? '')}${rest}`.replace(/^\/\//, '/') || '/'
 }
 
-async function allowed({ source, target }: HostResource, rules: MountRules): Promise<HostResource> {
-  if (!isAbsolute(source) || !isAbsolute(target)) throw refused(`${source} and ${target} must be absolute paths`)
+async function checkMount({ source, target }: HostResource, rules: MountRules): Promise<HostResource> {
+  if (!isAbsolute(source) || !isAbsolute(target)) throw mountError(`${source} and ${target} must be absolute paths`)
   const inside = resolve(target)
-  if (SYSTEM.includes(inside) || OURS.some((path) => within(inside, path) || within(path, inside))) {
-    throw refused(`${target} belongs to the sandbox itself; choose another target, for example /data`)
+  if (SYSTEM.includes(inside) || OURS.some((path) => isWithin(inside, path) || isWithin(path, inside))) {
+    throw mountError(`${target} belongs to the sandbox itself; choose another target, for example /data`)
   }
   const real = await realpath(source).catch((error: unknown) => {
-    throw refused(`${source} cannot be read: ${messageOf(error)}`)
+    throw mountError(`${source} cannot be read: ${messageOf(error)}`)
   })
   const lists = await Promise.all((rules.allowHostPaths ?? []).map((path) => realpath(path).catch(() => resolve(path))))
   const named = real === source ? source : `${source} (${real})`
-  if (!lists.some((path) => within(real, path))) throw refused(`${named} does not lie below one of allowHostPaths`)
+  if (!lists.some((path) => isWithin(real, path))) throw mountError(`${named} does not lie below one of allowHostPaths`)
   const kind = await stat(real)
   const closed = [...NEVER, ...(await socketOf(rules))]
-  if (real === '/' || !(kind.isFile() || kind.isDirectory()) || closed.some((path) => touches(real, path))) {
-    throw refused(`${named} gives a script the host; it is never mounted`)
+  if (real === '/' || !(kind.isFile() || kind.isDirectory()) || closed.some((path) => overlaps(real, path))) {
+    throw mountError(`${named} gives a script the host; it is never mounted`)
   }
-  return { source: seen('resources', real, rules), target: inside }
+  return { source: toDaemonPath('resources', real, rules), target: inside }
 }
 
-async function directory(option: 'packages' | 'toolsDir', path: string, rules: MountRules): Promise<string> {
+async function checkDirectory(option: 'packages' | 'toolsDir', path: string, rules: MountRules): Promise<string> {
   const unreadable = (why: string): SandglassError =>
     new SandglassError('packages_unreadable', `${option}: ${path} ${why}`)
   const real = await realpath(path).catch((error: unknown) => {
     throw unreadable(`cannot be read: ${messageOf(error)}`)
   })
   const found = await stat(real)
-  if (!found.isDirectory()) throw unreadable('is no directory')
-  // A container has a uid of its own, and no capability that would open what is shut to it.
-  if ((found.mode & 0o005) !== 0o005) throw unreadable(`is shut to other users: chmod o+rx ${real}, and what is in it`)
-  return seen(option, real, rules)
+  if (!found.isDirectory()) throw unreadable('is not a directory')
+  // A container has a uid of its own, and no capability to override permissions.
+  if ((found.mode & 0o005) !== 0o005) throw unreadable(`is closed to other users: chmod o+rx ${real} and its files`)
+  return toDaemonPath(option, real, rules)
 }
 
-function seen(option: string, real: string, { hostPathMap, remote, address }: MountRules): string {
+function toDaemonPath(option: string, real: string, { hostPathMap, remote, address }: MountRules): string {
   if (remote && prefixOf(real, hostPathMap ?? {}) === undefined) {
-    throw refused(
+    throw mountError(
       `${real} is a path of this machine, and the daemon at ${address} may run on another one: copy it there and name the ` +
         "place with hostPathMap; { '/': '/' } says that both see the same files",
       option,
@@ -114,14 +114,14 @@ function seen(option: string, real: string, { hostPathMap, remote, address }: Mo
   return asDaemonSees(real, hostPathMap)
 }
 
-/** The socket of the daemon in use, wherever it is. */
+/** The socket of the daemon in use. */
 async function socketOf({ address }: MountRules): Promise<string[]> {
   if (!address.startsWith('unix://')) return []
   const path = address.slice('unix://'.length)
   return [path, await realpath(path).catch(() => path)]
 }
 
-function refused(why: string, option = 'resources'): SandglassError {
+function mountError(why: string, option = 'resources'): SandglassError {
   return new SandglassError('mount_refused', `${option === 'resources' ? 'docker.resources' : option}: ${why}`)
 }
 
@@ -130,17 +130,17 @@ function prefixOf(
   map: Readonly<Record<string, string>>,
 ): { readonly prefix: string; readonly bare: string } | undefined {
   const prefixes = Object.keys(map).map((prefix) => ({ prefix, bare: bareOf(prefix) }))
-  return prefixes.filter(({ bare }) => within(path, bare)).toSorted((a, b) => b.bare.length - a.bare.length)[0]
+  return prefixes.filter(({ bare }) => isWithin(path, bare)).toSorted((a, b) => b.bare.length - a.bare.length)[0]
 }
 
 function bareOf(path: string): string {
   return path.length > 1 ? path.replace(/\/+$/, '') || '/' : path
 }
 
-function touches(path: string, other: string): boolean {
-  return within(path, other) || within(other, path)
+function overlaps(path: string, other: string): boolean {
+  return isWithin(path, other) || isWithin(other, path)
 }
 
-function within(path: string, directory: string): boolean {
+function isWithin(path: string, directory: string): boolean {
   return directory === '/' || path === directory || path.startsWith(`${directory}/`)
 }

@@ -1,6 +1,6 @@
 /** Options of the Docker engine. */
 export interface DockerEngineOptions {
-  /** An image with `python3` of at least 3.10. Default `python:3.12-slim`, else what `sandglass image build` made. */
+  /** An image with `python3` of at least 3.10. Default `python:3.12-slim`, else `sandglass-python:latest`. */
   readonly image?: string
   /** The Python in the image: a name on its PATH or an absolute path. Default `python3`. */
   readonly python?: string
@@ -14,7 +14,7 @@ export interface DockerEngineOptions {
    */
   readonly tls?: DockerTls
   /**
-   * Directories and files of the host that scripts may read. Each must lie below one of `allowHostPaths`. A script can
+   * Directories and files of the host that scripts may read. Each must be below one of `allowHostPaths`. A script can
    * talk to a server whose socket lies in such a directory.
    */
   readonly resources?: readonly HostResource[]
@@ -26,20 +26,23 @@ export interface DockerEngineOptions {
    * that both see the same files.
    */
   readonly hostPathMap?: Readonly<Record<string, string>>
-  /** How long a container may take to become ready, in milliseconds. Default 30,000. */
+  /** The time that a container may take to become ready, in milliseconds. Default 30,000. */
   readonly startTimeoutMs?: number
-  /** How long the daemon may take to answer a call, in milliseconds; twice that to make or start a container. Default 10,000. */
+  /** The time that the daemon may take to answer a request, in milliseconds; twice that to make or start a container. Default 10,000. */
   readonly apiTimeoutMs?: number
 }
 
-/** What proves both sides of a connection by TLS: PEM texts. */
+/** Certificates and key for a connection by TLS, as PEM texts. */
 export interface DockerTls {
+  /** Certificate of the authority that signed the daemon's. */
   readonly ca: string | Uint8Array
+  /** Certificate of this client. */
   readonly cert: string | Uint8Array
+  /** Private key of this client. */
   readonly key: string | Uint8Array
 }
 
-/** Something of the host that is mounted read-only. */
+/** A file or directory of the host that is mounted read-only. */
 export interface HostResource {
   /** Absolute path on the host. */
   readonly source: string

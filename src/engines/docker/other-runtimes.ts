@@ -2,16 +2,16 @@ import type { SandboxReport } from '../../sandbox/index.ts'
 import { dockerEngine } from './engine.ts'
 import type { DockerEngineOptions } from './options.ts'
 
-/** What a runtime of the daemon gives. */
+/** The report of one runtime of the daemon. */
 export interface RuntimeReport {
   readonly name: string
   readonly report: SandboxReport
 }
 
 /**
- * What each registered runtime that is not the default one would give, from a container of its own: whether one is gVisor
- * is in no name. Those that share the daemon's kernel whatever happens are left out.
- * @param probes of the report on the same options.
+ * Probes each registered runtime that is not the default one with a container: a name does not show whether a runtime is
+ * gVisor. Runtimes that always share the daemon's kernel are skipped.
+ * @param probes the probes of the report on the same options.
  */
 export async function reportOtherRuntimes(
   { runtimes, runtime_default: byDefault }: SandboxReport['probes'],

@@ -1,23 +1,23 @@
-import type { Ground } from './ground.ts'
+import type { EngineEnvironment } from './environment.ts'
 import type { ManagedContainer } from './managed-container.ts'
 
-/** Tells containers that the kernel killed something in them for memory: a dead one cannot say it itself. */
+/** Reports to containers that the kernel killed a process in them for memory: a dead container cannot report it itself. */
 export interface OutOfMemoryWatch {
-  /** It hears nothing any more, because the daemon ended. */
+  /** True if it receives no more events, because the daemon ended. */
   readonly isOver: boolean
   add(container: ManagedContainer): void
   close(): void
 }
 
-/** A longer line is no event, and its rest is dropped unread. */
+/** A longer line is not an event; the rest of it is skipped. */
 const MAX_LINE = 65_536
 
-/** Listens to the daemon's events of this engine's containers; without them, such an end has no cause. */
+/** Listens to the daemon's events of this engine's containers. Without them such an end has no known cause. */
 export function watchOutOfMemory({
   daemon,
   labels,
   since,
-}: Pick<Ground, 'daemon' | 'labels' | 'since'>): OutOfMemoryWatch {
+}: Pick<EngineEnvironment, 'daemon' | 'labels' | 'since'>): OutOfMemoryWatch {
   const containers = new Map<string, ManagedContainer>()
   let stop: (() => void) | undefined
   let closed = false
@@ -30,7 +30,7 @@ export function watchOutOfMemory({
     event: ['oom'],
     label: Object.entries(labels).map(([name, value]) => `${name}=${value}`),
   }
-  // The first container may be there before the daemon listens to this.
+  // The first container may exist before the daemon serves this request.
   const past = since === undefined ? {} : { since }
   daemon.docker.getEvents({ filters, ...past }).then((stream) => {
     stop = () => (stream as unknown as { destroy(): void }).destroy()

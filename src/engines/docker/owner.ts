@@ -3,30 +3,30 @@ import { readFileSync } from 'node:fs'
 import { errnoOf } from '../../errors/index.ts'
 import { pidNamespace, startOf, statusOf } from '../../support/index.ts'
 
-/** Labels of a container that say whose it is. */
+/** Labels that identify the owner of a container. */
 export const LABEL = {
   sandbox: 'sandglass.sandbox',
   owner: 'sandglass.owner',
-  lease: 'sandglass.lease',
+  engineId: 'sandglass.engine-id',
   bootId: 'sandglass.boot-id',
   created: 'sandglass.created',
 } as const
 
-/** Whether the process that made a container still runs, as far as can be told from here. */
+/** The state of the process that made a container, as far as this process can see it. */
 export type OwnerState = 'alive' | 'dead' | 'unknown'
 
-/** The labels of one engine: this process, and which of its engines. */
+/** Returns the labels for the containers of one engine: this process, the boot id of the machine, and an id of the engine. */
 export function ownerLabels(): Record<string, string> {
-  return { [LABEL.owner]: self(), [LABEL.bootId]: bootId(), [LABEL.lease]: randomUUID() }
+  return { [LABEL.owner]: ownerOfThisProcess(), [LABEL.bootId]: bootId(), [LABEL.engineId]: randomUUID() }
 }
 
-/** The process id that an owner label names; null when it names none. */
+/** Returns the process id in an owner label; null without a valid one. */
 export function ownerPid(labels: Readonly<Record<string, string>>): number | null {
   const pid = Number(/^[^:]*:(\d+):/.exec(labels[LABEL.owner] ?? '')?.[1])
   return Number.isSafeInteger(pid) && pid > 0 ? pid : null
 }
 
-/** An owner on another machine, in another pid namespace or behind another user's /proc cannot be seen: it is unknown. */
+/** Returns the state of an owner: unknown on another machine, in another pid namespace, or if /proc hides the process. */
 export function ownerState(labels: Readonly<Record<string, string>>): OwnerState {
   const [namespace, , start] = labels[LABEL.owner]?.split(':') ?? []
   const pid = ownerPid(labels)
@@ -34,10 +34,10 @@ export function ownerState(labels: Readonly<Record<string, string>>): OwnerState
   if (labels[LABEL.bootId] !== bootId() || namespace !== pidNamespace()) return 'unknown'
   const found = statusOf(pid)
   if (found !== undefined) return found.lives && found.start === start ? 'alive' : 'dead'
-  return exists(pid) ? 'unknown' : 'dead'
+  return processExists(pid) ? 'unknown' : 'dead'
 }
 
-function self(): string {
+function ownerOfThisProcess(): string {
   return `${pidNamespace()}:${process.pid}:${startOf(process.pid) ?? ''}`
 }
 
@@ -45,11 +45,11 @@ function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
-    return '' // no Linux: containers of dead owners end by themselves, and nobody can prove whose the rest are
+    return '' // not Linux: every owner is unknown, and a container whose owner died still ends by itself
   }
 }
 
-function exists(pid: number): boolean {
+function processExists(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {

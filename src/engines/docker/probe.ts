@@ -6,28 +6,28 @@ import {
   type SandboxSpec,
 } from '../../sandbox/index.ts'
 import { MISSING_REMEDY, whyMissing } from './findings.ts'
-import type { Ground } from './ground.ts'
+import type { EngineEnvironment } from './environment.ts'
 
-/** Starts a container with the production flags and tells what was found in force. Never throws for a missing part. */
+/** Starts a container with the production flags and reports what is in force. Never throws for a missing part. */
 export function probe(engine: {
-  prepared: () => Promise<Ground>
+  prepared: () => Promise<EngineEnvironment>
   create: (spec: SandboxSpec) => Promise<Sandbox>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'docker',
     create: engine.create,
-    found: async (sandbox) => found(await engine.prepared(), sandbox),
+    found: async (sandbox) => makeReport(await engine.prepared(), sandbox),
     remedies: REMEDIES,
   })
 }
 
-function found(at: Ground, sandbox: Sandbox): SandboxReport {
+function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
   const { checks } = sandbox.ready
   return {
     engine: 'docker',
     usable: true,
     level: sandbox.info.level,
-    reasons: warnings(at, sandbox),
+    reasons: findWarnings(at, sandbox),
     limitsEnforced: sandbox.info.limitsEnforced,
     network: sandbox.info.network,
     capabilities: {
@@ -53,7 +53,7 @@ function found(at: Ground, sandbox: Sandbox): SandboxReport {
   }
 }
 
-function warnings(at: Ground, sandbox: Sandbox): ReportReason[] {
+function findWarnings(at: EngineEnvironment, sandbox: Sandbox): ReportReason[] {
   const result: ReportReason[] = []
   if (at.image.reason !== undefined) {
     result.push({
@@ -93,7 +93,8 @@ const REMEDIES: Record<string, string> = {
   docker_unreachable: 'start Docker (systemctl start docker), or set DOCKER_HOST to where it runs',
   docker_tls: 'check ca.pem, cert.pem and key.pem below DOCKER_CERT_PATH, and that the daemon serves TLS on its port',
   docker_permission: 'add the user to the group docker and log in again, or use a rootless daemon and set DOCKER_HOST',
-  image_missing: 'docker pull python:3.12-slim, or sandglass image build',
+  image_missing:
+    'docker pull python:3.12-slim, or build an image with python3: docs/docker.md shows a Dockerfile of two lines',
   runtime_unknown: "register the runtime in the daemon's configuration: docs/docker.md",
   python_missing: 'choose an image with Python 3.10 or later',
   architecture_unsupported: "pull the image for the daemon's kind of processor",

@@ -6,9 +6,9 @@ import { inspect } from 'node:util'
 const KEEP_ALIVE_MS = 30_000
 
 /**
- * An agent whose connections do not keep the host's process alive: a call that somebody waits for has a timer that does.
- * Nor does it let the client follow redirections, which a daemon has none of: what fails on the way there ends the host's
- * process, because the client listens to the first request only.
+ * An agent whose connections do not keep the host's process alive: a call with a waiting caller has a timer that does. It
+ * also keeps the client from following redirections, which a daemon never sends: an error of the second request would end
+ * the host's process, because the client listens to the first request only.
  */
 export function quietAgent(protocol: 'http' | 'https'): HttpAgent | HttpsAgent {
   return protocol === 'https' ? new QuietHttpsAgent() : new QuietHttpAgent()
@@ -16,7 +16,7 @@ export function quietAgent(protocol: 'http' | 'https'): HttpAgent | HttpsAgent {
 
 class QuietHttpAgent extends HttpAgent {
   override createConnection(...given: Parameters<HttpAgent['createConnection']>): Duplex | null | undefined {
-    return quiet(super.createConnection(...given))
+    return unrefSocket(super.createConnection(...given))
   }
 
   addRequest(request: ClientRequest, ...given: unknown[]): void {
@@ -31,7 +31,7 @@ class QuietHttpAgent extends HttpAgent {
 
 class QuietHttpsAgent extends HttpsAgent {
   override createConnection(...given: Parameters<HttpsAgent['createConnection']>): Duplex | null | undefined {
-    return quiet(super.createConnection(...given))
+    return unrefSocket(super.createConnection(...given))
   }
 
   addRequest(request: ClientRequest, ...given: unknown[]): void {
@@ -44,12 +44,12 @@ class QuietHttpsAgent extends HttpsAgent {
   }
 }
 
-/** The client inspects its options, with all that hangs on them, at every request: with 50 connections open for 0.5 s each. */
+/** Hides the agent from `util.inspect`: the client inspects its options at every request, which took 0.5 s with 50 connections. */
 const NOT_INSPECTED = 'an agent of sandglass'
 
 type AddRequest = (this: HttpAgent, request: ClientRequest, ...given: unknown[]) => void
 
-/** What every agent has, and the types of Node leave out. */
+/** The members of an agent that the types of Node lack. */
 function superRequest(prototype: HttpAgent): AddRequest {
   return (prototype as unknown as { addRequest: AddRequest }).addRequest
 }
@@ -60,13 +60,13 @@ function shutRedirections(request: ClientRequest): void {
   })
 }
 
-function quiet<T extends Duplex | null | undefined>(connection: T): T {
+function unrefSocket<T extends Duplex | null | undefined>(connection: T): T {
   const socket = connection as
     | { unref?: () => void; setKeepAlive?: (on: boolean, ms: number) => void }
     | null
     | undefined
   socket?.unref?.()
-  // A machine that vanished says nothing: without this, a connection that waits for it waits for ever.
+  // A machine that vanished sends nothing: without this a connection would wait for it forever.
   socket?.setKeepAlive?.(true, KEEP_ALIVE_MS)
   return connection
 }

@@ -9,9 +9,9 @@ const HEADER_BYTES = LENGTH_BYTES + 16
 const MAX_PIECE_BYTES = 65_536
 
 /**
- * A connection whose channel gives only what the harness marked with a key: where a script can open the broker's
- * descriptors (gVisor), it could write frames of its own there. Anything else ends the connection, behind what came
- * before it. At most one unfinished piece is held.
+ * Makes a connection whose channel passes only data that the harness sealed with a key: where a script can open the
+ * broker's descriptors (gVisor), it could write frames of its own there. Unsealed data ends the connection, after the data
+ * before it was passed on. At most one unfinished piece is held.
  */
 export function unseal(attached: Attached, key: Uint8Array): Attached {
   const { channel } = attached
@@ -41,7 +41,7 @@ export function unseal(attached: Attached, key: Uint8Array): Attached {
   }
 }
 
-/** Takes apart what `harness/sandglass_harness/seal.py` puts together. */
+/** Reads the format that `harness/sandglass_harness/broker/seal.py` writes. */
 export class Opener {
   readonly #key: Uint8Array
   #held: Buffer = Buffer.alloc(0)
@@ -53,7 +53,7 @@ export class Opener {
 
   /**
    * The pieces that `chunk` completes.
-   * @throws Error at one that has not the mark that it must have.
+   * @throws Error at one with a wrong seal.
    */
   *push(chunk: Uint8Array): Generator<Uint8Array> {
     const data = this.#held.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#held, chunk])
@@ -65,7 +65,7 @@ export class Opener {
       if (end > data.length) break
       const piece = data.subarray(at + HEADER_BYTES, end)
       if (!timingSafeEqual(data.subarray(at + LENGTH_BYTES, at + HEADER_BYTES), this.#markOf(piece))) {
-        throw new Error('a piece has not the mark of the harness')
+        throw new Error('a piece does not have the mark of the harness')
       }
       yield piece
       at = end

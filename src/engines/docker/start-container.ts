@@ -9,29 +9,29 @@ import { statusOf } from './explain.ts'
 import { kernelKilledForMemory } from './kernel-log.ts'
 import { type Attached, type ContainerHandle, ManagedContainer } from './managed-container.ts'
 import { unseal } from './seal.ts'
-import type { Strays } from './strays.ts'
+import type { OrphanRetry } from './orphan-retry.ts'
 
-/** What to start. */
+/** The container to start. */
 export interface ContainerStart {
   readonly name: string
   readonly config: Docker.ContainerCreateOptions
   /** The first bytes on its standard input. */
   readonly input: Uint8Array
-  /** With what the harness marks what it sends, when it does. */
+  /** The key with which the harness seals its output, if it does. */
   readonly sealKey?: Uint8Array | undefined
-  /** Takes the id or the name when a container may be left that cannot be removed now. */
-  readonly strays: Strays
-  /** How long the daemon may take to create it, and to start it, in milliseconds: busy ones take longer than for answers. */
+  /** Gets the id or the name of a container that cannot be removed now. */
+  readonly orphans: OrphanRetry
+  /** The time that the daemon may take to create it, and to start it, in milliseconds. A busy daemon takes longer for both than for other requests. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Creates a container, attaches to it, hands it `input` and starts it, in this order: nothing it says is missed.
- * @throws SandglassError that says what is wrong with daemon, image or runtime; then nothing is left.
+ * Creates a container, attaches to it, sends `input` and starts it, in this order, so that no output is missed.
+ * @throws SandglassError with the problem of daemon, image or runtime; then nothing is left.
  */
 export async function startContainer(daemon: Daemon, start: ContainerStart): Promise<ManagedContainer> {
-  const { sealKey, strays, timeoutMs, signal } = start
+  const { sealKey, orphans, timeoutMs, signal } = start
   const input = sealKey === undefined ? start.input : Buffer.concat([start.input, sealKey])
   const container = await create(daemon, start)
   let attached: Attached | undefined
@@ -39,24 +39,24 @@ export async function startContainer(daemon: Daemon, start: ContainerStart): Pro
     attached = attach(await connectTo(daemon, container, signal))
     if (sealKey !== undefined) attached = unseal(attached, sealKey)
     const { exitCode } = await watchRemoval(daemon, container, signal)
-    void attached.channel.send(input).catch(() => undefined) // the end of the connection tells more
+    void attached.channel.send(input).catch(() => undefined) // the end of the connection has more details
     await daemon.call('start a container', container.start(), signal, timeoutMs)
     return new ManagedContainer(
-      handleOf(daemon, container, exitCode, () => strays.add(container.id)),
+      handleOf(daemon, container, exitCode, () => orphans.add(container.id)),
       attached,
     )
   } catch (error) {
     attached?.channel.close()
-    // By its id: a daemon that was killed meanwhile may have lost its name.
-    if (!(await discard(daemon, container.id))) strays.add(container.id)
+    // By id: a daemon that was killed meanwhile may have lost the name.
+    if (!(await discard(daemon, container.id))) orphans.add(container.id)
     throw error
   }
 }
 
-/** A daemon goes on with a creation that nobody waits for any more: what it makes must not stay. */
+/** Creates a container. A daemon finishes a creation whose caller gave up: that container must be removed. */
 async function create(daemon: Daemon, start: ContainerStart): Promise<Docker.Container> {
-  const { name, config, strays, timeoutMs, signal } = start
-  // The client would write the whole configuration into the address of the request, too, and proxies refuse long ones.
+  const { name, config, orphans, timeoutMs, signal } = start
+  // The client would also write the configuration into the URL, and proxies refuse long ones.
   const options = { _query: { name }, _body: config } as unknown as Docker.ContainerCreateOptions
   const creation = daemon.docker.createContainer(options)
   try {
@@ -68,7 +68,7 @@ async function create(daemon: Daemon, start: ContainerStart): Promise<Docker.Con
       () => false,
     )
     const waits = error.code === 'aborted'
-    if (!waits || !(await daemon.call('create a container', late).catch(() => false))) strays.add(name)
+    if (!waits || !(await daemon.call('create a container', late).catch(() => false))) orphans.add(name)
     throw error
   }
 }
@@ -80,20 +80,20 @@ async function connectTo(daemon: Daemon, container: Docker.Container, signal?: A
     return await daemon.call('attach to a container', attaching, signal)
   } catch (error) {
     attaching.then(
-      (late) => late.on('error', () => {}).destroy(), // an error that nobody listens to ends the host's process
+      (late) => late.on('error', () => {}).destroy(), // an error without a listener ends the host's process
       () => undefined,
     )
     throw error
   }
 }
 
-/** Resolves when the daemon watches; what it resolves with settles when the container is removed, or the daemon is gone. */
+/** Resolves when the daemon watches; the inner promise settles when the container is removed, or the daemon is gone. */
 async function watchRemoval(
   daemon: Daemon,
   { id }: Docker.Container,
   signal?: AbortSignal,
 ): Promise<{ readonly exitCode: Promise<number | null> }> {
-  // Not `container.wait()`: that neither tells when the daemon began to watch, nor settles when the daemon dies then.
+  // Not `container.wait()`: it does not report when the daemon begins to watch, and does not settle when the daemon dies.
   const asked = dial<IncomingMessage>(daemon, {
     method: 'POST',
     path: `/containers/${id}/wait?`,

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
-import type { DaemonInfo } from './ground.ts'
+import type { DaemonInfo } from './environment.ts'
 
-/** The uids of one engine's containers: no two that live have the same, because the kernel counts processes and more by uid. */
+/** The uids of one engine's containers. No two living ones share one, because the kernel counts processes and more by uid. */
 export class Uids {
   readonly #live = new Set<number>()
   readonly #random: (from: number, to: number) => number
@@ -11,7 +11,7 @@ export class Uids {
     this.#random = random
   }
 
-  /** One that no living container of this engine has, until it is given back. */
+  /** Draws a uid that no living container of this engine has, until it is given back. */
   draw(info: DaemonInfo): number {
     const range = uidsOf(info)
     let uid = this.#random(...range)
@@ -26,8 +26,8 @@ export class Uids {
 }
 
 /**
- * A range in which also those of different engines hardly ever meet. Where the daemon maps uids itself there are no more
- * than 65,536.
+ * A range so large that uids of different engines rarely collide. Where the daemon maps uids itself there are at most
+ * 65,536.
  */
 function uidsOf({ securityOptions }: DaemonInfo): readonly [number, number] {
   const isMapped = securityOptions.some((option) => /name=(userns|rootless)/.test(option))

@@ -4,17 +4,17 @@ import { errnoOf, shortageError } from '../../errors/index.ts'
 import type { EnforcedLimit } from '../../sandbox/index.ts'
 import { makeDirectory } from '../../support/index.ts'
 
-/** Name of the directory below which every group of this product lies. */
+/** Name of the directory that contains every group of this product. */
 export const GROUP_PARENT = 'sandglass'
 
-/** Where control groups can be made on this machine. */
+/** The places on this machine where control groups can be made. */
 export interface CgroupHost {
   readonly version: 1 | 2 | null
-  /** What the groups made here hold a sandbox to. */
+  /** The limits that groups made here enforce. */
   readonly enforces: readonly EnforcedLimit[]
   /** Directories of which each sandbox gets a child. */
   readonly parents: readonly CgroupParent[]
-  /** Why something is missing, for people. */
+  /** The reasons for missing limits, for people. */
   readonly problems: readonly string[]
 }
 
@@ -76,7 +76,7 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
       .map((name) => join(root, name))
       .find((path) => existsSync(path))
     if (mount === undefined || entry === undefined) {
-      problems.push(`no control group controller ${controller}`)
+      problems.push(`the control group controller ${controller} is missing`)
       continue
     }
     // Inside a container the own group is mounted as the root of the tree.
@@ -90,7 +90,7 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
   return { version: parents.length > 0 ? 1 : null, enforces, parents, problems }
 }
 
-/** Groups of this product that exist, whoever made them. */
+/** Lists the groups of this product, of any owner. */
 export function existingGroups(host: CgroupHost): string[] {
   return host.parents.flatMap(({ path }) => {
     try {
@@ -119,7 +119,7 @@ function enable(group: string, controllers: readonly string[]): void {
     try {
       writeFileSync(join(group, 'cgroup.subtree_control'), `+${name}`)
     } catch {
-      // told by what the file says afterwards
+      // the content of the file shows afterwards whether it worked
     }
   }
 }
@@ -132,7 +132,7 @@ function words(path: string): string[] {
   }
 }
 
-/** What keeps a group from being made, or undefined. */
+/** Makes a group; returns the reason if it cannot. */
 function tryMake(parent: string): string | undefined {
   const probe = join(parent, `probe-${process.pid}`)
   try {
@@ -140,7 +140,7 @@ function tryMake(parent: string): string | undefined {
     rmdirSync(probe)
     return undefined
   } catch (error) {
-    return `${parent} cannot be made: ${errnoOf(error) ?? String(error)}`
+    return `${parent} cannot be created: ${errnoOf(error) ?? String(error)}`
   }
 }
 

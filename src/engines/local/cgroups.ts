@@ -13,14 +13,14 @@ export interface Cgroup {
   add(pid: number): Promise<void>
   /** The limits for which the kernel names this group as the one of a process. `text` is replaced by tests only. */
   holds(pid: number, text?: string): EnforcedLimit[]
-  /** Whether its processes get little of a busy processor, or their share. */
+  /** Gives its processes little of a busy processor, or their share. */
   setBackground(on: boolean): void
   /**
    * Lifts the CPU limit until every one of these was disposed of. Never throws itself; disposing throws when the limit
    * cannot be put back on a group that is still there.
    */
   liftCpu(): Disposable
-  /** How many processes the kernel killed in it for memory; null when that is not counted. Keeps its last value. */
+  /** The number of processes that the kernel killed in it for memory; null when nothing counts them. Keeps its last value. */
   memoryKills(): number | null
   /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
   close(): void
@@ -74,8 +74,8 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
 }
 
 /**
- * Leaves the processor to whoever wants it: by cpu.idle (Linux 5.15), which gives it up at once when somebody else wakes,
- * else by a sixteenth of the weight, which does so at the end of a slice.
+ * Lowers the priority of a group: by cpu.idle (Linux 5.15), which yields at once when another process wakes, else by a
+ * sixteenth of the weight, which yields at the end of a time slice.
  */
 function backgroundSwitch(existing: (name: string) => string | undefined): (on: boolean) => void {
   const [path, yes, no] = (
@@ -113,7 +113,7 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
 }
 
 const PERIOD_US = 100_000
-/** What the kernel says of the files of a group that was removed. */
+/** The errors of the kernel for files of a removed group. */
 const GONE: readonly (string | undefined)[] = ['ENOENT', 'ENODEV']
 
 /** CPU time in each period, as the version writes it; null for all there is. */
@@ -122,7 +122,7 @@ function quotaText(version: 1 | 2 | null, cpus: number | null): string {
   return version === 2 ? `${quota ?? 'max'} ${PERIOD_US}` : String(quota ?? -1)
 }
 
-/** Writes `lifted` for the first who wants it and `limited` after the last. */
+/** Makes a function that writes `lifted` for its first caller and `limited` when the last one is done. */
 function lifterOf(path: string | undefined, lifted: string, limited: string): () => Disposable {
   let lifts = 0
   const write = (text: string): void => {
@@ -132,7 +132,7 @@ function lifterOf(path: string | undefined, lifted: string, limited: string): ()
     try {
       write(lifted)
     } catch {
-      // it stays in force, or the group is gone
+      // the limit stays in force, or the group is gone
     }
     lifts += 1
     let isOver = false
@@ -165,7 +165,7 @@ function openCounter(path: string | undefined): { read: () => number | null; clo
         const found = /^oom_kill (\d+)$/m.exec(text)?.[1]
         last = found === undefined ? null : Number(found)
       } catch {
-        // the group is gone: what was counted last stands
+        // the group is gone: the last count is final
       }
       return last
     },
@@ -176,7 +176,7 @@ function openCounter(path: string | undefined): { read: () => number | null; clo
   }
 }
 
-/** Ids of processes in a group; empty when it is gone. Throws the error of a host that is too short of something to look. */
+/** Ids of processes in a group; empty when it is gone. Throws the error of a host that lacks the resources to read it. */
 export function groupMembers(path: string): number[] {
   try {
     return readFileSync(join(path, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number)

@@ -10,7 +10,7 @@ import {
 } from '../../sandbox/index.ts'
 import type { CgroupHost } from './cgroup-host.ts'
 import { type Cgroup, makeCgroup } from './cgroups.ts'
-import { enforced, type Ground, missing, prepare } from './ground.ts'
+import { limitsInForce, type EngineEnvironment, missingLimits, prepare } from './environment.ts'
 import { type Launched, launch } from './launch.ts'
 import type { LocalEngineOptions } from './options.ts'
 import { type LocalSandbox, probe } from './probe.ts'
@@ -20,11 +20,11 @@ import { touch } from './staging.ts'
  * Sandboxes made of Linux namespaces by bubblewrap, on this machine. Nothing is touched before the first use.
  */
 export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
-  let ground: Promise<Ground> | undefined
-  const prepared = (): Promise<Ground> => (ground ??= prepare(options))
+  let environment: Promise<EngineEnvironment> | undefined
+  const prepared = (): Promise<EngineEnvironment> => (environment ??= prepare(options))
   const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<LocalSandbox> => {
     const at = await prepared().catch((error: unknown) => {
-      ground = undefined // what is missing may be there next time
+      environment = undefined // a missing part may be installed by the next call
       throw error
     })
     return createSandbox(at, options, spec, given)
@@ -34,9 +34,9 @@ export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
     create,
     report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given) }),
     async close() {
-      const at = await ground?.catch(() => undefined)
-      ground = undefined
-      await at?.unremoved.close()
+      const at = await environment?.catch(() => undefined)
+      environment = undefined
+      await at?.orphans.close()
       if (at?.uids === undefined) at?.slot.release()
       at?.uids?.close()
     },
@@ -44,7 +44,7 @@ export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
 }
 
 async function createSandbox(
-  at: Ground,
+  at: EngineEnvironment,
   options: LocalEngineOptions,
   spec: SandboxSpec,
   given: CreateOptions,
@@ -55,8 +55,8 @@ async function createSandbox(
   let launched: Launched | undefined
   const release = async (): Promise<void> => {
     cgroup?.close()
-    await at.unremoved.remove(cgroup?.paths ?? [], () => {
-      at.state.removeRecord(id)
+    await at.orphans.remove(cgroup?.paths ?? [], () => {
+      at.state.records.remove(id)
       if (taken !== undefined) at.uids?.giveBack(taken.uid)
     })
   }
@@ -68,7 +68,7 @@ async function createSandbox(
     ])
     await touch(at.harness)
     const { number: slot, owner } = taken?.slot ?? at.slot
-    at.state.writeRecord({
+    at.state.records.write({
       id,
       slot,
       owner,
@@ -77,12 +77,12 @@ async function createSandbox(
       cgroups: at.cgroups.parents.map(({ path }) => join(path, id)),
       created_at: new Date().toISOString(),
     })
-    // Not earlier: what has no record belongs to nobody when this process is killed.
+    // Only after the record: without one a group has no owner if this process is killed.
     cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
     if (given.background === true) cgroup?.setBackground(true)
     launched = await launch({
       id,
-      openInfo: () => at.state.openInfo(id),
+      openInfo: () => at.state.records.openInfo(id),
       limits: spec.limits,
       harness: at.harness,
       pythonPaths: at.python.needed,
@@ -105,7 +105,7 @@ async function createSandbox(
   if (failed.length > 0) {
     await launched.kill()
     await release()
-    throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
+    throw new SandglassError('sandbox_setup_failed', `the sandbox failed its checks: ${failed.join('; ')}`)
   }
   return sandboxOf(id, at, spec, launched, cgroup, release)
 }
@@ -124,7 +124,7 @@ function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {
 
 function sandboxOf(
   id: string,
-  at: Ground,
+  at: EngineEnvironment,
   spec: SandboxSpec,
   launched: Launched,
   cgroup: Cgroup | undefined,
@@ -133,7 +133,7 @@ function sandboxOf(
   const { held } = launched
   const memoryKills = (): number | null => cgroup?.memoryKills() ?? null
   const closed = launched.closed.then(async (ending) => {
-    memoryKills() // once more, before the group that counts is removed
+    memoryKills() // a last time, before the group with the counter is removed
     launched.channel.close()
     await release()
     return ending
@@ -143,7 +143,7 @@ function sandboxOf(
     return { [Symbol.asyncDispose]: async () => lifted?.[Symbol.dispose]() }
   }
   const destroy = async (): Promise<void> => {
-    liftCpuLimit() // what is killed needs the processor once more before it is gone
+    liftCpuLimit() // killed processes need the processor until they are gone
     await launched.kill()
     await closed
   }
@@ -154,8 +154,8 @@ function sandboxOf(
       level: 'os-sandbox',
       python: launched.ready.python,
       network: 'none',
-      limitsEnforced: enforced(at, held),
-      limitsMissing: missing(at, held),
+      limitsEnforced: limitsInForce(at, held),
+      limitsMissing: missingLimits(at, held),
       limits: spec.limits,
     },
     held,

@@ -10,9 +10,9 @@ export interface FileLock {
 const TAKEN = 75
 
 /**
- * Takes an exclusive lock on a file, or gives undefined when another process holds it. Node has no flock(2), but the
+ * Takes an exclusive lock on a file; returns undefined when another process holds it. Node has no flock(2), but the
  * lock belongs to the open file description: a short-lived `flock` on an inherited descriptor takes it for this process.
- * @throws the error of opening the file, or an Error when neither `flock` nor `python3` can do it: why of each.
+ * @throws the error of opening the file, or an Error when neither `flock` nor `python3` can do it, with the reason of each.
  */
 export async function tryLock(path: string): Promise<FileLock | undefined> {
   const fd = openSync(path, 'a', 0o600)
@@ -25,7 +25,7 @@ export async function tryLock(path: string): Promise<FileLock | undefined> {
   return undefined
 }
 
-/** Whether a process holds such a lock. Others who ask at the same time do not count. Throws as {@link tryLock} does. */
+/** True if a process holds such a lock. Concurrent calls of this function do not count. Throws as {@link tryLock} does. */
 export async function isLocked(path: string): Promise<boolean> {
   const fd = openSync(path, 'r')
   try {
@@ -35,7 +35,7 @@ export async function isLocked(path: string): Promise<boolean> {
   }
 }
 
-/** False when somebody holds a lock that keeps this one out. */
+/** False when another lock excludes this one. */
 async function lock(path: string, fd: number, kind: 'exclusive' | 'shared'): Promise<boolean> {
   const programs: readonly [string, readonly string[]][] = [
     ['flock', [`--${kind}`, '-n', '-E', String(TAKEN), '3']],
@@ -43,7 +43,7 @@ async function lock(path: string, fd: number, kind: 'exclusive' | 'shared'): Pro
   ]
   const problems: string[] = []
   for (const [program, args] of programs) {
-    const end = await endOf(program, args, fd)
+    const end = await runProgram(program, args, fd)
     if (end === 0) return true
     if (end === TAKEN) return false
     problems.push(`${program} ${typeof end === 'number' ? `ended with exit code ${end}` : end}`)
@@ -56,8 +56,8 @@ kind = fcntl.LOCK_EX if sys.argv[1] == "exclusive" else fcntl.LOCK_SH
 try: fcntl.flock(3, kind | fcntl.LOCK_NB)
 except BlockingIOError: sys.exit(${TAKEN})`
 
-/** The exit code, or why there is none. Throws the error of a host that is short of something: another program is no remedy. */
-function endOf(program: string, args: readonly string[], fd: number): Promise<number | string> {
+/** Resolves to the exit code, or to the reason for its absence. Throws if the host lacks resources: no other program helps then. */
+function runProgram(program: string, args: readonly string[], fd: number): Promise<number | string> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'ignore', fd] })
     child.once('error', (error) => {

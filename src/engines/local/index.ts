@@ -1,4 +1,5 @@
 export { localEngine } from './engine.ts'
-export { pruneRemnants } from './leftovers.ts'
-export { listRemnants, type Remnant } from './remnants.ts'
+export { localModule } from './module.ts'
 export type { LocalEngineOptions } from './options.ts'
+export { pruneOrphans } from './orphans.ts'
+export { listResources, type LocalResource } from './resources.ts'

@@ -1,17 +1,17 @@
 import { closeSync, openSync, readSync, rmSync } from 'node:fs'
 
 /**
- * Where bubblewrap writes what it made. A file, not a pipe: a pipe breaks when its reader dies, the broken pipe ends
- * bubblewrap, and the process that it has just made waits for its word for ever.
+ * The file to which bubblewrap writes a description of the sandbox. It is not a pipe: a pipe breaks when its reader dies, the broken pipe ends
+ * bubblewrap, and the process that it has just made waits for it forever.
  */
 export interface InfoFile extends Disposable {
-  /** What bubblewrap inherits. */
+  /** The descriptor that bubblewrap inherits. */
   readonly writing: number
-  /** All that is there so far. */
+  /** Reads everything written so far. */
   read(): string
 }
 
-/** Opens one that has a name for an instant only. Throws the error of the failed system call. */
+/** Opens a file and removes its name. Throws the error of the failed system call. */
 export function openInfoFile(path: string): InfoFile {
   const open: number[] = []
   const close = (): void => {

@@ -17,17 +17,17 @@ import { bwrapArgs, FD, type Layout } from './bwrap-args.ts'
 import type { Cgroup } from './cgroups.ts'
 import type { InfoFile } from './info-file.ts'
 import { startCode } from './mark.ts'
-import { lookAt, type Outside } from './outside.ts'
+import { inspectOutside, type Outside } from './outside.ts'
 import { spawnLauncher } from './spawn-launcher.ts'
 import { killSame } from './process-id.ts'
-import { endOf, killSandbox } from './sandbox-processes.ts'
+import { awaitEnd, killSandbox } from './sandbox-processes.ts'
 import { streamChannel } from './stream-channel.ts'
 
-/** What to start. */
+/** The sandbox to start. */
 export interface Launch extends Layout {
-  /** Of the sandbox: its processes bear it. */
+  /** The id of the sandbox, in the command line of its processes. */
   readonly id: string
-  /** Makes the file where bubblewrap tells what it made. */
+  /** Opens the file in which bubblewrap describes the sandbox. */
   openInfo(): InfoFile
   readonly bwrap: string
   readonly python: string
@@ -44,7 +44,7 @@ export interface Launched {
   readonly channel: Channel
   readonly ready: ReadyFrame
   readonly pid: number
-  /** What the host's kernel says of it. */
+  /** The sandbox as the host's kernel shows it. */
   readonly outside: Outside
   /** The limits for which the kernel names the sandbox's control groups as its own. */
   readonly held: readonly EnforcedLimit[]
@@ -54,7 +54,7 @@ export interface Launched {
 }
 
 /**
- * Starts bubblewrap with the harness as PID 1 inside, joins the control groups before anything of it runs, and waits
+ * Starts bubblewrap with the harness as PID 1 inside, joins the control groups before the harness runs, and waits
  * until it is ready.
  * @throws SandglassError `userns_forbidden`, `sandbox_setup_failed`, `harness_start_failed`, `aborted`.
  */
@@ -62,30 +62,30 @@ export async function launch(options: Launch): Promise<Launched> {
   const boundsAddressSpace = (options.cgroup?.memoryKills() ?? null) === null
   const launched = await start(options, boundsAddressSpace)
   if (boundsAddressSpace || launched.held.includes('memory')) return launched
-  // It is not in the group that was made for it. Only another start can hold each process instead.
+  // It is not in the group that was made for it. Only a new start can limit each process instead.
   await launched.kill()
   return start(options, true)
 }
 
 async function start(options: Launch, boundsAddressSpace: boolean): Promise<Launched> {
-  using told = options.openInfo()
+  using infoFile = options.openInfo()
   const child = await spawnLauncher({
     bwrap: options.bwrap,
     args: command(options, boundsAddressSpace),
-    info: told.writing,
+    info: infoFile.writing,
     uid: options.uid,
   })
   const pipes = child.stdio as unknown as readonly unknown[]
   const words = lastWords(child.stderr)
   const inner: Inner = { pid: 0, start: undefined, killed: false }
-  const closed = ended(child, words, inner, options.id)
-  letTheProcessExit(child)
+  const closed = awaitEnding(child, words, inner, options.id)
+  unrefAll(child)
   const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
     const channel = streamChannel(child.stdout, child.stdin)
     // Not the command line, which every process inside could read.
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
-    const { pid, info } = await innerPid(told, closed, options)
+    const { pid, info } = await awaitInnerPid(infoFile, closed, options)
     inner.pid = pid
     inner.start = startOf(pid)
     await options.cgroup?.add(inner.pid)
@@ -95,12 +95,12 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       lastWords: words,
     })
-    // Not earlier: bubblewrap makes its last namespace just before it starts the harness.
-    const outside = lookAt({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
+    // Only now: bubblewrap makes its last namespace just before it starts the harness.
+    const outside = inspectOutside({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
     return { channel, ready, pid, outside, held: options.cgroup?.holds(pid) ?? [], closed, kill }
   } catch (error) {
     await kill()
-    throw explained(error, words())
+    throw explainFailure(error, words())
   }
 }
 
@@ -117,11 +117,11 @@ function command(options: Launch, boundsAddressSpace: boolean): string[] {
 }
 
 /**
- * The pid of the harness as the host sees it, and all that bubblewrap tells once the namespaces exist, a few milliseconds
- * after its start. A file tells nobody that it was written, so it is looked at.
+ * Waits for the pid of the harness as the host sees it, and for the description that bubblewrap writes once the namespaces
+ * exist, a few milliseconds after its start. A file signals no write, so it is polled.
  */
-async function innerPid(
-  told: InfoFile,
+async function awaitInnerPid(
+  infoFile: InfoFile,
   closed: Promise<Ending>,
   options: Launch,
 ): Promise<{ pid: number; info: string }> {
@@ -129,22 +129,22 @@ async function innerPid(
   void closed.then((how) => (ending = how))
   const deadline = performance.now() + options.startTimeoutMs
   for (let pause = 1; ; pause = Math.min(pause * 1.1, 10)) {
-    const info = told.read()
+    const info = infoFile.read()
     const pid = /"child-pid":\s*(\d+)/.exec(info)?.[1]
     if (pid !== undefined && info.includes('}')) return { pid: Number(pid), info }
     if (options.signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a sandbox was starting')
     if (ending !== undefined) throw new Error(`bubblewrap ended with exit code ${ending.exitCode ?? ending.signal}`)
-    if (performance.now() > deadline) throw new Error(`bubblewrap was silent for ${options.startTimeoutMs} ms`)
+    if (performance.now() > deadline) throw new Error(`bubblewrap wrote nothing for ${options.startTimeoutMs} ms`)
     await sleep(pause)
   }
 }
 
 function endWith(stream: Writable, text: string): void {
-  stream.on('error', () => {}) // the end of the process tells more
+  stream.on('error', () => {}) // the exit of the process has more details
   stream.end(text)
 }
 
-/** The head of what the machinery says on stderr, kept for messages. */
+/** Keeps the beginning of stderr for messages. */
 function lastWords(stderr: Readable): () => string {
   let text = ''
   stderr.on('data', (chunk: Buffer) => {
@@ -154,17 +154,17 @@ function lastWords(stderr: Readable): () => string {
   return () => text.slice(0, 8192)
 }
 
-/** What the launcher tells of its sandbox. */
+/** PID 1 of a sandbox, as the launcher reports it. */
 interface Inner {
-  /** Its PID 1, as the host sees it; 0 until that is known. */
+  /** Its number on the host; 0 until it is known. */
   pid: number
-  /** With the number, it names the process. */
+  /** The start time. With the number it identifies the process. */
   start: string | undefined
-  /** Whether the host killed it. */
+  /** True if the host killed it. */
   killed: boolean
 }
 
-function ended(child: ChildProcess, words: () => string, inner: Inner, id: string): Promise<Ending> {
+function awaitEnding(child: ChildProcess, words: () => string, inner: Inner, id: string): Promise<Ending> {
   return new Promise((resolve) => {
     const done = (exitCode: number | null, signal: string | null): void => {
       const message = words().trim()
@@ -175,8 +175,8 @@ function ended(child: ChildProcess, words: () => string, inner: Inner, id: strin
         by: inner.killed ? 'host' : 'unknown',
         ...(message === '' ? {} : { message }),
       }
-      void endOfRest(id, inner)
-        .catch(() => {}) // no descriptor left to look with: the next start looks again
+      void killRest(id, inner)
+        .catch(() => {}) // no descriptor is left to read /proc: the next start finds the rest
         .finally(() => resolve(ending))
     }
     child.once('exit', done)
@@ -185,21 +185,21 @@ function ended(child: ChildProcess, words: () => string, inner: Inner, id: strin
 }
 
 /**
- * Bubblewrap ends after PID 1 inside, unless it was killed. PID 1 dies with it from its last step before the harness on;
- * earlier it waits for bubblewrap, for ever.
+ * Kills PID 1 if bubblewrap was killed before it. From its last step before the harness on, PID 1 dies with bubblewrap;
+ * before that it would wait for bubblewrap forever.
  */
-async function endOfRest(id: string, { pid, start }: Inner): Promise<void> {
+async function killRest(id: string, { pid, start }: Inner): Promise<void> {
   if (start === undefined) return killSandbox(id)
   if (!isLiving(pid, start)) return undefined
   killSame(pid, start)
-  return endOf([{ pid, start }])
+  return awaitEnd([{ pid, start }])
 }
 
-/** PID 1 of the namespace dies last, and bubblewrap after it: when it is gone, nothing is left. */
+/** Kills the sandbox. PID 1 of the namespace dies last, and bubblewrap after it: then nothing is left. */
 async function killAll(child: ChildProcess, inner: Inner, closed: Promise<Ending>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
     inner.killed = true
-    // PID 1 inside first: bubblewrap ends after it, and its end then says that nothing is left.
+    // PID 1 first: bubblewrap ends after it, and its exit then proves that nothing is left.
     if (!killSame(inner.pid, inner.start)) child.kill('SIGKILL')
   }
   const timer = setTimeout(() => child.kill('SIGKILL'), 2000)
@@ -209,12 +209,12 @@ async function killAll(child: ChildProcess, inner: Inner, closed: Promise<Ending
 }
 
 /** An idle sandbox must not keep the host's process alive; it dies with it. */
-function letTheProcessExit(child: ChildProcess): void {
+function unrefAll(child: ChildProcess): void {
   child.unref()
   for (const stream of child.stdio) (stream as unknown as { unref?: () => void } | null)?.unref?.()
 }
 
-function explained(error: unknown, words: string): unknown {
+function explainFailure(error: unknown, words: string): unknown {
   const text = words.trim()
   if (
     /(No permissions to creat\w+ (a )?new namespace|Creating new namespace failed|setting up uid map|unshare user ns|user namespace|Failed RTM_NEW|Operation not permitted.*clone)/i.test(

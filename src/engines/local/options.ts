@@ -1,7 +1,7 @@
-/** How the local engine finds what it needs. Everything has a default. */
+/** Options of the local engine; all have defaults. */
 export interface LocalEngineOptions {
   /**
-   * Where locks, records and staged files live. Default: `$SANDGLASS_STATE_DIR`, else `/var/lib/sandglass` as root and
+   * The directory of locks, records and staged files. Default: `$SANDGLASS_STATE_DIR`, else `/var/lib/sandglass` as root and
    * `$XDG_STATE_HOME/sandglass` (`~/.local/state/sandglass`) as an ordinary user.
    */
   readonly stateDir?: string
@@ -9,6 +9,6 @@ export interface LocalEngineOptions {
   readonly python?: string
   /** The bubblewrap program. Default: `bwrap` on `PATH`. */
   readonly bwrap?: string
-  /** How long a sandbox may take to start, in milliseconds. Default 20,000. */
+  /** The time that a sandbox may take to start, in milliseconds. Default 20,000. */
   readonly startTimeoutMs?: number
 }

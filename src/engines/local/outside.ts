@@ -1,32 +1,32 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { errnoOf, messageOf } from '../../errors/index.ts'
 
-/** Every sandbox has one of its own of each, where the kernel has the kind at all. */
+/** The namespaces that every sandbox has, if the kernel supports the kind. */
 export const NAMESPACES = ['user', 'pid', 'net', 'ipc', 'uts', 'cgroup', 'mnt'] as const
 type Namespace = (typeof NAMESPACES)[number]
 
-/** What the host's kernel says of the first process of a sandbox. */
+/** The first process of a sandbox, as the host's kernel shows it. */
 export interface Outside {
   /** Kinds of which it is in another one than the host. */
   readonly namespaces: readonly Namespace[]
-  /** What is not as built, in words; empty when all is. */
+  /** Describes each difference from the plan. */
   readonly problems: readonly string[]
 }
 
-/** The process to look at. */
+/** The process to inspect. */
 export interface Look {
-  /** As the host sees it. */
+  /** The process id on the host. */
   readonly pid: number
   /** The uid that it must have outside. */
   readonly uid: number
-  /** What bubblewrap wrote to its info descriptor. */
+  /** The text that bubblewrap wrote to its info descriptor. */
   readonly info: string
   /** Replaced by tests only. */
   readonly readLink?: (path: string) => string
 }
 
 /** Compares a process with this one: never takes the word of the inside for it. */
-export function lookAt({ pid, uid, info, readLink = readlinkSync }: Look): Outside {
+export function inspectOutside({ pid, uid, info, readLink = readlinkSync }: Look): Outside {
   const namespaces: Namespace[] = []
   const problems: string[] = []
   for (const name of NAMESPACES) {
@@ -34,7 +34,7 @@ export function lookAt({ pid, uid, info, readLink = readlinkSync }: Look): Outsi
     if (errnoOf(host.error) === 'ENOENT') continue // a kernel without the kind has none to share
     const own = attempt(() => namespaceOf(pid, name, info, readLink))
     if (own.value === undefined || host.value === undefined) {
-      problems.push(`its ${name} namespace cannot be told: ${messageOf(own.error ?? host.error)}`)
+      problems.push(`its ${name} namespace cannot be read: ${messageOf(own.error ?? host.error)}`)
     } else if (own.value === host.value) {
       problems.push(`its ${name} namespace is the host's`)
     } else {
@@ -43,7 +43,7 @@ export function lookAt({ pid, uid, info, readLink = readlinkSync }: Look): Outsi
   }
   const found = attempt(() => /^Uid:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]?.split(/\s+/))
   const uids = [...new Set(found.value ?? ['unknown'])]
-  if (found.error !== undefined) problems.push(`its uid cannot be told: ${messageOf(found.error)}`)
+  if (found.error !== undefined) problems.push(`its uid cannot be read: ${messageOf(found.error)}`)
   else if (uids.length !== 1 || uids[0] !== String(uid)) {
     problems.push(`it runs as uid ${uids.join(', ')} and must run as uid ${uid}`)
   }
@@ -55,7 +55,7 @@ function namespaceOf(pid: number, name: Namespace, info: string, readLink: (path
   try {
     return readLink(`/proc/${pid}/ns/${name}`)
   } catch (error) {
-    // Root without CAP_SYS_PTRACE (a container) may not look; bubblewrap looked while the process was its own.
+    // Root without CAP_SYS_PTRACE (a container) may not read it; bubblewrap read it while it owned the process.
     if (errnoOf(error) !== 'EACCES' && errnoOf(error) !== 'EPERM') throw error
     if (name === 'user') return userNamespaceOf(pid, readLink)
     const id = new RegExp(`"${name}-namespace":\\s*(\\d+)`).exec(info)?.[1]
@@ -64,7 +64,7 @@ function namespaceOf(pid: number, name: Namespace, info: string, readLink: (path
   }
 }
 
-/** bubblewrap does not tell this one. A map of ids that differs from the host's is another namespace's. */
+/** Bubblewrap does not report this one. A map of ids that differs from the host's belongs to another namespace. */
 function userNamespaceOf(pid: number, readLink: (path: string) => string): string {
   const [own, host] = [pid, 'self'].map((process) => readFileSync(`/proc/${process}/uid_map`, 'utf8'))
   return own === host ? readLink('/proc/self/ns/user') : `user:[of ${pid}]`

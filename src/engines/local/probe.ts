@@ -6,36 +6,36 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
-import type { Ground } from './ground.ts'
+import type { EngineEnvironment } from './environment.ts'
 
-/** A sandbox with what the host's kernel said of it at its start. */
+/** A sandbox with the facts that the host's kernel showed at its start. */
 export interface LocalSandbox extends Sandbox {
-  /** Limits for which its control groups are the kernel's, too. */
+  /** Limits that its control groups enforce, as the kernel confirms. */
   readonly held: readonly EnforcedLimit[]
-  /** Kinds of namespaces that are not the host's. */
+  /** Kinds of namespaces of its own. */
   readonly namespaces: readonly string[]
 }
 
-/** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
+/** Starts a sandbox with the production flags and reports what is in force. Never throws for a missing part. */
 export function probe(engine: {
-  prepared: () => Promise<Ground>
+  prepared: () => Promise<EngineEnvironment>
   create: (spec: SandboxSpec) => Promise<LocalSandbox>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'local',
     create: engine.create,
-    found: async (sandbox) => found(await engine.prepared(), sandbox),
+    found: async (sandbox) => makeReport(await engine.prepared(), sandbox),
     remedies: REMEDIES,
   })
 }
 
-function found(at: Ground, sandbox: LocalSandbox): SandboxReport {
+function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport {
   const { checks } = sandbox.ready
   return {
     engine: 'local',
     usable: true,
     level: sandbox.info.level,
-    reasons: warnings(at, sandbox.held),
+    reasons: findWarnings(at, sandbox.held),
     limitsEnforced: sandbox.info.limitsEnforced,
     network: checks['interfaces'] === 'lo' ? 'none' : 'open',
     capabilities: {
@@ -61,7 +61,7 @@ function found(at: Ground, sandbox: LocalSandbox): SandboxReport {
   }
 }
 
-function warnings(at: Ground, held: readonly EnforcedLimit[]): ReportReason[] {
+function findWarnings(at: EngineEnvironment, held: readonly EnforcedLimit[]): ReportReason[] {
   const result: ReportReason[] = []
   const missing = (['memory', 'pids', 'cpu'] as const).filter((limit) => !held.includes(limit))
   const lost = missing.filter((limit) => at.cgroups.enforces.includes(limit))
@@ -87,12 +87,12 @@ function warnings(at: Ground, held: readonly EnforcedLimit[]): ReportReason[] {
       remedy: 'run the host as root to give each sandbox a uid of its own',
     })
   }
-  if (at.uncollected !== undefined) {
+  if (at.keptOrphans !== undefined) {
     result.push({
       severity: 'warning',
       code: 'leftovers_kept',
-      message: `what ended hosts left over could not be removed: ${at.uncollected}`,
-      remedy: 'see `sandglass prune`, which says what is there',
+      message: `orphans of dead hosts could not be removed: ${at.keptOrphans}`,
+      remedy: 'run `sandglass prune`, which lists them',
     })
   }
   return result

@@ -3,17 +3,17 @@ import { basename } from 'node:path'
 import { startOf } from '../../support/index.ts'
 import { GROUP_PARENT } from './cgroup-host.ts'
 
-/** Kills a process unless its number is another one's by now; tells whether it did. */
+/** Kills a process unless its number was reused; returns true if it did. */
 export function killSame(pid: number, start: string | undefined): boolean {
   return start !== undefined && startOf(pid) === start && kill(pid)
 }
 
-/** Kills a process unless it is, by now, one that is not in this control group. */
+/** Kills a process unless its number was reused outside this control group. */
 export function killMember(pid: number, group: string): boolean {
   return isIn(pid, group) && kill(pid)
 }
 
-/** Whether the kernel names a group of this product as one of a process. `text` is replaced by tests only. */
+/** True if the kernel lists a group of this product for a process. `text` is replaced by tests only. */
 export function isIn(pid: number, group: string, text?: string): boolean {
   try {
     const lines = (text ?? readFileSync(`/proc/${pid}/cgroup`, 'utf8')).split('\n')

@@ -13,8 +13,8 @@ os.waitpid(child, 0)
 `
 
 /**
- * Whether the kernel holds processes of this user to RLIMIT_NPROC, found by trying. It never does so for root of the
- * machine, also where that is the only id of a user namespace.
+ * Tries whether the kernel enforces RLIMIT_NPROC for processes of this user. It never does for root of the machine, even
+ * where that is the only id of a user namespace.
  */
 export function isHeldToProcessLimit(python: string): Promise<boolean> {
   return new Promise((resolve) => {

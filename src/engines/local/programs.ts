@@ -16,13 +16,13 @@ export interface FoundPython {
   readonly path: string
   /** For example `3.11.2`. */
   readonly version: string
-  /** What a sandbox must show of it: the program, the standard library, shared libraries; nothing beside them. */
+  /** The paths that a sandbox must show: the program, the standard library and shared libraries, and nothing else. */
   readonly needed: readonly string[]
   /** Pythons that come earlier on `PATH` and why they were passed over. */
   readonly passedOver: readonly string[]
 }
 
-/** What a Python tells of itself. */
+/** The output of {@link DESCRIBE}. */
 interface Description {
   readonly version: readonly number[]
   readonly path: string
@@ -32,7 +32,7 @@ interface Description {
   readonly libraries: readonly string[]
 }
 
-// The extension modules are imported for the libraries they load: those of conda lie beside those of everything else.
+// The extension modules are imported for the libraries they load: those of conda lie in a directory with many others.
 const DESCRIBE = `
 import importlib, json, os, sys, sysconfig
 path = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
@@ -61,10 +61,10 @@ print(json.dumps({"version": version, "path": path, "directories": stdlib, "libr
 `
 
 /**
- * The Python that was asked for, else the first on `PATH` or in the usual places that is at least 3.10 and that
+ * Finds the requested Python, else the first on `PATH` or in the usual places that is at least 3.10 and that
  * `uid` can reach.
- * @throws SandglassError `python_missing` or `python_unreachable`, naming what was looked at; `sandbox_setup_failed` when
- * the host is too short of something to look.
+ * @throws SandglassError `python_missing` or `python_unreachable`, naming every candidate; `sandbox_setup_failed` when
+ * the host lacks the resources to try them.
  */
 export async function findPython(wanted: string | undefined, uid: number): Promise<FoundPython> {
   const candidates = wanted === undefined ? programsNamed('python3', ['/usr/bin', '/usr/local/bin']) : [resolve(wanted)]
@@ -82,12 +82,12 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
       const isKnown = first.path === candidate || !canReach(first.path, uid)
       const { version, path, directories, libraries } = isKnown ? first : await describe(first.path)
       const needed = outermost([path, ...directories, ...libraries])
-      const unsuitable = needed.map(whyNotBound).find((why) => why !== undefined)
+      const unsuitable = needed.map(findBindProblem).find((problem) => problem !== undefined)
       const closed = needed.find((one) => !canReach(one, uid))
       if (closed !== undefined) {
         unreachable = true
         const what = closed === path ? '' : `needs ${closed}, which `
-        passedOver.push(`${candidate} (${path}) ${what}lies in a directory that uid ${uid} cannot enter`)
+        passedOver.push(`${candidate} (${path}) ${what}is in a directory that uid ${uid} cannot enter`)
       } else if (unsuitable !== undefined) {
         unreachable = true
         passedOver.push(`${candidate} (${path}) needs ${unsuitable}`)
@@ -100,15 +100,15 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
       passedOver.push(`${candidate} does not run: ${messageOf(error).split('\n', 1)[0]}`)
     }
   }
-  const found = passedOver.length === 0 ? 'there is none on PATH' : passedOver.join('; ')
+  const found = passedOver.length === 0 ? 'python3 is not on PATH' : passedOver.join('; ')
   throw unreachable
     ? new SandglassError(
         'python_unreachable',
-        `no Python that a sandbox can reach: ${found}; install one below /usr or /opt, or name one with the option python`,
+        `a sandbox cannot reach any Python: ${found}; install Python below /usr or /opt, or set the option python`,
       )
     : new SandglassError(
         'python_missing',
-        `no Python >= 3.10: ${found}; install python3, or name one with the option python`,
+        `Python 3.10 or later was not found: ${found}; install python3, or set the option python`,
       )
 }
 
@@ -121,13 +121,13 @@ async function describe(program: string): Promise<Description> {
   return JSON.parse(stdout) as Description
 }
 
-/** Places of other things than programs: showing one of them, or what holds it, shows more than a Python. */
+/** Directories with private data: a sandbox that shows one of them, or a parent, shows more than a Python. */
 const PRIVATE = ['/home', '/root', '/etc', '/var', '/run']
-/** Where every sandbox has something of its own, which hides what was bound there. */
+/** Paths where every sandbox has its own mounts, which hide a bound directory. */
 const COVERED = ['/dev', '/proc', INSIDE.harness, INSIDE.packages, INSIDE.tools, ...INSIDE.scratch]
 
-/** Why a path must not or cannot be shown in a sandbox, or undefined. */
-function whyNotBound(path: string): string | undefined {
+/** Returns the reason why a path must not or cannot be shown in a sandbox, or undefined. */
+function findBindProblem(path: string): string | undefined {
   const homes = [homedir(), process.env['HOME'] ?? ''].filter((home) => home.startsWith('/'))
   const shown = [path, realpathSync(path)]
   const home = [...PRIVATE, ...homes, ...homes.filter((one) => existsSync(one)).map((one) => realpathSync(one))].find(
@@ -135,14 +135,14 @@ function whyNotBound(path: string): string | undefined {
   )
   if (home !== undefined) return `${path}, which would show ${home} to scripts`
   const covered = COVERED.find((one) => isWithin(path, one))
-  return covered === undefined ? undefined : `${path}, and a sandbox has a ${covered} of its own`
+  return covered === undefined ? undefined : `${path}, which the sandbox's own ${covered} hides`
 }
 
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`)
 }
 
-/** Sorted, without what lies in another one of them. */
+/** Sorts paths and removes those inside another one. */
 function outermost(paths: readonly string[]): string[] {
   const all = [...new Set(paths)].toSorted()
   return all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)))

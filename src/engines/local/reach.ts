@@ -1,12 +1,12 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Whether a uid that is in no group of the host can read a path (enter it, when it is a directory). */
+/** True if a uid without groups on the host can read a path, or enter it if it is a directory. */
 export function canReach(path: string, uid: number): boolean {
   return obstacle(path, uid) === undefined
 }
 
-/** The outermost directory on the way to a path that keeps a uid out, else the path when it cannot be read itself. */
+/** Returns the outermost directory on the way to a path that excludes a uid, else the path if it cannot be read. */
 export function obstacle(path: string, uid: number): string | undefined {
   if (uid === process.getuid?.()) return canRead(path) ? undefined : path
   try {
@@ -26,7 +26,7 @@ function ancestors(path: string): string[] {
   return parent === path ? [] : [...ancestors(parent), parent]
 }
 
-/** Whether a mode gives these bits, written as for others, to a uid that is in no group. */
+/** True if a mode grants these bits, written as for others, to a uid without groups. */
 export function grants(found: { mode: number; uid: number }, uid: number, bits: number): boolean {
   const mode = found.uid === uid ? found.mode >> 6 : found.mode
   return (mode & bits) === bits

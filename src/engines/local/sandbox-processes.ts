@@ -8,14 +8,14 @@ import { killMember, killSame } from './process-id.ts'
 /** A process of a sandbox, as this machine sees it. */
 export interface SandboxProcess {
   readonly pid: number
-  /** With the number, it names the process. */
+  /** The start time. With the number it identifies the process. */
   readonly start: string
   readonly sandbox: string
-  /** Whether its own command line says so: a launcher, or PID 1 and what it forked. */
+  /** True if its own command line names the sandbox: a launcher, or PID 1 and its children. */
   readonly isMarked: boolean
 }
 
-/** What is looked at to tell whose a process is. */
+/** The facts that decide to which sandbox a process belongs. */
 export interface ProcessLine {
   readonly pid: number
   readonly start: string
@@ -25,15 +25,15 @@ export interface ProcessLine {
 }
 
 /**
- * Every living process of every sandbox on this machine, whoever made it.
- * @throws SandglassError `sandbox_setup_failed` when no descriptor is left to look with.
+ * Lists every living process of every sandbox on this machine, of any owner.
+ * @throws SandglassError `sandbox_setup_failed` when no descriptor is left to read /proc.
  */
 export function sandboxProcesses(): SandboxProcess[] {
-  return ofSandboxes(processLines())
+  return assignToSandboxes(processLines())
 }
 
-/** The outermost mark decides: what a script writes into its own command line changes nothing. */
-export function ofSandboxes(lines: readonly ProcessLine[]): SandboxProcess[] {
+/** Assigns processes to sandboxes by the outermost mark: a script that changes its own command line changes nothing. */
+export function assignToSandboxes(lines: readonly ProcessLine[]): SandboxProcess[] {
   const byPid = new Map(lines.map((line) => [line.pid, line]))
   return lines.flatMap((line) => {
     const { pid, start, mark } = line
@@ -53,21 +53,21 @@ export function killSandbox(id: string): Promise<void> {
 }
 
 /**
- * Kills processes of sandboxes, and waits until the kernel is done with them: at most 3 s. Those that neither bear the
- * mark nor are in the group go with their PID 1.
+ * Kills processes of sandboxes, and waits for at most 3 s until they are gone. Those without the mark that are not in the
+ * group die with their PID 1.
  */
 export async function killProcesses(processes: readonly SandboxProcess[]): Promise<void> {
   for (const { pid, start, sandbox, isMarked } of processes) {
     if (isMarked) killSame(pid, start)
     else killMember(pid, sandbox)
   }
-  await endOf(processes)
+  await awaitEnd(processes)
 }
 
 const END_MS = 3000
 
 /** Waits until none of these lives: at most 3 s. */
-export async function endOf(processes: readonly Pick<SandboxProcess, 'pid' | 'start'>[]): Promise<void> {
+export async function awaitEnd(processes: readonly Pick<SandboxProcess, 'pid' | 'start'>[]): Promise<void> {
   const deadline = performance.now() + END_MS
   for (let pause = 1; processes.some(({ pid, start }) => isLiving(pid, start)); pause = Math.min(2 * pause, 50)) {
     if (performance.now() > deadline) return
@@ -76,12 +76,12 @@ export async function endOf(processes: readonly Pick<SandboxProcess, 'pid' | 'st
 }
 
 function processLines(): ProcessLine[] {
-  // Another system than Linux has no such directory, and no sandboxes.
+  // Systems other than Linux have no such directory, and no sandboxes.
   const names = existsSync('/proc') ? processNumbers() : []
   return names.flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
     const pid = Number(name)
-    // Before its command line: should the number change hands in between, a kill by this start hits nobody.
+    // Before its command line: if the number is reused in between, a kill by this start time hits no process.
     const status = statusOf(pid)
     if (status?.lives !== true) return []
     return [{ pid, start: status.start, parent: status.parent, mark: markOf(pid) }]
@@ -101,8 +101,8 @@ function markOf(pid: number): string | undefined {
   try {
     return markIn(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
   } catch (error) {
-    // It ended meanwhile, unless it could not be looked at: it would seem to be nobody's then.
-    const shortage = shortageError(error, 'the processes of this machine cannot be looked at')
+    // It ended meanwhile, unless it could not be read: it would then seem to belong to no sandbox.
+    const shortage = shortageError(error, 'the processes of this machine cannot be read')
     if (shortage !== undefined) throw shortage
     return undefined
   }

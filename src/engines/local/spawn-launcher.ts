@@ -1,21 +1,21 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { errnoOf, messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 
-/** Bubblewrap's own process, to be started. */
+/** The process of bubblewrap to start. */
 export interface LauncherOptions {
   readonly bwrap: string
   readonly args: readonly string[]
-  /** The descriptor of the file where it tells what it made. */
+  /** The descriptor of the file in which it describes the sandbox. */
   readonly info: number
   /** The uid to drop to before; undefined keeps the caller's. */
   readonly uid: number | undefined
 }
 
-/** What says that a program is not there or is none. */
+/** Errors that mean that a file is missing or is not a program. */
 const NO_PROGRAM: readonly (string | undefined)[] = ['ENOENT', 'EACCES', 'ENOEXEC', 'ENOTDIR', 'ELOOP']
 
 /**
- * Starts bubblewrap; its end cannot have been told yet when this resolves.
+ * Starts bubblewrap. Its `exit` event cannot have fired when this resolves.
  * @throws SandglassError `bubblewrap_missing`, or `sandbox_setup_failed` when this host can start no process now.
  */
 export async function spawnLauncher({
@@ -26,15 +26,15 @@ export async function spawnLauncher({
 }: LauncherOptions): Promise<ChildProcessWithoutNullStreams> {
   try {
     const child = spawn(bwrap, args, {
-      // Nothing of the host's environment: /proc/1/environ would show it.
+      // Empty: /proc/1/environ would show the host's environment.
       env: {},
       cwd: '/',
-      // A session of its own: Ctrl-C in the terminal is the host's to handle.
+      // A session of its own: the host handles Ctrl-C in the terminal.
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe', 'pipe', info, 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
     })
-    await begun(child)
+    await awaitSpawn(child)
     return child as ChildProcessWithoutNullStreams
   } catch (error) {
     const what = `${bwrap} cannot be started`
@@ -43,7 +43,7 @@ export async function spawnLauncher({
   }
 }
 
-function begun(child: ChildProcess): Promise<void> {
+function awaitSpawn(child: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('spawn', resolve)
     child.once('error', (error) => {

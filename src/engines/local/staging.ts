@@ -1,191 +1,92 @@
-import { createHash, createHmac, randomUUID } from 'node:crypto'
-import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, type Stats } from 'node:fs'
-import { chmod, cp, lstat, readdir, readlink, realpath, rename, rm, stat, symlink, utimes } from 'node:fs/promises'
-import { dirname, isAbsolute, join, relative } from 'node:path'
-import { promisify } from 'node:util'
-import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
-import { HARNESS_DIR } from '../../sandbox/index.ts'
-import { makeDirectory } from '../../support/index.ts'
-import type { FoundPython } from './programs.ts'
-import { canReach, grants } from './reach.ts'
-import { stateError } from './state-error.ts'
-import type { Slot, StateDirectory } from './state.ts'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { chmodSync, existsSync, linkSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rename, rm, utimes } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { errnoOf } from '../../errors/index.ts'
+import type { Slot, Slots } from './slots.ts'
+import { assertEnterable, namesIn, stateError } from './state-path.ts'
 
-const run = promisify(execFile)
+const UNUSED_MS = 30 * 86_400_000
 
-/**
- * A copy of the harness that every sandbox can read, compiled once for this Python, named by its content. Concurrent
- * first use is safe: the last step is a rename.
- */
-export async function stageHarness(state: StateDirectory, slot: Slot, python: FoundPython): Promise<string> {
-  const digest = contentDigest([join(HARNESS_DIR, 'sandglass_harness'), join(HARNESS_DIR, 'etc')])
-  const target = join(state.stagedPath, `harness-${python.version}-${digest}`)
-  return staged(state, slot, target, async (temporary) => {
-    makeDirectory(temporary, { own: 0o755, above: 0o755 })
-    for (const name of ['sandglass_harness', 'etc']) {
-      await cp(join(HARNESS_DIR, name), join(temporary, name), {
-        recursive: true,
-        filter: (path) => !path.includes('__pycache__'),
-      })
-    }
-    await openForReading(temporary)
-    const compile = ['-I', '-m', 'compileall', '-q', '--invalidation-mode', 'unchecked-hash']
-    // Only speed depends on it: a Python that cannot compile ahead compiles at each start.
-    await run(python.path, [...compile, join(temporary, 'sandglass_harness')], { cwd: '/' }).catch((error: unknown) => {
-      if (shortageError(error, python.path) !== undefined) throw error // the next try makes a whole one
-    })
-    await openForReading(temporary)
-  })
-}
+/** The part of a state directory that holds copies of files for sandboxes. */
+export class Staging {
+  readonly #state: string
 
-/** Directories of the caller as sandboxes can read them, looked through once as long as their own times stay. */
-export class DirectoryStage {
-  readonly #state: StateDirectory
-  readonly #slot: Slot
-  readonly #known = new Map<string, { seen: string; path: Promise<string> }>()
-
-  constructor(state: StateDirectory, slot: Slot) {
+  constructor(state: string) {
     this.#state = state
-    this.#slot = slot
+  }
+
+  /** The directory of copies that everybody may read. */
+  get publicPath(): string {
+    return join(this.#state, 'staged')
+  }
+
+  /** The directory of copies of files that only this user may read. A sandbox gets a name in it that cannot be listed. */
+  get privatePath(): string {
+    return join(this.#state, 'private')
+  }
+
+  /** @throws SandglassError `state_dir_unusable` when a sandbox with this uid cannot enter it. */
+  prepare(uid: number): void {
+    try {
+      chmodSync(this.privatePath, 0o711) // sandboxes can pass it and cannot list it
+    } catch (error) {
+      throw stateError(this.#state, error)
+    }
+    assertEnterable(this.#state, this.publicPath, uid)
+  }
+
+  /** Returns a secret of this directory, from which names in {@link privatePath} are made. */
+  privateKey(): Buffer {
+    const path = join(this.privatePath, 'key')
+    const temporary = `${path}.${randomUUID()}`
+    try {
+      if (!existsSync(path)) {
+        writeFileSync(temporary, randomBytes(32), { mode: 0o600 })
+        linkSync(temporary, path)
+      }
+    } catch (error) {
+      if (errnoOf(error) !== 'EEXIST') throw stateError(this.#state, error) // another process was first
+    } finally {
+      rmSync(temporary, { force: true })
+    }
+    return readFileSync(path)
   }
 
   /**
-   * The directory itself where the uid can enter it, else a copy of what others than its owner may read.
-   * @throws SandglassError `packages_unreadable`.
+   * Makes a copy if it does not exist. Concurrent calls are safe: the last step is a rename.
+   * @throws SandglassError `no_space` or `state_dir_unusable`.
    */
-  async path(directory: string, option: string, uid: number): Promise<string> {
-    try {
-      const found = await stat(directory)
-      if (!found.isDirectory()) throw new Error('it is no directory')
-      const key = `${option}\0${directory}`
-      const seen = `${found.dev} ${found.ino} ${found.mode} ${found.ctimeMs}`
-      const known = this.#known.get(key)
-      const path = known?.seen === seen ? known.path : this.#stage(await realpath(directory), directory, option, uid)
-      this.#known.set(key, { seen, path })
-      path.catch(() => this.#known.delete(key))
-      const usable = await path
-      if (usable === directory) return usable
-      if (existsSync(usable)) {
-        await touch(usable)
-        return usable
-      }
-      return await this.#stage(await realpath(directory), directory, option, uid) // somebody removed the copy
-    } catch (error) {
-      if (error instanceof SandglassError) throw error
-      const shortage = shortageError(error, `${option}: ${directory} cannot be read`)
-      if (shortage !== undefined) throw shortage
-      throw new SandglassError('packages_unreadable', `${option}: ${directory} cannot be read: ${messageOf(error)}`, {
-        cause: error,
-      })
-    }
-  }
-
-  async #stage(root: string, directory: string, option: string, uid: number): Promise<string> {
-    await readdir(root)
-    // In place, what only its owner may read stays shut to scripts; a copy must not open it either.
-    if (canReach(root, uid)) return directory
-    const all = (await entries(root)).filter(([, found]) => isReadable(found, uid))
-    if (all.length === 0 && (await readdir(root)).length > 0) {
-      throw new Error('nothing in it may be read by others than its owner (chmod -R o+rX)')
-    }
-    // Names, sizes and times stand for contents: package directories hold hundreds of megabytes.
-    const hash = createHmac('sha256', this.#state.privateKey()).update(root)
-    for (const [path, { size, mtimeMs }] of all) hash.update(`${path}\0${size}\0${mtimeMs}\0`)
-    const target = join(this.#state.privatePath, `${option}-${hash.digest('hex').slice(0, 32)}`)
-    return staged(this.#state, this.#slot, target, async (temporary) => {
-      await copyInside(root, temporary, uid)
-      await openForReading(temporary)
-    })
-  }
-}
-
-/** Copies files and directories that `uid` may read, and links that stay inside: nothing else was given to scripts. */
-async function copyInside(root: string, target: string, uid: number): Promise<void> {
-  const links: [path: string, to: string][] = []
-  await cp(root, target, {
-    recursive: true,
-    filter: async (from, to) => {
-      const found = await lstat(from)
-      if (!found.isSymbolicLink())
-        return from === root || ((found.isDirectory() || found.isFile()) && isReadable(found, uid))
-      const text = await readlink(from)
-      const end = await realpath(from).catch(() => undefined)
-      if (end !== undefined && end.startsWith(`${root}/`)) {
-        links.push([to, isAbsolute(text) ? relative(dirname(from), end) : text])
-      }
-      return false
-    },
-  })
-  for (const [path, to] of links) await symlink(to, path)
-}
-
-function isReadable(found: Stats, uid: number): boolean {
-  return found.isSymbolicLink() || grants(found, uid, found.isDirectory() ? 0o005 : 0o004)
-}
-
-async function staged(
-  state: StateDirectory,
-  slot: Slot,
-  target: string,
-  fill: (temporary: string) => Promise<void>,
-): Promise<string> {
-  if (existsSync(target)) return target
-  const temporary = join(dirname(target), `.${slot.number}-${slot.owner}-${randomUUID()}`)
-  try {
-    await fill(temporary)
-    await rename(temporary, target)
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true })
+  async copy(slot: Slot, target: string, fill: (temporary: string) => Promise<void>): Promise<string> {
     if (existsSync(target)) return target
-    throw stateError(state.path, error)
+    const temporary = join(dirname(target), `.${slot.number}-${slot.owner}-${randomUUID()}`)
+    try {
+      await fill(temporary)
+      await rename(temporary, target)
+    } catch (error) {
+      await rm(temporary, { recursive: true, force: true })
+      if (existsSync(target)) return target
+      throw stateError(this.#state, error)
+    }
+    return target
   }
-  return target
+
+  /** Lists the copies that a dead owner did not finish, and those not used for a month. */
+  async listUnused(slots: Slots): Promise<string[]> {
+    const unused: string[] = []
+    for (const path of [this.privatePath, this.publicPath].flatMap((at) => namesIn(at).map((name) => join(at, name)))) {
+      const found = lstatSync(path, { throwIfNoEntry: false })
+      if (found?.isDirectory() !== true) continue
+      const [, slot, owner] = /^\.(\d{1,3})-([\da-f-]{36})-/.exec(basename(path)) ?? []
+      const isGone = slot !== undefined && owner !== undefined && (await slots.isGone({ slot: Number(slot), owner }))
+      if (isGone || Date.now() - found.mtimeMs > UNUSED_MS) unused.push(path)
+    }
+    return unused
+  }
 }
 
-/** Says that a copy is in use: one that nobody used for long is removed. */
+/** Marks a copy as used now. Copies not used for a month are removed. */
 export async function touch(path: string): Promise<void> {
   const now = new Date()
-  await utimes(path, now, now).catch(() => undefined) // its age is all that depends on it
-}
-
-async function openForReading(path: string): Promise<void> {
-  const found = await lstat(path)
-  if (found.isSymbolicLink()) return
-  if (!found.isDirectory()) return chmod(path, (found.mode & 0o111) === 0 ? 0o644 : 0o755)
-  await chmod(path, 0o755)
-  for (const name of await readdir(path)) await openForReading(join(path, name))
-}
-
-function contentDigest(roots: readonly string[]): string {
-  const hash = createHash('sha256')
-  for (const path of roots.flatMap(files))
-    hash
-      .update(`${path.slice(HARNESS_DIR.length)}\0`)
-      .update(readFileSync(path))
-      .update('\0')
-  return hash.digest('hex').slice(0, 16)
-}
-
-/** Everything below a directory in a fixed order, without compiled files. */
-async function entries(root: string): Promise<[path: string, found: Stats][]> {
-  const all: [string, Stats][] = []
-  for (const name of (await readdir(root)).toSorted()) {
-    if (name === '__pycache__') continue
-    const path = join(root, name)
-    const found = await lstat(path)
-    all.push([path, found])
-    if (found.isDirectory()) all.push(...(await entries(path)))
-  }
-  return all
-}
-
-function files(root: string): string[] {
-  return readdirSync(root, { withFileTypes: true })
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((entry) => {
-      const path = join(root, entry.name)
-      if (entry.isDirectory()) return entry.name === '__pycache__' ? [] : files(path)
-      return [path]
-    })
+  await utimes(path, now, now).catch(() => undefined) // only its age depends on it
 }

@@ -9,7 +9,7 @@ export function streamChannel(input: Readable, output: Writable): Channel {
     if (chunks.holds) input.pause()
   })
   for (const event of ['end', 'close', 'error']) input.once(event, () => chunks.end())
-  output.on('error', () => {}) // a dead peer is told by send() and by the end of the input
+  output.on('error', () => {}) // send() and the end of the input report a dead peer
 
   return {
     receive() {

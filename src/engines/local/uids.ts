@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { SandglassError, shortageError } from '../../errors/index.ts'
 import { processNumbers } from './sandbox-processes.ts'
-import type { Slot, StateDirectory } from './state.ts'
+import type { Slot, Slots } from './slots.ts'
 
 const UIDS_PER_SLOT = 64
 const MAX_SLOTS = 16
 /** Far above system users, subordinate ids and systemd's ranges. */
 const PREFERRED_BASE = 2_000_000_000
-/** What is left in a container that maps only 65,536 ids. */
+/** The base in a container that maps only 65,536 ids. */
 const NARROW_BASE = 30_000
-/** As many as all slots have together. */
+/** The number of uids of all slots. */
 const RANGE = 512 * UIDS_PER_SLOT
 
 /**
@@ -32,7 +32,7 @@ export function firstUidOf(slot: number): number | null {
 
 /** Gives each sandbox of this process a uid that no other living sandbox of this machine has. */
 export class UidPool {
-  readonly #state: StateDirectory
+  readonly #allSlots: Slots
   readonly #base: number
   readonly #free: number[] = []
   readonly #slots = new Map<number, Slot>()
@@ -42,8 +42,8 @@ export class UidPool {
    * @param first the slot that this process already holds.
    * @param base what {@link firstSandboxUid} gave.
    */
-  constructor(state: StateDirectory, first: Slot, base: number) {
-    this.#state = state
+  constructor(slots: Slots, first: Slot, base: number) {
+    this.#allSlots = slots
     this.#base = base
     this.#add(first)
   }
@@ -62,11 +62,11 @@ export class UidPool {
           `this process uses ${MAX_SLOTS * UIDS_PER_SLOT} uids for sandboxes already`,
         )
       }
-      const slot = await this.#state.takeSlot()
+      const slot = await this.#allSlots.take()
       try {
         this.#add(slot)
       } catch (error) {
-        slot.release() // none of its uids may be given out before all were looked at
+        slot.release() // no uid of the slot may be used before all were checked
         throw error
       }
     }
@@ -109,8 +109,8 @@ function uidsInUse(): Set<number> {
       const uid = /^Uid:\s*(\d+)/m.exec(status)?.[1]
       if (uid !== undefined) uids.add(Number(uid))
     } catch (error) {
-      // It ended meanwhile, unless it could not be looked at: its uid is not free then.
-      const shortage = shortageError(error, 'the uids in use cannot be told')
+      // It ended meanwhile, unless it could not be read: its uid is then not free.
+      const shortage = shortageError(error, 'the uids in use cannot be read')
       if (shortage !== undefined) throw shortage
     }
   }

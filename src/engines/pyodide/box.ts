@@ -9,14 +9,14 @@ import type { GuestCommand } from './guest-process.ts'
 const run = promisify(execFile)
 const TRY_MS = 30_000
 
-/** What the kernel can hold an instance with: bubblewrap, or nothing and the reason. */
+/** The isolation that the kernel gives an instance: bubblewrap, or none and the reason. */
 export type Box =
   | { readonly bwrap: string; readonly libraries: readonly string[] }
   | { readonly bwrap?: undefined; readonly reason: string }
 
 /**
- * Looks for bubblewrap, and tries it with the command of an instance, which only says its version.
- * @throws SandglassError `sandbox_setup_failed` when the host is too short of something to try.
+ * Looks for bubblewrap and tries it with the command of an instance, which only prints its version.
+ * @throws SandglassError `sandbox_setup_failed` if the host is short of a resource.
  */
 export async function findBox(wanted: boolean, instance: Contents): Promise<Box> {
   if (!wanted) return { reason: 'the option bubblewrap is false' }
@@ -25,18 +25,18 @@ export async function findBox(wanted: boolean, instance: Contents): Promise<Box>
   if (found === undefined) return { reason: 'bwrap is not on PATH' }
   try {
     const box = { bwrap: realpathSync(found), libraries: libraryDirectories() }
-    const { program, args } = boxed(box, { ...instance, args: ['--version', ...instance.args] })
+    const { program, args } = boxCommand(box, { ...instance, args: ['--version', ...instance.args] })
     await run(program, args, { env: {}, cwd: '/', timeout: TRY_MS })
     return box
   } catch (error) {
     const shortage = shortageError(error, 'bubblewrap cannot be tried')
-    if (shortage !== undefined) throw shortage // instances without a box are for hosts that can have none
+    if (shortage !== undefined) throw shortage // a shortage does not mean that the host has no box
     const { stderr, message } = error as { stderr?: string; message: string }
     return { reason: `bubblewrap does not work here: ${(stderr || message).trim().split('\n', 1)[0]}` }
   }
 }
 
-/** Where the shared libraries lie that Node has loaded, by the names under which the loader looks for them. */
+/** The directories of the shared libraries that Node has loaded, under the names that the loader uses. */
 function libraryDirectories(): string[] {
   const maps = readFileSync('/proc/self/maps', 'utf8')
   const paths = [...maps.matchAll(/ (\/(?:usr\/|lib|nix\/store\/)\S*\.so\S*)$/gm)].map(([, path = '']) => dirname(path))
@@ -44,16 +44,17 @@ function libraryDirectories(): string[] {
   return [...new Set([...paths, ...merged, '/lib64', '/etc/ld.so.cache'])]
 }
 
-/** A program, and the files that it reads. */
+/** A program and the files that it reads. */
 export interface Contents extends GuestCommand {
   readonly readable: readonly string[]
 }
 
 /**
- * The command in a box: no network, no processes but its own, no file of the host but the directories of Node's shared
- * libraries, Node and what is named, and nothing that can be written. In the process group of bubblewrap: whoever kills that leaves nothing.
+ * Puts a command into a box. The box has no network and only its own processes. Of the host's files it has, read-only, Node, the
+ * directories of Node's shared libraries and the named paths. It runs in the process group of bubblewrap, which can be killed as a
+ * whole.
  */
-export function boxed(box: Box, { program, args, readable }: Contents): GuestCommand {
+export function boxCommand(box: Box, { program, args, readable }: Contents): GuestCommand {
   if (box.bwrap === undefined) return { program, args }
   const measures = [
     ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--cap-drop', 'ALL'],
@@ -65,5 +66,5 @@ export function boxed(box: Box, { program, args, readable }: Contents): GuestCom
   return { program: box.bwrap, args: [...measures.flat(), '--', program, ...args], isBoxed: true }
 }
 
-/** What an instance sees of its box. */
+/** Properties of the box that an instance can observe. */
 export const BOX = { hostname: 'sandbox' } as const

@@ -1,54 +1,61 @@
 import { messageOf } from '../../errors/index.ts'
-import { type HostFrame, LineSplitter, PROTOCOL_VERSION, type ReadyFrame } from '../../protocol/index.ts'
+import {
+  CAPS,
+  encodeFrame,
+  type HostFrame,
+  LineSplitter,
+  LineTooLongError,
+  PROTOCOL_VERSION,
+  type ReadyFrame,
+} from '../../protocol/index.ts'
 import type { Channel, Ending } from '../../sandbox/index.ts'
 import { Instances } from './instances.ts'
 import { Outbox } from './outbox.ts'
-import { refusalOf, type Request } from './requests.ts'
-import { RunCourse } from './run-course.ts'
+import { ANSWER_HEAD, beginsWith, refuse, type Request } from './requests.ts'
+import { readRequest } from './request-shape.ts'
+import { GuestRun } from './guest-run.ts'
 import type { StartGuest } from './spare.ts'
 
-const MAX_REQUEST_BYTES = 80 * 1024 * 1024
-/** So long a script has all of the machine; then the next instance is made beside it. A shorter one is over before. */
+/** The time a script runs alone before the next instance is started. Most scripts end earlier. */
 const ALONE_MS = 100
-const ANSWER_HEAD = '{"type":"tool_result",'
 
-/** What the broker is made of. */
+/** The parts and callbacks of a broker. */
 export interface BrokerOptions {
   readonly start: StartGuest
   readonly startTimeoutMs: number
-  /** Whether it is there to check scripts, and runs none. */
+  /** True if it checks scripts and runs none. */
   readonly checker?: boolean
-  /** Frees what the sandbox held; called once, when nothing of it runs any more. */
+  /** Frees the resources of the sandbox; called once, after all its processes have ended. */
   readonly release?: () => void
 }
 
 /**
- * Stands where a harness's broker stands, in the host's own process: it speaks the wire protocol on one side, and has one
- * process with one instance of Pyodide for each script on the other, the next of which is made ready between runs.
+ * Takes the place of the harness's broker, in the process of the host. It speaks the wire protocol with the host, and starts one
+ * process with one instance of Pyodide for each script. The next instance is prepared between runs.
  */
 export class Broker {
   readonly channel: Channel
   readonly closed: Promise<Ending>
   readonly #options: BrokerOptions
   readonly #outbox: Outbox
-  readonly #inbox = new LineSplitter(MAX_REQUEST_BYTES)
+  readonly #inbox = new LineSplitter(CAPS.requestLineBytes)
   readonly #instances: Instances
   readonly #waiting: HostFrame[] = []
   readonly #settle: (ending: Ending) => void
-  #course: RunCourse | undefined
+  #current: GuestRun | undefined
   #intakeOf: string | undefined
   #uses = 0
   #isOver = false
 
   constructor(options: BrokerOptions) {
     this.#options = options
-    this.#outbox = new Outbox((paused) => this.#course?.press(paused))
+    this.#outbox = new Outbox((paused) => this.#current?.press(paused))
     this.#instances = new Instances({
       ...options,
       onReady: () => this.#serveWaiting(),
       onFailed: (error) => {
-        // During a run, it is tried again when that is over.
-        if (this.#course === undefined) this.#fail('harness', String(error))
+        // During a run, it is tried again after the run.
+        if (this.#current === undefined) this.#fail('harness', String(error))
       },
       onLost: (lastWords) => this.#fail('kernel', lastWords),
     })
@@ -62,7 +69,7 @@ export class Broker {
     }
   }
 
-  /** Makes the first instance. Resolves with what a harness says when it is ready. */
+  /** Makes the first instance. Resolves with the frame that a harness sends when it is ready. */
   async start(): Promise<ReadyFrame> {
     const spare = await this.#instances.prepare()
     if (spare === undefined) throw new Error('it was ended before it was ready')
@@ -70,7 +77,7 @@ export class Broker {
     return { type: 'ready', protocol: PROTOCOL_VERSION, python, ...loaded, checks }
   }
 
-  /** Resolves when there is an instance for the next script, or when all is over. */
+  /** Resolves when there is an instance for the next script, or when the sandbox has ended. */
   recovered(): Promise<void> {
     return this.#instances.recovered()
   }
@@ -79,12 +86,12 @@ export class Broker {
   async end(ending: Ending): Promise<void> {
     if (this.#isOver) return
     this.#isOver = true
-    this.#course?.stop()
+    this.#current?.stop()
     this.#outbox.end()
-    await this.#instances.end(this.#course?.guest)
+    await this.#instances.end(this.#current?.guest)
     this.#options.release?.()
     this.#settle(ending)
-    this.#instances.giveUp() // not earlier: who waits would take this for one that lives
+    this.#instances.giveUp() // last: a caller that waits would take an earlier call for a living sandbox
   }
 
   #fail(by: 'harness' | 'kernel', message: string): void {
@@ -97,34 +104,39 @@ export class Broker {
     if (this.#isOver) return Promise.reject(new Error('the sandbox is gone'))
     try {
       for (const line of this.#inbox.push(bytes)) this.#takeLine(line)
-    } catch {
-      // What no host sends: a line that is too long, or no JSON.
-      this.#fail('harness', 'a request cannot be read')
+    } catch (error) {
+      // No host sends this, so the rest of the input cannot be trusted.
+      const isTooLong = error instanceof LineTooLongError
+      const words = isTooLong ? 'a request line is too long' : `the host sent an invalid request: ${messageOf(error)}`
+      this.#fail('harness', words)
     }
     return Promise.resolve()
   }
 
   #takeLine(line: Uint8Array): void {
-    const head = Buffer.from(line.subarray(0, 600)).toString('utf8')
-    if (head.startsWith(ANSWER_HEAD)) {
-      const course = this.#course
-      if (course === undefined) return
-      if (head.startsWith(`${ANSWER_HEAD}"execution_id":${JSON.stringify(course.run.id)},`)) course.answer(line)
-      return
-    }
-    const text = Buffer.from(line).toString('utf8').trim()
-    if (text === '') return
-    const frame = JSON.parse(text) as HostFrame
+    // An answer may be large. If it begins as the library writes it, it is passed on, or dropped, without parsing.
+    const run = this.#current
+    if (beginsWith(line, run?.answerHead ?? ANSWER_HEAD)) return run?.answer(line)
+    const frame = readRequest(line)
+    if (frame === undefined) return
     if (frame.type === 'ping') this.#send({ type: 'pong', nonce: frame.nonce })
     else if (frame.type === 'cancel') this.#cancel(frame.execution_id)
-    else if (this.#instances.spare === undefined && this.#course === undefined) this.#waiting.push(frame)
+    else if (frame.type === 'tool_result') this.#passAnswer(frame)
+    else if (frame.type === 'tool_time') {
+      if (run?.id === frame.execution_id) run.state.clock.report(frame.executed_ms, frame.executing)
+    } else if (this.#instances.spare === undefined && this.#current === undefined) this.#waiting.push(frame)
     else this.#serve(frame)
+  }
+
+  /** Passes on an answer whose keys are in any order. */
+  #passAnswer({ type, execution_id, id, ...rest }: Extract<HostFrame, { type: 'tool_result' }>): void {
+    if (this.#current?.id === execution_id) this.#current.answer(encodeFrame({ type, execution_id, id, ...rest }))
   }
 
   #serve(frame: HostFrame): void {
     switch (frame.type) {
       case 'file_put':
-        if (this.#course !== undefined) return // its `execute` will be refused
+        if (this.#current !== undefined) return // its `execute` will be refused
         this.#belongTo(frame.execution_id)
         return this.#instances.spare?.guest.send({
           type: 'put',
@@ -134,23 +146,24 @@ export class Broker {
           contentBase64: frame.content_base64,
         })
       case 'execute':
-        if (this.#options.checker !== true || this.#course !== undefined) return void this.#execute(frame)
+        if (this.#options.checker !== true || this.#current !== undefined) return void this.#execute(frame)
         this.#forget()
         return this.#refuse(frame, 'request', 'this sandbox is there to check scripts; it runs none')
       case 'check':
         return void this.#execute(frame)
       case 'reset':
-        if (this.#course === undefined) this.#forget()
-        return this.#send({ type: 'reset_done', nonce: frame.nonce, reusable: this.#course === undefined })
+        if (this.#current === undefined) this.#forget()
+        return this.#send({ type: 'reset_done', nonce: frame.nonce, reusable: this.#current === undefined })
       case 'ping':
       case 'cancel':
       case 'tool_result':
-        return undefined // served at once
+      case 'tool_time':
+        return undefined // already served
     }
   }
 
   #cancel(id: string): void {
-    if (this.#course?.run.id === id) return this.#course.cancel()
+    if (this.#current?.id === id) return this.#current.cancel()
     const mine = this.#waiting.filter((frame) => 'execution_id' in frame && frame.execution_id === id)
     for (const frame of mine) {
       this.#waiting.splice(this.#waiting.indexOf(frame), 1)
@@ -159,7 +172,7 @@ export class Broker {
     }
   }
 
-  /** Files of one execution id are never there for another. */
+  /** Removes files that were sent for another execution id. */
   #belongTo(id: string): void {
     if (this.#intakeOf !== undefined && this.#intakeOf !== id) this.#forget()
     this.#intakeOf = id
@@ -174,47 +187,47 @@ export class Broker {
 
   async #execute(request: Request): Promise<void> {
     const { spare } = this.#instances
-    if (this.#course !== undefined || spare === undefined) {
+    if (this.#current !== undefined || spare === undefined) {
       return this.#refuse(request, 'request', 'SANDBOX_BUSY: this sandbox is busy with another run')
     }
     this.#belongTo(request.execution_id)
-    const refusal = refusalOf(request)
+    const refusal = refuse(request)
     if (refusal !== undefined) {
       this.#forget()
       return this.#refuse(request, refusal.kind, refusal.message)
     }
     this.#intakeOf = undefined
     this.#instances.take()
-    const course = (this.#course = new RunCourse(request, spare, this.#outbox))
+    const run = (this.#current = new GuestRun(request, spare, this.#outbox))
     const preparing = setTimeout(() => void this.#instances.prepare(), ALONE_MS)
     try {
-      await this.#follow(course)
+      await this.#follow(run)
     } catch (error) {
-      // A guest that does not speak as ours do is no guest of ours any more.
-      this.#fail('harness', `what an instance said cannot be read: ${messageOf(error)}`)
+      // A guest that breaks the protocol cannot be trusted.
+      this.#fail('harness', `an instance broke the protocol: ${messageOf(error)}`)
     } finally {
       clearTimeout(preparing)
-      course.stop()
+      run.stop()
     }
   }
 
-  async #follow(course: RunCourse): Promise<void> {
-    const { run, spare, guest } = course
-    const refusal = await course.follow()
+  async #follow(run: GuestRun): Promise<void> {
+    const { state, spare, guest } = run
+    const refusal = await run.follow()
     if (refusal !== undefined) {
-      this.#course = undefined
+      this.#current = undefined
       this.#instances.putBack(spare)
-      this.#refuse(run.request, 'request', refusal)
+      this.#refuse(state.request, 'request', refusal)
       return this.#serveWaiting()
     }
     const gone = this.#instances.endOf(guest)
-    // One that had come to its end runs no step more once it is killed: to free its memory takes the kernel several times
-    // as long as a short run, and nobody has to wait for that but the end of the sandbox.
-    const { code, signal } = run.hasEnded ? { code: null, signal: null } : await gone
+    // After SIGKILL a process whose script has ended executes nothing more. The kernel needs several times the duration of a
+    // short run to free its memory; only the end of the sandbox waits for that.
+    const { code, signal } = state.hasEnded ? { code: null, signal: null } : await gone
     if (this.#isOver) return
-    const done = course.conclude(code, signal)
+    const done = run.conclude(code, signal)
     this.#uses += 1
-    this.#course = undefined
+    this.#current = undefined
     this.#send({ ...done, reusable: true, use: this.#uses })
     if (this.#instances.spare === undefined) void this.#instances.prepare()
     else this.#serveWaiting()
@@ -223,7 +236,7 @@ export class Broker {
   // ── between runs ──────────────────────────────────────────────────────────────────────────────────────────────
 
   #serveWaiting(): void {
-    while (this.#waiting.length > 0 && this.#course === undefined && this.#instances.spare !== undefined) {
+    while (this.#waiting.length > 0 && this.#current === undefined && this.#instances.spare !== undefined) {
       const frame = this.#waiting.shift()
       if (frame !== undefined) this.#serve(frame)
     }

@@ -16,7 +16,7 @@ const CHECKS: Readonly<Record<keyof PyodideEngineOptions, (value: unknown) => st
 export function checkOptions(options: PyodideEngineOptions): void {
   for (const [name, value] of Object.entries(options) as [keyof PyodideEngineOptions, unknown][]) {
     if (!Object.hasOwn(CHECKS, name)) {
-      throw new TypeError(`pyodide.${name}: no such option.${didYouMean(name, Object.keys(CHECKS))}`)
+      throw new TypeError(`pyodide.${name}: unknown option.${didYouMean(name, Object.keys(CHECKS))}`)
     }
     const problem = value === undefined ? undefined : CHECKS[name](value)
     if (problem !== undefined) throw new TypeError(`pyodide.${name}: ${problem}, not ${JSON.stringify(value)}`)

@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import type { GuestFile } from './guest/wire.ts'
 
-/** Files for a guest: where each goes, and the bytes of all. */
+/** Files for a guest: the path of each, and the bytes of all. */
 export interface FileBundle {
   readonly files: readonly GuestFile[]
   readonly bytes: Uint8Array
 }
 
-/** A file on its way into a guest. */
+/** A file to be sent to a guest. */
 export interface BundledFile {
   readonly path: string
   readonly content: Uint8Array
 }
 
-/** What an instance can be given: it lies in the memory of each. */
+/** The limit of all files: each instance holds them in memory. */
 const MAX_BUNDLE_BYTES = 512 * 1024 * 1024
 
-/** Puts files one behind the other. */
+/** Concatenates files. */
 export function bundle(contents: readonly BundledFile[]): FileBundle {
   let at = 0
   const files = contents.map(({ path, content }) => ({ path, start: at, end: (at += content.length) }))
@@ -26,7 +26,7 @@ export function bundle(contents: readonly BundledFile[]): FileBundle {
 }
 
 /**
- * All regular files below a directory, as they will lie below `target`.
+ * Reads all regular files below a directory, for the same paths below `target`.
  * @throws SandglassError `packages_unreadable`, naming the option and the directory.
  */
 export async function filesBelow(option: string, directory: string, target: string): Promise<BundledFile[]> {

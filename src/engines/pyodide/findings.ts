@@ -2,7 +2,7 @@ import type { ReadyFrame } from '../../protocol/index.ts'
 import type { EnforcedLimit, SandboxInfo } from '../../sandbox/index.ts'
 import { BOX, type Box } from './box.ts'
 
-/** What an instance must find around itself: default is closed. */
+/** The checks that every instance must pass: default is closed. */
 const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   files_refused: true,
   processes_refused: true,
@@ -15,7 +15,7 @@ const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   processes: false,
 }
 
-/** What is not as built, in words; empty when all is. */
+/** The checks that failed, in words. */
 export function failedInside(checks: ReadyFrame['checks'], { bwrap }: Box): string[] {
   const failed = differences(checks, EXPECTED)
   if (bwrap === undefined) return failed
@@ -23,7 +23,7 @@ export function failedInside(checks: ReadyFrame['checks'], { bwrap }: Box): stri
   return [...failed, ...differences(checks, BOXED), ...namespace]
 }
 
-/** What an instance must find that the kernel holds, too. */
+/** The checks that an instance in a box must pass in addition. */
 const BOXED: Readonly<Record<string, string | boolean>> = {
   hostname: BOX.hostname,
   interfaces: 'lo',
@@ -32,7 +32,7 @@ const BOXED: Readonly<Record<string, string | boolean>> = {
 /** Bubblewrap is the first process of a box. */
 const MAX_PID = 3
 
-/** What holds scripts, and what they reach of the network, for instances that found everything {@link failedInside} asks for. */
+/** The isolation level and the network access of instances that pass {@link failedInside}. */
 export function wallOf({ bwrap }: Box): Pick<SandboxInfo, 'level' | 'network'> {
   return bwrap === undefined
     ? { level: 'language-only', network: 'language-only' }
@@ -48,7 +48,7 @@ function differences(
     .map(([name, value]) => `${name} is ${JSON.stringify(checks[name])} and must be ${JSON.stringify(value)}`)
 }
 
-/** The limits that are in force, as far as trying showed. */
+/** The limits that are in force, found by trying. */
 export function enforcedLimits(checks: ReadyFrame['checks']): EnforcedLimit[] {
   const held: Record<EnforcedLimit, boolean> = {
     memory: checks['memory_limited'] === true,
@@ -61,7 +61,7 @@ export function enforcedLimits(checks: ReadyFrame['checks']): EnforcedLimit[] {
   return (Object.keys(held) as EnforcedLimit[]).filter((limit) => held[limit])
 }
 
-/** Why limits are not in force, and what to do. */
+/** For each limit that is not in force, the reason and a remedy. */
 export const MISSING_LIMITS: Readonly<Partial<Record<EnforcedLimit, string>>> = {
-  cpu: 'Node cannot hold a process to a share of a CPU; a script has one thread, so at most one CPU; take the engine local or docker',
+  cpu: 'Node cannot limit a process to a share of a CPU; a script has one thread and uses at most one CPU; use the engine local or docker',
 }

@@ -2,36 +2,36 @@ import type { Readable } from 'node:stream'
 import type { SandglassError } from '../../errors/index.ts'
 import type { GuestMessage, HostMessage } from './guest/wire.ts'
 
-/** A child process with one instance of Pyodide in it, seen from the host. What comes from it is hostile. */
+/** A child process with one instance of Pyodide, as the host sees it. Its output is hostile. */
 export interface GuestProcess {
   readonly pid: number | undefined
-  /** The script's frames, stdout and stderr: bytes. */
+  /** The script's frames, stdout and stderr, as bytes. */
   readonly frames: Readable
   readonly stdout: Readable
   readonly stderr: Readable
-  /** The guest's own words, in order; the iteration ends with the process. */
+  /** The messages of the guest itself, in order; the iteration ends with the process. */
   readonly control: AsyncIterableIterator<GuestMessage>
-  /** Settles when the process is gone, with all that its box held, and all that it wrote was read. Never rejects. */
+  /** Resolves when the process and all others in its box have ended and their output was read. Never rejects. */
   readonly ended: Promise<ProcessEnd>
-  /** Sends a message, and bytes behind it. What is not taken any more is dropped. */
+  /** Sends a message and the bytes that follow it. Drops them if the process has ended. */
   send(message: HostMessage, ...bytes: readonly Uint8Array[]): void
-  /** Sends bytes for the script's own process, with their length before them. */
+  /** Sends bytes to the script, preceded by their length. */
   sendToScript(body: Uint8Array): void
-  /** Bytes that it did not take yet. */
+  /** The number of bytes that the process has not read yet. */
   readonly unsentBytes: number
-  /** Called whenever it has taken everything. */
+  /** Calls the listener whenever the process has read everything. */
   onTaken(listener: () => void): void
   kill(): void
-  /** Kills it, and reads nothing more. */
+  /** Kills the process and stops reading its output. */
   destroy(): void
-  /** What the process printed beside all that, bounded. */
+  /** The output of Node itself on stderr, bounded. */
   lastWords(): string
 }
 
-/** How a process ended. */
+/** The end of a process. */
 export interface ProcessEnd {
   readonly code: number | null
   readonly signal: string | null
-  /** Why there was no process at all. */
+  /** The reason if no process was started. */
   readonly notStarted?: SandglassError
 }

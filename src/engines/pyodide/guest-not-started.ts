@@ -3,13 +3,13 @@ import { Readable } from 'node:stream'
 import type { SandglassError } from '../../errors/index.ts'
 import type { GuestProcess } from './guest-interface.ts'
 
-/** A guest without a process: Node tells why only after the call that was to start it. */
-export function neverStarted(child: ChildProcess, why: (error: unknown) => SandglassError): GuestProcess {
+/** Makes a guest without a process. Node reports the reason only after the call that should have started it. */
+export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown) => SandglassError): GuestProcess {
   const ended = new Promise<Awaited<GuestProcess['ended']>>((resolve) => {
     child.once('error', (error) => {
-      // Without descriptors Node has made none of them.
+      // If there are no descriptors left, Node has made no streams.
       for (const stream of (child.stdio as ChildProcess['stdio'] | undefined) ?? []) stream?.destroy()
-      resolve({ code: null, signal: null, notStarted: why(error) })
+      resolve({ code: null, signal: null, notStarted: explain(error) })
     })
   })
   const nothing = (): void => {}

@@ -5,27 +5,27 @@ import type { Readable, Writable } from 'node:stream'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { LineSplitter } from '../../protocol/index.ts'
 import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
-import { neverStarted } from './guest-not-started.ts'
+import { makeUnstartedGuest } from './guest-not-started.ts'
 import type { GuestMessage, StartMessage } from './guest/wire.ts'
 
-/** The longest line of a guest: a piece of a file, as base64. */
+/** The longest line of a guest: a chunk of a file, as base64. */
 const MAX_LINE_BYTES = 1024 * 1024
 const MAX_WORDS = 8192
 const PIPES = ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const
 
-/** How a guest is started. */
+/** The command that starts a guest. */
 export interface GuestCommand {
   readonly program: string
   readonly args: readonly string[]
   /** Descriptors of this process that the guest must not have. */
   readonly covered?: readonly number[]
-  /** Whether it is bubblewrap with the guest in it. */
+  /** True if it is bubblewrap with the guest inside. */
   readonly isBoxed?: boolean
 }
 
 /**
- * Starts a guest and gives it its first message. When no process can be started, its end says why, unless that is known at
- * once.
+ * Starts a guest and sends its first message. If no process can be started, `ended` gives the reason, unless the reason is known
+ * at once.
  * @throws SandglassError `sandbox_setup_failed`.
  */
 export function startGuest(
@@ -33,8 +33,8 @@ export function startGuest(
   message: StartMessage,
   ...bytes: readonly Uint8Array[]
 ): GuestProcess {
-  const child = spawnOf(command)
-  if (child.pid === undefined) return neverStarted(child, (error) => notStarted(command, error))
+  const child = spawnGuest(command)
+  if (child.pid === undefined) return makeUnstartedGuest(child, (error) => makeStartError(command, error))
   const input = child.stdin as Writable
   const [frames, stdout, stderr, control] = child.stdio.slice(3, PIPES.length) as [
     Readable,
@@ -44,7 +44,7 @@ export function startGuest(
   ]
   let words = ''
   const { promise: ended, resolve: end } = Promise.withResolvers<ProcessEnd>()
-  input.on('error', () => {}) // told by its end
+  input.on('error', () => {}) // the end of the process reports it
   for (const stream of [frames, stdout, stderr, control, child.stderr as Readable]) stream.on('error', () => {})
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     if (words.length < MAX_WORDS) words += text.slice(0, MAX_WORDS - words.length)
@@ -53,11 +53,11 @@ export function startGuest(
     words += messageOf(error)
     end({ code: null, signal: null })
   })
-  child.once('close', (code, signal) => end(command.isBoxed === true ? insideOf(code, signal) : { code, signal }))
+  child.once('close', (code, signal) => end(command.isBoxed === true ? decodeBoxEnd(code, signal) : { code, signal }))
   for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
   child.unref()
   const kill = (): void => {
-    // Whoever kills waits for the end: of the last process that has its pipes, which in a box is not the one that was started.
+    // The caller waits for the end of the last process that has the pipes, which in a box is not the one that was started.
     for (const one of [child, ...child.stdio]) (one as { ref?: () => void } | null)?.ref?.()
     if (command.isBoxed === true) killGroup(child)
     else child.kill('SIGKILL')
@@ -71,10 +71,10 @@ export function startGuest(
     control: messagesOf(control),
     ended,
     send(sent, ...rest) {
-      input.write(withLength(Buffer.from(JSON.stringify(sent))))
+      input.write(prefixLength(Buffer.from(JSON.stringify(sent))))
       for (const piece of rest) input.write(piece)
     },
-    sendToScript: (body) => void input.write(withLength(body)),
+    sendToScript: (body) => void input.write(prefixLength(body)),
     get unsentBytes() {
       return input.writableLength
     },
@@ -90,15 +90,15 @@ export function startGuest(
   return self
 }
 
-function spawnOf(command: GuestCommand): ChildProcess {
+function spawnGuest(command: GuestCommand): ChildProcess {
   try {
     return spawnCovered(command)
   } catch (error) {
-    throw notStarted(command, error)
+    throw makeStartError(command, error)
   }
 }
 
-function notStarted({ program }: GuestCommand, error: unknown): SandglassError {
+function makeStartError({ program }: GuestCommand, error: unknown): SandglassError {
   const what = `no process can be started from ${program}`
   const options = { cause: error }
   return (
@@ -106,9 +106,9 @@ function notStarted({ program }: GuestCommand, error: unknown): SandglassError {
   )
 }
 
-/** Starts a program with `/dev/null` in place of these descriptors of this process. */
+/** Starts a program with `/dev/null` in place of the covered descriptors of this process. */
 function spawnCovered({ program, args, covered = [], isBoxed = false }: GuestCommand): ChildProcess {
-  // 'ignore' leaves those above 2 as they are.
+  // 'ignore' does not close descriptors above 2.
   const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
   const last = Math.max(...covered, 0)
   const rest = Array.from({ length: Math.max(0, last + 1 - PIPES.length) }, () => nothing)
@@ -118,31 +118,31 @@ function spawnCovered({ program, args, covered = [], isBoxed = false }: GuestCom
       env: {},
       stdio: [...PIPES, ...rest],
       windowsHide: true,
-      detached: isBoxed, // a process group of its own, to be killed as a whole
+      detached: isBoxed, // a process group of its own, which can be killed as a whole
     })
   } finally {
     if (nothing !== undefined) closeSync(nothing)
   }
 }
 
-/** Also what bubblewrap has begun and not yet tied to its own life. */
+/** Kills the group, which contains processes that bubblewrap has started and not yet tied to its own life. */
 function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   if (pid === undefined || exitCode !== null || signalCode !== null) return
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It is gone.
+    // It has ended.
   }
 }
 
-/** Bubblewrap ends with 128 and the number of the signal that ended what it started. */
-function insideOf(code: number | null, signal: string | null): ProcessEnd {
+/** Bubblewrap exits with 128 plus the number of the signal that ended its child. */
+function decodeBoxEnd(code: number | null, signal: string | null): ProcessEnd {
   const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
   return name === undefined ? { code, signal } : { code: null, signal: name }
 }
 
-/** In one piece: each write wakes who waits for it. */
-function withLength(body: Uint8Array): Uint8Array {
+/** Adds the length to a message, in one buffer: each write wakes the reader. */
+function prefixLength(body: Uint8Array): Uint8Array {
   const message = Buffer.allocUnsafe(4 + body.length)
   message.writeUInt32LE(body.length)
   message.set(body, 4)
@@ -154,17 +154,17 @@ async function* messagesOf(control: Readable): AsyncIterableIterator<GuestMessag
   try {
     for await (const chunk of control) {
       for (const line of splitter.push(chunk as Uint8Array)) {
-        const message = messageIn(line)
+        const message = parseMessage(line)
         if (message !== undefined) yield message
       }
     }
   } catch {
-    // Nothing that follows can be trusted; the process ends, and its end is told.
+    // The rest cannot be trusted. The process ends, and its end is reported.
   }
 }
 
-/** A line as a message, as far as its shape can be told here; what its fields hold is looked at where they are used. */
-function messageIn(line: Uint8Array): GuestMessage | undefined {
+/** Parses a line as a message. Only its type is checked here; its fields are checked where they are used. */
+function parseMessage(line: Uint8Array): GuestMessage | undefined {
   if (line.length === 0) return undefined
   try {
     const value: unknown = JSON.parse(Buffer.from(line).toString('utf8'))

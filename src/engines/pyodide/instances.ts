@@ -2,55 +2,55 @@ import { SandglassError } from '../../errors/index.ts'
 import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
 import { makeSpare, type Spare, type StartGuest } from './spare.ts'
 
-/** What the instances of a sandbox are made of, and who hears of them. */
+/** The parts and callbacks of {@link Instances}. */
 export interface InstancesOptions {
   readonly start: StartGuest
   readonly startTimeoutMs: number
-  /** There is one that waits for a script. */
+  /** Called when an instance waits for a script. */
   readonly onReady: () => void
-  /** None could be made, but for the first: {@link Instances.prepare} rejects then. Called before another one is tried. */
+  /** Called if an instance other than the first could not be made. For the first, {@link Instances.prepare} rejects. */
   readonly onFailed: (error: unknown) => void
-  /** One ended while it waited. */
+  /** Called if an instance ended while it waited. */
   readonly onLost: (lastWords: string) => void
 }
 
-/** The instances of one sandbox: one at most waits for its script, the next is made, and those that are done end. */
+/** The instances of one sandbox. At most one waits for its script; the next one is prepared, and the used ones end. */
 export class Instances {
   readonly #options: InstancesOptions
-  /** What is known to end an instance when it is loaded. */
+  /** Modules that end an instance when they are loaded. */
   readonly #fatal: string[] = []
   #spare: Spare | undefined
   #making: Promise<Spare | undefined> | undefined
   #starting: GuestProcess | undefined
   #made = 0
   #isOver = false
-  /** Killed, and not yet gone. */
+  /** Instances that were killed and have not ended. */
   readonly #dying = new Set<Promise<unknown>>()
-  /** Settles with the next one that is ready. */
+  /** Resolves when the next instance is ready. */
   #next = Promise.withResolvers<void>()
 
   constructor(options: InstancesOptions) {
     this.#options = options
   }
 
-  /** The one that waits. */
+  /** The instance that waits for a script. */
   get spare(): Spare | undefined {
     return this.#spare
   }
 
-  /** Resolves when one waits, or when all are gone. */
+  /** Resolves when an instance waits, or when all have ended. */
   recovered(): Promise<void> {
     return this.#spare !== undefined && !this.#isOver ? Promise.resolve() : this.#next.promise
   }
 
-  /** Hands out the one that waits: it is the script's now. */
+  /** Hands out the instance that waits. */
   take(): Spare | undefined {
     const spare = this.#spare
     this.#spare = undefined
     return spare
   }
 
-  /** Takes one back that ran nothing. Where another one was made meanwhile, that is not needed. */
+  /** Takes back an instance that ran nothing. Ends another one that was prepared in the meantime. */
   putBack(spare: Spare): void {
     const other = this.#spare
     this.#keep(spare)
@@ -59,20 +59,20 @@ export class Instances {
     void this.endOf(other.guest)
   }
 
-  /** Makes one unless there is one, or one is being made. Resolves with nothing when all is over, or with what `onFailed` was told. */
+  /** Makes an instance unless one waits or is being made. Resolves with undefined if the sandbox has ended or `onFailed` was called. */
   prepare(): Promise<Spare | undefined> {
     if (this.#spare !== undefined || this.#isOver) return Promise.resolve(this.#spare)
     return (this.#making ??= this.#make())
   }
 
-  /** The end of one that was killed, for which the end of all waits. */
+  /** Resolves when an instance that was killed has ended. {@link Instances.end} waits for it. */
   endOf(guest: GuestProcess): Promise<ProcessEnd> {
     const gone = guest.ended.finally(() => this.#dying.delete(gone))
     this.#dying.add(gone)
     return gone
   }
 
-  /** Kills all, and one that runs a script; resolves when they are gone. */
+  /** Kills all instances, including the one that runs a script; resolves when they have ended. */
   async end(running: GuestProcess | undefined): Promise<void> {
     this.#isOver = true
     const guests = [this.#spare?.guest, this.#starting, running].filter((guest) => guest !== undefined)
@@ -80,7 +80,7 @@ export class Instances {
     await Promise.all([...guests.map((guest) => guest.ended), ...this.#dying])
   }
 
-  /** Tells who waits for another one that there will be none. */
+  /** Resolves the promises of callers that wait for another instance. */
   giveUp(): void {
     this.#next.resolve()
   }
@@ -96,7 +96,7 @@ export class Instances {
         return undefined
       }
       this.#keep(spare)
-      void spare.guest.ended.then(() => this.#ended(spare))
+      void spare.guest.ended.then(() => this.#noteEnd(spare))
       this.#options.onReady()
       return spare
     } catch (error) {
@@ -104,13 +104,13 @@ export class Instances {
       this.#options.onFailed(error)
       return undefined
     } finally {
-      this.#making = undefined // before anybody who waited for it goes on
+      this.#making = undefined // before callers that wait for it continue
     }
   }
 
   #start(fatal: readonly string[]): GuestProcess {
     if (this.#isOver) throw new SandglassError('aborted', 'the sandbox was ended while an instance was made')
-    this.#starting = this.#options.start(fatal) // so that an end meanwhile ends it too
+    this.#starting = this.#options.start(fatal) // so that end() ends it, too
     return this.#starting
   }
 
@@ -120,8 +120,8 @@ export class Instances {
     this.#next = Promise.withResolvers()
   }
 
-  /** One that ends while it waits is nobody's doing but the machine's. */
-  #ended(spare: Spare): void {
+  /** An instance that ends while it waits was ended by the machine. */
+  #noteEnd(spare: Spare): void {
     if (this.#spare === spare && !this.#isOver) this.#options.onLost(spare.guest.lastWords())
   }
 }

@@ -1,15 +1,15 @@
-import type { BrokerRun } from './broker-run.ts'
+import type { RunState } from './run-state.ts'
 import type { GuestProcess } from './guest-interface.ts'
 
 /**
- * Takes what the script of a guest says: frames, stdout, stderr.
- * @param onTaken called behind each piece.
- * @returns resolves when nothing more comes.
+ * Reads the output of a script: frames, stdout, stderr.
+ * @param onTaken called after each chunk.
+ * @returns a promise that resolves when all streams are closed.
  */
-export async function listen(guest: GuestProcess, run: BrokerRun, onTaken: () => void): Promise<void> {
-  const [stdout, stderr] = run.streams
+export async function listen(guest: GuestProcess, state: RunState, onTaken: () => void): Promise<void> {
+  const [stdout, stderr] = state.streams
   const takers = [
-    [guest.frames, (chunk: Uint8Array) => run.takeFrames(chunk)],
+    [guest.frames, (chunk: Uint8Array) => state.takeFrames(chunk)],
     [guest.stdout, (chunk: Uint8Array) => stdout.take(chunk)],
     [guest.stderr, (chunk: Uint8Array) => stderr.take(chunk)],
   ] as const
@@ -23,5 +23,5 @@ export async function listen(guest: GuestProcess, run: BrokerRun, onTaken: () =>
     return promise
   })
   await Promise.all(closed)
-  for (const stream of run.streams) stream.end()
+  for (const stream of state.streams) stream.end()
 }

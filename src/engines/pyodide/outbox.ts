@@ -1,9 +1,9 @@
-const HIGH_WATER = 1024 * 1024
-const LOW_WATER = 256 * 1024
-/** As much as one chunk of a channel holds, about. */
+import { CAPS } from '../../protocol/index.ts'
+
+/** The approximate size of one chunk of a channel. */
 const CHUNK_BYTES = 64 * 1024
 
-/** Lines on their way to the host, and whether it keeps up: what they come from is paused while it does not. */
+/** The queue of lines to the host. It asks its sources to pause while the host does not read fast enough. */
 export class Outbox {
   readonly #onPressure: (paused: boolean) => void
   #lines: Uint8Array[] = []
@@ -17,7 +17,7 @@ export class Outbox {
     this.#onPressure = onPressure
   }
 
-  /** Resolves when the host keeps up. */
+  /** Resolves when there is room for more lines. */
   room(): Promise<void> {
     if (!this.#paused || this.#isOver) return Promise.resolve()
     return new Promise((resolve) => {
@@ -37,7 +37,7 @@ export class Outbox {
     this.#weigh()
   }
 
-  /** Nothing more comes. What lies here can still be taken. */
+  /** Ends the input. Queued lines can still be taken. */
   end(): void {
     this.#isOver = true
     for (const go of this.#wantRoom.splice(0)) go()
@@ -45,7 +45,7 @@ export class Outbox {
     this.#waiting = undefined
   }
 
-  /** What is there, in pieces that are not small; null behind the last one. One caller at a time. */
+  /** Returns the queued lines in chunks, and null after the last one. One caller at a time. */
   take(): Promise<Uint8Array | null> {
     if (this.#lines.length > 0) {
       let count = 0
@@ -66,7 +66,7 @@ export class Outbox {
   }
 
   #weigh(): void {
-    if (this.#paused ? this.#bytes > LOW_WATER : this.#bytes <= HIGH_WATER) return
+    if (this.#paused ? this.#bytes > CAPS.lowWaterBytes : this.#bytes <= CAPS.highWaterBytes) return
     this.#paused = !this.#paused
     this.#onPressure(this.#paused)
     if (!this.#paused) for (const go of this.#wantRoom.splice(0)) go()

@@ -1,11 +1,9 @@
-/** Characters of one frame of output. */
-const MAX_TEXT = 64 * 1024
-/** So many reads become a frame each at once; then small ones gather, so that time bounds how many frames there are. */
-const FREE_FRAMES = 1000
-const SMALL_BYTES = 4096
-const PACE_MS = 1
+import { CAPS } from '../../protocol/index.ts'
 
-/** stdout or stderr of a script: bytes in, text in pieces of a fair size out. */
+/**
+ * Turns stdout or stderr of a script into text frames. Each of the first reads becomes a frame; later, small reads are gathered,
+ * so that time limits the number of frames.
+ */
 export class OutputGatherer {
   bytes = 0
   readonly #emit: (text: string) => void
@@ -21,12 +19,12 @@ export class OutputGatherer {
   take(data: Uint8Array): void {
     this.bytes += data.length
     this.#held += this.#decoder.decode(data, { stream: true })
-    if (data.length < SMALL_BYTES) this.#small += 1
-    if (this.#small <= FREE_FRAMES || this.#held.length >= SMALL_BYTES) this.#flush()
-    else this.#timer ??= setTimeout(() => this.#flush(), PACE_MS)
+    if (data.length < CAPS.smallReadBytes) this.#small += 1
+    if (this.#small <= CAPS.freeFrames || this.#held.length >= CAPS.smallReadBytes) this.#flush()
+    else this.#timer ??= setTimeout(() => this.#flush(), CAPS.paceMs)
   }
 
-  /** Nothing more comes. */
+  /** Ends the input. */
   end(): void {
     this.#held += this.#decoder.decode()
     this.#flush()
@@ -38,7 +36,7 @@ export class OutputGatherer {
     const text = this.#held
     this.#held = ''
     for (let start = 0; start < text.length;) {
-      let end = Math.min(start + MAX_TEXT, text.length)
+      let end = Math.min(start + CAPS.textPerFrame, text.length)
       if (end < text.length && /[\uD800-\uDBFF]/.test(text.charAt(end - 1))) end -= 1
       this.#emit(text.slice(start, end))
       start = end

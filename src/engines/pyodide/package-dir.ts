@@ -3,27 +3,27 @@ import { createRequire } from 'node:module'
 import { dirname, sep } from 'node:path'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 
-/** The one version that is known to do: what is used of it is no public interface. */
+/** The only supported version: the engine uses interfaces that are not public. */
 export const PYODIDE_VERSION = '314.0.7'
 
 /**
- * The directory of the npm package `pyodide`, with a separator at its end. Nothing of it is loaded into this process.
- * @throws SandglassError `pyodide_missing` when it is not installed, or in another version.
+ * Finds the directory of the npm package `pyodide`, with a separator at its end. Loads nothing of it into this process.
+ * @throws SandglassError `pyodide_missing` if it is not installed, or in another version.
  */
-export function pyodideDirectory(): string {
+export function findPyodideDirectory(): string {
   let path: string
   try {
     path = createRequire(import.meta.url).resolve('pyodide/package.json')
   } catch (error) {
-    throw missing('the engine pyodide needs the npm package pyodide, which is not installed', error)
+    throw pyodideMissing('the engine pyodide needs the npm package pyodide, which is not installed', error)
   }
   const version = versionIn(path)
   if (version !== PYODIDE_VERSION)
-    throw missing(`pyodide ${version} is installed, and this version of sandglass needs another`)
+    throw pyodideMissing(`pyodide ${version} is installed, and this version of sandglass needs another`)
   return dirname(path) + sep
 }
 
-function missing(what: string, cause?: unknown): SandglassError {
+function pyodideMissing(what: string, cause?: unknown): SandglassError {
   return new SandglassError('pyodide_missing', `${what}: npm install pyodide@${PYODIDE_VERSION}`, { cause })
 }
 

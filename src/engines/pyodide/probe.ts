@@ -6,30 +6,28 @@ import {
   type SandboxSpec,
 } from '../../sandbox/index.ts'
 import type { Box } from './box.ts'
-import type { Ground } from './ground.ts'
+import type { EngineEnvironment } from './environment.ts'
 import { PYODIDE_VERSION } from './package-dir.ts'
-import type { Snapshot } from './snapshot-cache.ts'
 
-/** Starts a sandbox with the production flags and tells what was found in force. Never throws for a missing part. */
+/** Starts a sandbox with the production flags and reports what is in force. Never throws for a missing part. */
 export function probe(engine: {
-  prepared: () => Ground
+  getEnvironment: () => EngineEnvironment
   create: (spec: SandboxSpec) => Promise<Sandbox>
-  snapshot: () => Promise<Snapshot>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'pyodide',
     create: engine.create,
-    found: async (sandbox) => found(engine.prepared(), await engine.prepared().box(), await engine.snapshot(), sandbox),
+    found: async (sandbox) => makeReport(engine.getEnvironment(), await engine.getEnvironment().box(), sandbox),
     remedies: REMEDIES,
   })
 }
 
-function found(at: Ground, box: Box, { untrained }: Snapshot, { info, ready: { checks } }: Sandbox): SandboxReport {
+function makeReport(environment: EngineEnvironment, box: Box, { info, ready: { checks } }: Sandbox): SandboxReport {
   return {
     engine: 'pyodide',
     usable: true,
     level: info.level,
-    reasons: box.bwrap === undefined ? [languageOnly(box.reason)] : [],
+    reasons: box.bwrap === undefined ? [warnLanguageOnly(box.reason)] : [],
     limitsEnforced: info.limitsEnforced,
     network: info.network,
     capabilities: {
@@ -45,22 +43,21 @@ function found(at: Ground, box: Box, { untrained }: Snapshot, { info, ready: { c
       pyodide: PYODIDE_VERSION,
       node: process.version,
       python_version: info.python,
-      snapshot: at.cache.pathOf(at.key),
-      snapshot_cached: at.cache.has(at.key),
+      snapshot: environment.cache.pathOf(environment.key),
+      snapshot_cached: environment.cache.has(environment.key),
       ...checks,
-      ...(untrained === undefined ? {} : { machine_code_missing: untrained }),
     },
   }
 }
 
-function languageOnly(reason: string): ReportReason {
+function warnLanguageOnly(reason: string): ReportReason {
   return {
     severity: 'warning',
     code: 'language_only',
     message:
-      'scripts are held by WebAssembly and by Node alone: no namespace, no system call filter, no user of their own; ' +
-      `who gets out of both has what this user has, the network included (${reason})`,
-    remedy: 'for scripts that nobody trusts take the engine local (Linux, bubblewrap) or docker',
+      'only WebAssembly and Node isolate scripts: no namespace, no system call filter, no user of their own; ' +
+      `a script that escapes from both has the rights of this user, including the network (${reason})`,
+    remedy: 'for untrusted scripts, use the engine local (Linux, bubblewrap) or docker',
   }
 }
 

@@ -6,18 +6,15 @@ import { dirname, isAbsolute, join } from 'node:path'
 import { shortageError } from '../../errors/index.ts'
 import { makeDirectory } from '../../support/index.ts'
 
-/** A memory snapshot: in a file that its digest was found right of, or in this process where no file can be written. */
-export type Snapshot = ({ readonly path: string } | { readonly bytes: Uint8Array }) & {
-  /** Why it was made without machine code; of one that another process made that is not known. */
-  readonly untrained?: string
-}
+/** A memory snapshot: in a file, or in this process if no file can be written. */
+export type Snapshot = { readonly path: string } | { readonly bytes: Uint8Array }
 
 const DIGEST_BYTES = 32
 const STICKY = 0o1000
 const UNUSED_MS = 30 * 86_400_000
 const NAME = /^pyodide-[\da-f]{16}\.snapshot$/
 
-/** Where snapshots are kept when nobody says: root's own directory, else one of the user. */
+/** The default directory of snapshots: a system directory for root, else one of the user. */
 export function defaultCacheDir(): string {
   if (process.getuid?.() === 0) return '/var/cache/sandglass'
   const base = process.env['XDG_CACHE_HOME'] ?? ''
@@ -26,12 +23,12 @@ export function defaultCacheDir(): string {
   return join(local ?? join(homedir(), '.cache'), 'sandglass')
 }
 
-/** The name of a snapshot: everything that decides what is in it. */
+/** The key of a snapshot, made from everything that determines its content. */
 export function snapshotKey(parts: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 }
 
-/** Snapshots on disk: written beside their place and renamed, so that one is there whole or not at all. */
+/** Snapshots on disk. They are written to a temporary file and renamed, so that a reader never sees a part of one. */
 export class SnapshotCache {
   readonly #directory: string
 
@@ -39,12 +36,12 @@ export class SnapshotCache {
     this.#directory = directory
   }
 
-  /** Where a snapshot is, or would be. */
+  /** The path of a snapshot, which need not exist. */
   pathOf(key: string): string {
     return join(this.#directory, `pyodide-${key}.snapshot`)
   }
 
-  /** Whether there is one that may be used: nobody else can have written it. */
+  /** True if there is a snapshot that no other user can have written. */
   has(key: string): boolean {
     try {
       const own = process.getuid?.()
@@ -58,7 +55,7 @@ export class SnapshotCache {
     }
   }
 
-  /** Whether others can put another directory into its place: one above it is theirs to write to, and not sticky. */
+  /** True if another user can replace the directory, because a directory above it is writable for them and not sticky. */
   #canBeSwapped(): boolean {
     const own = process.getuid?.()
     if (own === undefined) return false
@@ -70,8 +67,8 @@ export class SnapshotCache {
   }
 
   /**
-   * Whether it is what was written.
-   * @throws SandglassError `sandbox_setup_failed` when the host is too short of something to look.
+   * Verifies the digest.
+   * @throws SandglassError `sandbox_setup_failed` if the host is short of a resource.
    */
   async isWhole(key: string): Promise<boolean> {
     try {
@@ -87,7 +84,7 @@ export class SnapshotCache {
     }
   }
 
-  /** Keeps a snapshot. Where that cannot be done, on a full or read-only disk, it is the bytes themselves. */
+  /** Writes a snapshot. Returns the bytes themselves if that is not possible, for example on a full or read-only disk. */
   async keep(key: string, bytes: Uint8Array): Promise<Snapshot> {
     const path = this.pathOf(key)
     const beside = `${path}.${randomUUID()}`
@@ -104,14 +101,14 @@ export class SnapshotCache {
     }
   }
 
-  /** What no version uses any more, and what writers that were killed left. */
+  /** Removes snapshots that are no longer used, and temporary files of writers that were killed. */
   async #removeUnused(): Promise<void> {
     for (const name of await readdir(this.#directory)) {
       const path = join(this.#directory, name)
-      const isLeft = name.startsWith('pyodide-') && !NAME.test(name)
-      if (!isLeft && !NAME.test(name)) continue
+      const isTemporary = name.startsWith('pyodide-') && !NAME.test(name)
+      if (!isTemporary && !NAME.test(name)) continue
       const { mtimeMs } = await stat(path)
-      if (Date.now() - mtimeMs > (isLeft ? 3_600_000 : UNUSED_MS)) await rm(path, { force: true })
+      if (Date.now() - mtimeMs > (isTemporary ? 3_600_000 : UNUSED_MS)) await rm(path, { force: true })
     }
   }
 }

@@ -3,7 +3,7 @@ import { LineSplitter, type ReadyFrame } from '../../protocol/index.ts'
 import type { GuestMessage } from './guest/wire.ts'
 import type { GuestProcess } from './guest-interface.ts'
 
-/** An instance that is ready for its one script. */
+/** An instance that waits for its script. */
 export interface Spare {
   readonly guest: GuestProcess
   readonly python: string
@@ -11,14 +11,14 @@ export interface Spare {
   readonly checks: ReadyFrame['checks']
 }
 
-/** Starts a guest that leaves out what is known to end its process when loaded. */
+/** Starts a guest that skips the modules in `fatal`, which end its process when they are loaded. */
 export type StartGuest = (fatal: readonly string[]) => GuestProcess
 
 const MAX_LOADING_LINE = 64 * 1024
 
 /**
- * Makes an instance. What ends the process while it is loaded is left out from then on: `fatal` is added to.
- * @throws SandglassError `harness_start_failed` when it does not become ready, `sandbox_setup_failed` when it cannot be started.
+ * Makes an instance. A module that ends the process when it is loaded is added to `fatal` and skipped from then on.
+ * @throws SandglassError `harness_start_failed` if it does not become ready, `sandbox_setup_failed` if it cannot be started.
  */
 export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: number): Promise<Spare> {
   for (;;) {
@@ -29,7 +29,7 @@ export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: n
       guest.kill()
     }, timeoutMs)
     try {
-      const result = await readied(guest)
+      const result = await waitForReady(guest)
       if ('python' in result) return result
       const { loading } = result
       if (loading !== undefined && !fatal.includes(loading) && !timedOut) {
@@ -54,13 +54,13 @@ export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: n
   }
 }
 
-/** Waits for `ready`; when the process ends before, what it was loading last. What it prints meanwhile is nobody's. */
-async function readied(guest: GuestProcess): Promise<Spare | { readonly loading: string | undefined }> {
+/** Waits for `ready`. If the process ends first, returns the module that it was loading. Discards its output. */
+async function waitForReady(guest: GuestProcess): Promise<Spare | { readonly loading: string | undefined }> {
   let loading: string | undefined
   const splitter = new LineSplitter(MAX_LOADING_LINE)
   const onFrames = (chunk: Uint8Array): void => {
     try {
-      for (const line of splitter.push(chunk)) loading = nameIn(line) ?? loading
+      for (const line of splitter.push(chunk)) loading = loadingName(line) ?? loading
     } catch {
       guest.kill() // a line without an end
     }
@@ -92,7 +92,7 @@ function spareOf(guest: GuestProcess, message: GuestMessage): Spare | undefined 
   return { guest, python, loaded: loaded as Spare['loaded'], checks }
 }
 
-function nameIn(line: Uint8Array): string | undefined {
+function loadingName(line: Uint8Array): string | undefined {
   try {
     const value = JSON.parse(Buffer.from(line).toString('utf8')) as { type?: unknown; name?: unknown }
     return value.type === 'loading' && typeof value.name === 'string' ? value.name : undefined

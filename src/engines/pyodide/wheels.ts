@@ -5,7 +5,7 @@ import { inflateRawSync } from 'node:zlib'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import type { BundledFile } from './directory-files.ts'
 
-/** What the wheels of a directory hold: files below a target, and the digests of the WebAssembly among them. */
+/** The content of wheels: files below a target, and the digests of the WebAssembly modules among them. */
 export interface Wheels {
   readonly files: readonly BundledFile[]
   readonly modules: readonly string[]
@@ -17,8 +17,8 @@ const MAX_FILE_BYTES = 256 * 1024 * 1024
 
 /**
  * Unpacks all wheels of a directory.
- * @throws SandglassError `packages_unreadable`, naming the wheel that is none; `sandbox_setup_failed` when the host is too
- * short of something to look.
+ * @throws SandglassError `packages_unreadable`, naming the damaged wheel; `sandbox_setup_failed` if the host is short of a
+ * resource.
  */
 export async function unpackWheels(directory: string, target: string): Promise<Wheels> {
   let at = directory
@@ -42,10 +42,10 @@ export async function unpackWheels(directory: string, target: string): Promise<W
   }
 }
 
-/** The files of a zip archive, from the directory at its end. */
+/** Yields the files of a zip archive, from the directory at its end. */
 function* entriesOf(zip: Buffer): Generator<BundledFile> {
   const end = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]))
-  if (end === -1 || zip.readUInt32LE(end) !== END_OF_DIRECTORY) throw new Error('it is no zip archive')
+  if (end === -1 || zip.readUInt32LE(end) !== END_OF_DIRECTORY) throw new Error('it is not a zip archive')
   let at = zip.readUInt32LE(end + 16)
   for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
     if (zip.readUInt32LE(at) !== ENTRY) throw new Error('its directory is damaged')
@@ -67,10 +67,10 @@ function contentOf(zip: Buffer, entry: number): Uint8Array {
   const method = zip.readUInt16LE(entry + 10)
   const size = zip.readUInt32LE(entry + 20)
   const local = zip.readUInt32LE(entry + 42)
-  // The local head has a length of its own for what lies between.
+  // The local header has lengths of its own.
   const start = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28)
   const packed = zip.subarray(start, start + size)
   if (method === 0) return packed
   if (method === 8) return inflateRawSync(packed, { maxOutputLength: MAX_FILE_BYTES })
-  throw new Error(`it is packed by a method that is not known (${method})`)
+  throw new Error(`its compression method is unknown (${method})`)
 }

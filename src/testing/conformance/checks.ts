@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { CheckFrame } from '../../protocol/index.ts'
-import type { Bed } from './bed.ts'
-import { exited, type HarnessPeer, python, timeless } from './peer.ts'
+import type { Fixture } from './fixture.ts'
+import { endingByExit, type HarnessPeer, python, timeless } from './peer.ts'
 
-/** Scripts that are checked and not run. */
-export function checkTests(at: Bed): void {
+/** Checks of scripts, which run nothing. */
+export function checkTests(at: Fixture): void {
   for (const checker of [true, false]) {
-    at.test(`a check finds mistakes and runs nothing${checker ? ', in a sandbox made for it' : ''}`, () =>
+    at.test(`a check finds mistakes and runs nothing${checker ? ', in a sandbox made for it' : ''}`, ['broker'], () =>
       at.with({ checker }, async (peer) => {
         const script = python`
           import os
@@ -14,14 +14,14 @@ export function checkTests(at: Bed): void {
           emit_log("ran")
           emit_resutl(1)
         `
-        const { violations, done } = await checked(peer, script)
+        const { violations, done } = await check(peer, script)
         assert.deepEqual(
           violations.map(({ code, line, column }) => [code, line, column]),
           [['unknown_name', 5, 0]],
         )
         assert.match(violations[0]?.hint ?? '', /emit_result/)
-        assert.deepEqual([done.ending, done.reusable], [exited(), true])
-        assert.deepEqual((await checked(peer, 'emit_result(1)')).violations, [])
+        assert.deepEqual([done.ending, done.reusable], [endingByExit(), true])
+        assert.deepEqual((await check(peer, 'emit_result(1)')).violations, [])
         const look = await peer.run("import os\nemit_result(os.listdir('.'))")
         if (!checker) return assert.deepEqual(look.result, [])
         const [refused, ...others] = look.events
@@ -34,15 +34,38 @@ export function checkTests(at: Bed): void {
     )
   }
 
+  at.test(
+    'a check of an answer takes all of it for the script if that is Python which does something',
+    ['broker'],
+    () =>
+      at.with({ checker: true }, async (peer) => {
+        const rows = [
+          ['1/0\nemit_resutl(1)', true, [2]],
+          ['This is it:\n\nemit_resutl(1)', false, [1]],
+          ['Total: 5', false, [1]],
+        ] as const
+        for (const [whole, isWhole, lines] of rows) {
+          const found = await check(peer, 'emit_resutl(1)', { whole })
+          assert.deepEqual([found.whole, found.violations.map(({ line }) => line)], [isWhole, lines], whole)
+        }
+        const asked = await check(peer, 'emit_resutl(1)', { whole: 'emit_resutl(2)', policy: 'off' })
+        assert.deepEqual([asked.whole, asked.violations], [true, []])
+      }),
+  )
+
   for (const checks of [6, 250]) {
     at.test(
       `a check knows nothing of the ${checks - 1} before it`,
+      ['harness'],
       () =>
         at.with({ checker: true }, async (peer) => {
           for (let n = 0; n < checks; n += 1) {
-            const { violations, done } = await checked(peer, n % 2 === 0 ? 'known = 1' : 'print(known)')
+            const { violations, done } = await check(peer, n % 2 === 0 ? 'known = 1' : 'print(known)')
             const codes = violations.map(({ code }) => code)
-            assert.deepEqual([codes, done.ending, done.reusable], [n % 2 === 0 ? [] : ['unknown_name'], exited(), true])
+            assert.deepEqual(
+              [codes, done.ending, done.reusable],
+              [n % 2 === 0 ? [] : ['unknown_name'], endingByExit(), true],
+            )
           }
         }),
       ({ capabilities: { processes } }) =>
@@ -50,7 +73,7 @@ export function checkTests(at: Bed): void {
     )
   }
 
-  at.test('a check that runs out of time ends as a timeout, and the next has all of its own', () =>
+  at.test('a check that runs out of time ends as a timeout, and the next has all of its own', ['broker'], () =>
     at.with({ checker: true }, async (peer) => {
       const { execution_id } = peer.request('')
       await peer.send(checkOf(execution_id, 'x = [y for y in range(3)]\n'.repeat(100_000), { timeout_sec: 0.05 }))
@@ -60,38 +83,48 @@ export function checkTests(at: Bed): void {
         [['error', 'timeout']],
       )
       assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
-      assert.deepEqual((await checked(peer, 'x = 1')).violations, [])
+      assert.deepEqual((await check(peer, 'x = 1')).violations, [])
     }),
   )
 
-  at.test('a script that is no Python, or too deep to be read, is a violation and costs no sandbox', () =>
-    at.with({ checker: true }, async (peer) => {
-      for (const script of ['emit_result(1', 'a\0b', `${'('.repeat(5000)}1${')'.repeat(5000)}`, '\uFEFF\uFEFFx = 1']) {
-        const { violations, done } = await checked(peer, script)
-        assert.deepEqual(
-          [violations.map(({ code }) => code), done.reusable],
-          [['syntax_error'], true],
-          script.slice(0, 20),
-        )
-      }
-      assert.deepEqual((await checked(peer, 'x = 1')).violations, [])
-    }),
+  at.test(
+    'a script that is not Python, or too deep to parse, is a violation and costs no sandbox',
+    ['harness', 'webassembly'],
+    () =>
+      at.with({ checker: true }, async (peer) => {
+        for (const script of [
+          'emit_result(1',
+          'a\0b',
+          `${'('.repeat(5000)}1${')'.repeat(5000)}`,
+          '\uFEFF\uFEFFx = 1',
+        ]) {
+          const { violations, done } = await check(peer, script)
+          assert.deepEqual(
+            [violations.map(({ code }) => code), done.reusable],
+            [['syntax_error'], true],
+            script.slice(0, 20),
+          )
+        }
+        assert.deepEqual((await check(peer, 'x = 1')).violations, [])
+      }),
   )
 }
 
-async function checked(
+async function check(
   peer: HarnessPeer,
   script: string,
+  options: Partial<CheckFrame> = {},
 ): Promise<{
+  whole: unknown
   violations: readonly { code: string; line: number; column: number; hint: string }[]
   done: ReturnType<typeof timeless>
 }> {
   const { execution_id } = peer.request(script)
-  await peer.send(checkOf(execution_id, script))
+  await peer.send(checkOf(execution_id, script, options))
   const { events, done } = await peer.finish(execution_id)
   const [event, ...others] = events
   assert.deepEqual([event?.['type'], others], ['check_result', []], JSON.stringify(events).slice(0, 500))
-  return { violations: event?.['violations'] as never, done: timeless(done) }
+  return { whole: event?.['whole'], violations: event?.['violations'] as never, done: timeless(done) }
 }
 
 function checkOf(execution_id: string, script: string, options: Partial<CheckFrame> = {}): CheckFrame {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { ExecutionMode, ScriptExecutor } from '../../executor/index.ts'
 import { FILE_CHUNK_BYTES, type HostFrame } from '../../protocol/index.ts'
-import type { Bed } from './bed.ts'
+import type { Fixture } from './fixture.ts'
 import { python, type RunFrames } from './peer.ts'
 
 /** Files by value, into the workspace and out of it. */
-export function fileTests(at: Bed): void {
-  at.test('files are in the current directory before the script starts', () =>
+export function fileTests(at: Fixture): void {
+  at.test('files are in the current directory before the script starts', ['broker'], () =>
     at.with({}, async (peer) => {
       const big = Buffer.alloc(FILE_CHUNK_BYTES + 1000, 'ü')
       const look = python`
@@ -33,7 +33,7 @@ export function fileTests(at: Bed): void {
   )
 
   for (const path of ['../outside', '/etc/passwd', 'a/../../b', '', 'a//b', 'nul\0']) {
-    at.test(`a file with the path ${JSON.stringify(path)} is refused and nothing runs`, () =>
+    at.test(`a file with the path ${JSON.stringify(path)} is refused and nothing runs`, ['broker'], () =>
       at.with({}, async (peer) => {
         const request = peer.request("emit_log('ran')")
         await peer.send(...pieces(request.execution_id, path, Buffer.from('x')), request)
@@ -47,7 +47,7 @@ export function fileTests(at: Bed): void {
     )
   }
 
-  at.test('files that were put for one run are not there in another', () =>
+  at.test('files that were put for one run are not there in another', ['broker'], () =>
     at.with({}, async (peer) => {
       await peer.send(...pieces('abandoned', 'left.txt', Buffer.from('x')))
       const request = peer.request("import os\nemit_result(os.listdir('.'))")
@@ -58,7 +58,7 @@ export function fileTests(at: Bed): void {
     }),
   )
 
-  at.test('files that match come back whole, in the order of their paths', () =>
+  at.test('files that match come back whole, in the order of their paths', ['broker', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const run = await peer.run(
         python`
@@ -89,7 +89,7 @@ export function fileTests(at: Bed): void {
     }),
   )
 
-  at.test('files come back from a run that failed, too', () =>
+  at.test('files come back from a run that failed, too', ['broker'], () =>
     at.with({}, async (peer) => {
       const run = await peer.run("open('log', 'w').write('so far')\n1/0", { collect: ['*'] })
       assert.deepEqual([...filesOf(run)], [['log', Buffer.from('so far')]])
@@ -101,14 +101,14 @@ export function fileTests(at: Bed): void {
     }),
   )
 
-  at.test('no half of a secret is left where the path of a file is cut in a message', async () => {
+  at.test('no half of a secret is left where the path of a file is cut in a message', ['broker'], async () => {
     const MiB = 1024 * 1024
     const KEY = 'k3y-0123456789-abcdefghijklmnopqrstuvwxyz-y3k'
     const sandbox = await at.create({ limits: { diskBytes: 8 * MiB } })
     const run = (script: string, more: object): Promise<unknown> =>
       new ScriptExecutor({ mode: ExecutionMode.INTERACTIVE }).run({ sandbox, script, secrets: { KEY }, ...more })
     try {
-      // The head of such a path is cut after 200 characters when it comes in, after 250 when it goes out.
+      // A message shows the first 200 characters of an incoming path, and 250 of an outgoing one.
       for (const before of [160, 180, 195, 210, 230, 245]) {
         const path = `${'d'.repeat(before)}/${KEY}/${'e'.repeat(250)}/${'f'.repeat(150)}`
         const refused = await run('', { files: { [path]: new Uint8Array(9 * MiB) } })
@@ -120,9 +120,9 @@ export function fileTests(at: Bed): void {
           `,
           { inputs: { path }, collect: ['**'] },
         )
-        for (const told of [JSON.stringify(refused), JSON.stringify(left)]) {
-          assert.match(told, /could not be put|of a collected file/)
-          assert.ok(!told.includes('k3y-') && !told.includes('-y3k'), told)
+        for (const report of [JSON.stringify(refused), JSON.stringify(left)]) {
+          assert.match(report, /could not be put|of a collected file/)
+          assert.ok(!report.includes('k3y-') && !report.includes('-y3k'), report)
         }
       }
     } finally {
@@ -130,7 +130,7 @@ export function fileTests(at: Bed): void {
     }
   })
 
-  at.test('the caps of collecting are told', () =>
+  at.test('a run reports the caps of collecting that it hit', ['broker'], () =>
     at.with({}, async (peer) => {
       const many = await peer.run("for n in range(120): open(f'f{n:03}', 'w').close()", { collect: ['f*'] })
       assert.deepEqual([filesOf(many).size, many.done.limits_hit], [100, ['max_files']])
@@ -153,7 +153,7 @@ function pieces(id: string, path: string, content: Buffer, mode = 0o644): HostFr
   return frames
 }
 
-/** Path to content, in the order in which the files came. */
+/** The content of each path, in the order in which the files arrived. */
 function filesOf(run: RunFrames): Map<string, Buffer> {
   const files = new Map<string, Buffer>()
   for (const event of run.events) {

@@ -3,13 +3,14 @@ import { chmodSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ScriptExecutor } from '../../executor/index.ts'
-import type { Bed } from './bed.ts'
-import { exited, python } from './peer.ts'
+import type { Fixture } from './fixture.ts'
+import { endingByExit, python } from './peer.ts'
 
-/** What scripts find besides the standard library: tools, preloaded modules, packages. */
-export function importTests(at: Bed): void {
+/** The modules beyond the standard library: tools, preloaded modules, packages. */
+export function importTests(at: Fixture): void {
   at.test(
-    'functions of the tools directory are globals, async ones too; a broken file stops no other (HA-03, HA-04)',
+    'functions of the tools directory are globals, async ones too; a broken file stops no other',
+    ['harness', 'engine'],
     () =>
       withFiles(
         {
@@ -57,7 +58,8 @@ export function importTests(at: Bed): void {
   )
 
   at.test(
-    'a tool file that has to be loaded in each run, and fails in one, is an error that names it (HA-03)',
+    'a tool file that has to be loaded in each run, and fails in one, is an error that names it',
+    ['harness'],
     () =>
       withFiles(
         {
@@ -82,7 +84,7 @@ export function importTests(at: Bed): void {
             const message = 'the tool file late.py could not be loaded: RuntimeError: no luck'
             assert.deepEqual(events, [{ type: 'error', message, traceback, kind: 'exception' }])
             assert.match(traceback, /late\.py", line 4, in <module>\n/)
-            assert.deepEqual([done.ending, done.reusable], [exited(1), true])
+            assert.deepEqual([done.ending, done.reusable], [endingByExit(1), true])
             assert.equal((await peer.run('emit_result(answer())')).result, 42)
           }),
       ),
@@ -91,6 +93,7 @@ export function importTests(at: Bed): void {
 
   at.test(
     'what leaves a process behind holds no start up, and is loaded in each run',
+    ['kernel'],
     () =>
       withFiles(
         {
@@ -125,7 +128,7 @@ export function importTests(at: Bed): void {
             for (const _ of [1, 2]) {
               const { result, done } = await peer.run(look)
               // The zygote and the run's own daemon.
-              assert.deepEqual([result, done.ending, done.reusable], [[true, 2], exited(), true])
+              assert.deepEqual([result, done.ending, done.reusable], [[true, 2], endingByExit(), true])
             }
           }),
       ),
@@ -135,6 +138,7 @@ export function importTests(at: Bed): void {
 
   at.test(
     'modules of `packages` can be imported, not changed, and preloaded; what leaves a thread is loaded in each run',
+    ['engine'],
     () =>
       withFiles(
         {
@@ -177,7 +181,7 @@ export function importTests(at: Bed): void {
       packages && preload && threads ? undefined : 'it takes no packages or preloads, or scripts cannot start threads',
   )
 
-  at.test('modules beside the script can be imported', () =>
+  at.test('modules beside the script can be imported', ['harness'], () =>
     at.with({}, async (peer) => {
       const request = peer.request('import helper\nemit_result(helper.VALUE)')
       const content_base64 = Buffer.from('VALUE = 7\n').toString('base64')
@@ -190,7 +194,7 @@ export function importTests(at: Bed): void {
   )
 }
 
-/** Calls `use` with a directory that holds these files, by path; it is gone afterwards. */
+/** Calls `use` with a directory that holds these files, by path, and removes it. */
 export async function withFiles(
   files: Readonly<Record<string, string>>,
   use: (directory: string) => Promise<void>,

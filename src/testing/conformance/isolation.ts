@@ -3,18 +3,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SandboxReport } from '../../sandbox/index.ts'
-import type { Bed } from './bed.ts'
+import type { Fixture } from './fixture.ts'
 import { python } from './peer.ts'
 
 const needsSystem = ({ level, capabilities }: SandboxReport): string | undefined => {
   if (level === 'none') return `its level is ${level}`
-  return capabilities.processes ? undefined : 'a script is no process of the operating system'
+  return capabilities.processes ? undefined : 'a script is not a process of the operating system'
 }
 
-/** What a script finds around itself, looked at from inside (HA-11). */
-export function isolationTests(at: Bed): void {
+/** The surroundings of a script, seen from inside. */
+export function isolationTests(at: Fixture): void {
   at.test(
-    'an unprivileged user without capabilities that can gain no privileges (HA-11)',
+    'an unprivileged user without capabilities that can gain no privileges',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { result } = await peer.run(python`
@@ -34,7 +35,8 @@ export function isolationTests(at: Bed): void {
   )
 
   at.test(
-    'writable are the workspace, /tmp, /var/tmp and /dev/shm, and nothing else (HA-11)',
+    'writable are the workspace, /tmp, /var/tmp and /dev/shm, and nothing else',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { result } = await peer.run(python`
@@ -63,6 +65,7 @@ export function isolationTests(at: Bed): void {
 
   at.test(
     'settings of the kernel cannot be changed',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { result } = await peer.run(python`
@@ -77,7 +80,7 @@ export function isolationTests(at: Bed): void {
     needsSystem,
   )
 
-  at.test('nothing of the host’s environment, files and descriptors is inside', async () => {
+  at.test('nothing of the host’s environment, files and descriptors is inside', ['engine', 'kernel'], async () => {
     const canary = mkdtempSync(join(tmpdir(), 'sandglass-canary-'))
     process.env['SANDGLASS_CANARY'] = canary
     try {
@@ -104,6 +107,7 @@ export function isolationTests(at: Bed): void {
 
   at.test(
     'the supervisor is out of reach: no memory, descriptor, environment or signal',
+    ['kernel'],
     () =>
       at.with({}, async (peer, { ready }) => {
         const { result } = await peer.run(python`
@@ -148,6 +152,7 @@ export function isolationTests(at: Bed): void {
 
   at.test(
     'no frame that a script writes to the supervisor’s descriptors is taken for one of the harness',
+    ['channel', 'kernel'],
     () =>
       at.with({}, async (peer) => {
         const request = peer.request(python`
@@ -165,20 +170,21 @@ export function isolationTests(at: Bed): void {
         assert.equal(request.execution_id, 'run-1')
         await peer.send(request)
         let frame = await peer.next()
-        const told: unknown[] = []
+        const frames: unknown[] = []
         while (frame !== null && frame.type !== 'script_done') {
-          told.push([frame.type, 'data' in frame ? frame.data : undefined])
+          frames.push([frame.type, 'data' in frame ? frame.data : undefined])
           frame = await peer.next()
         }
-        // Where it could write there, the sandbox is given up.
+        // The engine gives up a sandbox in which such a write succeeds.
         if (frame === null) return
-        assert.deepEqual([told, frame.use], [[['final_result', 'through']], 1])
+        assert.deepEqual([frames, frame.use], [[['final_result', 'through']], 1])
       }),
     needsSystem,
   )
 
   at.test(
     'there is no network',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { result } = await peer.run(python`
@@ -198,6 +204,7 @@ export function isolationTests(at: Bed): void {
 
   at.test(
     'the system call filter is loaded: namespaces, tracing, rings, keys and shared memory are refused',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { result } = await peer.run(python`

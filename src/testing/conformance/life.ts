@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { SandglassError } from '../../errors/index.ts'
 import { PROTOCOL_VERSION } from '../../protocol/index.ts'
-import type { Bed } from './bed.ts'
+import type { Fixture } from './fixture.ts'
 import { HarnessPeer } from './peer.ts'
 
 /** From the start of a sandbox to its end, and the requests between runs. */
-export function lifeTests(at: Bed): void {
-  at.test('is ready once, after its tools are loaded, and says which protocol and Python (HA-01, HA-12)', () =>
+export function lifeTests(at: Fixture): void {
+  at.test('is ready once, after its tools are loaded, and says which protocol and Python', ['broker', 'engine'], () =>
     at.with({}, async (peer, sandbox) => {
       const { checks, python, ...ready } = sandbox.ready
       const nothing = { loaded: [], failed: [] }
@@ -26,7 +26,7 @@ export function lifeTests(at: Bed): void {
     }),
   )
 
-  at.test('serves requests until its input ends, then ends itself (HA-01)', async () => {
+  at.test('serves requests until its input ends, then ends itself', ['broker', 'engine'], async () => {
     const sandbox = await at.create()
     sandbox.channel.close()
     const ending = await sandbox.closed
@@ -34,7 +34,7 @@ export function lifeTests(at: Bed): void {
     await sandbox.destroy()
   })
 
-  at.test('ends in the middle of a run when its input ends', async () => {
+  at.test('ends in the middle of a run when its input ends', ['broker', 'engine'], async () => {
     const sandbox = await at.create()
     const peer = new HarnessPeer(sandbox)
     await peer.send(peer.request("emit_log('up')\nwhile True: pass"))
@@ -44,21 +44,25 @@ export function lifeTests(at: Bed): void {
     await sandbox.destroy()
   })
 
-  at.test('is destroyed as often as one likes, and nothing can be sent or received afterwards', async () => {
-    const sandbox = await at.create()
-    const peer = new HarnessPeer(sandbox)
-    await peer.send(peer.request("emit_log('up')\nwhile True: pass"))
-    await peer.expect('log')
-    await Promise.all([sandbox.destroy(), sandbox.destroy()])
-    await sandbox[Symbol.asyncDispose]()
-    const { cause, by } = await sandbox.closed
-    assert.deepEqual({ cause, by }, { cause: 'destroyed', by: 'host' })
-    assert.equal(await peer.next(), null)
-    await assert.rejects(sandbox.channel.send(Buffer.from('{"type":"ping","nonce":"x"}\n')))
-    sandbox.channel.close()
-  })
+  at.test(
+    'is destroyed as often as one likes, and nothing can be sent or received afterwards',
+    ['engine'],
+    async () => {
+      const sandbox = await at.create()
+      const peer = new HarnessPeer(sandbox)
+      await peer.send(peer.request("emit_log('up')\nwhile True: pass"))
+      await peer.expect('log')
+      await Promise.all([sandbox.destroy(), sandbox.destroy()])
+      await sandbox[Symbol.asyncDispose]()
+      const { cause, by } = await sandbox.closed
+      assert.deepEqual({ cause, by }, { cause: 'destroyed', by: 'host' })
+      assert.equal(await peer.next(), null)
+      await assert.rejects(sandbox.channel.send(Buffer.from('{"type":"ping","nonce":"x"}\n')))
+      sandbox.channel.close()
+    },
+  )
 
-  at.test('is not made when the signal has fired, or fires meanwhile', async () => {
+  at.test('is not made when the signal has fired, or fires meanwhile', ['engine'], async () => {
     const isAborted = (error: unknown): boolean => error instanceof SandglassError && error.code === 'aborted'
     await assert.rejects(at.create({}, AbortSignal.abort()), isAborted)
     const abort = new AbortController()
@@ -67,7 +71,7 @@ export function lifeTests(at: Bed): void {
     await assert.rejects(creating, isAborted)
   })
 
-  at.test('answers a ping between runs and during one', () =>
+  at.test('answers a ping between runs and during one', ['broker'], () =>
     at.with({}, async (peer) => {
       await peer.ping('')
       const request = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
@@ -80,14 +84,14 @@ export function lifeTests(at: Bed): void {
     }),
   )
 
-  at.test('ignores frames of a type that it does not know', () =>
+  at.test('ignores frames of a type that it does not know', ['broker'], () =>
     at.with({}, async (peer) => {
       await peer.sendRaw('{"type":"no_such_frame","nonce":"1","data":[1]}\n\n  \n')
       await peer.ping('after')
     }),
   )
 
-  at.test('takes a request in whatever pieces it comes', () =>
+  at.test('takes a request that arrives in any pieces', ['broker', 'channel'], () =>
     at.with({}, async (peer) => {
       const request = peer.request('emit_result("ü€😀")')
       const bytes = Buffer.from(`${JSON.stringify(request)}\n`)
@@ -98,7 +102,7 @@ export function lifeTests(at: Bed): void {
     }),
   )
 
-  at.test('refuses a second script while one runs, and the first goes on', () =>
+  at.test('refuses a second script while one runs, and the first goes on', ['broker'], () =>
     at.with({}, async (peer) => {
       const first = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
       await peer.send(first)
@@ -113,7 +117,7 @@ export function lifeTests(at: Bed): void {
     }),
   )
 
-  at.test('ends a run that is cancelled, and leaves every other alone', () =>
+  at.test('ends a run that is cancelled, and leaves every other alone', ['broker'], () =>
     at.with({}, async (peer) => {
       await peer.send({ type: 'cancel', execution_id: 'nobody' })
       const request = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
@@ -135,7 +139,7 @@ export function lifeTests(at: Bed): void {
     }),
   )
 
-  at.test('resets between runs: kills and wipes', () =>
+  at.test('resets between runs: kills and wipes', ['broker'], () =>
     at.with({}, async (peer) => {
       const content = Buffer.from('left').toString('base64')
       await peer.send(
@@ -149,7 +153,7 @@ export function lifeTests(at: Bed): void {
     }),
   )
 
-  at.test('does not reset in the middle of a run', () =>
+  at.test('does not reset in the middle of a run', ['broker'], () =>
     at.with({}, async (peer) => {
       const request = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
       await peer.send(request)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { ExecutionMode, type ExecutionResult, ScriptExecutor } from '../../executor/index.ts'
 import type { EnforcedLimit, ResourceLimits, Sandbox, SandboxReport } from '../../sandbox/index.ts'
-import type { Bed } from './bed.ts'
-import { exited, type HarnessPeer, memoryKillsIn, python } from './peer.ts'
+import type { Fixture } from './fixture.ts'
+import { endingByExit, type HarnessPeer, memoryKillsIn, python } from './peer.ts'
 
 const MiB = 1024 * 1024
-/** The host itself ends a run at the latest by then (EX-08). */
+/** The latest time after the deadline at which the host itself ends a run. */
 const BACKSTOP_MS = 5000
 const SMALL: ResourceLimits = { memoryBytes: 160 * MiB, diskBytes: 8 * MiB }
 
@@ -16,8 +16,8 @@ const needs =
     return missing.length === 0 ? undefined : `it does not enforce ${missing.join(', ')} here`
   }
 
-/** Limits hold, and the ending says which one it was. */
-export function limitTests(at: Bed): void {
+/** Limits hold, and the ending names the one that was hit. */
+export function limitTests(at: Fixture): void {
   const runIn = async (limits: ResourceLimits, use: (sandbox: Sandbox) => Promise<void>): Promise<void> => {
     const sandbox = await at.create({ limits })
     try {
@@ -29,6 +29,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'memory: the script dies, and the ending says why',
+    ['kernel', 'webassembly'],
     () =>
       runIn(SMALL, async (sandbox) => {
         const result = await run(sandbox, "emit_log('up')\nx = []\nwhile True: x.append(b'x' * 4_000_000)")
@@ -36,7 +37,7 @@ export function limitTests(at: Bed): void {
           [result.status, result.errorKind, result.logs],
           ['memory-limit', 'oom', [{ level: 'info', message: 'up' }]],
         )
-        // Where memory is refused instead of the script being killed, it ends by its MemoryError.
+        // An engine may refuse the memory instead of killing the script, which then ends by its MemoryError.
         assert.equal(result.ending.cause, result.error === 'MemoryError' ? 'exit' : 'memory-limit')
       }),
     needs('memory'),
@@ -44,6 +45,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'memory: child processes count together',
+    ['kernel'],
     () =>
       at.with({ limits: SMALL }, async (peer, sandbox) => {
         const script = python`
@@ -59,7 +61,7 @@ export function limitTests(at: Bed): void {
         let frame = await peer.next()
         while (frame !== null && frame.type !== 'script_done') frame = await peer.next()
         if (frame === null) {
-          // A kernel of the sandbox's own, as that of gVisor, ends as a whole.
+          // The sandbox's own kernel, as gVisor has one, ends as a whole.
           assert.equal((await sandbox.closed).cause, 'memory-limit')
           return
         }
@@ -75,6 +77,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'pids: a fork fails once the sandbox is full, and works again in the next run',
+    ['kernel'],
     () =>
       at.with({ limits: { pids: 24 } }, async (peer) => {
         const script = python`
@@ -91,7 +94,7 @@ export function limitTests(at: Bed): void {
         `
         for (const _ of [1, 2]) {
           const { result, done } = await peer.run(script)
-          assert.deepEqual([result, done.ending, done.reusable], [['EAGAIN', true], exited(), true])
+          assert.deepEqual([result, done.ending, done.reusable], [['EAGAIN', true], endingByExit(), true])
         }
       }),
     (report) => needs('pids')(report) ?? (report.capabilities.processes ? undefined : 'scripts cannot start processes'),
@@ -99,6 +102,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'disk: each writable file system is full at its size, and empty in the next run',
+    ['kernel', 'webassembly'],
     () =>
       at.with({ limits: { diskBytes: 8 * MiB } }, async (peer) => {
         const script = python`
@@ -127,6 +131,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'disk: a full workspace gives an error that the script can catch, and files that do not fit are refused',
+    ['broker', 'kernel'],
     () =>
       at.with({ limits: { diskBytes: MiB } }, async (peer) => {
         const request = peer.request("emit_log('ran')")
@@ -155,6 +160,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'output: the run ends once it said too much, and what came before stays',
+    ['broker'],
     () =>
       runIn({}, async (sandbox) => {
         const script = "emit_log('first')\nwhile True: print('x' * 1000)"
@@ -171,6 +177,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'output: a line without an end, and a value that is too big, end the run the same way',
+    ['broker'],
     () =>
       at.with({}, async (peer) => {
         for (const script of ["import os\nwhile True: os.write(1, b'x' * 65536)", "emit_result('x' * 1_000_000)"]) {
@@ -189,6 +196,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'output: harness and host count the same, whatever the timing, and end a run at the same byte',
+    ['broker'],
     () =>
       runIn({}, async (sandbox) => {
         const rest = python`
@@ -198,18 +206,18 @@ export function limitTests(at: Bed): void {
         `
         const whole = "import os, time\nos.write(1, b'x' * 300)\n"
         const cut = "import os, time\nfor _ in range(300): os.write(1, b'x'); time.sleep(0.0001)\n"
-        for (const [end, told] of [
+        for (const [end, title] of [
           ['emit_result({"a": 1})', 'step'],
           ['1/0', 'error'],
         ] as const) {
           const counts: number[] = []
           for (const start of [whole, cut]) counts.push((await run(sandbox, start + rest + end)).outputBytes)
           const [bytes = 0] = counts
-          assert.deepEqual(counts, [bytes, bytes], told)
+          assert.deepEqual(counts, [bytes, bytes], title)
           const exact = await run(sandbox, cut + rest + end, { maxOutputBytes: bytes })
-          assert.deepEqual([exact.outputBytes, exact.ending.cause], [bytes, 'exit'], told)
+          assert.deepEqual([exact.outputBytes, exact.ending.cause], [bytes, 'exit'], title)
           const short = await run(sandbox, cut + rest + end, { maxOutputBytes: bytes - 1 })
-          assert.equal(short.ending.cause, 'output-limit', told)
+          assert.equal(short.ending.cause, 'output-limit', title)
         }
       }),
     needs('output'),
@@ -217,10 +225,11 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'cpu: a script gets no more than its share',
+    ['kernel'],
     () =>
       at.with({ limits: { cpus: 1 } }, (whole) =>
         at.with({ limits: { cpus: 0.2 } }, async (part) => {
-          // By what it gets done, not by the clock of its CPU time: a kernel of the sandbox's own may count what it did not get.
+          // This counts finished work, not CPU time: the sandbox's own kernel may count time that it did not get.
           const script = python`
             import time
             until, done = time.monotonic() + 0.5, 0
@@ -242,6 +251,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'cpu: a script that uses its share up with many processes is over 1 s after its deadline all the same',
+    ['kernel'],
     () =>
       runIn({ cpus: 0.1 }, async (sandbox) => {
         const script = python`
@@ -260,7 +270,7 @@ export function limitTests(at: Bed): void {
           const { status } = await run(sandbox, script, { executionTimeoutSec: 2 })
           const tookMs = performance.now() - started
           assert.equal(status, 'timed-out')
-          // Where nothing can lift the limit, what ends the run has no more of it than each process of the script.
+          // If nothing can lift the limit, the process that ends the run gets no more CPU than each process of the script.
           const lateMs = sandbox.liftCpuLimit === undefined ? BACKSTOP_MS : 1000
           assert.ok(tookMs <= 2000 + lateMs, `it took ${tookMs} ms`)
           assert.equal((await run(sandbox, 'emit_result(1)')).finalData, 1)
@@ -271,6 +281,7 @@ export function limitTests(at: Bed): void {
 
   at.test(
     'a run may ask for less than its sandbox has',
+    ['harness', 'kernel'],
     () =>
       at.with({}, async (peer) => {
         const script = python`

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import type { SandboxReport } from '../../sandbox/index.ts'
-import type { Bed } from './bed.ts'
-import { exited, python } from './peer.ts'
+import type { Fixture } from './fixture.ts'
+import { endingByExit, python } from './peer.ts'
 
 const needsProcesses = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.processes ? undefined : 'scripts cannot start processes'
 const needsThreads = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.threads ? undefined : 'scripts cannot start threads'
 
-/** A script's own streams, and events that they can neither forge nor break (HA-10). */
-export function outputTests(at: Bed): void {
-  at.test('stdin is empty', () =>
+/** A script's own streams, and events that they can neither forge nor break. */
+export function outputTests(at: Fixture): void {
+  at.test('stdin is empty', ['webassembly'], () =>
     at.with({}, async (peer) => {
       const { result } = await peer.run(python`
         import os, sys
@@ -20,7 +20,7 @@ export function outputTests(at: Bed): void {
     }),
   )
 
-  at.test('stdout and stderr are captured at Python and at descriptor level', () =>
+  at.test('stdout and stderr are captured at Python and at descriptor level', ['harness', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const { stdout, stderr, done } = await peer.run(python`
         import os, sys
@@ -39,6 +39,7 @@ export function outputTests(at: Bed): void {
 
   at.test(
     'output of child processes is captured, also what comes in the last moment',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { stdout, stderr } = await peer.run(python`
@@ -53,6 +54,7 @@ export function outputTests(at: Bed): void {
 
   at.test(
     'a process that holds the pipes does not hold the run',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { stdout, done } = await peer.run(python`
@@ -60,12 +62,12 @@ export function outputTests(at: Bed): void {
           subprocess.Popen(['sleep', '1000'], start_new_session=True)
           print('done')
         `)
-        assert.deepEqual([stdout, done.ending, done.reusable], ['done\n', exited(), true])
+        assert.deepEqual([stdout, done.ending, done.reusable], ['done\n', endingByExit(), true])
       }),
     needsProcesses,
   )
 
-  at.test('bytes that are no UTF-8 are replaced, and characters may be cut anywhere', () =>
+  at.test('bytes that are not UTF-8 are replaced, and characters may be cut anywhere', ['broker'], () =>
     at.with({}, async (peer) => {
       const { stdout, done } = await peer.run(python`
         import os, time
@@ -78,7 +80,7 @@ export function outputTests(at: Bed): void {
     }),
   )
 
-  at.test('what a script prints is text, whatever it looks like (HA-10)', () =>
+  at.test('what a script prints is text, even if it looks like a frame', ['broker'], () =>
     at.with({}, async (peer) => {
       const { events, stdout, stderr } = await peer.run(python`
         import os
@@ -96,7 +98,7 @@ export function outputTests(at: Bed): void {
     }),
   )
 
-  at.test('what a script writes to every descriptor that it has forges and breaks nothing (HA-10)', () =>
+  at.test('what a script writes to every descriptor that it has forges and breaks nothing', ['broker', 'kernel'], () =>
     at.with({}, async (peer) => {
       const { result, done } = await peer.run(python`
         import json, os
@@ -114,13 +116,14 @@ export function outputTests(at: Bed): void {
                 except OSError: break
         emit_result('through')
       `)
-      assert.deepEqual([result, done.ending, done.reusable], ['through', exited(), true])
+      assert.deepEqual([result, done.ending, done.reusable], ['through', endingByExit(), true])
       assert.equal((await peer.run('emit_result(2)')).result, 2)
     }),
   )
 
   at.test(
-    'threads that emit at the same time do not mix their events (HA-10)',
+    'threads that emit at the same time do not mix their events',
+    ['harness'],
     () =>
       at.with({}, async (peer) => {
         const { events } = await peer.run(python`
@@ -145,7 +148,8 @@ export function outputTests(at: Bed): void {
   )
 
   at.test(
-    'forked processes that emit at the same time do not mix their events (HA-10)',
+    'forked processes that emit at the same time do not mix their events',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const { events } = await peer.run(python`
@@ -172,7 +176,7 @@ export function outputTests(at: Bed): void {
     needsProcesses,
   )
 
-  at.test('many tiny writes come in far fewer pieces, and whole', () =>
+  at.test('many tiny writes come in far fewer pieces, and whole', ['broker'], () =>
     at.with({}, async (peer) => {
       const { events, stdout, done } = await peer.run(python`
         import os, time
@@ -187,7 +191,7 @@ export function outputTests(at: Bed): void {
     }),
   )
 
-  at.test('twenty thousand events arrive in order', () =>
+  at.test('twenty thousand events arrive in order', ['broker', 'channel'], () =>
     at.with({}, async (peer) => {
       const { events } = await peer.run('for n in range(20_000): emit_intermediate("n", n)')
       assert.deepEqual(

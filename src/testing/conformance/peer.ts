@@ -10,12 +10,13 @@ import {
   LineSplitter,
 } from '../../protocol/index.ts'
 import type { Sandbox } from '../../sandbox/index.ts'
+import { truncate } from '../../support/index.ts'
 
 type Execute = Extract<HostFrame, { type: 'execute' }>
 type ToolCall = Extract<HarnessFrame, { type: 'tool_call' }>
 type Done = Extract<HarnessFrame, { type: 'script_done' }>
 
-/** What every schema of the protocol can do, whatever it is for. */
+/** The method that every schema of the protocol has. */
 interface Schema {
   safeParse(value: unknown): { readonly success: boolean; readonly data?: unknown }
 }
@@ -23,7 +24,7 @@ interface Schema {
 const MAX_LINE = 80 * 1024 * 1024
 const SILENCE_MS = 40_000
 
-/** What one run sent, in order; `done` is its last frame. */
+/** The frames of one run, in order; `done` is the last. */
 export interface RunFrames {
   /** Everything of this run but its `script_done`, without the execution id. */
   readonly events: readonly Readonly<Record<string, unknown>>[]
@@ -34,9 +35,9 @@ export interface RunFrames {
   readonly stderr: string
 }
 
-/** The host's end of a channel, without an executor: frames as they stand on the wire. */
+/** The host's end of a channel, without an executor: frames as they are on the wire. */
 export class HarnessPeer {
-  /** Lines that were no frame of the protocol, and why. */
+  /** Lines that were not frames of the protocol, each with the reason. */
   readonly violations: string[] = []
   readonly #sandbox: Sandbox
   readonly #splitter = new LineSplitter(MAX_LINE)
@@ -50,7 +51,7 @@ export class HarnessPeer {
   async send(...frames: readonly HostFrame[]): Promise<void> {
     for (const frame of frames) {
       const schema: Schema = hostFrames[frame.type]
-      assert.ok(schema.safeParse(frame).success, `the test itself sends what is no frame: ${shown(frame)}`)
+      assert.ok(schema.safeParse(frame).success, `the test itself sends an invalid frame: ${formatFrames(frame)}`)
       await this.#sandbox.channel.send(encodeFrame(frame))
     }
   }
@@ -107,17 +108,17 @@ export class HarnessPeer {
     const events: Record<string, unknown>[] = []
     for (;;) {
       const frame = await this.next()
-      if (frame === null) return assert.fail(`the channel ended in the middle of ${id}: ${shown(events)}`)
-      assert.ok('execution_id' in frame, `a frame of no run came in the middle of ${id}: ${shown(frame)}`)
-      assert.equal(frame.execution_id, id, `a frame of another run came: ${shown(frame)}`)
-      if (frame.type === 'script_done') return gathered(events, frame)
+      if (frame === null) return assert.fail(`the channel ended in the middle of ${id}: ${formatFrames(events)}`)
+      assert.ok('execution_id' in frame, `a frame of no run came in the middle of ${id}: ${formatFrames(frame)}`)
+      assert.equal(frame.execution_id, id, `a frame of another run came: ${formatFrames(frame)}`)
+      if (frame.type === 'script_done') return toRunFrames(events, frame)
       const { execution_id: _, ...event } = frame
       events.push(event)
       if (frame.type === 'tool_call') await answer?.(frame)
     }
   }
 
-  /** Whether it answers a ping with nothing else in between. */
+  /** Sends a ping, and fails unless the next frame is its answer. */
   async ping(nonce: string): Promise<void> {
     await this.send({ type: 'ping', nonce })
     assert.deepEqual(await this.next(), { type: 'pong', nonce })
@@ -141,8 +142,8 @@ export class HarnessPeer {
   }
 }
 
-/** The end of a run that came through by itself. */
-export function exited(code = 0): NonNullable<Done['ending']> {
+/** The ending of a run whose script exited by itself. */
+export function endingByExit(code = 0): NonNullable<Done['ending']> {
   return { cause: 'exit', exit_code: code, signal: null, by: 'script' }
 }
 
@@ -152,14 +153,14 @@ export function timeless(done: Done): Omit<Done, 'duration_ms' | 'execution_id' 
   return rest
 }
 
-/** How many processes the kernel has killed for memory in a run: told by the harness, or seen by the engine. */
+/** The number of processes that the kernel killed for memory in a run, as the harness or the engine counted it. */
 export function memoryKillsIn(done: Done, sandbox: Sandbox): number {
   return (
     done.memory_kills ?? sandbox.memoryKills() ?? assert.fail('it enforces a memory limit, and nothing counts kills')
   )
 }
 
-/** The lines of a Python script, whose common indent is taken away. */
+/** A Python script without the common indent of its lines. */
 export function python(strings: TemplateStringsArray, ...values: readonly (string | number)[]): string {
   const lines = String.raw({ raw: strings.raw }, ...values).split('\n')
   const indents = lines.filter((line) => line.trim() !== '').map((line) => /^ */.exec(line)?.[0].length ?? 0)
@@ -167,7 +168,7 @@ export function python(strings: TemplateStringsArray, ...values: readonly (strin
   return lines.map((line) => line.slice(common)).join('\n')
 }
 
-function gathered(events: readonly Record<string, unknown>[], done: Done): RunFrames {
+function toRunFrames(events: readonly Record<string, unknown>[], done: Done): RunFrames {
   const textOf = (type: string): string =>
     events
       .filter((event) => event['type'] === type)
@@ -177,8 +178,8 @@ function gathered(events: readonly Record<string, unknown>[], done: Done): RunFr
   return { events, done, result, stdout: textOf('stdout'), stderr: textOf('stderr') }
 }
 
-function shown(value: unknown): string {
-  return JSON.stringify(value).slice(0, 2000)
+function formatFrames(value: unknown): string {
+  return truncate(JSON.stringify(value), 2000)
 }
 
 async function withinSilence<T>(promise: Promise<T>): Promise<T> {

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { CAPS, type PythonToolSource, type ToolSignature } from '../../protocol/index.ts'
-import type { Bed } from './bed.ts'
+import type { Fixture } from './fixture.ts'
 import { withFiles } from './imports.ts'
 import { python } from './peer.ts'
 
 /** Tools that a run brings along as Python source. */
-export function pythonToolTests(at: Bed): void {
+export function pythonToolTests(at: Fixture): void {
   at.test(
-    'a Python tool is a global of the script that brought it, an async one too, in a module of its own (HA-02, HA-04)',
+    'a Python tool is a global of the script that brought it, an async one too, in a module of its own',
+    ['harness'],
     () =>
       at.with({}, async (peer) => {
         const script = python`
@@ -24,7 +25,7 @@ export function pythonToolTests(at: Bed): void {
     (report) => (report.capabilities.threads ? undefined : 'no threads'),
   )
 
-  at.test('nothing of a Python tool is there in the next run: neither it nor what its module held', () =>
+  at.test('nothing of a Python tool is there in the next run: neither it nor what its module held', ['harness'], () =>
     at.with({}, async (peer) => {
       const script = 'emit_result([count("a"), count("b")])'
       const [once, twice] = [
@@ -41,14 +42,14 @@ export function pythonToolTests(at: Bed): void {
     }),
   )
 
-  at.test('a Python tool that cannot be loaded is the error of the run, with its name and line', () =>
+  at.test('a Python tool that cannot be loaded is the error of the run, with its name and line', ['harness'], () =>
     at.with({}, async (peer) => {
       const broken = { name: 'broken', source: 'def broken(): pass\n\nbroken.x = 1 / 0\n', stub: '' }
       const { events, done } = await peer.run('emit_log("ran")', { tool_sources: [COUNT, broken] })
       const message =
         'the Python tool broken could not be loaded: ZeroDivisionError: division by zero (<tool broken>, line 3)'
       assert.deepEqual(
-        [events.map(({ type, kind, message: told }) => [type, kind, told]), done.reusable],
+        [events.map(({ type, kind, message }) => [type, kind, message]), done.reusable],
         [[['error', 'exception', message]], true],
       )
       const [{ traceback } = {}] = events
@@ -56,8 +57,44 @@ export function pythonToolTests(at: Bed): void {
     }),
   )
 
+  at.test('a traceback shows the script and its tools, and no frame of the harness', ['harness'], () =>
+    at.with({}, async (peer) => {
+      const fetch = { name: 'fetch', source: 'async def fetch(row):\n    return row["id"]\n', stub: '' }
+      const script = python`
+        try:
+            fetch({})
+        except KeyError:
+            try:
+                emit_result([{"a": {1, 2j}}])
+            except TypeError:
+                raise ValueError("last")
+      `
+      const { events } = await peer.run(script, { tool_sources: [fetch] })
+      assert.deepEqual(
+        String(events[0]?.['traceback'])
+          .split('\n')
+          .filter((line) => /^(?: *File|\S)/.test(line)),
+        [
+          'Traceback (most recent call last):',
+          '  File "<script>", line 3, in <module>',
+          '  File "<tool fetch>", line 2, in fetch',
+          "KeyError: 'id'",
+          'During handling of the above exception, another exception occurred:',
+          'Traceback (most recent call last):',
+          '  File "<script>", line 6, in <module>',
+          'sandglass_harness.script.convert.ConversionError: $[0].a[1]: a value of type complex cannot be sent as JSON; convert it first',
+          'During handling of the above exception, another exception occurred:',
+          'Traceback (most recent call last):',
+          '  File "<script>", line 8, in <module>',
+          'ValueError: last',
+        ],
+      )
+    }),
+  )
+
   at.test(
     'a name that a run brings and that a function of the tools directory has is refused',
+    ['harness'],
     () =>
       withFiles({ 'shared.py': 'def known(): return "of the directory"\n' }, (toolsDir) =>
         at.with({ toolsDir }, async (peer) => {
@@ -81,7 +118,7 @@ export function pythonToolTests(at: Bed): void {
     ({ capabilities }) => (capabilities.toolsDir ? undefined : 'it takes no tools directory'),
   )
 
-  at.test('a source that is larger than any may be is refused before anything runs', () =>
+  at.test('a source that is larger than any may be is refused before anything runs', ['broker'], () =>
     at.with({}, async (peer) => {
       const large = { ...COUNT, source: `${COUNT.source}#${'x'.repeat(CAPS.toolSourceBytes)}` }
       const { events, done } = await peer.run('emit_log("ran")', { tool_sources: [large] })
@@ -96,7 +133,7 @@ export function pythonToolTests(at: Bed): void {
     }),
   )
 
-  at.test('a Python tool reads the secrets of its run, as the script beside it does', () =>
+  at.test('a Python tool reads the secrets of its run, as the script beside it does', ['harness'], () =>
     at.with({}, async (peer) => {
       const source = 'import os\nTOKEN = os.environ["TOKEN"]\ndef token(): return TOKEN\n'
       const options = { tool_sources: [{ name: 'token', source, stub: '' }], required_secrets: ['TOKEN'] }

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
-import type { Bed } from './bed.ts'
-import { exited, python, timeless } from './peer.ts'
+import type { Fixture } from './fixture.ts'
+import { endingByExit, python, timeless } from './peer.ts'
 
-/** What one run leaves to the next: nothing (PO-02, HA-05). */
-export function reuseTests(at: Bed): void {
-  at.test('globals are fresh (HA-05)', () =>
+/** One run leaves nothing to the next. */
+export function reuseTests(at: Fixture): void {
+  at.test('globals are fresh', ['harness'], () =>
     at.with({}, async (peer) => {
       await peer.run('x=1')
       assert.equal((await peer.run("emit_result('x' in globals())")).result, false)
     }),
   )
 
-  at.test('patched modules, the environment and the current directory are as before (HA-05)', () =>
+  at.test('patched modules, the environment and the current directory are as before', ['harness', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const look = python`
         import builtins, gc, json, os, sys, threading
@@ -31,12 +31,12 @@ export function reuseTests(at: Bed): void {
         if ${(await at.report()).capabilities.threads ? 'True' : 'False'}:
             threading.Thread(target=threading.Event().wait, daemon=True).start()
       `
-      assert.deepEqual(timeless((await peer.run(spoil)).done).ending, exited())
+      assert.deepEqual(timeless((await peer.run(spoil)).done).ending, endingByExit())
       assert.deepEqual((await peer.run(look)).result, before)
     }),
   )
 
-  at.test('random numbers differ from run to run', () =>
+  at.test('random numbers differ from run to run', ['harness', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const draw = 'import random, os, uuid\nemit_result([random.random(), str(uuid.uuid4()), os.urandom(8)])'
       const drawn = [await peer.run(draw), await peer.run(draw), await peer.run(draw)].flatMap((run) => run.result)
@@ -44,7 +44,7 @@ export function reuseTests(at: Bed): void {
     }),
   )
 
-  at.test('files of a run are gone, wherever it could write (PO-02)', () =>
+  at.test('files of a run are gone, wherever it could write', ['kernel', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const list = python`
         import os
@@ -68,7 +68,7 @@ export function reuseTests(at: Bed): void {
     }),
   )
 
-  at.test('three thousand nested directories are wiped or the sandbox is given up', () =>
+  at.test('three thousand nested directories are wiped or the sandbox is given up', ['kernel'], () =>
     at.with({}, async (peer) => {
       const { done } = await peer.run('import os\nfor _ in range(3000):\n    os.mkdir("d")\n    os.chdir("d")\n')
       if (done.reusable) assert.deepEqual((await peer.run("import os\nemit_result(os.listdir('.'))")).result, [])
@@ -77,7 +77,8 @@ export function reuseTests(at: Bed): void {
   )
 
   at.test(
-    'processes of a run are gone, daemons too (PO-02)',
+    'processes of a run are gone, daemons too',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const leave = python`
@@ -110,6 +111,7 @@ export function reuseTests(at: Bed): void {
 
   at.test(
     'a fork bomb at the deadline leaves nobody',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const bomb = python`

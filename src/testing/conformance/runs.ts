@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import type { SandboxReport } from '../../sandbox/index.ts'
-import type { Bed } from './bed.ts'
-import { exited, python, timeless } from './peer.ts'
+import type { Fixture } from './fixture.ts'
+import { endingByExit, python, timeless } from './peer.ts'
 
-/** What one run sends, for each way it can go. The rows of the mission's harness cases are among them. */
-export function runTests(at: Bed): void {
-  at.test('a result, then script_done (HA-02, HA-09)', () =>
+/** The frames of one run, for each way in which it can end. */
+export function runTests(at: Fixture): void {
+  at.test('a result, then script_done', ['broker', 'channel'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run("emit_result({'a':1})")
       assert.deepEqual(events, [{ type: 'final_result', data: { a: 1 } }])
       assert.deepEqual(timeless(done), {
-        ending: exited(),
+        ending: endingByExit(),
         stdout_bytes: 0,
         stderr_bytes: 0,
         limits_hit: [],
@@ -22,7 +22,7 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('intermediates and logs in order, with the level info by default (HA-02)', () =>
+  at.test('intermediates and logs in order, with the level info by default', ['harness'], () =>
     at.with({}, async (peer) => {
       const { events } = await peer.run(python`
         emit_log('m')
@@ -41,14 +41,14 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('nothing but script_done for a script that says nothing (HA-09)', () =>
+  at.test('nothing but script_done for a script that says nothing', ['harness'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run('')
-      assert.deepEqual([events, done.ending], [[], exited()])
+      assert.deepEqual([events, done.ending], [[], endingByExit()])
     }),
   )
 
-  at.test('an exception with its message and the traceback of the script’s own lines (HA-07, HA-09)', () =>
+  at.test('an exception with its message and the traceback of the script’s own lines', ['harness'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run('\n\ndef f():\n    1/0\nf()\n')
       const traceback = String(events[0]?.['traceback'])
@@ -60,11 +60,11 @@ export function runTests(at: Bed): void {
         /^Traceback \(most recent call last\):\n {2}File "<script>", line 5, in <module>\n {4}f\(\)\n/,
       )
       assert.match(traceback, /line 4, in f\n {4}1\/0\n/)
-      assert.deepEqual({ ending: done.ending, reusable: done.reusable }, { ending: exited(1), reusable: true })
+      assert.deepEqual({ ending: done.ending, reusable: done.reusable }, { ending: endingByExit(1), reusable: true })
     }),
   )
 
-  at.test('a syntax error, and nothing of the script ran (HA-07)', () =>
+  at.test('a syntax error, and nothing of the script ran', ['harness'], () =>
     at.with({}, async (peer) => {
       const { events } = await peer.run("emit_log('ran')\nif True\n    pass")
       assert.deepEqual(
@@ -75,7 +75,7 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('a timeout with the traceback of where it was (HA-06)', () =>
+  at.test('a timeout with the traceback of where it was', ['broker', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run('x = 1\nwhile True: pass\n', { timeout_sec: 1 })
       const traceback = String(events[0]?.['traceback'])
@@ -101,7 +101,8 @@ export function runTests(at: Bed): void {
     ['a script that stops itself', 'import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)'],
   ] as const) {
     at.test(
-      `${name} is killed within a second of the deadline, with the same message (HA-06)`,
+      `${name} is killed within a second of the deadline, with the same message`,
+      ['broker', 'kernel', 'webassembly'],
       () =>
         at.with({}, async (peer) => {
           const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
@@ -115,20 +116,21 @@ export function runTests(at: Bed): void {
     )
   }
 
-  at.test('sys.exit is an error event, and the harness lives on (HA-07)', () =>
+  at.test('sys.exit is an error event, and the harness serves the next run', ['broker'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run('import sys; sys.exit(3)')
       assert.deepEqual(
         events.map((event) => [event['type'], event['kind'], event['message']]),
         [['error', 'exit', 'SystemExit: 3 (the script called sys.exit)']],
       )
-      assert.deepEqual([done.ending, done.reusable], [exited(3), true])
+      assert.deepEqual([done.ending, done.reusable], [endingByExit(3), true])
       assert.equal((await peer.run('emit_result(1)')).result, 1)
     }),
   )
 
   at.test(
-    'exit handlers run however a script ends by itself, after its error was told; their time is limited, too',
+    'exit handlers run after every end of a script by itself and after its error; their time is limited',
+    ['broker'],
     () =>
       at.with({}, async (peer) => {
         for (const [end, code] of [
@@ -144,7 +146,7 @@ export function runTests(at: Bed): void {
         `)
           const types = events.map((event) => event['type']).filter((type) => type !== 'stdout')
           assert.deepEqual(types, code === 0 ? ['log'] : ['error', 'log'])
-          assert.deepEqual([stdout, done.ending], ['handler\n', exited(code)])
+          assert.deepEqual([stdout, done.ending], ['handler\n', endingByExit(code)])
           const late = await peer.run(`import atexit, sys, time\natexit.register(time.sleep, 60)\n${end}`, {
             timeout_sec: 0.3,
           })
@@ -155,7 +157,7 @@ export function runTests(at: Bed): void {
       }),
   )
 
-  at.test('a process that ends without a word is told, and the harness lives on', () =>
+  at.test('a process that ends without a frame is reported, and the harness serves the next run', ['broker'], () =>
     at.with({}, async (peer) => {
       const gone = await peer.run("emit_log('before')\nimport os; os._exit(7)")
       assert.deepEqual(
@@ -165,13 +167,14 @@ export function runTests(at: Bed): void {
           ['error', 'crash'],
         ],
       )
-      assert.deepEqual(gone.done.ending, exited(7))
+      assert.deepEqual(gone.done.ending, endingByExit(7))
       assert.equal((await peer.run('emit_result(1)')).result, 1)
     }),
   )
 
   at.test(
-    'a process that a signal ends is told with the name of the signal, and the harness lives on',
+    'a process that a signal ends is reported with the name of the signal, and the harness serves the next run',
+    ['kernel'],
     () =>
       at.with({}, async (peer) => {
         const broken = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)')
@@ -179,9 +182,9 @@ export function runTests(at: Bed): void {
         assert.deepEqual([broken.events, broken.done.ending, broken.done.reusable], [[], ending, true])
         const killed = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGKILL)')
         assert.deepEqual([killed.done.ending?.signal, killed.done.ending?.by], ['SIGKILL', 'unknown'])
-        // The kernel hides the exit code of a process that is not dumpable from everybody but its parent.
+        // The kernel shows the exit code of a process that is not dumpable to its parent alone.
         const hidden = 'import ctypes, os, signal; ctypes.CDLL(None).prctl(4, 0)\n'
-        assert.deepEqual((await peer.run(`${hidden}os._exit(7)`)).done.ending, exited(7))
+        assert.deepEqual((await peer.run(`${hidden}os._exit(7)`)).done.ending, endingByExit(7))
         const hiding = await peer.run(`${hidden}os.kill(os.getpid(), signal.SIGSEGV)`)
         assert.deepEqual(hiding.done.ending, ending)
         assert.equal((await peer.run('emit_result(1)')).result, 1)
@@ -189,7 +192,7 @@ export function runTests(at: Bed): void {
     needsProcesses,
   )
 
-  at.test('missing secrets are listed, exactly, and nothing runs (HA-08)', () =>
+  at.test('missing secrets are listed, exactly, and nothing runs', ['broker'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run("emit_log('ran')", {
         required_secrets: ['A_KEY', 'STRIPE_KEY', 'OTHER'],
@@ -204,7 +207,7 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('secrets are in the environment of their own run alone (HA-08)', () =>
+  at.test('secrets are in the environment of their own run alone', ['broker'], () =>
     at.with({}, async (peer) => {
       const look = "import os\nemit_result(os.environ.get('STRIPE_KEY'))"
       const secrets = { STRIPE_KEY: 'sk-ü' }
@@ -213,7 +216,7 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('inputs are globals, by value', () =>
+  at.test('inputs are globals, by value', ['harness'], () =>
     at.with({}, async (peer) => {
       const inputs = { rows: [{ n: 1 }, null], name: 'ü' }
       const { result } = await peer.run('rows.append(name)\nemit_result(rows)', { inputs })
@@ -221,7 +224,7 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('a run counts, a refusal does not', () =>
+  at.test('a run counts, a refusal does not', ['broker'], () =>
     at.with({}, async (peer) => {
       const uses = [
         (await peer.run('')).done.use,
@@ -233,7 +236,7 @@ export function runTests(at: Bed): void {
     }),
   )
 
-  at.test('a script may be long', () =>
+  at.test('a script may be long', ['channel'], () =>
     at.with({}, async (peer) => {
       const script = `${'# a comment\n'.repeat(200_000)}emit_result(len('${'x'.repeat(1_000_000)}'))`
       assert.equal((await peer.run(script)).result, 1_000_000)
@@ -241,6 +244,6 @@ export function runTests(at: Bed): void {
   )
 }
 
-/** A script that is no process of its own gets no signals. */
+/** A script without a process of its own gets no signals. */
 const needsProcesses = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.processes ? undefined : 'a script has no process of its own'

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
-import type { ToolCallFrame, ToolParameter, ToolSignature } from '../../protocol/index.ts'
-import type { Bed } from './bed.ts'
+import { setTimeout } from 'node:timers/promises'
+import type { HostFrame, ToolCallFrame, ToolParameter, ToolSignature } from '../../protocol/index.ts'
+import type { Fixture } from './fixture.ts'
 import { type HarnessPeer, python, type RunFrames } from './peer.ts'
 
 const MiB = 1024 * 1024
 
 /** Host tools as functions of a script: `tool_call` out, `tool_result` in. */
-export function toolTests(at: Bed): void {
-  at.test('a host tool is a function with defaults, text and keywords; its answer is the value', () =>
+export function toolTests(at: Fixture): void {
+  at.test('a host tool is a function with defaults, text and keywords; its answer is the value', ['harness'], () =>
     at.with({}, async (peer) => {
       const script = python`
         import inspect
@@ -16,7 +17,7 @@ export function toolTests(at: Bed): void {
                      str(inspect.signature(search)), inspect.getdoc(search)])
       `
       const calls: unknown[] = []
-      const { result } = await answered(peer, script, [SEARCH], ({ name, args }) => {
+      const { result } = await runWithAnswers(peer, script, [SEARCH], ({ name, args }) => {
         calls.push([name, args])
         return { result: { name: 'n', deep: { x: 1 } } }
       })
@@ -38,7 +39,7 @@ export function toolTests(at: Bed): void {
     }),
   )
 
-  at.test('a call that fails is a ToolError with its code; uncaught it is the error of the script', () =>
+  at.test('a call that fails is a ToolError with its code; uncaught it is the error of the script', ['harness'], () =>
     at.with({}, async (peer) => {
       const refuse = (): Answer => ({ error: { code: 'no_such_order', message: 'no order 7' } })
       const caught = python`
@@ -47,11 +48,11 @@ export function toolTests(at: Bed): void {
         except ToolError as error:
             emit_result([error.code, str(error)])
       `
-      assert.deepEqual((await answered(peer, caught, [SEARCH], refuse)).result, ['no_such_order', 'no order 7'])
-      const uncaught = await answered(peer, 'x = 1\nsearch("a")\n', [SEARCH], refuse)
-      // From 3.13 on Python marks the call in a line below.
-      const events = uncaught.events.map(({ traceback: told, ...event }) =>
-        typeof told !== 'string' ? event : { ...event, traceback: told.replace(/^ *[~^]+\n/gm, '') },
+      assert.deepEqual((await runWithAnswers(peer, caught, [SEARCH], refuse)).result, ['no_such_order', 'no order 7'])
+      const uncaught = await runWithAnswers(peer, 'x = 1\nsearch("a")\n', [SEARCH], refuse)
+      // Python 3.13 and later mark the call in a line below.
+      const events = uncaught.events.map(({ traceback, ...event }) =>
+        typeof traceback !== 'string' ? event : { ...event, traceback: traceback.replace(/^ *[~^]+\n/gm, '') },
       )
       const traceback =
         'Traceback (most recent call last):\n  File "<script>", line 2, in <module>\n    search("a")\nToolError: no order 7\n'
@@ -83,6 +84,7 @@ export function toolTests(at: Bed): void {
   ] as const) {
     at.test(
       `calls of ${how} are under way together, and answers may come in any order`,
+      ['broker', 'webassembly'],
       () =>
         at.with({}, async (peer) => {
           const request = peer.request(script, { tools: [SEARCH] })
@@ -102,6 +104,7 @@ export function toolTests(at: Bed): void {
 
   at.test(
     'events go on while a call is under way',
+    ['harness'],
     () =>
       at.with({}, async (peer) => {
         const script = python`
@@ -126,36 +129,39 @@ export function toolTests(at: Bed): void {
     needsThreads,
   )
 
-  at.test('arguments and answers of eight megabytes come whole, and count towards no limit of the output', () =>
-    at.with({}, async (peer) => {
-      const size = 8 * MiB
-      const script = `got = search("x" * ${size})\nemit_result([len(got), got == "y" * ${size}])`
-      const options = { max_output_bytes: 4096 }
-      const answer = ({ args }: ToolCallFrame): Answer => {
-        assert.equal(args['query'], 'x'.repeat(size))
-        return { result: 'y'.repeat(size) }
-      }
-      assert.deepEqual((await answered(peer, script, [SEARCH], answer, options)).result, [size, true])
-    }),
+  at.test(
+    'arguments of three megabytes and answers of eight come whole, and count towards no limit of the output',
+    ['broker', 'channel'],
+    () =>
+      at.with({}, async (peer) => {
+        const [asked, answered] = [3 * MiB, 8 * MiB]
+        const script = `got = search("x" * ${asked})\nemit_result([len(got), got == "y" * ${answered}])`
+        const options = { max_output_bytes: 4096 }
+        const answer = ({ args }: ToolCallFrame): Answer => {
+          assert.equal(args['query'], 'x'.repeat(asked))
+          return { result: 'y'.repeat(answered) }
+        }
+        assert.deepEqual((await runWithAnswers(peer, script, [SEARCH], answer, options)).result, [answered, true])
+      }),
   )
 
-  at.test('arguments that JSON cannot carry, or that are too large, are a ToolError and no call', () =>
+  at.test('arguments that JSON cannot carry, or that are too large, are a ToolError and no call', ['harness'], () =>
     at.with({}, async (peer) => {
       const script = python`
         codes = []
-        for value in (object(), float("nan"), 2 ** 60, "x" * (17 << 20)):
+        for value in (object(), float("nan"), 2 ** 60, "x" * (5 << 20)):
             try:
                 search(value)
             except ToolError as error:
                 codes.append(error.code)
         emit_result(codes)
       `
-      const { result, events } = await answered(peer, script, [SEARCH], () => ({ result: null }))
+      const { result, events } = await runWithAnswers(peer, script, [SEARCH], () => ({ result: null }))
       assert.deepEqual([result, events.length], [Array.from({ length: 4 }, () => 'invalid_arguments'), 1])
     }),
   )
 
-  at.test('an answer to another run, to no call, or after the end changes nothing', () =>
+  at.test('an answer to another run, to no call, or after the end changes nothing', ['broker'], () =>
     at.with({}, async (peer) => {
       const first = peer.request('search("a")\nemit_result(1)', { tools: [SEARCH] })
       await peer.send(first)
@@ -173,21 +179,110 @@ export function toolTests(at: Bed): void {
     }),
   )
 
-  at.test('a run without tools makes no call, whatever its process writes, and has none of an earlier run', () =>
+  at.test('time in which the host executes a tool is not the time of the script', ['broker', 'webassembly'], () =>
     at.with({}, async (peer) => {
-      await answered(peer, 'emit_result(search("a"))', [SEARCH], () => ({ result: 1 }))
-      const forged = python`
-        import os
-        os.write(3, b'{"type":"tool_call","id":"1","name":"search","args":{}}\n')
-        emit_result(["search" in globals(), "describe_tool" in globals()])
+      const request = peer.request('emit_result(search("a"))', WAITING)
+      const { execution_id } = request
+      const told = { type: 'tool_time', execution_id } as const
+      await peer.send(request)
+      const { id } = await peer.expect('tool_call')
+      await peer.send({ ...told, executed_ms: 0, executing: true })
+      await setTimeout(2000)
+      await peer.send({ ...told, executed_ms: 2000, executing: false })
+      await peer.send({ type: 'tool_result', execution_id, id, result: 'late' })
+      const { result, done } = await peer.finish(execution_id)
+      assert.deepEqual([result, done.ending?.cause], ['late', 'exit'])
+      // After the end of its run, or for another run, the same frame is late.
+      const next = peer.request('while True: pass', WAITING)
+      await peer.send({ ...told, executed_ms: 0, executing: true }, next, {
+        ...told,
+        executed_ms: 60_000,
+        executing: true,
+      })
+      await timesOut(peer, next.execution_id)
+    }),
+  )
+
+  for (const [what, script, skip] of HOSTILE_WAITS) {
+    at.test(
+      `a slow tool buys no time for ${what}`,
+      ['broker', 'webassembly', 'kernel'],
+      () =>
+        at.with({}, async (peer) => {
+          const request = peer.request(script, WAITING)
+          const { execution_id } = request
+          await peer.send(request)
+          await peer.expect('tool_call')
+          await peer.send({ type: 'tool_time', execution_id, executed_ms: 0, executing: true })
+          await timesOut(peer, execution_id)
+        }),
+      skip,
+    )
+  }
+
+  at.test(
+    'a call that the host does not execute, and forged and repeated calls, move nothing',
+    ['broker', 'webassembly'],
+    () =>
+      at.with({}, async (peer) => {
+        const script = python`
+        import json, os
+        for n in range(1000):
+            frame = {"type": "tool_call", "id": "1", "name": "search", "args": {}}
+            os.write(3, json.dumps(frame).encode() + b"\n")
+            os.write(3, b'{"type":"tool_time","executed_ms":60000,"executing":true}\n')
+        search("a")
       `
-      const { events, result } = await peer.run(forged)
-      assert.deepEqual([events.map(({ type }) => type), result], [['final_result'], [false, false]])
+        const request = peer.request(script, WAITING)
+        await peer.send(request)
+        await timesOut(peer, request.execution_id)
+      }),
+  )
+
+  at.test('the fields of an answer may come in any order', ['broker'], () =>
+    at.with({}, async (peer) => {
+      const calls = '[search(name) for name in "abcd"]'
+      const script = `try:\n    search("first")\nexcept ToolError as error:\n    emit_result([error.code, *${calls}])`
+      const request = peer.request(script, { tools: [SEARCH] })
+      const { execution_id } = request
+      await peer.send(request)
+      const type = 'tool_result'
+      const result = { id: 'not the id of a call' }
+      const inEachOrder: readonly ((id: string) => HostFrame)[] = [
+        (id) => ({ error: { message: 'no', code: 'nothing_found' }, id, execution_id, type }),
+        (id) => ({ result, id, execution_id, type }),
+        (id) => ({ type, id, result, execution_id }),
+        (id) => ({ id, result, type, execution_id }),
+        (id) => ({ execution_id, type, result, id }),
+      ]
+      for (const ordered of inEachOrder) {
+        const { id } = await peer.expect('tool_call')
+        // An answer to another run belongs to no call, even in the same order.
+        await peer.send({ ...ordered(id), execution_id: 'another' } as HostFrame, ordered(id))
+      }
+      assert.deepEqual((await peer.finish(execution_id)).result, ['nothing_found', result, result, result, result])
     }),
   )
 
   at.test(
+    'a run without tools makes no call, even by forged frames, and has no tool of an earlier run',
+    ['broker'],
+    () =>
+      at.with({}, async (peer) => {
+        await runWithAnswers(peer, 'emit_result(search("a"))', [SEARCH], () => ({ result: 1 }))
+        const forged = python`
+        import os
+        os.write(3, b'{"type":"tool_call","id":"1","name":"search","args":{}}\n')
+        emit_result(["search" in globals(), "describe_tool" in globals()])
+      `
+        const { events, result } = await peer.run(forged)
+        assert.deepEqual([events.map(({ type }) => type), result], [['final_result'], [false, false]])
+      }),
+  )
+
+  at.test(
     'a process that the script forked cannot call tools',
+    ['harness'],
     () =>
       at.with({}, async (peer) => {
         const script = python`
@@ -202,13 +297,13 @@ export function toolTests(at: Bed): void {
           os.wait()
           emit_result(os.read(read, 100).decode())
         `
-        const { events, result } = await answered(peer, script, [SEARCH], () => ({ result: null }))
+        const { events, result } = await runWithAnswers(peer, script, [SEARCH], () => ({ result: null }))
         assert.deepEqual([result, events.length], ['wrong_process', 1])
       }),
     (report) => (report.capabilities.processes ? undefined : 'no processes'),
   )
 
-  at.test('a call that nobody answers ends with the deadline of the script', () =>
+  at.test('a call that nobody answers ends with the deadline of the script', ['broker'], () =>
     at.with({}, async (peer) => {
       const request = peer.request('search("a")', { tools: [SEARCH], timeout_sec: 0.5 })
       await peer.send(request)
@@ -221,7 +316,7 @@ export function toolTests(at: Bed): void {
     }),
   )
 
-  at.test('describe_tool tells the signature, the text and the classes of a tool', () =>
+  at.test('describe_tool returns the signature, the text and the classes of a tool', ['harness'], () =>
     at.with({}, async (peer) => {
       const script = python`
         told = [describe_tool("search"), describe_tool(search) == describe_tool("search")]
@@ -231,7 +326,7 @@ export function toolTests(at: Bed): void {
             told.append([error.code, str(error)])
         emit_result(told)
       `
-      const { result } = await answered(peer, script, [SEARCH], () => ({ result: null }))
+      const { result } = await runWithAnswers(peer, script, [SEARCH], () => ({ result: null }))
       const text =
         'class Found(TypedDict):\n    name: str\n\n' +
         'def search(query: str, limit: int = 10, note: str = None) -> Found:\n    """\n    Finds.\n    """'
@@ -242,8 +337,23 @@ export function toolTests(at: Bed): void {
 
 type Answer = { readonly result: unknown } | { readonly error: { readonly code: string; readonly message: string } }
 
+/**
+ * Settles when the run is over by its timeout of a second. On a machine with other work the script uses less of the processor,
+ * and ends later; with the time of its call it would end after a minute.
+ */
+async function timesOut(peer: HarnessPeer, id: string): Promise<void> {
+  const { events, done } = await peer.finish(id)
+  const errors = events.filter(({ type }) => type === 'error').map(({ message, kind }) => [message, kind])
+  assert.deepEqual(errors, [['Script timed out after 1s', 'timeout']])
+  assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
+  assert.ok(done.duration_ms !== undefined && done.duration_ms < 15_000, `it took ${done.duration_ms} ms`)
+}
+
 const needsThreads = (report: { readonly capabilities: { readonly threads: boolean } }): string | undefined =>
   report.capabilities.threads ? undefined : 'no threads'
+
+const needsProcesses = (report: { readonly capabilities: { readonly processes: boolean } }): string | undefined =>
+  report.capabilities.processes ? undefined : 'no processes'
 
 const parameter = (name: string, type: string, more: Partial<ToolParameter> = {}): ToolParameter => ({
   name,
@@ -252,6 +362,57 @@ const parameter = (name: string, type: string, more: Partial<ToolParameter> = {}
   nullable: false,
   ...more,
 })
+
+/** Scripts that use the processor while a call is under way, and swallow the timeout. */
+const HOSTILE_WAITS = [
+  [
+    'a loop in another thread',
+    python`
+      import threading
+      def burn():
+          while True: pass
+      threading.Thread(target=burn, daemon=True).start()
+      while True:
+          try: search("a")
+          except BaseException: pass
+    `,
+    needsThreads,
+  ],
+  [
+    'a loop beside a coroutine',
+    python`
+      import asyncio
+      async def main():
+          call = asyncio.create_task(search("a"))
+          await asyncio.sleep(0)
+          while True:
+              try:
+                  while True: pass
+              except BaseException: pass
+      asyncio.run(main())
+    `,
+    undefined,
+  ],
+  [
+    'processes that nobody waits for',
+    python`
+      import os, signal, threading, time
+      signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+      def spread():
+          while True:
+              if os.fork() == 0:
+                  end = time.monotonic() + 0.02
+                  while time.monotonic() < end: pass
+                  os._exit(0)
+              time.sleep(0.018)
+      threading.Thread(target=spread, daemon=True).start()
+      while True:
+          try: search("a")
+          except BaseException: pass
+    `,
+    needsProcesses,
+  ],
+] as const
 
 const SEARCH: ToolSignature = {
   name: 'search',
@@ -267,7 +428,7 @@ const SEARCH: ToolSignature = {
 }
 
 /** Runs a script and answers each of its calls at once. */
-async function answered(
+async function runWithAnswers(
   peer: HarnessPeer,
   script: string,
   tools: ToolSignature[],
@@ -281,3 +442,6 @@ async function answered(
     await peer.send({ type: 'tool_result', execution_id, id: call.id, ...answer(call) })
   })
 }
+
+/** Options of runs whose deadline may move. */
+const WAITING = { tools: [SEARCH], timeout_sec: 1, max_tool_wait_sec: 60 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import type { Bed } from './bed.ts'
+import type { Fixture } from './fixture.ts'
 import { python } from './peer.ts'
 
-/** Values on their way to the host (HA-13). */
-export function valueTests(at: Bed): void {
-  at.test('values that JSON lacks are converted by the documented rules (HA-13)', () =>
+/** Values on their way to the host. */
+export function valueTests(at: Fixture): void {
+  at.test('values that JSON lacks are converted by the documented rules', ['harness'], () =>
     at.with({}, async (peer) => {
       const { result } = await peer.run(python`
         import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, uuid
@@ -45,13 +45,12 @@ export function valueTests(at: Bed): void {
   )
 
   for (const [name, expression, message] of [
-    ['NaN', "{'a': [1, float('nan')]}", '$.a[1]: nan is not a JSON number; send None or str(value)'],
     ['Infinity', "float('inf')", '$: inf is not a JSON number; send None or str(value)'],
     ['2**53', "{'n': -2**53}", '$.n: an integer beyond 2**53 would lose digits in JSON; send str(value)'],
     ['an object', '[object()]', '$[0]: a value of type object cannot be sent as JSON; convert it first'],
     ['a function', 'len', '$: a value of type builtin_function_or_method cannot be sent as JSON; convert it first'],
   ] as const) {
-    at.test(`${name} is an error that names path and type, never JSON that differs in silence (HA-13)`, () =>
+    at.test(`${name} is an error that names path and type, never JSON that differs in silence`, ['harness'], () =>
       at.with({}, async (peer) => {
         const { events } = await peer.run(`emit_result(${expression})`)
         assert.equal(events.length, 1)
@@ -64,7 +63,22 @@ export function valueTests(at: Bed): void {
     )
   }
 
-  at.test('numbers and text arrive as they were sent', () =>
+  at.test('NaN arrives as null, and the frame tells where it was', ['harness', 'broker'], () =>
+    at.with({}, async (peer) => {
+      const { events } = await peer.run(
+        "nan = float('nan')\nemit_intermediate('p', [nan] * 7)\nemit_result({'a': [1, nan]})",
+      )
+      assert.deepEqual(
+        events.map(({ data, nan_as_null: nulls }) => [data, nulls]),
+        [
+          [Array.from({ length: 7 }, () => null), { count: 7, paths: [0, 1, 2, 3, 4].map((n) => `$[${n}]`) }],
+          [{ a: [1, null] }, { count: 1, paths: ['$.a[1]'] }],
+        ],
+      )
+    }),
+  )
+
+  at.test('numbers and text arrive as they were sent', ['harness'], () =>
     at.with({}, async (peer) => {
       const { result } = await peer.run(python`
         emit_result([2**53 - 1, -(2**53 - 1), 0.1, 1e300, 1e-300, 1e16, -0.0, 5e-324, '\ud800', '\u2028 \x00 \r\n "\\ ü😀', ''])
@@ -85,7 +99,7 @@ export function valueTests(at: Bed): void {
     }),
   )
 
-  at.test('values nest up to 200 levels', () =>
+  at.test('values nest up to 200 levels', ['harness', 'webassembly'], () =>
     at.with({}, async (peer) => {
       const nested = (levels: number): string => `v = 1\nfor _ in range(${levels}): v = [v]\nemit_result(v)`
       assert.equal(JSON.stringify((await peer.run(nested(200))).result), `${'['.repeat(200)}1${']'.repeat(200)}`)
@@ -93,14 +107,14 @@ export function valueTests(at: Bed): void {
     }),
   )
 
-  at.test('a value of ten megabytes arrives whole', () =>
+  at.test('a value of ten megabytes arrives whole', ['channel'], () =>
     at.with({}, async (peer) => {
       const { result } = await peer.run("emit_result(['ü' * 5_000_000, list(range(100_000))])")
       assert.deepEqual(result, ['ü'.repeat(5_000_000), Array.from({ length: 100_000 }, (_, n) => n)])
     }),
   )
 
-  at.test('keys that are special to JavaScript are plain keys', () =>
+  at.test('keys that are special to JavaScript are plain keys', ['broker'], () =>
     at.with({}, async (peer) => {
       const { result } = await peer.run("emit_result({'__proto__': 1, 'constructor': 2, 'toString': 3})")
       assert.deepEqual(Object.entries(result as object), [

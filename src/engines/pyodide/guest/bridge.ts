@@ -1,15 +1,15 @@
-/** What a call of one of the bridge's functions by WebAssembly comes to, once it is shut. */
+/** The error of a call to the bridge after it is shut. */
 const REFUSAL = 'the bridge to JavaScript is shut'
 
 /**
- * The functions of Pyodide's bridge that WebAssembly imports: with them Python makes, reads, changes and calls objects of
- * JavaScript. Types of the bridge stay in Python for good, and with them ways to ask for such an object. With them go
- * Emscripten's ways to run JavaScript that lies in memory as text, or that a module brought.
+ * The functions of Pyodide's bridge that WebAssembly imports: Python uses them to make, read, change and call objects of
+ * JavaScript. Types of the bridge cannot be removed from Python, so a script can still ask for such an object. The pattern also
+ * covers the functions of Emscripten that run JavaScript from memory or from a module.
  */
 const FAMILIES =
   /^_{0,2}(Js[A-Zv]|js2python|python2js|pyproxy|hiwire|jslib_init|raw_call|create_promise|wrap_(async_)?generator|ffi_|emscripten_asm_const|emscripten_(async_)?(run|load)_script)/
 
-/** Those of the bridge that share no beginning. */
+/** Functions of the bridge without a common prefix. */
 const OTHERS: ReadonlySet<string> = new Set(
   `
     _agen_handle_result_js array_to_js can_run_sync_js capture_stderr create_once_callable destroy_jsarray_entries
@@ -23,27 +23,27 @@ const OTHERS: ReadonlySet<string> = new Set(
 )
 
 /**
- * Those that Python's answer to the guest's own code takes: the exit code becomes a number, and the guest's side looks
- * whether it is an error or nothing at all. None gives away more than that.
+ * Functions that stay open, because the exit code passes through them: one makes a number, two test whether a value is an error
+ * or undefined. None gives access to an object.
  */
 const NEEDED: ReadonlySet<string> = new Set(['JsvNum_fromInt', 'JsvError_Check', 'JsvNoValue_Check'])
 
 type Imports = Record<string, unknown>
 
-/** Puts a door before each function of the bridge. Returns what shuts them all, for good. */
-export function doorsOf(functions: Imports): () => void {
+/** Wraps each function of the bridge. Returns a function that shuts all of them permanently. */
+export function guardBridge(functions: Imports): () => void {
   let shut = false
   let found = 0
   for (const [name, value] of Object.entries(functions)) {
     if (!(FAMILIES.test(name) || OTHERS.has(name)) || NEEDED.has(name) || typeof value !== 'function') continue
     const given = value as (...args: unknown[]) => unknown
-    const door = (...args: unknown[]): unknown => {
+    const guarded = (...args: unknown[]): unknown => {
       if (shut) throw new Error(`${REFUSAL} (${name})`)
       return given(...args)
     }
-    functions[name] = Object.assign(door, given) // Emscripten keeps a function's signature on it
+    functions[name] = Object.assign(guarded, given) // Emscripten stores a signature on the function
     found += 1
   }
-  if (found === 0) throw new Error('this Pyodide has another bridge than the one that is known')
+  if (found === 0) throw new Error('the bridge of this Pyodide is unknown')
   return () => void (shut = true)
 }

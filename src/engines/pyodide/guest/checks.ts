@@ -3,15 +3,15 @@ import { connect } from 'node:net'
 import { hostname, networkInterfaces, userInfo } from 'node:os'
 import type { GuestChecks } from './wire.ts'
 
-/** What this process may do that no script should, found by trying, before anything of it is shut. */
-export async function checkAround(): Promise<GuestChecks> {
+/** Tries what this process is allowed to do, before scripts are locked out of it. */
+export async function checkSurroundings(): Promise<GuestChecks> {
   const interfaces = Object.keys(networkInterfaces()).join(',')
   return {
     files_refused: isRefused(() => readFileSync('/')),
     processes_refused: await processesRefused(),
     code_from_text_refused: isRefused(() => Reflect.construct(Function, ['return 1'])),
-    environment: Object.keys(process.env).filter((name) => name !== 'PWD').length, // bubblewrap's own, which is /
-    network_refused: interfaces === 'lo' || (await networkRefused()), // its own loopback has nobody on it
+    environment: Object.keys(process.env).filter((name) => name !== 'PWD').length, // bubblewrap sets PWD to /
+    network_refused: interfaces === 'lo' || (await networkRefused()), // nothing listens on its own loopback
     interfaces,
     hostname: hostname(),
     own_pid: process.pid,
@@ -34,7 +34,7 @@ async function processesRefused(): Promise<boolean> {
   return isRefused(() => spawnSync('/nonexistent'))
 }
 
-/** Whether the machine's list of users is out of reach, which is read without Node's permission to read files. */
+/** True if the machine's list of users cannot be read; Node's permissions do not cover it. */
 function usersHidden(): boolean {
   try {
     userInfo()
@@ -44,7 +44,7 @@ function usersHidden(): boolean {
   }
 }
 
-/** Whether not even this machine's own addresses can be spoken to. */
+/** True if not even this machine's own addresses can be reached. */
 async function networkRefused(): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   try {

@@ -1,62 +1,61 @@
 import { Buffer } from 'node:buffer'
 import type { FileNode, FileSystem } from './emscripten.ts'
-import { tell } from './wire.ts'
-
-const MAX_FILES = 100
-const MAX_FILE_BYTES = 4 * 1024 * 1024
-const MAX_TOTAL_BYTES = 64 * 1024 * 1024
-const MAX_ENTRIES = 200_000
-const MAX_WALK_DEPTH = 64
-const MAX_WARNINGS = 20
-const CHUNK_BYTES = 192 * 1024
+import { type CollectOrder, send } from './wire.ts'
 
 type Part = RegExp | '**'
 
 /**
- * Tells the host the regular files below a directory that match, in the order of their paths, within the caps. It looks at
- * the nodes themselves: whatever the script made of its interpreter, or left of it, has no say here.
+ * Sends the host the regular files below a directory that match, in the order of their paths, within the caps. It reads the
+ * nodes themselves, so that a script that changed its interpreter has no influence.
  */
-export function collect(FS: FileSystem, root: string, globs: readonly string[], deadlineMs: number): void {
+export function collect(FS: FileSystem, root: string, { globs, maxMs, caps }: CollectOrder): void {
+  const deadlineMs = performance.now() + maxMs
   const limitsHit = new Set<string>()
   const skipped: string[] = []
   const warn = (message: string): void => {
-    if (skipped.length < MAX_WARNINGS) skipped.push(message)
+    if (skipped.length < caps.warnings) skipped.push(message)
   }
   const isOver = (): boolean => performance.now() > deadlineMs && limitsHit.add('max_time').size > 0
 
   let total = 0
   let count = 0
-  for (const [path, node] of matching(FS, root, globs.map(compiled), { limitsHit, isOver })) {
+  for (const [path, node] of findMatches(FS, root, globs.map(compileGlob), { caps, limitsHit, isOver })) {
     if (isOver()) break
     const bytes = (node.contents as Uint8Array).subarray(0, node.usedBytes)
-    if (bytes.length > MAX_FILE_BYTES) {
+    if (bytes.length > caps.fileBytes) {
       limitsHit.add('max_file_bytes')
-      warn(`${path}: ${bytes.length} bytes are over the ${MAX_FILE_BYTES} of a collected file`)
+      warn(`${path}: ${bytes.length} bytes are over the ${caps.fileBytes} of a collected file`)
       continue
     }
-    if (count >= MAX_FILES) {
+    if (count >= caps.files) {
       limitsHit.add('max_files')
       break
     }
-    if (total + bytes.length > MAX_TOTAL_BYTES) {
+    if (total + bytes.length > caps.totalBytes) {
       limitsHit.add('max_total_bytes')
       continue
     }
     count += 1
     total += bytes.length
-    for (let offset = 0; offset === 0 || offset < bytes.length; offset += CHUNK_BYTES) {
-      const piece = bytes.subarray(offset, offset + CHUNK_BYTES)
-      tell({ type: 'file', path, size: bytes.length, offset, contentBase64: Buffer.from(piece).toString('base64') })
+    for (let offset = 0; offset === 0 || offset < bytes.length; offset += caps.fileChunkBytes) {
+      const piece = bytes.subarray(offset, offset + caps.fileChunkBytes)
+      send({ type: 'file', path, size: bytes.length, offset, contentBase64: Buffer.from(piece).toString('base64') })
     }
   }
-  tell({ type: 'collected', limitsHit: [...limitsHit], skipped })
+  send({ type: 'collected', limitsHit: [...limitsHit], skipped })
 }
 
-function matching(
+/** True if a glob matches a whole path. */
+export function matchesGlob(glob: string, path: string): boolean {
+  const parts = compileGlob(glob)
+  return closure(parts, statesAfter(parts, path)).includes(parts.length)
+}
+
+function findMatches(
   FS: FileSystem,
   root: string,
   globs: readonly (readonly Part[])[],
-  { limitsHit, isOver }: { limitsHit: Set<string>; isOver: () => boolean },
+  { caps, limitsHit, isOver }: { caps: CollectOrder['caps']; limitsHit: Set<string>; isOver: () => boolean },
 ): [string, FileNode][] {
   const found: [string, FileNode][] = []
   const pending: [string, FileNode][] = [['', FS.lookupPath(root).node]]
@@ -65,41 +64,44 @@ function matching(
     const [base, directory] = next
     for (const [name, node] of Object.entries(directory.contents as Record<string, FileNode>)) {
       seen += 1
-      if (seen > MAX_ENTRIES) limitsHit.add('max_entries')
-      if (seen > MAX_ENTRIES || (seen % 256 === 0 && isOver())) return sorted(found)
+      if (seen > caps.entries) limitsHit.add('max_entries')
+      if (seen > caps.entries || (seen % 256 === 0 && isOver())) return sortByCodePoints(found)
       const path = base === '' ? name : `${base}/${name}`
       if (FS.isDir(node.mode)) {
-        if (path.split('/').length > MAX_WALK_DEPTH) limitsHit.add('max_entries')
-        else if (globs.some((glob) => after(glob, path).some((state) => state < glob.length)))
+        if (path.split('/').length > caps.fileDepth) limitsHit.add('max_entries')
+        else if (globs.some((glob) => statesAfter(glob, path).some((state) => state < glob.length)))
           pending.push([path, node])
-      } else if (FS.isFile(node.mode) && globs.some((glob) => closure(glob, after(glob, path)).includes(glob.length))) {
+      } else if (
+        FS.isFile(node.mode) &&
+        globs.some((glob) => closure(glob, statesAfter(glob, path)).includes(glob.length))
+      ) {
         found.push([path, node])
       }
     }
   }
-  return sorted(found)
+  return sortByCodePoints(found)
 }
 
-/** As Python sorts text: by code points. */
-function sorted(found: [string, FileNode][]): [string, FileNode][] {
+/** Sorts paths by code points, as Python does. */
+function sortByCodePoints(found: [string, FileNode][]): [string, FileNode][] {
   return found.toSorted(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 }
 
-/** The parts of a glob over whole paths: `**` is any number of parts, the rest matches within one part. */
-function compiled(glob: string): Part[] {
+/** Splits a glob into parts: `**` matches any number of path segments, every other part matches one. */
+function compileGlob(glob: string): Part[] {
   const parts = glob.replace(/^\/+|\/+$/g, '').split('/')
   if (parts.at(-1) === '**') parts.push('*') // at the end it needs a name to match
-  return parts.map((part) => (part === '**' ? part : expressionOf(part)))
+  return parts.map((part) => (part === '**' ? part : compilePattern(part)))
 }
 
-/** What Python's fnmatch makes of a pattern. */
-function expressionOf(pattern: string): RegExp {
-  let text = ''
+/** Translates a pattern as Python's fnmatch does. A name that begins with a dot matches only where the pattern writes the dot. */
+function compilePattern(pattern: string): RegExp {
+  let text = pattern.startsWith('.') ? '' : '(?!\\.)'
   for (let at = 0; at < pattern.length; at += 1) {
     const sign = pattern.charAt(at)
     if (sign === '*') text += '[^]*'
     else if (sign === '?') text += '[^]'
-    else if (sign !== '[') text += escaped(sign)
+    else if (sign !== '[') text += escapeSign(sign)
     else {
       const negated = pattern.charAt(at + 1) === '!'
       const first = at + (negated ? 2 : 1)
@@ -119,26 +121,27 @@ function expressionOf(pattern: string): RegExp {
   }
 }
 
-function escaped(sign: string): string {
+function escapeSign(sign: string): string {
   return /[\\^$.*+?()[\]{}|/]/.test(sign) ? `\\${sign}` : sign
 }
 
-/** The places in a glob that are reached when the whole path is read. */
-function after(glob: readonly Part[], path: string): number[] {
+/** The positions in a glob that are reached after the whole path. */
+function statesAfter(glob: readonly Part[], path: string): number[] {
   let states = [0]
   for (const part of path.split('/')) {
     const next = new Set<number>()
     for (const state of closure(glob, states)) {
       const wanted = glob[state]
-      if (wanted === '**') next.add(state)
-      else if (wanted?.test(part) === true) next.add(state + 1)
+      if (wanted === '**') {
+        if (!part.startsWith('.')) next.add(state)
+      } else if (wanted?.test(part) === true) next.add(state + 1)
     }
     states = [...next]
   }
   return states
 }
 
-/** `**` may stand for no part at all. */
+/** Adds the positions behind `**`, which may match no segment. */
 function closure(glob: readonly Part[], states: readonly number[]): number[] {
   const all = new Set(states)
   for (let state of states) while (glob[state] === '**') all.add((state += 1))

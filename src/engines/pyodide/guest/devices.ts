@@ -1,39 +1,83 @@
 import { ERRNO, type FileSystem } from './emscripten.ts'
-import { FDS, readInput, writeFully } from './wire.ts'
+import { FDS, readInput, type RunMessage, writeFully } from './wire.ts'
 
 const SIGALRM = 14
+/** The longest time in the shared memory, 12 days: the sum of two does not overflow. */
+const LONGEST_MS = 2 ** 30
 const MAJOR = 64
 
+/** The places in the memory that a script's clock shares with the watchdog. Times are in milliseconds. */
+export const SHARED: {
+  readonly on: 0
+  /** When the process must end, without the time in which it waits; 0 while the watchdog has no such task. */
+  readonly endsAt: 1
+  readonly maxWait: 2
+  readonly waited: 3
+  /** The start of its current wait; 0 while it does not wait. */
+  readonly waitsSince: 4
+  readonly size: 5
+} = { on: 0, endsAt: 1, maxWait: 2, waited: 3, waitsSince: 4, size: 5 }
+
 /**
- * The clock of a script: Python looks at this "buffer" every few dozen steps of its loop and takes what it finds for a
- * signal. So the thread that runs the script needs nobody beside it to be interrupted.
+ * The clock of a script. Python reads this "buffer" every few dozen steps of its loop and takes a value as a signal, so that no
+ * second thread is needed to interrupt the script.
  */
 export class SignalClock {
-  #deadline = Infinity
+  #endsAt = Infinity
+  #maxWaitMs = 0
+  #waitedMs = 0
+  readonly #shared: Int32Array
+  readonly #now: () => number
   readonly buffer: object
 
-  constructor() {
-    const look = (): number => {
+  /** @param now the watchdog's clock. */
+  constructor(shared: Int32Array, now: () => number) {
+    this.#shared = shared
+    this.#now = now
+    const readSignal = (): number => {
       if (performance.now() < this.#deadline) return 0
-      this.#deadline = Infinity // once, as an interval timer
+      this.#endsAt = Infinity // fires once
+      store(this.#shared, SHARED.maxWait, this.#waitedMs) // and nothing moves the kill any more
       return SIGALRM
     }
     this.buffer = Object.freeze({
       get 0(): number {
-        return look()
+        return readSignal()
       },
       set 0(_value: number) {
-        // Python puts a zero back.
+        // Python writes a zero after each signal.
       },
     })
   }
 
-  start(afterMs: number): void {
-    this.#deadline = performance.now() + afterMs
+  /** Without time for waiting, the host alone kills a script that does not end. */
+  start({ deadlineMs, maxWaitMs, graceMs }: Pick<RunMessage, 'deadlineMs' | 'maxWaitMs' | 'graceMs'>): void {
+    this.#endsAt = performance.now() + deadlineMs
+    this.#maxWaitMs = maxWaitMs
+    store(this.#shared, SHARED.maxWait, Math.min(maxWaitMs, LONGEST_MS))
+    if (maxWaitMs > 0) store(this.#shared, SHARED.endsAt, Math.min(this.#now() + deadlineMs + graceMs, LONGEST_MS))
   }
 
   stop(): void {
-    this.#deadline = Infinity
+    this.#endsAt = Infinity
+    store(this.#shared, SHARED.endsAt, 0)
+  }
+
+  /** Time in which a script waits for the host moves its deadline. The host counts only the time in which its tools execute. */
+  wait<T>(waiting: () => T): T {
+    const started = performance.now()
+    store(this.#shared, SHARED.waitsSince, this.#now())
+    try {
+      return waiting()
+    } finally {
+      this.#waitedMs += performance.now() - started
+      store(this.#shared, SHARED.waited, this.#waitedMs) // first: the watchdog may look between the two
+      store(this.#shared, SHARED.waitsSince, 0)
+    }
+  }
+
+  get #deadline(): number {
+    return this.#endsAt + Math.min(this.#waitedMs, this.#maxWaitMs)
   }
 
   /** Waits, at most until the deadline. */
@@ -43,13 +87,13 @@ export class SignalClock {
   }
 }
 
-// Taken before the realm is shut.
-const { wait } = Atomics
+// Saved before the realm is shut.
+const { store, wait } = Atomics
 const PAUSE = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Gives Python the descriptors of a script's process: 0 is empty, 1 and 2 are pipes to the host, 3 is the way of frames
- * out and of answers in. To seek on 3 is to sleep for so many microseconds: no other call needs a word of JavaScript.
+ * Opens the descriptors of a script's process: 0 is empty, 1 and 2 are pipes to the host, 3 carries frames out and answers in.
+ * A seek on 3 sleeps for that many microseconds, so that Python needs no other access to JavaScript.
  */
 export function openDescriptors(FS: FileSystem, clock: SignalClock): void {
   const output = (fd: number) => ({
@@ -61,7 +105,7 @@ export function openDescriptors(FS: FileSystem, clock: SignalClock): void {
   const frames = {
     ...output(FDS.frames),
     read: (_stream: unknown, buffer: Uint8Array, offset: number, length: number): number =>
-      readInput(buffer, offset, length),
+      clock.wait(() => readInput(buffer, offset, length)),
     llseek(_stream: unknown, offset: number): number {
       if (!(offset >= 0)) throw new FS.ErrnoError(ERRNO.EINVAL)
       clock.sleep(offset / 1000)
@@ -85,6 +129,6 @@ export function openDescriptors(FS: FileSystem, clock: SignalClock): void {
     const stream = FS.open(`/dev/sandglass-${name}`, name === 'empty' ? 'r' : name === 'frames' ? 'r+' : 'w')
     if (stream.fd !== minor) throw new Error(`descriptor ${minor} is taken`)
     stream.seekable = name === 'frames'
-    FS.unlink(`/dev/sandglass-${name}`) // a script has the open descriptors and no more
+    FS.unlink(`/dev/sandglass-${name}`) // the script keeps only the open descriptors
   }
 }

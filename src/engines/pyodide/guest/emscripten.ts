@@ -1,4 +1,4 @@
-/** The part of Emscripten's file system that is used here. */
+/** A node of Emscripten's file system, as far as it is used here. */
 export interface FileNode {
   readonly id: number
   name: string
@@ -6,7 +6,7 @@ export interface FileNode {
   readonly mount: FileMount
   readonly parent: FileNode
   usedBytes: number
-  /** Of a directory: its entries by name. Of a file: its bytes, which may be more than are used. */
+  /** For a directory, its entries by name. For a file, a buffer that may be longer than the content. */
   contents: unknown
   node_ops: Record<string, (...args: never[]) => unknown>
   stream_ops: Record<string, unknown>
@@ -24,7 +24,7 @@ export interface FileStream {
   seekable?: boolean
 }
 
-/** What an operation on an open device is given and gives. */
+/** The operations on an open device. */
 export interface DeviceOps {
   read?(stream: FileStream, buffer: Uint8Array, offset: number, length: number): number
   write?(stream: FileStream, buffer: Uint8Array, offset: number, length: number): number
@@ -69,7 +69,7 @@ export interface FileSystem {
   isLink(mode: number): boolean
 }
 
-/** What `loadPyodide` gives, as far as it is used. */
+/** The result of `loadPyodide`, as far as it is used. */
 export interface Pyodide {
   readonly FS: FileSystem
   readonly _module: EmscriptenModule
@@ -79,25 +79,27 @@ export interface Pyodide {
   makeMemorySnapshot(): Uint8Array
 }
 
-/** The module beneath it. */
+/** The Emscripten module of Pyodide. */
 export interface EmscriptenModule {
   readonly HEAPU8: Uint8Array
 }
 
-/** The part of WebAssembly's own interface that is used here; Node's types leave it out. */
+/** The part of WebAssembly's interface that is used here; Node's types do not contain it. */
 export interface WasmMemory {
   readonly buffer: ArrayBuffer
   grow(pages: number): number
 }
 
-/** As `WebAssembly` is in the global object. */
+/** The type of the global `WebAssembly`. */
 export interface WasmApi {
   instantiateStreaming: unknown
-  compile(bytes: Uint8Array): Promise<object>
-  instantiate(module: object, imports: unknown): Promise<{ readonly exports: Readonly<Record<string, unknown>> }>
+  instantiate(
+    bytes: Uint8Array,
+    imports: unknown,
+  ): Promise<{ readonly instance: { readonly exports: Readonly<Record<string, unknown>> } }>
 }
 
-/** Numbers of errors in Emscripten. */
+/** Error numbers of Emscripten. */
 export const ERRNO: {
   readonly EACCES: 2
   readonly ENOSPC: 51

@@ -1,8 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 /**
- * Built-in modules that are a way out of Python, or of no use to a script: access to memory and to functions by address,
- * Pyodide's bridge to JavaScript, CPython's own tests.
+ * Built-in modules that give access to memory and functions by address or to JavaScript, and CPython's own tests.
  */
 const REMOVED = [
   '_ctypes',
@@ -18,15 +17,15 @@ const REMOVED = [
   '_xxtestfuzz',
 ]
 
-/** No table of functions is longer. */
+/** An upper bound of the length of the function table. */
 const MAX_FUNCTIONS = 200_000
 const WORD = 4
 
 /**
- * Takes modules out of Python's table of built-in modules, of which it keeps a copy: each row is the address of a name and
- * the number of a function. Afterwards no way of importing finds them; where one is imported already, it stays so until
- * it is forgotten. Done before a snapshot is taken, so that no instance pays for it.
- * @throws Error when one is not found: this Pyodide is then not as it was known.
+ * Removes modules from Python's table of built-in modules and from its copy. Each row is the address of a name and the number of
+ * a function. No import finds the modules afterwards; one that is already imported stays until it is removed from `sys.modules`.
+ * Called before a snapshot is taken, so that it costs instances nothing.
+ * @throws Error if a module is not found, because this Pyodide is then of another build.
  */
 export function removeBuiltinModules(heap: Uint8Array): void {
   const memory = Buffer.from(heap.buffer, heap.byteOffset, heap.byteLength)
@@ -57,7 +56,7 @@ export function removeBuiltinModules(heap: Uint8Array): void {
   if (missed.length > 0) throw new Error(`not found among the built-in modules: ${missed.join(', ')}`)
 }
 
-/** Whether there are the address of a module's name and the number of a function, as far as can be told. */
+/** True if the two words look like the address of a module's name and the number of a function. */
 function isRow(memory: Buffer, words: Uint32Array, row: number): boolean {
   const [address = 0, number = 0] = words.subarray(row, row + 2)
   if (number === 0 || number > MAX_FUNCTIONS) return number === 0 && memory[address] === 0 && address !== 0

@@ -9,7 +9,7 @@ const REASONS: Readonly<Record<number, string>> = {
   54: 'Not a directory',
 }
 
-/** Files of the run to come, put into the workspace before any script runs. */
+/** Puts the files of the next run into the workspace, before the script runs. */
 export class Intake {
   readonly #FS: FileSystem
   readonly #workspace: string
@@ -19,15 +19,15 @@ export class Intake {
     this.#workspace = workspace
   }
 
-  /** The first piece that could not be put: its run must not start. */
+  /** The first chunk that could not be written: the run must not start. */
   problem: { readonly path: string; readonly reason: string } | undefined
 
-  /** Writes a piece of a file. */
+  /** Writes a chunk of a file. */
   put(path: string, mode: number, offset: number, content: Uint8Array): void {
     if (this.problem !== undefined) return
     const parts = path.split('/')
     if (path.length > 4096 || path.includes('\0') || parts.some((part) => ['', '.', '..'].includes(part))) {
-      this.problem = { path, reason: 'it is no plain path below the workspace' }
+      this.problem = { path, reason: 'it is not a plain path below the workspace' }
       return
     }
     try {
@@ -39,7 +39,7 @@ export class Intake {
     }
   }
 
-  /** Removes what was put. */
+  /** Removes all files. */
   wipe(): void {
     this.problem = undefined
     this.#empty(this.#workspace, this.#FS.lookupPath(this.#workspace).node)

@@ -1,81 +1,71 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
-import { doorsOf } from './bridge.ts'
+import { guardBridge } from './bridge.ts'
 import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
-import { moduleOf, type WasmModule } from './machine-code.ts'
 import { loadProgram } from './program.ts'
 import type { Snapshot } from './snapshot.ts'
 
 const PAGE_BYTES = 65_536
-/** WebAssembly's section of memories. */
+/** The number of WebAssembly's memory section. */
 const MEMORY_SECTION = 5
 
-/** How an interpreter is to be made. */
+/** Options of {@link loadInterpreter}. */
 export interface Load {
-  /** Python's memory never grows beyond it. */
+  /** The limit of Python's memory. */
   readonly maxBytes: number
-  /** To go on from; without one, a snapshot can be made of it. */
+  /** The snapshot to start from. Without one, the interpreter can make a snapshot. */
   readonly snapshot?: Snapshot
 }
 
-/** An interpreter, and what it is made of. */
+/** An interpreter and its parts. */
 export interface Interpreter {
   readonly pyodide: Pyodide
   readonly memory: WasmMemory
-  /** Whether V8 took the compiled JavaScript of the snapshot. */
+  /** True if V8 accepted the compiled JavaScript of the snapshot. */
   readonly isFromCache: boolean
-  /** Whether V8 took the machine code of the snapshot. */
-  readonly hasMachineCode: boolean
-  /** What V8 made of Pyodide's JavaScript so far. */
-  readonly compiled: () => Uint8Array
-  readonly module: WasmModule
-  /** From then on a call of the bridge to JavaScript ends the run. */
-  readonly shutBridge: () => void
+  /** Serializes V8's compiled code of Pyodide's JavaScript so far. */
+  readonly createCodeCache: () => Uint8Array
+  /** After this, a call to the bridge to JavaScript ends the run. */
+  readonly closeBridge: () => void
 }
 
-/** Loads Pyodide from the directory of its npm package. Python has no object of JavaScript afterwards. */
+/** Loads Pyodide from the directory of its npm package. Python gets no object of JavaScript. */
 export async function loadInterpreter(directory: string, { maxBytes, snapshot }: Load): Promise<Interpreter> {
   let memory: WasmMemory | undefined
-  let module: WasmModule | undefined
-  let hasMachineCode = false
-  let shutBridge: (() => void) | undefined
-  // Read beside the parsing of a megabyte of JavaScript.
+  let closeBridge: (() => void) | undefined
+  // Read while a megabyte of JavaScript is parsed.
   const program = readFile(`${directory}pyodide.asm.wasm`)
   const url = pathToFileURL(directory).href
   const api = (globalThis as unknown as { WebAssembly: WasmApi }).WebAssembly
   api.instantiateStreaming = async (_response: unknown, imports: unknown) => {
     const bytes = await program
     limitMemory(bytes, Math.floor(maxBytes / PAGE_BYTES))
-    shutBridge = doorsOf((imports as { env: Record<string, unknown> }).env)
-    const ready = snapshot === undefined ? undefined : moduleOf(await snapshot.machineCode, bytes)
-    hasMachineCode = ready !== undefined
-    module = ready ?? (await api.compile(bytes))
-    const instance = await api.instantiate(module, imports)
-    memory = instance.exports['memory'] as WasmMemory
+    closeBridge = guardBridge((imports as { env: Record<string, unknown> }).env)
+    const made = await api.instantiate(bytes, imports)
+    memory = made.instance.exports['memory'] as WasmMemory
     if (snapshot !== undefined) growTo(memory, heapBytesOf(await snapshot.memory))
-    return { instance, module }
+    return made
   }
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
     loadPyodide: (options: object) => Promise<Pyodide>
   }
   const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: unknown }
-  const { create, compiled, isFromCache } = loadProgram(directory, snapshot?.compiled)
+  const { create, createCodeCache, isFromCache } = loadProgram(directory, snapshot?.cachedCode)
   const pyodide = await loadPyodide({
     indexURL: url,
-    lockFileContents: { info: lock.info, packages: {} }, // none is ever fetched
+    lockFileContents: { info: lock.info, packages: {} }, // nothing is downloaded
     packageBaseUrl: url,
     jsglobals: Object.freeze(Object.create(null) as object),
     env: { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox' },
     createPyodideModule: create,
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
   })
-  if (memory === undefined || module === undefined || shutBridge === undefined)
-    throw new Error('Pyodide made no memory')
-  return { pyodide, memory, compiled, isFromCache, hasMachineCode, module, shutBridge }
+  if (memory === undefined || closeBridge === undefined) throw new Error('Pyodide made no memory')
+  return { pyodide, memory, createCodeCache, isFromCache, closeBridge }
 }
 
-/** A snapshot is a head, whose second word says how long it is, and the memory. */
+/** A snapshot is a head, whose second word is its length, and the memory. */
 function heapBytesOf(snapshot: Uint8Array): number {
   return snapshot.length - new DataView(snapshot.buffer, snapshot.byteOffset).getUint32(4, true)
 }
@@ -85,7 +75,7 @@ function growTo(memory: WasmMemory, bytes: number): void {
   if (pages > 0) memory.grow(pages)
 }
 
-/** Writes another maximum over the one that is declared, in as many bytes. */
+/** Replaces the declared maximum of the memory, in the same number of bytes. */
 function limitMemory(bytes: Uint8Array, pages: number): void {
   let at = 8
   const number = (): number => {
@@ -104,9 +94,9 @@ function limitMemory(bytes: Uint8Array, pages: number): void {
       at += size
       continue
     }
-    number() // how many memories
+    number() // count of memories
     const flags = number()
-    number() // pages at first
+    number() // initial pages
     const start = at
     const declared = number()
     if ((flags & 1) === 0) break
@@ -118,5 +108,5 @@ function limitMemory(bytes: Uint8Array, pages: number): void {
     }
     return
   }
-  throw new Error('this Pyodide declares no limit of memory')
+  throw new Error('this Pyodide declares no memory limit')
 }

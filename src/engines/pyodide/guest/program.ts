@@ -5,34 +5,35 @@ import { Script } from 'node:vm'
 const FILE = 'pyodide.asm.mjs'
 const EXPORT = 'export default _createPyodideModule;'
 const OWN_URL = 'import.meta.url'
-/** Of our own in its place: a name that the program does not use. */
+/** The replacement of {@link OWN_URL}: a name that the program does not use. */
 const URL_NAME = '__sandglassOwnUrl'
 
-/** Pyodide's JavaScript beneath its interface. */
+/** The JavaScript part of Pyodide's interpreter. */
 export interface Program {
-  /** What `loadPyodide` takes as `createPyodideModule`. */
+  /** The value for the option `createPyodideModule` of `loadPyodide`. */
   readonly create: unknown
-  /** Whether V8 took what another process had made of it. */
+  /** True if V8 accepted the cached code. */
   readonly isFromCache: boolean
-  /** What V8 made of it so far, for {@link loadProgram} of another process with the same flags. */
-  readonly compiled: () => Uint8Array
+  /** Serializes V8's compiled code so far, for {@link loadProgram} in another process with the same flags. */
+  readonly createCodeCache: () => Uint8Array
 }
 
 /**
- * Compiles a megabyte of JavaScript, or goes on from what V8 made of it before. As a script, not as the module that it is:
- * only that can be compiled ahead without write permission, and none of its functions can import anything.
- * @throws Error when it is not as it was known.
+ * Compiles a megabyte of JavaScript, or loads V8's cached code of it. The module is compiled as a script: only a script can have
+ * cached code without write permission, and its functions cannot import anything.
+ * @throws Error if the program does not have the expected export.
  */
-export function loadProgram(directory: string, compiled?: Uint8Array): Program {
+export function loadProgram(directory: string, cachedCode?: Uint8Array): Program {
   const body = readFileSync(`${directory}${FILE}`, 'utf8')
-  if (!body.includes(EXPORT)) throw new Error(`${FILE} does not export what it did`)
-  // The same text wherever it lies: what V8 made of it is kept for all.
+  if (!body.includes(EXPORT))
+    throw new Error(`${FILE} does not contain "${EXPORT}"; this version of Pyodide is not supported`)
+  // The text does not depend on the directory, so that the cached code is valid everywhere.
   const source = `((${URL_NAME}) => {"use strict";${body.replace(EXPORT, '').replaceAll(OWN_URL, URL_NAME)}return _createPyodideModule})`
-  const script = new Script(source, { filename: FILE, ...(compiled === undefined ? {} : { cachedData: compiled }) })
+  const script = new Script(source, { filename: FILE, ...(cachedCode === undefined ? {} : { cachedData: cachedCode }) })
   const make = script.runInThisContext() as (url: string) => unknown
   return {
     create: make(pathToFileURL(`${directory}${FILE}`).href),
-    isFromCache: compiled !== undefined && script.cachedDataRejected === false,
-    compiled: () => script.createCachedData(),
+    isFromCache: cachedCode !== undefined && script.cachedDataRejected === false,
+    createCodeCache: () => script.createCachedData(),
   }
 }

@@ -10,14 +10,14 @@ type WriteOperation = (
   canOwn?: boolean,
 ) => number
 
-/** Files and directories together: each costs memory, also an empty one. */
+/** The limit of files and directories together: each costs memory, even an empty one. */
 const MAX_NODES = 100_000
 
-/** Memory of Python and of files, and what of it is in use. */
+/** The memory limit of Python and files together, and its use. */
 export class MemoryBudget {
   maxBytes: number
   fileBytes = 0
-  /** Size of Python's memory now. */
+  /** The current size of Python's memory. */
   readonly #heapBytes: () => number
 
   constructor(maxBytes: number, heapBytes: () => number) {
@@ -25,7 +25,7 @@ export class MemoryBudget {
     this.#heapBytes = heapBytes
   }
 
-  /** Whether so many bytes more are within the limit. */
+  /** True if this many more bytes are within the limit. */
   holds(more: number): boolean {
     return this.#heapBytes() + this.fileBytes + more <= this.maxBytes
   }
@@ -37,9 +37,8 @@ interface Usage {
 }
 
 /**
- * Holds the file system in memory to its sizes: each scratch directory is a mount with a limit, all else is read-only. The
- * operations are shared by all nodes, so each is replaced once. A file that is deleted while it is open counts until it is
- * closed.
+ * Limits the file system in memory: each scratch directory is a mount with a size, everything else is read-only. All nodes share
+ * the operations, so each operation is replaced once. A file that is deleted while it is open counts until it is closed.
  */
 export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, number>>, budget: MemoryBudget): void {
   const { MEMFS } = FS.filesystems
@@ -59,7 +58,7 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
     usage.bytes += bytes
     budget.fileBytes += bytes
   }
-  /** How many of these bytes there is room for. */
+  /** The number of these bytes for which there is room. */
   const roomFor = (usage: Usage, bytes: number): number => {
     const room = Math.min(bytes, usage.maxBytes - usage.bytes)
     return room > 0 && budget.holds(room) ? room : 0
@@ -77,7 +76,7 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
 
   const directory = MEMFS.ops_table.dir.node
   const file = MEMFS.ops_table.file
-  const makes =
+  const wrapCreate =
     (operation: Operation): Operation =>
     (parent: FileNode, ...rest: never[]) => {
       usageOf(parent)
@@ -86,8 +85,8 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
       nodes += 1
       return made
     }
-  replace(directory, 'mknod', makes)
-  replace(directory, 'symlink', makes)
+  replace(directory, 'mknod', wrapCreate)
+  replace(directory, 'symlink', wrapCreate)
   for (const name of ['unlink', 'rmdir']) {
     replace(directory, name, (operation) => (parent: FileNode, child: string) => {
       usageOf(parent)
@@ -105,7 +104,7 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
     if (before !== undefined) free(before)
     return done
   })
-  const setsAttributes =
+  const wrapSetattr =
     (operation: Operation): Operation =>
     (node: FileNode, wanted: { size?: number }) => {
       const usage = usageOf(node)
@@ -117,8 +116,8 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
       charge(usage, more)
       return done
     }
-  replace(directory, 'setattr', setsAttributes)
-  replace(file.node, 'setattr', setsAttributes)
+  replace(directory, 'setattr', wrapSetattr)
+  replace(file.node, 'setattr', wrapSetattr)
 
   const plainWrite = file.stream['write'] as WriteOperation
   const write: WriteOperation = (stream, buffer, offset, length, position, canOwn) => {
@@ -134,7 +133,7 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
     return done
   }
   file.stream['write'] = write
-  MEMFS.stream_ops['write'] = write // what a mapped file is written back by
+  MEMFS.stream_ops['write'] = write // used to write back mapped files
   file.stream['close'] = (stream: FileStream): void => {
     const { node } = stream
     const usage = usages.get(node.mount)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 
 type Globals = Record<string, unknown>
 
-/** What Pyodide and the language itself need of the global object once a script may run. All else of it is deleted. */
+/** The names in the global object that Pyodide and the language need while a script runs. All others are deleted. */
 const KEPT: ReadonlySet<string> = new Set(
   `
     Object Function Array Number parseFloat parseInt Infinity NaN undefined Boolean String Symbol Date Promise
@@ -19,8 +19,8 @@ const KEPT: ReadonlySet<string> = new Set(
 )
 
 /**
- * Makes this process look like a browser's worker to Pyodide: it then takes nothing of Node into its own closures, neither
- * `require` nor files nor `process`, whatever of them a script may come to reach.
+ * Makes this process look like a browser's worker to Pyodide, so that its closures hold neither `require` nor `fs` nor `process`,
+ * which a script might reach through them.
  */
 export function hideNode(): void {
   const globals = globalThis as unknown as Globals
@@ -40,7 +40,7 @@ export function hideNode(): void {
   set('fetch', (from: unknown) => Promise.resolve(fileAsResponse(String(from))))
 }
 
-/** Pyodide asks for its own files by URL, and for nothing else. */
+/** Pyodide fetches only its own files, by URL. */
 function fileAsResponse(url: string): unknown {
   const bytes = readFileSync(new URL(url))
   return {
@@ -51,10 +51,10 @@ function fileAsResponse(url: string): unknown {
 }
 
 /**
- * Deletes what no script may come to reach, should it get out of Python. New WebAssembly is refused but for the modules
- * with these digests, and the stack of an error shows no functions.
+ * Deletes what a script that escapes from Python must not reach. Refuses new WebAssembly except the modules with these digests, and
+ * removes functions from the stacks of errors.
  */
-export function shutRealm(modules: readonly string[]): void {
+export function closeRealm(modules: readonly string[]): void {
   const globals = globalThis as unknown as Globals
   const allowed = new Set(modules)
   const { Module, Instance, Table, Memory, Global, RuntimeError, CompileError, LinkError, Tag, Exception } = globals[
@@ -62,10 +62,11 @@ export function shutRealm(modules: readonly string[]): void {
   ] as Record<string, new (...args: unknown[]) => object>
   class KnownModule {
     constructor(bytes: Uint8Array) {
-      // Of a copy: what is looked at must be what is compiled.
+      // A copy, so that the verified bytes are the compiled ones.
       const copy = Uint8Array.from(bytes)
       const digest = createHash('sha256').update(copy).digest('hex')
-      if (!allowed.has(digest) || Module === undefined) throw new TypeError('this WebAssembly is of no wheel')
+      if (!allowed.has(digest) || Module === undefined)
+        throw new TypeError('this WebAssembly module is not from a wheel')
       return new Module(copy)
     }
     static [Symbol.hasInstance](value: unknown): boolean {

@@ -1,25 +1,31 @@
 import { Buffer } from 'node:buffer'
 import { fstatSync, openSync, read, readSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { HEAD_BYTES, partsOf } from './snapshot-parts.ts'
 import { readExactly, type StartMessage } from './wire.ts'
 
-/** Behind a snapshot in a file: what the host tells a damaged one by. */
+/** A snapshot begins with the length of its cached code. */
+const HEAD_BYTES = 4
+/** At the end of a snapshot in a file: the digest by which the host recognizes a damaged one. */
 const DIGEST_BYTES = 32
 
-/** What an instance goes on from. */
+/** The state from which an instance starts. */
 export interface Snapshot {
-  /** What V8 made of Pyodide's JavaScript. */
-  readonly compiled: Uint8Array
-  /** What it made of WebAssembly, as far as scripts use it; empty when there is none. */
-  readonly machineCode: Promise<ArrayBuffer>
-  /** Python's memory, as Pyodide writes it down. */
+  /** V8's compiled form of Pyodide's JavaScript. */
+  readonly cachedCode: Uint8Array
+  /** Python's memory, as Pyodide serializes it. */
   readonly memory: Promise<Uint8Array>
 }
 
+/** A snapshot as the host keeps it. */
+export function snapshotBytes({ cachedCode, memory }: Record<'cachedCode' | 'memory', Uint8Array>): Uint8Array {
+  const head = Buffer.alloc(HEAD_BYTES)
+  head.writeUInt32LE(cachedCode.length)
+  return Buffer.concat([head, cachedCode, memory])
+}
+
 /**
- * Opens what the host named. What is large is read beside what follows.
- * @throws Error when there is nothing of that shape.
+ * Opens the snapshot that the host names. The memory is read in the background.
+ * @throws Error if it has the wrong shape.
  */
 export function openSnapshot(snapshot: StartMessage['snapshot']): Snapshot {
   if (snapshot === null) throw new Error('no snapshot is given')
@@ -28,19 +34,15 @@ export function openSnapshot(snapshot: StartMessage['snapshot']): Snapshot {
   const end = fstatSync(fd).size - DIGEST_BYTES
   const head = Buffer.alloc(HEAD_BYTES)
   readSync(fd, head, 0, HEAD_BYTES, 0)
-  const at = partsOf(head)
-  if (at.memory > end) throw new Error('the snapshot is cut off')
-  const compiled = Buffer.alloc(at.machineCode - at.compiled)
-  readSync(fd, compiled, 0, compiled.length, at.compiled)
-  return {
-    compiled,
-    machineCode: readAll(fd, at.machineCode, at.memory).then(({ buffer }) => buffer),
-    memory: readAll(fd, at.memory, end),
-  }
+  const start = HEAD_BYTES + head.readUInt32LE()
+  if (start > end) throw new Error('the snapshot is cut off')
+  const cachedCode = Buffer.alloc(start - HEAD_BYTES)
+  readSync(fd, cachedCode, 0, cachedCode.length, HEAD_BYTES)
+  return { cachedCode, memory: readAll(fd, start, end) }
 }
 
-/** Into a buffer of its own. */
-async function readAll(fd: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+/** Reads into a buffer of its own: Pyodide reads aligned words from it. */
+async function readAll(fd: number, start: number, end: number): Promise<Uint8Array> {
   const into = Buffer.allocUnsafeSlow(end - start)
   for (let at = 0; at < into.length;) {
     const { bytesRead } = await promisify(read)(fd, into, at, into.length - at, start + at)
@@ -51,10 +53,9 @@ async function readAll(fd: number, start: number, end: number): Promise<Uint8Arr
 }
 
 function snapshotIn(bytes: Buffer): Snapshot {
-  const at = partsOf(bytes)
+  const start = HEAD_BYTES + bytes.readUInt32LE()
   return {
-    compiled: bytes.subarray(at.compiled, at.machineCode),
-    machineCode: Promise.resolve(Uint8Array.from(bytes.subarray(at.machineCode, at.memory)).buffer),
-    memory: Promise.resolve(Uint8Array.from(bytes.subarray(at.memory))), // where Pyodide reads words, at its beginning
+    cachedCode: bytes.subarray(HEAD_BYTES, start),
+    memory: Promise.resolve(Uint8Array.from(bytes.subarray(start))), // a copy, aligned like the buffer of readAll
   }
 }

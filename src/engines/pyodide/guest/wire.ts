@@ -1,38 +1,39 @@
 import { Buffer } from 'node:buffer'
 import { readSync, writeSync } from 'node:fs'
+import type { Caps } from '../../../protocol/index.ts'
 
 /** Descriptors that the host gives to a guest. */
 export const FDS: {
   readonly input: 0
-  /** What the script's own process says: frames, one a line. */
+  /** The frames of the script, one per line. */
   readonly frames: 3
   readonly stdout: 4
   readonly stderr: 5
-  /** What the guest itself says. No descriptor of the script's leads here. */
+  /** The messages of the guest itself. The script has no descriptor for it. */
   readonly control: 6
 } = { input: 0, frames: 3, stdout: 4, stderr: 5, control: 6 }
 
 /** Limits of a sandbox, in bytes. */
 export interface GuestLimits {
-  /** Of Python's memory and files together. */
+  /** Limit of Python's memory and files together. */
   readonly memoryBytes: number
-  /** Writable directories by path: how much each may hold. */
+  /** Sizes of the writable directories, by path. */
   readonly scratch: Readonly<Record<string, number>>
 }
 
-/** A file that is put below a read-only directory before anything runs. */
+/** A file that is written below a read-only directory before the script runs. */
 export interface GuestFile {
   readonly path: string
-  /** Where its bytes are in what follows the message. */
+  /** The range of its content in the bytes that follow the message. */
   readonly start: number
   readonly end: number
 }
 
-/** The first message to a guest. The bytes of files, then of a snapshot that is in no file, follow it. */
+/** The first message to a guest. The content of files follows it, then the bytes of a snapshot that is in no file. */
 export interface StartMessage {
   readonly type: 'start'
-  readonly task: 'serve' | 'snapshot' | 'train'
-  /** Directory of the npm package, with a slash at its end. */
+  readonly task: 'serve' | 'snapshot'
+  /** The directory of the npm package, with a slash at its end. */
   readonly pyodide: string
   readonly snapshot: { readonly path: string } | { readonly bytes: number } | null
   readonly files: readonly GuestFile[]
@@ -40,13 +41,13 @@ export interface StartMessage {
   readonly limits: GuestLimits
   readonly workspace: string
   readonly harness: string
-  /** What Python is told: the harness's configuration for scripts that run in place. */
+  /** The configuration of the harness for scripts that run in place. */
   readonly config: Readonly<Record<string, unknown>>
-  /** SHA-256 of the WebAssembly modules that may be loaded: those of wheels. */
+  /** SHA-256 digests of the WebAssembly modules that may be loaded: those of wheels. */
   readonly modules: readonly string[]
 }
 
-/** A piece of a file for the run to come. */
+/** A chunk of a file for the next run. */
 export interface PutMessage {
   readonly type: 'put'
   readonly path: string
@@ -55,26 +56,37 @@ export interface PutMessage {
   readonly contentBase64: string
 }
 
-/** Runs the script whose request, as Python reads it, follows: a length in four bytes and JSON. */
+/** The files to collect from a run. The caps are the host's: a guest can import nothing from outside its folder. */
+export interface CollectOrder {
+  readonly globs: readonly string[]
+  readonly maxMs: number
+  readonly caps: Pick<
+    Caps,
+    'files' | 'fileBytes' | 'totalBytes' | 'fileDepth' | 'entries' | 'fileChunkBytes' | 'warnings'
+  >
+}
+
+/** Runs a script. The request follows, as Python reads it: a length in four bytes, and JSON. */
 export interface RunMessage {
   readonly type: 'run'
-  /** From now. */
+  /** Relative to the arrival of the message. */
   readonly deadlineMs: number
-  readonly collect: readonly string[]
-  readonly collectMs: number
+  /** The time that the script may wait for answers of tools without using up its own time. */
+  readonly maxWaitMs: number
+  /** From the deadline to the kill. */
+  readonly graceMs: number
+  readonly collect: CollectOrder
   readonly memoryBytes?: number
 }
 
-/** What the host tells a guest. */
+/** A message from the host to a guest. */
 export type HostMessage = StartMessage | PutMessage | { readonly type: 'wipe' } | RunMessage
 
-/** What a guest tells the host, one JSON object a line. */
+/** A message from a guest to the host, one JSON object per line. */
 export type GuestMessage =
   | { readonly type: 'ready'; readonly python: string; readonly loaded: unknown; readonly checks: GuestChecks }
-  /** A snapshot, or the machine code of one: so many bytes on the way that is free for it. */
-  | { readonly type: 'made'; readonly bytes: number }
-  /** This Node gives no machine code away, and never will. */
-  | { readonly type: 'no-machine-code'; readonly reason: string }
+  /** The size of the snapshot that follows on the descriptor of frames. */
+  | { readonly type: 'snapshot'; readonly bytes: number }
   | { readonly type: 'refused'; readonly path: string; readonly reason: string }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly fault: string | null }
   | {
@@ -86,8 +98,10 @@ export type GuestMessage =
     }
   | { readonly type: 'collected'; readonly limitsHit: readonly string[]; readonly skipped: readonly string[] }
   | { readonly type: 'out-of-memory' }
+  /** Sent by the watchdog: the deadline is over, and the process ends. */
+  | { readonly type: 'overdue' }
 
-/** What a guest found around itself: name to value. */
+/** The findings of a guest about its surroundings: name to value. */
 export type GuestChecks = Readonly<Record<string, string | number | boolean | null>>
 
 /** Reads one message; undefined at the end of the input. */
@@ -98,7 +112,7 @@ export function readMessage(): HostMessage | undefined {
   return body === undefined ? undefined : (JSON.parse(body.toString('utf8')) as HostMessage)
 }
 
-/** Reads so many bytes; undefined when the input ends before. */
+/** Reads exactly this many bytes; undefined if the input ends before. */
 export function readExactly(count: number): Buffer | undefined {
   const bytes = Buffer.allocUnsafe(count)
   for (let at = 0; at < count;) {
@@ -109,22 +123,22 @@ export function readExactly(count: number): Buffer | undefined {
   return bytes
 }
 
-/** Reads what is there, and waits for something. 0 at the end of the input. */
+/** Waits for input and reads what is available. Returns 0 at the end of the input. */
 export function readInput(into: Uint8Array, offset: number, length: number): number {
   try {
     return readSync(FDS.input, into, offset, length, null)
   } catch (error) {
-    if ((error as { code?: unknown }).code === 'EOF') return 0 // as Windows tells a closed pipe
+    if ((error as { code?: unknown }).code === 'EOF') return 0 // Windows reports a closed pipe this way
     throw error
   }
 }
 
-/** Tells the host something. */
-export function tell(message: GuestMessage): void {
+/** Sends the host a message. */
+export function send(message: GuestMessage): void {
   writeFully(FDS.control, Buffer.from(`${JSON.stringify(message)}\n`))
 }
 
-/** Writes all of it, and waits until it is taken. */
+/** Writes all bytes and waits until they are read. */
 export function writeFully(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at, bytes.length - at)
 }

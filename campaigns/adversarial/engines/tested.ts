@@ -1,0 +1,32 @@
+import type { EngineUnderTest } from '../driver/engine.ts'
+import type { Assertion } from '../driver/run-case.ts'
+
+/** An engine and the settings of its adversarial tests. */
+export interface TestedEngine {
+  readonly name: string
+  /** Probes the machine. `skip` is true when the engine is not usable. Slow, so call it once per file. */
+  ready(): Promise<{ readonly skip: boolean; readonly open: () => EngineUnderTest }>
+  /** Groups of cases to run. Default: all groups that run scripts. */
+  readonly groups?: readonly string[]
+  /** Assertions for the cases that inject faults into the parts below the engine. */
+  readonly faults: ReadonlyMap<string, Assertion>
+  /** Cases that do not apply to this engine, with the reason, or that have a separate test, with its place. */
+  readonly excluded: ReadonlyMap<string, Exclusion>
+}
+
+/** The reason why a case is not run here, or the test that covers it. */
+export type Exclusion =
+  | { readonly why: string }
+  /** The file below `test/` and a part of the test title. A test checks that both exist. */
+  | { readonly file: string; readonly test: string }
+
+/** Exclusions of the group `wasm-pyodide` for the engines without WebAssembly. */
+export const NO_BRIDGE: readonly (readonly [string, Exclusion])[] = [
+  '001',
+  '002',
+  '003',
+  '004',
+  '006',
+  '009',
+  '010',
+].map((number) => [`WAS-${number}`, { why: 'its Python does not run in WebAssembly and has no bridge to JavaScript' }])

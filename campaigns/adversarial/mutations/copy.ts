@@ -1,0 +1,58 @@
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { openDirectory } from '../../../test/support/state-directory.ts'
+import { type Patch, patched } from './mutation.ts'
+
+/** The root of this tree. */
+export const ROOT: string = resolve(import.meta.dirname, '../../..')
+
+/** Files and directories that the adversarial suite needs. */
+const NEEDED = ['src', 'harness', 'test', 'campaigns', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+
+/** Prefix of the directory names, before the pid of the process that made them. */
+const KIND = 'mutation'
+
+/** A copy of the tree in a directory that the uids of sandboxes can enter. */
+export interface Copy extends Disposable {
+  readonly root: string
+  /** A private state directory for the mutated host. */
+  readonly state: string
+}
+
+/**
+ * Copies the tree, or a copy of it, and patches what it made. First it removes the copies of makers that were killed before they could.
+ * @throws Error for a patch that does not apply; nothing is left then.
+ */
+export function copyTree(patches: readonly Patch[] = [], from: string = ROOT): Copy {
+  removeAbandoned()
+  const directory = openDirectory(`${KIND}-${process.pid}`)
+  const root = join(directory, 'tree')
+  const state = join(directory, 'state')
+  const remove = (): void => rmSync(directory, { recursive: true, force: true })
+  try {
+    for (const name of NEEDED) {
+      cpSync(join(from, name), join(root, name), {
+        recursive: true,
+        filter: (path) => basename(path) !== '__pycache__',
+      })
+    }
+    symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'))
+    chmodSync(root, 0o755)
+    for (const patch of patches) {
+      const path = join(root, patch.file)
+      writeFileSync(path, patched(readFileSync(path, 'utf8'), patch))
+    }
+  } catch (error) {
+    remove()
+    throw error
+  }
+  return { root, state, [Symbol.dispose]: remove }
+}
+
+function removeAbandoned(): void {
+  for (const name of readdirSync('/tmp')) {
+    const pid = new RegExp(String.raw`^sandglass-${KIND}-(\d+)-`).exec(name)?.[1]
+    // The maker is gone when /proc has no such pid. A reused pid keeps its directory until a later call.
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) rmSync(join('/tmp', name), { recursive: true, force: true })
+  }
+}

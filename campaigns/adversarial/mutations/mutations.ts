@@ -1,0 +1,242 @@
+import type { Mutation } from './mutation.ts'
+
+const HARNESS = 'harness/sandglass_harness'
+
+/** The defences, in the order of the table in SECURITY.md. */
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'kill-at-the-end',
+    defence: 'kill at the end of a run: one `kill(-1, SIGKILL)` over the pid namespace',
+    instead: 'nothing is killed but the process group of the script, and that is taken for the death of everything',
+    doubled: 'what is not confirmed dead destroys the sandbox, and its processes with it',
+    patches: [
+      { file: `${HARNESS}/script/zygote.py`, from: '        os.kill(-1, signal.SIGKILL)\n', to: '        pass\n' },
+      {
+        file: `${HARNESS}/broker/reaper.py`,
+        from: '            if not any(name.isdigit() and name not in spared for name in os.listdir("/proc")):\n',
+        to: '            if True:\n',
+      },
+    ],
+    look: [
+      { suite: 'supervisor', titles: ['daemon', 'not running any more'] },
+      { suite: 'cases', titles: ['ISO-002', 'CTL-018'] },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['daemon'] }],
+  },
+  {
+    name: 'seccomp',
+    defence: 'one filter of system calls, loaded by the zygote before its first fork',
+    instead: 'a filter is loaded that allows everything',
+    patches: [
+      {
+        file: `${HARNESS}/script/seccomp.py`,
+        from: '    program = build(machine)\n',
+        to: '    program = [(_RET, 0, 0, _ALLOW)]\n',
+      },
+    ],
+    look: [
+      {
+        suite: 'supervisor',
+        titles: ['every system call of the filter', 'changes no limit', 'nothing that the next run can see'],
+      },
+      {
+        suite: 'cases',
+        titles: [
+          'ISO-013',
+          'ISO-014',
+          'ISO-025',
+          'ISO-031',
+          'ISO-032',
+          'ISO-033',
+          'ISO-035',
+          'ISO-037',
+          'ISO-040',
+          'NET-016',
+          'RES-021',
+          'RES-023',
+          'CTL-010',
+        ],
+      },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['every system call of the filter'] }],
+  },
+  {
+    name: 'tmpfs-sizes',
+    defence: 'sized tmpfs for /tmp, /var/tmp, the workspace and /dev/shm',
+    instead: 'each may take half of the memory of the machine',
+    patches: [
+      {
+        file: 'src/engines/local/bwrap-args.ts',
+        from: "['--perms', mode, '--size', String(size), '--tmpfs', path]",
+        to: "size < 0 ? [] : ['--perms', mode, '--tmpfs', path]",
+      },
+    ],
+    look: [
+      { suite: 'supervisor', titles: ['fills every file system'] },
+      { suite: 'cases', titles: ['RES-007', 'RES-012', 'RES-016'] },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['with bytes'] }],
+  },
+  {
+    name: 'empty-environment',
+    defence: 'spawn with an empty environment',
+    instead: 'bubblewrap, and so the harness, gets the environment of the host',
+    patches: [{ file: 'src/engines/local/spawn-launcher.ts', from: ' env: {},\n', to: ' env: process.env,\n' }],
+    look: [
+      { suite: 'defences', titles: ['environment'] },
+      { suite: 'cases', titles: ['SEC-001', 'SEC-002', 'SEC-004', 'ISO-023'] },
+    ],
+    shortly: [{ suite: 'defences', titles: ['environment'] }],
+  },
+  {
+    name: 'non-dumpable-broker',
+    defence: 'the broker, and the zygote with it, is non-dumpable from its first act on',
+    instead: 'both stay dumpable',
+    patches: [{ file: `${HARNESS}/start.py`, from: '    set_dumpable(False)\n', to: '' }],
+    look: [
+      { suite: 'supervisor', titles: ['below /proc', 'in the memory of the next run'] },
+      { suite: 'cases', titles: ['ISO-008', 'ISO-023', 'ISO-051', 'CTL-042'] },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['below /proc'] }],
+  },
+  {
+    name: 'pid-1',
+    defence: 'the broker is PID 1 of the sandbox (`--as-pid-1`), so that no signal of a script does anything to it',
+    instead: 'bubblewrap stays PID 1, and the broker is a process like others',
+    doubled: 'a harness that is not PID 1 refuses to start, and the host refuses a sandbox whose harness is not',
+    patches: [
+      { file: 'src/engines/local/bwrap-args.ts', from: "['--as-pid-1', ", to: '[' },
+      { file: `${HARNESS}/start.py`, from: '    if os.getpid() != 1:\n', to: '    if os.getpid() == 0:\n' },
+      { file: 'src/sandbox/checks.ts', from: '  pid: 1,\n', to: '' },
+    ],
+    look: [
+      { suite: 'defences', titles: ['kills all that it can reach'] },
+      {
+        suite: 'supervisor',
+        titles: ['signal that can be blocked', 'at the zygote', 'changes no limit', 'below /proc'],
+      },
+      { suite: 'cases', titles: ['CTL-028', 'ISO-002', 'TIM-001'] },
+    ],
+    shortly: [{ suite: 'defences', titles: ['kills all that it can reach'] }],
+  },
+  {
+    name: 'separate-zygote',
+    defence: 'scripts are forked from a zygote that never sees a request',
+    instead: 'the process that forks parses each request, as one process for both would',
+    patches: [
+      {
+        file: `${HARNESS}/broker/broker.py`,
+        from: '        self._uses += 1\n        self._sandbox.reaper.forget()\n',
+        to: '        self._uses += 1\n        self._zygote.socket.send(b"X" + encode(frame)[:100000])\n        self._sandbox.reaper.forget()\n',
+      },
+      { file: `${HARNESS}/script/zygote.py`, from: 'control.recvmsg(16, ', to: 'control.recvmsg(1 << 17, ' },
+      {
+        file: `${HARNESS}/script/zygote.py`,
+        from: '        if message == b"S":\n',
+        to: '        if message[:1] == b"X":\n            request = json.loads(message[1:]) if message[-1:] == b"\\n" else None\n        elif message == b"S":\n',
+      },
+    ],
+    look: [
+      { suite: 'supervisor', titles: ['in the memory of the next run'] },
+      { suite: 'cases', titles: ['SEC-004', 'CTL-003', 'ISO-023'] },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['in the memory of the next run'] }],
+  },
+  {
+    name: 'frame-size-limit',
+    defence: 'the size limit of a line, before it is parsed, on the host',
+    instead: 'a line may have any length',
+    patches: [
+      {
+        file: 'src/protocol/lines.ts',
+        from: '    if (length <= this.#maxLineBytes) return\n',
+        to: '    if (length >= 0) return\n',
+      },
+    ],
+    look: [
+      { suite: 'cases', titles: ['PRO-013', 'PRO-014', 'PRO-015', 'PRO-016', 'PRO-037'] },
+      { suite: 'supervisor', titles: ['without end'] },
+    ],
+    shortly: [{ suite: 'cases', titles: ['PRO-037'] }],
+  },
+  {
+    name: 'own-stamping-of-ids',
+    defence: 'the broker sets type and execution id of each frame itself, and serialises it anew',
+    instead: 'a frame of the script that names an execution id is passed on as it is',
+    patches: [
+      {
+        file: `${HARNESS}/broker/run.py`,
+        from: '        frame = decode(line)\n',
+        to: '        frame = decode(line)\n        if "execution_id" in frame:\n            return self._outbox.put(encode(frame))\n',
+      },
+    ],
+    look: [
+      { suite: 'supervisor', titles: ['frames that are not its own'] },
+      { suite: 'cases', titles: ['PRO-005', 'PRO-007', 'PRO-042', 'CTL-024', 'RPC-018'] },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['frames that are not its own'] }],
+  },
+  {
+    name: 'uid-per-sandbox',
+    defence: 'a uid of its own for each sandbox, as root',
+    instead: 'all sandboxes of a host have the same uid',
+    patches: [
+      {
+        file: 'src/engines/local/uids.ts',
+        from: 'this.#free.splice(index, 1)[0] as number',
+        to: 'this.#free[index] as number',
+      },
+    ],
+    look: [
+      { suite: 'defences', titles: ['uid'] },
+      { suite: 'cases', titles: ['FLT-026', 'CTL-028'] },
+    ],
+    shortly: [{ suite: 'defences', titles: ['uid'] }],
+  },
+  {
+    name: 'wipe',
+    defence: 'the workspace, /tmp, /var/tmp and /dev/shm are wiped at the end of a run',
+    instead: 'nothing is deleted, and that is told as done',
+    patches: [
+      {
+        file: `${HARNESS}/broker/scratch.py`,
+        from: '        return all([self._wipe_root(root, deadline) for root in self._roots])\n',
+        to: '        return deadline > 0\n',
+      },
+    ],
+    look: [
+      { suite: 'supervisor', titles: ['fills every file system', 'nothing that the next run can see'] },
+      { suite: 'between-runs', titles: ['flags on its stdin'] },
+      { suite: 'cases', titles: ['RES-016', 'RES-018', 'CTL-003', 'CTL-006'] },
+    ],
+    shortly: [{ suite: 'supervisor', titles: ['nothing that the next run can see'] }],
+  },
+  {
+    name: 'network-counters',
+    defence: 'a run after which the counters of the network namespace are others ends its sandbox',
+    instead: 'nobody compares them, and what is left of connections (TIME_WAIT) meets the next run',
+    patches: [
+      {
+        file: `${HARNESS}/broker/network.py`,
+        from: '        return self._read() == self._normal\n',
+        to: '        return len(self._read()) == len(self._normal)\n',
+      },
+    ],
+    look: [{ suite: 'between-runs', titles: ['that used the network'] }],
+    shortly: [{ suite: 'between-runs', titles: ['that used the network for a connection'] }],
+  },
+  {
+    name: 'secret-redaction',
+    defence: 'values of secrets are redacted in all that leaves a run',
+    instead: 'no value is looked for',
+    patches: [
+      {
+        file: 'src/redaction/redactor.ts',
+        from: '= patternsOf(secrets)\n',
+        to: '= patternsOf(secrets.slice(secrets.length))\n',
+      },
+    ],
+    look: [{ suite: 'cases', titles: ['SEC-006', 'SEC-009', 'SEC-012', 'SEC-013'] }],
+    shortly: [{ suite: 'cases', titles: ['SEC-006'] }],
+  },
+]

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+import { withSection as withinMarkers } from '../../../test/support/page-section.ts'
+import { MUTATIONS } from './mutations.ts'
+
+/** What the long form found, as `npm run adversarial -- --mutate --write` records it. */
+export interface Noticed {
+  readonly engine: 'local'
+  /** Where it was found. */
+  readonly machine: string
+  /** How long one run over all mutations took; absent when they were tried in several. */
+  readonly minutes?: number
+  /** Names of the tests that notice, by the name of the mutation. */
+  readonly noticed: Readonly<Record<string, readonly string[]>>
+}
+
+/** The record. */
+export const RECORD: URL = new URL('noticed.json', import.meta.url)
+
+/** Reads the record. */
+export function readNoticed(): Noticed {
+  return JSON.parse(readFileSync(RECORD, 'utf8')) as Noticed
+}
+
+const MARKERS = {
+  begin: '<!-- mutations: written by `npm run adversarial -- --mutate --write` -->',
+  end: '<!-- end of mutations -->',
+}
+const SHOWN = 6
+
+/**
+ * A page with the section of mutations as the record says it.
+ * @throws Error for a page without the two markers.
+ */
+export function withSection(page: string, record: Noticed): string {
+  return withinMarkers(page, MARKERS, section(record))
+}
+
+/** The table and where it comes from. */
+function section({ machine, minutes, noticed }: Noticed): string {
+  const rows = MUTATIONS.map(({ name, defence, instead, doubled }) => {
+    const also = doubled === undefined ? '' : ` Taken away with it: ${doubled}.`
+    return `| ${defence} | ${instead}.${also} | ${shown(noticed[name] ?? [])} |`
+  })
+  const took = minutes === undefined ? '' : `, in ${minutes} minutes`
+  return [
+    `Measured on ${machine}, engine \`local\`, by \`npm run adversarial -- --mutate\`${took}.`,
+    '',
+    '| defence | what the copy does instead | cases that notice |',
+    '|---|---|---|',
+    ...rows,
+  ].join('\n')
+}
+
+function shown(names: readonly string[]): string {
+  const short = names.map(shortened)
+  const rest = short.length > SHOWN ? [`${short.length - SHOWN + 1} more`] : []
+  return [...short.slice(0, rest.length > 0 ? SHOWN - 1 : SHOWN), ...rest].join('; ')
+}
+
+/** A case by its id; other tests by their title. */
+function shortened(name: string): string {
+  return /^cases: .*> ([A-Z]+-\d+) /.exec(name)?.[1] ?? name.replaceAll('|', String.raw`\|`)
+}

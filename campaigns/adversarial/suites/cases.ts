@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
+import { runnerOf } from '../driver/answer.ts'
+import { type AcceptanceCase, GROUPS, readCases, readLater } from '../driver/case.ts'
+import { EXPECTED } from '../driver/expected/index.ts'
+import { makeFixtures } from '../driver/fixtures.ts'
+import { Semaphore } from '../driver/semaphore.ts'
+import type { Ledger } from '../driver/ledger.ts'
+import { runCase } from '../driver/run-case.ts'
+import type { CaseContext } from '../driver/case-state.ts'
+import { type Row, tableOf } from '../driver/table.ts'
+import type { Exclusion, TestedEngine } from '../engines/tested.ts'
+import { selectAttacks, wallsOf } from '../walls.ts'
+
+const TIMEOUT_MS = 300_000
+/** Cases that mostly wait; they run outside the semaphore. */
+const IDLE: ReadonlySet<string> = new Set(['FLT-023'])
+
+/**
+ * Runs the cases of one engine with the checker off; those with the key `static` also run with the checker on. An excluded
+ * case is skipped with its reason. A case that is decided by the walls of another engine runs there (walls.ts).
+ */
+export async function acceptanceCases(tested: TestedEngine): Promise<void> {
+  const { name, faults, excluded, groups = GROUPS } = tested
+  const cases = readCases()
+  const later = new Set(readLater().map(({ id }) => id))
+  const now = cases.filter(({ id }) => !later.has(id))
+  const selected = selectAttacks(name, now, wallsOf)
+  const assertions = new Map([...EXPECTED, ...faults])
+  const rows: Row[] = []
+  /** Three cases at a time fill two cores. Cases that measure memory or short times run alone. */
+  const semaphore = new Semaphore(3)
+
+  test(`every case is run on the ${name} engine, or waits or is left out for something that is named`, () => {
+    const unknown = [...later, ...excluded.keys()].filter((id) => !cases.some((given) => given.id === id))
+    const notRun = now.filter(({ group }) => !GROUPS.includes(group)).map(({ id }) => id)
+    const twice = [...excluded.keys()].filter((id) => later.has(id) || faults.has(id))
+    const unnamed = readLater().filter(({ waits_for: what }) => what.trim() === '')
+    expect({ unknown, notRun, twice, unnamed }).toEqual({ unknown: [], notRun: [], twice: [], unnamed: [] })
+    expect(readLater().length).toBe(later.size)
+    expect([...excluded].filter(([, where]) => !isValidExclusion(where))).toEqual([])
+  })
+
+  const { skip, open } = await tested.ready()
+
+  describe.skipIf(skip)(`adversarial cases on the ${name} engine`, () => {
+    let context: CaseContext
+    let close: () => Promise<void>
+
+    beforeAll(async () => {
+      const engine = open()
+      const fixtures = await makeFixtures(engine)
+      const shared = runnerOf(await engine.open({ poolSize: 2, maxOverflow: 2 }))
+      context = { engine, fixtures, shared }
+      close = async () => {
+        await shared.close()
+        await fixtures[Symbol.asyncDispose]()
+        await engine.close()
+      }
+    })
+
+    afterAll(async () => {
+      const breaches = context.fixtures.breaches()
+      await close()
+      console.log(`${name}\n${tableOf(rows)}`)
+      assert.deepEqual(breaches, [])
+    })
+
+    describe.each(groups.filter((group) => selected.some((one) => one.group === group)))('%s', (group) => {
+      for (const given of selected.filter((one) => one.group === group)) {
+        const where = excluded.get(given.id)
+        test.concurrent(
+          `${given.id} ${given.title}`,
+          async (testContext) => {
+            if (where !== undefined) return skipCase(testContext, `${name}: ${given.id}: ${describeExclusion(where)}`)
+            const run = (): Promise<Ledger> => runCase(given, context, assertions.get(given.id))
+            const ledger = await (IDLE.has(given.id) ? run() : semaphore.run(isSensitive(given), run))
+            rows.push({ group, ledger })
+            expect(ledger.missing()).toEqual([])
+          },
+          TIMEOUT_MS,
+        )
+      }
+    })
+  })
+}
+
+function isSensitive({ id, check }: AcceptanceCase): boolean {
+  return 'host_rss_growth_mb_max' in check || ['POL-004', 'POL-019', 'POL-020'].includes(id)
+}
+
+function skipCase(context: TestContext, reason: string): void {
+  console.log(`left out: ${reason}`)
+  context.skip(reason)
+}
+
+function describeExclusion(where: Exclusion): string {
+  return 'why' in where ? where.why : `stands in test/${where.file}: ${where.test}`
+}
+
+/** Checks that an exclusion has a reason, or that its test exists. */
+function isValidExclusion(where: Exclusion): boolean {
+  if ('why' in where) return where.why.trim() !== ''
+  const path = new URL(`../../../test/${where.file}`, import.meta.url)
+  return existsSync(path) && readFileSync(path, 'utf8').includes(where.test)
+}

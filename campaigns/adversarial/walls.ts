@@ -1,0 +1,87 @@
+import type { CaseSelection, Wall } from '../../src/testing/index.ts'
+import { CONFORMANCE, isFull } from '../../test/support/walls.ts'
+import type { AcceptanceCase } from './driver/case.ts'
+
+/** The walls of conformance, and `host`: the library in the embedder's process, which is the same for every engine. */
+export type AttackedWall = Wall | 'host'
+
+/** The walls that decide the cases of a group; {@link WALLS_OF_CASE} names other ones for single cases. */
+const WALLS_OF_GROUP: Readonly<Record<string, readonly AttackedWall[]>> = {
+  // Controls: where they fail, the other results prove nothing.
+  'benign-control': ['broker', 'channel', 'engine'],
+  'ast-validator': ['harness'],
+  'tool-bridge': ['host'],
+  'harness-tampering': ['broker'],
+  timeouts: ['broker', 'webassembly'],
+  'resource-exhaustion': ['kernel', 'webassembly'],
+  protocol: ['broker'],
+  'isolation-and-processes': ['kernel'],
+  secrets: ['host'],
+  'files-and-artifacts': ['kernel'],
+  network: ['kernel', 'webassembly'],
+  pool: ['host'],
+  'host-faults': ['engine'],
+  'wasm-pyodide': ['webassembly'],
+  'parsing-and-prompts': ['host'],
+}
+
+const WALLS_OF_CASE: Readonly<Record<string, readonly AttackedWall[]>> = {
+  'FS-018': ['harness'],
+  'CTL-006': ['harness', 'webassembly'],
+  'CTL-010': ['kernel', 'harness'],
+  'CTL-028': ['kernel', 'broker'],
+  'CTL-031': ['harness', 'webassembly'],
+  'CTL-036': ['harness'],
+  'CTL-038': ['kernel', 'broker'],
+  'CTL-046': ['harness', 'webassembly'],
+  'CTL-048': ['harness', 'webassembly'],
+  'ISO-023': ['engine', 'kernel'],
+  'ISO-051': ['engine', 'kernel'],
+  'POL-013': ['host', 'engine'],
+  'PRO-011': ['harness', 'host'],
+  'PRO-014': ['host', 'channel'],
+  'PRO-015': ['host'],
+  'PRO-018': ['harness', 'host'],
+  'PRO-020': ['broker', 'channel'],
+  'PRO-029': ['harness'],
+  'PRO-030': ['harness'],
+  'PRO-037': ['broker', 'channel'],
+  'PRO-041': ['host'],
+  'PRO-042': ['host'],
+  'PRO-046': ['harness'],
+  'RES-027': ['broker', 'channel'],
+  'RES-029': ['broker', 'channel'],
+  'RES-033': ['broker', 'kernel'],
+  'RES-035': ['harness'],
+  'RPC-018': ['broker', 'host'],
+  'SEC-001': ['engine'],
+  'SEC-002': ['engine'],
+  'SEC-004': ['broker'],
+  'SEC-012': ['engine'],
+}
+
+/** The walls that decide whether an acceptance case holds. */
+export function wallsOf({ id, group }: Pick<AcceptanceCase, 'id' | 'group'>): readonly AttackedWall[] {
+  return WALLS_OF_CASE[id] ?? WALLS_OF_GROUP[group] ?? []
+}
+
+/** The ids that {@link wallsOf} knows by themselves. A test compares them with the cases that exist. */
+export const SINGLED_OUT: readonly string[] = Object.keys(WALLS_OF_CASE)
+
+/** The cases that an engine runs: those that one of its walls decides, and every nth of the rest. */
+export function selectAttacks<Case>(
+  engine: string,
+  cases: readonly Case[],
+  walls: (one: Case) => readonly AttackedWall[],
+): readonly Case[] {
+  const only = isFull() ? undefined : selectionOf(engine)
+  if (only === undefined) return cases
+  const isDecided = (one: Case): boolean => walls(one).some((wall) => wall !== 'host' && only.walls.includes(wall))
+  const others = cases.filter((one) => !isDecided(one))
+  return cases.filter((one) => isDecided(one) || others.indexOf(one) % only.sampleEvery === 0)
+}
+
+/** The same walls as in the conformance suite: the table stands once. */
+function selectionOf(engine: string): CaseSelection | undefined {
+  return Object.hasOwn(CONFORMANCE, engine) ? CONFORMANCE[engine as keyof typeof CONFORMANCE] : undefined
+}

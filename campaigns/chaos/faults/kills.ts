@@ -1,0 +1,117 @@
+import type { FaultKind, FaultContext } from '../fault.ts'
+import { docker } from '../../../test/support/containers.ts'
+import { type Roles, rolesIn } from '../site.ts'
+import { COMPLETED, GRACE_MS, HOST_DEATH_MS, HOST_GONE, LONG_SEC, LOST, LOST_MS, PYODIDE_DEATH_MS } from './bounds.ts'
+
+const ENDLESS = { workSec: 600, deadlineSec: 60 }
+
+const hostKilled = {
+  fault: 'kill -9',
+  target: 'host',
+  ...ENDLESS,
+  victim: HOST_GONE,
+  others: HOST_GONE,
+  meanwhile: [...HOST_GONE, ...COMPLETED],
+  endsHost: true,
+  load: 'none',
+  strike: ({ host }: FaultContext) => {
+    host.signal('SIGKILL')
+    return () => {}
+  },
+} as const
+
+/** Faults that kill a process or container of the product. */
+export const KILLS: readonly FaultKind[] = [
+  {
+    ...hostKilled,
+    engines: ['local', 'docker'],
+    boundMs: HOST_DEATH_MS,
+    boundWhy: 'all processes gone, campaigns/adversarial/suites/host-death.ts',
+  },
+  {
+    ...hostKilled,
+    engines: ['pyodide'],
+    boundMs: PYODIDE_DEATH_MS,
+    boundWhy: 'all processes gone, test/sandbox/engines/pyodide/host-death.test.ts',
+  },
+  {
+    fault: 'kill -9',
+    target: 'broker',
+    engines: ['local', 'docker'],
+    ...ENDLESS,
+    victim: LOST,
+    boundMs: LOST_MS,
+    boundWhy: 'FLT-010',
+    strike: (context) => kill(context, ({ broker }) => broker),
+  },
+  {
+    fault: 'kill -9',
+    target: 'bwrap',
+    engines: ['local'],
+    ...ENDLESS,
+    victim: LOST,
+    boundMs: LOST_MS,
+    boundWhy: 'FLT-010',
+    strike: (context) => kill(context, ({ launcher }) => launcher),
+  },
+  {
+    // The broker ends the run itself, or waits for its end and then gives up the sandbox.
+    fault: 'kill -9',
+    target: 'zygote',
+    engines: ['local', 'docker'],
+    workSec: 4,
+    deadlineSec: LONG_SEC,
+    victim: [...COMPLETED, ...LOST],
+    others: COMPLETED,
+    boundMs: LONG_SEC * 1000 + GRACE_MS,
+    boundWhy: 'deadline of 20 s + 1 s',
+    strike: (context) => kill(context, ({ zygote }) => zygote),
+  },
+  {
+    fault: 'kill -9',
+    target: 'instance',
+    engines: ['pyodide'],
+    ...ENDLESS,
+    victim: [/^crashed\/crash: .*SIGKILL/, ...LOST],
+    // The next instance of the sandbox is killed as well. It may get a run before the host notices its end.
+    meanwhile: [...COMPLETED, /^crashed\/crash: .*SIGKILL/],
+    boundMs: LOST_MS,
+    boundWhy: 'FLT-010',
+    strike: (context) => {
+      for (const pid of rolesIn(context.site.engine.processesOf(context.victim)).all) process.kill(pid, 'SIGKILL')
+      return () => {}
+    },
+  },
+  {
+    fault: 'docker kill',
+    target: 'container',
+    engines: ['docker'],
+    ...ENDLESS,
+    victim: LOST,
+    boundMs: LOST_MS,
+    boundWhy: 'FLT-010',
+    strike: (context) => runDocker(context, 'kill'),
+  },
+  {
+    fault: 'docker rm -f',
+    target: 'container',
+    engines: ['docker'],
+    ...ENDLESS,
+    victim: LOST,
+    boundMs: LOST_MS,
+    boundWhy: 'FLT-010',
+    strike: (context) => runDocker(context, 'rm', '--force'),
+  },
+]
+
+function kill({ site, victim }: FaultContext, which: (roles: Roles) => number | undefined): () => void {
+  const pid = which(rolesIn(site.engine.processesOf(victim)))
+  if (pid === undefined) throw new Error(`the process to kill was not found in ${victim}`)
+  process.kill(pid, 'SIGKILL')
+  return () => {}
+}
+
+function runDocker({ site, victim }: FaultContext, ...command: readonly string[]): () => void {
+  docker(site.daemon?.host, ...command, victim)
+  return () => {}
+}

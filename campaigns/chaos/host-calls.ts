@@ -1,0 +1,32 @@
+/** The scripts of the light load. */
+export type Script = 'short' | 'compute' | 'tools' | 'grow'
+
+/** A call from the driver to the host process; `number` links its answers to it. */
+export type HostCall = { readonly number: number } & (
+  | { readonly call: 'open' }
+  | { readonly call: 'run'; readonly script: Script; readonly seconds: number; readonly deadlineSec: number }
+  /** A task with a journal in this file. */
+  | { readonly call: 'solve'; readonly journal: string }
+  /** Cancels a run. */
+  | { readonly call: 'abort'; readonly run: number }
+  /** Takes memory until the kernel ends the host. */
+  | { readonly call: 'grow' }
+  /** Waits until two sandboxes are idle. */
+  | { readonly call: 'rest' }
+  /** Returns the wall clock time. */
+  | { readonly call: 'clock' }
+  | { readonly call: 'close' }
+)
+
+/** The outcome of a call. */
+export interface Outcome {
+  /** `completed`, `timed-out/timeout: CAUSE: WORDS`, `threw no_space: WORDS`, `host gone`. */
+  readonly said: string
+  /** The id of the sandbox of the run; empty when there was none. */
+  readonly sandbox: string
+}
+
+/** A message from the host process: a script has begun, or a call has ended. */
+export type HostAnswer =
+  | { readonly number: number; readonly begun: string }
+  | { readonly number: number; readonly outcome: Outcome }

@@ -1,0 +1,140 @@
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
+import { decodeLine, hostFrames, MAX_DEPTH } from '../../../src/protocol/index.ts'
+import { CHILD_CORPUS, HOST_CORPUS, OWN_ID } from '../corpus.ts'
+import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
+import { Hang } from '../hang.ts'
+import { mutatedStream } from '../lines.ts'
+import { cut } from '../mutate-bytes.ts'
+import { between, naiveJson } from '../naive-lines.ts'
+import type { Random } from '../../../test/support/random.ts'
+import type { Peer, Played } from './peer.ts'
+
+/** The message of the broker for an invalid request; it must be the same as in harness/sandglass_harness/broker/broker.py. */
+const REFUSAL = /^the host sent an invalid request: [\w ]+$/
+const SECRET = 'value-of-key'
+const MAX_ID = 256
+/** A piece is a turn of the broker's loop; longer streams are cut into fewer. */
+const MOST_SINGLE = 300
+
+/** Cases of the harness's side, spread over processes that have the broker's code. */
+export function brokerCases(peers: readonly Peer[]): CaseMaker {
+  let turn = 0
+  return (random) => {
+    const peer = peers[turn++ % peers.length] as Peer
+    const drawn = random.below(20)
+    if (drawn < 10) return hostLinesCase(peer, random)
+    if (drawn < 18) return childFramesCase(peer, random)
+    return linesCase(peer, random)
+  }
+}
+
+/** Requests end served, or refused in one line; what goes to the host is frames of runs that it asked for. */
+function hostLinesCase(peer: Peer, random: Random): FuzzCase {
+  const bytes = mutatedStream(HOST_CORPUS, random, 6)
+  const child = mutatedStream(CHILD_CORPUS, random, 6)
+  const pieces = cut(bytes, random, MOST_SINGLE)
+  const checker = random.oneIn(8)
+  const dead = !random.oneIn(3)
+  return {
+    property: 'requests are served or refused in one line, and what goes to the host is frames of its runs',
+    pieces,
+    async check() {
+      const played = await peer.play({ play: 'broker', pieces, child, checker, dead })
+      const lines = between(Buffer.concat(pieces)).slice(0, -1)
+      if (played.outcome === 'refused') {
+        ok(REFUSAL.test(played.words), `refused in other words: ${played.words}`)
+        ok(!played.words.includes(SECRET), 'a refusal tells a secret')
+        ok(!lines.every(isRequest), `requests by the schema were refused: ${played.words}`)
+      }
+      checkSent(played, idsIn(lines))
+    },
+  }
+}
+
+/** What a script's process writes becomes frames of its own run, and of the types that a script may send. */
+function childFramesCase(peer: Peer, random: Random): FuzzCase {
+  const pieces = cut(mutatedStream(CHILD_CORPUS, random, 12), random)
+  const request = {
+    ...(random.oneIn(2) ? { tools: [{}] } : {}),
+    ...(random.oneIn(3) ? { check: { mode: 'plan' } } : {}),
+  }
+  const play = { play: 'child', pieces, request, max_output: random.pick([1, 200, 5000, 1 << 20]) } as const
+  return {
+    property: "a script's frames go on as frames of its own run alone, within its limit",
+    pieces,
+    check: async () => checkSent(await peer.play(play), new Set([OWN_ID])),
+  }
+}
+
+/** The harness's line buffer cuts where the newlines are. */
+function linesCase(peer: Peer, random: Random): FuzzCase {
+  const bytes = mutatedStream(HOST_CORPUS, random)
+  const pieces = cut(bytes, random)
+  return {
+    property: "the harness's lines do not depend on where the bytes are cut",
+    pieces,
+    async check() {
+      const { outcome, words, sent } = await peer.play({ play: 'lines', pieces })
+      if (outcome === 'hang') throw new Hang(words)
+      strictEqual(outcome, 'ended', words)
+      ok(sent.equals(bytes.subarray(0, bytes.lastIndexOf('\n') + 1)), 'other lines')
+    },
+  }
+}
+
+function checkSent({ outcome, words, sent }: Played, ids: ReadonlySet<string>): void {
+  if (outcome === 'hang') throw new Hang(words)
+  ok(outcome !== 'crash', words)
+  const lines = between(sent)
+  deepStrictEqual(lines.pop()?.length, 0, 'the last line for the host has no end')
+  for (const line of lines) {
+    const decoded = decodeLine(line)
+    ok(decoded.kind === 'frame', `the host would refuse what the broker sends: ${line.subarray(0, 400).toString()}`)
+    const { frame } = decoded
+    if ('execution_id' in frame)
+      ok(ids.has(frame.execution_id), `a frame of a run that nobody asked for: ${frame.execution_id}`)
+  }
+}
+
+/** Returns true for a frame of the schema of the host, or one that a harness ignores. */
+function isRequest(line: Buffer): boolean {
+  const text = line.toString('latin1')
+  if (/^[ \t\r]*$/.test(text)) return true
+  const value = naiveJson(line)
+  if (readsOtherwise(line) || typeof value !== 'object' || value === null) return false
+  const { type } = value as { readonly type?: unknown }
+  if (typeof type !== 'string' || !Object.hasOwn(value, 'type')) return false
+  const schema = Object.entries(hostFrames).find(([name]) => name === type)?.[1]
+  return schema === undefined || (schema.safeParse(value).success && !hidesSecret(value))
+}
+
+/** The schema of a table passes the key `__proto__` over; the harness looks at it like at any other. */
+function hidesSecret({ secrets }: { readonly secrets?: unknown }): boolean {
+  if (typeof secrets !== 'object' || secrets === null) return false
+  const hidden = Object.getOwnPropertyDescriptor(secrets, '__proto__')
+  return hidden !== undefined && typeof hidden.value !== 'string'
+}
+
+/** Where Python and JavaScript differ: what is no UTF-8, white space of Unicode, whole numbers as floats, depth. */
+function readsOtherwise(line: Buffer): boolean {
+  const text = line.toString('utf8')
+  const hasOtherSpace = text.trim() !== text.replace(/^[ \t\r]+/, '').replace(/[ \t\r]+$/, '')
+  return text.includes('\uFFFD') || hasOtherSpace || /\d[.eE]/.test(text) || depthOf(text) > MAX_DEPTH
+}
+
+/** Of a text of JSON. Of a key that comes twice the value has only the last, and a parser goes through both. */
+function depthOf(text: string): number {
+  let [depth, most] = [0, 0]
+  for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').replace(/[^[\]{}]/g, '')) {
+    depth += bracket === '[' || bracket === '{' ? 1 : -1
+    most = Math.max(most, depth)
+  }
+  return most
+}
+
+function idsIn(lines: readonly Buffer[]): Set<string> {
+  const ids = lines.map(
+    (line) => (naiveJson(line) as { readonly execution_id?: unknown } | undefined | null)?.execution_id,
+  )
+  return new Set(ids.filter((id) => typeof id === 'string' && id.length <= MAX_ID) as string[])
+}

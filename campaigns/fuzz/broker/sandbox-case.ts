@@ -1,0 +1,127 @@
+import { deepStrictEqual, ok } from 'node:assert/strict'
+import { ScriptExecutor } from '../../../src/executor/index.ts'
+import { decodeLine, LineSplitter } from '../../../src/protocol/index.ts'
+import {
+  type Ending,
+  resolveLimits,
+  type Sandbox,
+  type SandboxEngine,
+  sandboxLimits,
+  type SandboxSpec,
+} from '../../../src/sandbox/index.ts'
+import { bridgedTools, defineTool, prepareTools } from '../../../src/tools/index.ts'
+import { CHILD_CORPUS, HOST_CORPUS, OWN_ID } from '../corpus.ts'
+import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
+import { Hang } from '../hang.ts'
+import { checkStatus } from '../host/result-check.ts'
+import { mutatedStream } from '../lines.ts'
+import { cut } from '../mutate-bytes.ts'
+import type { Random } from '../../../test/support/random.ts'
+
+const SPEC: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
+/** How long a sandbox may take to serve what it was sent, or to end. */
+const SETTLE_MS = 30_000
+const LAST_WORDS = Buffer.from('\n{"type":"ping","nonce":"fuzz-end"}\n')
+const double = defineTool({ name: 'double', description: 'Twice.', input: { type: 'object' }, execute: () => 42 })
+
+/** Cases against a real broker in a real sandbox of an engine. */
+export function sandboxCases(engine: SandboxEngine): CaseMaker {
+  return (random) => (random.oneIn(2) ? channelCase(engine, random) : scriptCase(engine, random))
+}
+
+/** Garbage on the channel is answered, or ends the sandbox in one line; no traceback, nothing that never ends. */
+function channelCase(engine: SandboxEngine, random: Random): FuzzCase {
+  const pieces = cut(mutatedStream(HOST_CORPUS, random, 8), random, 64)
+  return {
+    property: 'a real broker serves what it can read of garbage, or ends with one line that says why',
+    pieces,
+    async check() {
+      await using sandbox = await engine.create(SPEC)
+      const talking = talk(sandbox, pieces)
+      const ending = await within(Promise.race([talking, sandbox.closed]))
+      if (ending === undefined) await runsOn(sandbox, { mayBeBusy: true })
+      else checkEnding(ending)
+    },
+  }
+}
+
+/** What a script writes to the harness's own socket costs it no more than its run. */
+function scriptCase(engine: SandboxEngine, random: Random): FuzzCase {
+  const bytes = mutatedStream(CHILD_CORPUS, random, 12)
+  const hasTools = random.oneIn(2)
+  const after = random.pick(['emit_result(1)', 'os._exit(3)', 'os.close(3)', 'os.kill(os.getpid(), 9)', 'pass'])
+  const script = `import base64, os\nrest = base64.b64decode(garbage)\nwhile rest:\n    rest = rest[os.write(3, rest):]\n${after}`
+  return {
+    property: 'frames that a script wrote itself come to a documented status, and the next run is as ever',
+    pieces: [bytes],
+    async check() {
+      await using sandbox = await engine.create(SPEC)
+      const executor = new ScriptExecutor({
+        mode: 'interactive',
+        limits: { executionTimeoutSec: 5, maxOutputBytes: 65_536 },
+      })
+      const result = await executor.run({
+        sandbox,
+        script,
+        executionId: OWN_ID,
+        inputs: { garbage: bytes.toString('base64') },
+        ...(hasTools ? { tools: bridgedTools(prepareTools([double])) } : {}),
+      })
+      checkStatus(result)
+      ok(result.status !== 'sandbox-lost', `the broker did not survive: ${result.error}`)
+      await runsOn(sandbox, { mayBeBusy: false })
+    },
+  }
+}
+
+/** A sandbox that ends says why in one line; without a word it ends only as it was asked to. */
+export function checkEnding({ cause, exitCode, message }: Ending): void {
+  const words = message ?? ''
+  if (words === '') deepStrictEqual([cause, exitCode], ['exit', 0], 'it ended without a word')
+  ok(!words.includes('Traceback'), words)
+  ok(!words.includes('\n'), `more than one line: ${words}`)
+}
+
+/** What comes behind the garbage gives its result; where a run of the garbage may be under way, it may be refused. */
+async function runsOn(sandbox: Sandbox, { mayBeBusy }: { readonly mayBeBusy: boolean }): Promise<void> {
+  const next = await new ScriptExecutor({ limits: { executionTimeoutSec: 5 } }).run({
+    sandbox,
+    script: 'emit_result(7)',
+  })
+  checkStatus(next)
+  const came = [next.status, next.errorKind, next.finalData]
+  const isRefused = next.errorKind === 'invalid_request'
+  deepStrictEqual(
+    came,
+    mayBeBusy && isRefused ? ['failed', 'invalid_request', null] : ['completed', null, 7],
+    next.error ?? '',
+  )
+}
+
+/** Sends everything and a ping; undefined when that is answered. */
+async function talk({ channel }: Sandbox, pieces: readonly Uint8Array[]): Promise<undefined> {
+  const sending = (async () => {
+    for (const piece of pieces) await channel.send(piece)
+    await channel.send(LAST_WORDS)
+  })()
+  sending.catch(() => undefined) // a broker that refused takes no more
+  const splitter = new LineSplitter(1 << 20)
+  for (let chunk = await channel.receive(); chunk !== null; chunk = await channel.receive()) {
+    for (const line of splitter.push(chunk)) {
+      const decoded = decodeLine(line)
+      ok(decoded.kind === 'frame', `no frame: ${line.subarray(0, 400).toString()}`)
+      if (decoded.frame.type === 'pong' && decoded.frame.nonce === 'fuzz-end') return undefined
+    }
+  }
+  return new Promise<never>(() => {}) // how it ended is the sandbox's to say
+}
+
+async function within<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Hang(`nothing settled within ${SETTLE_MS} ms`)), SETTLE_MS)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

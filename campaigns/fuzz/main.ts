@@ -1,0 +1,107 @@
+/**
+ * Mutated input against both sides of the protocol, the long form of `test/campaign/fuzz/`:
+ * `npm run fuzz -- --host 1000000 --broker 200000 --seed 1`; `--only host:123` repeats one case, `--write` puts the
+ * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding. `--stall` drives every entrance of hostile bytes with
+ * growing input instead (`--only answer` some of them); with `--write` its table goes into docs/reliability/stalls.md.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { localEngine } from '../../src/engines/local/index.ts'
+import { brokerCampaign, hostCampaign } from './campaign.ts'
+import type { DriveReport } from './drive.ts'
+import { withFigures } from './figures.ts'
+import { describeFinding } from './finding.ts'
+import { machine } from '../../test/support/machine.ts'
+
+const MiB = 1024 * 1024
+/** Allowed growth of memory between the first quarter and the end of a long run. */
+const MOST_GROWTH_BYTES = 8 * MiB
+
+const MACHINE = `${machine()}, Node ${process.versions.node}`
+const PAGE = new URL('../../docs/reliability/fuzzing.md', import.meta.url)
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    host: { type: 'string', default: '0' },
+    broker: { type: 'string', default: '0' },
+    only: { type: 'string' },
+    write: { type: 'boolean', default: false },
+    stall: { type: 'boolean', default: false },
+  },
+})
+if (values.stall) {
+  const { reportStalls } = await import('./stall/report.ts')
+  process.exit(
+    await reportStalls({
+      ...(values.only === undefined ? {} : { only: values.only }),
+      write: values.write,
+      machine: MACHINE,
+    }),
+  )
+}
+
+const reports: DriveReport[] = []
+const engine = localEngine()
+const usable = (await engine.report()).usable
+if (!usable) console.log('the local engine is not usable here: no case runs in a sandbox')
+const seed = wholeNumber('seed', values.seed)
+const onReport = (report: DriveReport): void => {
+  reports.push(report)
+  print(report)
+  if (values.write) writeFileSync(PAGE, withFigures(readFileSync(PAGE, 'utf8'), [report], seed, MACHINE))
+}
+if (values.only === undefined) {
+  const host = wholeNumber('host', values.host)
+  const broker = wholeNumber('broker', values.broker)
+  if (host + broker === 0) throw new TypeError('give --host N, --broker N or --only SIDE:NUMBER')
+  console.log(`seed ${seed}, ${MACHINE}`)
+  if (host > 0) await hostCampaign({ seed, count: host, onReport, onProgress })
+  if (broker > 0) await brokerCampaign({ seed, count: broker, onReport, onProgress, ...(usable ? { engine } : {}) })
+} else {
+  const [, side = '', number = ''] = /^(\w+):(\d+)$/.exec(values.only) ?? []
+  const only = { side, number: wholeNumber('only', number) }
+  await hostCampaign({ seed, count: 1, only, onReport })
+  await brokerCampaign({ seed, count: 1, only, onReport, ...(usable ? { engine } : {}) })
+  if (reports.length === 0)
+    throw new TypeError(`--only ${values.only}: no such case; host:5, silent:5, broker:5 and sandbox:5 are some`)
+}
+await engine.close()
+
+const cases = reports.reduce((sum, report) => sum + report.cases, 0)
+const findings = reports.flatMap((report) => report.findings)
+const grown = reports.filter(
+  ({ heldAtQuarter, heldAtEnd, cases: of }) => of >= 10_000 && heldAtEnd - heldAtQuarter > MOST_GROWTH_BYTES,
+)
+console.log(`${cases} cases, ${findings.length} findings, ${grown.length} sides whose memory grew`)
+process.exitCode = findings.length + grown.length > 0 ? 1 : 0
+
+function print({
+  side,
+  cases: of,
+  seconds,
+  byProperty,
+  findings: found,
+  hangs,
+  slowestMs,
+  heldAtQuarter,
+  heldAtEnd,
+}: DriveReport): void {
+  for (const finding of found) console.log(describeFinding(finding))
+  const held = [heldAtQuarter, heldAtEnd].map((bytes) => (bytes / MiB).toFixed(1)).join(' then ')
+  const slowest = slowestMs === 0 ? '' : `, slowest case ${slowestMs.toFixed(0)} ms`
+  console.log(
+    `${side}: ${of} cases in ${seconds.toFixed(1)} s, ${found.length} findings, ${hangs} hangs${slowest}, held ${held} MiB`,
+  )
+  for (const [property, count] of Object.entries(byProperty)) console.log(`  ${count}  ${property}`)
+}
+
+function onProgress(side: string, done: number): void {
+  if (done % (side === 'host' ? 100_000 : 10_000) === 0) console.log(`  ${side}: ${done}`)
+}
+
+function wholeNumber(name: string, text: string): number {
+  if (!/^\d{1,9}$/.test(text))
+    throw new TypeError(`--${name}: ${JSON.stringify(text)} must be a whole number of at most nine digits`)
+  return Number(text)
+}

@@ -1,0 +1,96 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { watchStalls } from '../../../test/support/stall.ts'
+import type { Entrance } from './entrances.ts'
+
+/** The cost of one size at one entrance: the best of its repetitions, because a busy machine only adds. */
+export interface Cost {
+  readonly size: number
+  /** Processor time of the thread of the event loop. */
+  readonly cpuMs: number
+  /** The longest time in which the event loop did nothing else. */
+  readonly stallMs: number
+  /** The end of the run, or the error that refused it. */
+  readonly outcome: string
+  /** The growth of resident memory meanwhile, at its peak. */
+  readonly grownBytes: number
+}
+
+/** The cost of driving one entrance, for the host. */
+export interface StallReport {
+  readonly name: string
+  readonly from: Entrance['from']
+  readonly unit: string
+  readonly limitBytes: number
+  readonly costs: readonly Cost[]
+}
+
+const RESOLUTION_MS = 1
+/** Time for a few turns of the event loop. */
+const TICK_MS = 10
+/** A size that takes this long is not tried again. */
+const LONG_MS = 2000
+
+/** Drives one entrance of this process with growing input. Its memory is that of the process: one entrance for each. */
+export async function measureStalls(entrance: Entrance, repetitions: number): Promise<StallReport> {
+  const { name, from, unit, limitBytes, sizes } = entrance
+  const [smallest = 1] = sizes
+  await costOf(entrance, smallest, 2) // compiles the code that the others run
+  const costs: Cost[] = []
+  for (const size of sizes) costs.push(await costOf(entrance, size, repetitions))
+  return { name, from, unit, limitBytes, costs }
+}
+
+async function costOf({ prepare }: Entrance, size: number, repetitions: number): Promise<Cost> {
+  await using prepared = await prepare(size)
+  let best: Cost | undefined
+  for (let repetition = 0; repetition < repetitions; repetition += 1) {
+    globalThis.gc?.()
+    await sleep(TICK_MS)
+    const before = startPeak()
+    const longestStall = watchStalls(RESOLUTION_MS)
+    const cpu = process.threadCpuUsage()
+    const outcome = outcomeOf(await prepared.act())
+    const { user, system } = process.threadCpuUsage(cpu)
+    await sleep(TICK_MS) // a stall shows when the next timer is late
+    const cost: Cost = {
+      size,
+      cpuMs: (user + system) / 1000,
+      stallMs: longestStall(),
+      outcome,
+      grownBytes: memoryOf('VmHWM') - before,
+    }
+    best = best === undefined ? cost : lowestOf(best, cost)
+    if (cost.cpuMs > LONG_MS) break
+  }
+  if (best === undefined) throw new RangeError('at least one repetition')
+  return best
+}
+
+function outcomeOf(value: unknown): string {
+  if (value instanceof Error)
+    return 'code' in value ? String(value.code) : `${value.name}: ${value.message.slice(0, 80)}`
+  return typeof value === 'object' && value !== null && 'status' in value ? String(value.status) : 'done'
+}
+
+function lowestOf(one: Cost, other: Cost): Cost {
+  return {
+    size: one.size,
+    outcome: other.outcome,
+    cpuMs: Math.min(one.cpuMs, other.cpuMs),
+    stallMs: Math.min(one.stallMs, other.stallMs),
+    grownBytes: Math.min(one.grownBytes, other.grownBytes),
+  }
+}
+
+/** Lets the kernel start a new peak of this process's resident memory; returns its size now. */
+function startPeak(): number {
+  writeFileSync('/proc/self/clear_refs', '5')
+  return memoryOf('VmRSS')
+}
+
+function memoryOf(field: 'VmRSS' | 'VmHWM'): number {
+  const [, kilobytes = '0'] =
+    new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+  return Number(kilobytes) * 1024
+}

@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { type Entrance, ENTRANCES } from './entrances.ts'
+import type { Cost, StallReport } from './measure.ts'
+
+const MiB = 1024 * 1024
+/** The longest stall that the promise allows. */
+const MAX_STALL_MS = 250
+const MAX_GROWTH_BYTES = 64 * MiB
+/** The maximum power of the growth of cost with size. */
+const MAX_POWER = 1.3
+/** Costs below this are noise. */
+const MIN_CPU_MS = 20
+/** The time after which an entrance is ended from outside. */
+const HANG_MS = 200_000
+
+/** An entrance that was driven; `problems` is empty when it kept the promise. */
+export interface StallVerdict {
+  readonly entrance: Entrance
+  /** Null when the process ended or hung. */
+  readonly report: StallReport | null
+  readonly problems: readonly string[]
+}
+
+export interface StallOptions {
+  readonly repetitions: number
+  /** A part of the names of the entrances. Default: all. */
+  readonly only?: string
+  readonly onVerdict?: (verdict: StallVerdict) => void
+}
+
+/** Drives every entrance, each in a process of its own, so that a crash is a finding and does not end the campaign. */
+export async function stallCampaign({ repetitions, only = '', onVerdict }: StallOptions): Promise<StallVerdict[]> {
+  const verdicts: StallVerdict[] = []
+  for (const entrance of ENTRANCES.filter(({ name }) => name.includes(only))) {
+    const verdict = await drive(entrance, repetitions)
+    verdicts.push(verdict)
+    onVerdict?.(verdict)
+  }
+  return verdicts
+}
+
+async function drive(entrance: Entrance, repetitions: number): Promise<StallVerdict> {
+  const main = new URL('measure.main.ts', import.meta.url).pathname
+  // Without a bound, young garbage would count as growth.
+  const flags = ['--disable-warning=ExperimentalWarning', '--expose-gc', '--max-semi-space-size=16']
+  try {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [...flags, main, entrance.name, String(repetitions)],
+      {
+        timeout: HANG_MS,
+        killSignal: 'SIGKILL',
+        maxBuffer: MiB,
+      },
+    )
+    const report = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as StallReport
+    return { entrance, report, problems: problemsOf(report) }
+  } catch (error) {
+    const { killed, signal, stderr = '' } = error as { killed?: boolean; signal?: string; stderr?: string }
+    const how =
+      killed === true ? `took over ${HANG_MS / 1000} s` : `ended the process (${signal ?? stderr.trim().slice(-300)})`
+    return { entrance, report: null, problems: [how] }
+  }
+}
+
+/** The parts of the promise that a report breaks. */
+export function problemsOf({ costs, limitBytes, unit }: StallReport): string[] {
+  const stall = Math.max(...costs.map(({ stallMs }) => stallMs))
+  const power = powerOf(costs)
+  const grownBytes = Math.max(...costs.map((cost) => cost.grownBytes))
+  return [
+    ...(stall > MAX_STALL_MS ? [`stalled the event loop for ${stall.toFixed(0)} ms`] : []),
+    ...(power > MAX_POWER ? [`its cost grows with the ${unit} to the power of ${power.toFixed(2)}`] : []),
+    ...(grownBytes > MAX_GROWTH_BYTES + limitBytes ? [`memory grew by ${(grownBytes / MiB).toFixed(0)} MiB`] : []),
+  ]
+}
+
+/** The power with which the cost grew from the last size but one to the last; 0 where both are too small to tell. */
+export function powerOf(costs: readonly Cost[]): number {
+  const [before, last] = costs.slice(-2)
+  if (before === undefined || last === undefined || last.cpuMs < MIN_CPU_MS) return 0
+  return Math.log(last.cpuMs / Math.max(before.cpuMs, 1)) / Math.log(last.size / before.size)
+}
+
+/** The rows of the table in docs/reliability/stalls.md. */
+export function stallRows(verdicts: readonly StallVerdict[]): string[] {
+  return verdicts.map(({ entrance: { name, from, unit, sizes }, report, problems }) => {
+    const size = `${(sizes.at(-1) ?? 0).toLocaleString('en')} ${unit}`
+    if (report === null) return `| ${from} | ${name} | ${size} | ${problems.join('; ')} |  |  |  |  |`
+    const stall = Math.max(...report.costs.map(({ stallMs }) => stallMs)).toFixed(0)
+    const power = powerOf(report.costs)
+    const grown = (Math.max(...report.costs.map(({ grownBytes }) => grownBytes)) / MiB).toFixed(0)
+    return `| ${from} | ${name} | ${size} | ${stall} ms | ${power === 0 ? 'below 20 ms' : power.toFixed(2)} | ${grown} MiB | ${report.costs.at(-1)?.outcome ?? ''} | ${problems.length === 0 ? 'kept' : '**broken**'} |`
+  })
+}

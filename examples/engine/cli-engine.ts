@@ -1,0 +1,156 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import type { Readable, Writable } from 'node:stream'
+import {
+  awaitReady,
+  type Channel,
+  ChunkQueue,
+  type CreateOptions,
+  type Ending,
+  failedChecks,
+  harnessConfig,
+  packHarness,
+  PYTHON_FLAGS,
+  reportOfProbe,
+  type Sandbox,
+  type SandboxEngine,
+  SandglassError,
+  type SandboxReport,
+  type SandboxSpec,
+  scratchSizes,
+} from '../../src/engine.ts'
+
+const UID = 20_000
+const ENFORCED = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall'] as const
+
+/** Sandboxes are containers that a command line starts: `docker`, `podman` or `nerdctl`. */
+export function cliEngine({ program, image }: { program: string; image: string }): SandboxEngine {
+  const create = async (spec: SandboxSpec, { signal }: CreateOptions = {}): Promise<Sandbox> => {
+    if (spec.packages !== undefined || spec.toolsDir !== undefined)
+      throw new SandglassError('feature_unavailable', `the engine ${program} has no packages and no toolsDir`)
+    const harness = packHarness()
+    const child = spawn(program, containerArgs(spec, image, harness.program), { stdio: ['pipe', 'pipe', 'pipe'] })
+    const { channel, closed, destroy, lastWords } = sandboxProcess(child)
+    try {
+      await channel.send(harness.bytes)
+      const ready = await awaitReady(channel, { timeoutMs: 30_000, lastWords, ...(signal ? { signal } : {}) })
+      const failed = failedChecks(ready.checks)
+      if (failed.length > 0) throw new SandglassError('sandbox_setup_failed', failed.join('; '))
+      return {
+        id: randomUUID(),
+        info: {
+          engine: program,
+          level: 'container',
+          python: ready.python,
+          network: 'none',
+          limitsEnforced: ENFORCED,
+          limits: spec.limits,
+        },
+        channel,
+        ready,
+        closed,
+        memoryKills: () => 0, // the harness counts them
+        destroy,
+        [Symbol.asyncDispose]: destroy,
+      }
+    } catch (error) {
+      await destroy()
+      throw error
+    }
+  }
+  return {
+    name: program,
+    create,
+    report: () => reportOfProbe({ engine: program, create, found: (sandbox) => reportOf(sandbox), remedies: {} }),
+    close: () => Promise.resolve(),
+  }
+}
+
+/** One measure a line; the harness checks them from inside. */
+function containerArgs({ limits, preload = [], checker = false }: SandboxSpec, image: string, code: string): string[] {
+  const { workspace, tmp, varTmp, shm } = scratchSizes(limits.diskBytes)
+  const config = harnessConfig({
+    limits,
+    packages: false,
+    toolsDir: false,
+    preload,
+    checker,
+    boundsAddressSpace: false, // the container holds the sandbox as a whole
+  })
+  const scratch = { '/workspace': workspace, '/tmp': tmp, '/var/tmp': varTmp, '/dev/shm': shm }
+  const mounts = Object.entries(scratch).map(([path, size]) => {
+    const mode = path === '/workspace' ? '0755' : '1777'
+    return ['--tmpfs', `${path}:rw,exec,nosuid,nodev,size=${size},mode=${mode},uid=${UID},gid=${UID}`]
+  })
+  return [
+    ['run', '--interactive', '--rm', '--log-driver', 'none', '--pull', 'never'],
+    ['--network', 'none', '--hostname', 'sandbox'],
+    ['--user', `${UID}:${UID}`, '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+    ['--memory', `${limits.memoryBytes}`, '--memory-swap', `${limits.memoryBytes}`],
+    ['--cpus', `${limits.cpus}`, '--pids-limit', `${limits.pids}`],
+    ['--read-only', ...mounts.flat(), '--tmpfs', '/dev/mqueue:ro,size=4096'],
+    ['--entrypoint', 'python3', image, ...PYTHON_FLAGS, '-c', code, config],
+  ].flat()
+}
+
+/** A channel over the standard streams of a process, whose end is the end of the sandbox. */
+function sandboxProcess(child: ChildProcess): Pick<Sandbox, 'channel' | 'closed' | 'destroy'> & {
+  readonly lastWords: () => string
+} {
+  const [input, output, errors] = child.stdio as unknown as [Writable, Readable, Readable]
+  const chunks = new ChunkQueue()
+  let words = ''
+  let isDestroyed = false
+  input.on('error', () => {}) // the end of the process says why
+  output.on('data', (chunk: Uint8Array) => {
+    chunks.put(chunk)
+    if (chunks.holds) output.pause() // a script that floods fills its own pipe
+  })
+  output.once('close', () => chunks.end())
+  errors.on('data', (chunk: Uint8Array) => (words = `${words}${String(chunk)}`.slice(-4096)))
+  const closed = new Promise<Ending>((resolve) => {
+    child.once('error', (error) => (words += error.message))
+    child.once('close', (exitCode, signal) => {
+      chunks.end()
+      resolve(
+        isDestroyed
+          ? { cause: 'destroyed', exitCode: null, signal: null, by: 'host' }
+          : { cause: 'exit', exitCode, signal, by: 'unknown', message: words },
+      )
+    })
+  })
+  const channel: Channel = {
+    receive() {
+      const chunk = chunks.take()
+      if (chunks.isAwaited) output.resume()
+      return chunk
+    },
+    send: (bytes) =>
+      new Promise((resolve, reject) => {
+        input.write(bytes, (error) => (error ? reject(error) : resolve()))
+      }),
+    close: () => void input.destroy(),
+  }
+  const destroy = async (): Promise<void> => {
+    isDestroyed = true
+    channel.close() // the harness ends everything when its input ends, and the container with it
+    output.resume()
+    await closed
+  }
+  return { channel, closed, destroy, lastWords: () => words }
+}
+
+function reportOf({ info }: Sandbox): SandboxReport {
+  const { engine, level, limitsEnforced, network, python } = info
+  const capabilities = {
+    processes: true,
+    threads: true,
+    preload: true,
+    packages: false,
+    toolsDir: false,
+    systemCallFilter: true,
+    uidPerSandbox: false,
+  }
+  const probes = { python_version: python }
+  return { engine, usable: true, level, reasons: [], limitsEnforced, network, capabilities, probes }
+}

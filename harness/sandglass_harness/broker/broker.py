@@ -1,0 +1,320 @@
+"""PID 1 of a sandbox. It serves the host's requests, and no script can reach it.
+
+It runs no script and imports only the standard library. It is one loop over descriptors; no step blocks on a peer.
+"""
+
+import os
+import signal
+import sys
+import time
+
+from ..caps import HIGH_WATER_BYTES
+from ..version import PROTOCOL_VERSION
+from ..wire import encode
+from . import request_shape
+from .channel import Channel, Outbox
+from .intake import WIPE_SEC, Intake
+from .processes import Spare, Zygote
+from .run import ANSWER_HEAD, Run, as_run
+from .run_end import COLLECTING, RunEnd
+from .sandbox import Sandbox
+from .traffic import Traffic
+from .watcher import Watcher
+
+MAX_WAIT_MS = 3_600_000  # poll takes no number above 2**31; the loop waits again after an early wake
+MAX_CHECKS = 200  # by one process; a new process frees the memory that the interpreter keeps
+
+IDLE, FORKING, RUNNING, ENDING, RESETTING = "idle", "forking", "running", "ending", "resetting"
+
+
+class Broker:
+    """The loop of PID 1: its state, its clocks, and the requests of the host."""
+
+    def __init__(self, config, channel_in, outbox, zygote):
+        self._config = config
+        self._checks = config.get("checker", False)
+        self._zygote = zygote
+        self._watcher = Watcher()
+        self._channel = Channel(channel_in, outbox, self._watcher, self._on_line)
+        self._sandbox = Sandbox(config, zygote, {channel_in, outbox.fd})
+        self._intake = Intake(config["workspace"], self._sandbox.roots)
+        self._end = RunEnd(self._sandbox, self._channel, self._on_zygote, self._on_run_done)
+        self._state = FORKING
+        self._waiting = []  # requests that came before the spare was ready
+        self._spare = None
+        self._run = self._traffic = None
+        self._uses = 0
+        self._reset_nonce = None
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def serve(self):
+        """Serves until the host closes the channel. Never returns."""
+        self._watch_signals()
+        loaded = self._zygote.first_words()
+        self._channel.open()
+        self._watcher.reading(self._zygote.socket.fileno(), self._on_zygote)
+        self._make_spare()
+        while self._state is FORKING:
+            self._turn()
+        checks = self._sandbox.take_stock(self._spare.pid)
+        if self._config.get("sealed"):
+            from . import seal  # loaded only here
+
+            checks.update(sealed=True, input_shut=not seal.takes_writes(self._channel.fd))
+            os.dup2(0, 2)  # scripts could open it and write to it
+        version = ".".join(str(n) for n in sys.version_info[:3])
+        self._channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
+        while True:
+            self._turn()
+
+    def _turn(self):
+        self._watcher.wait(self._wait_ms())
+        self._check_clocks()
+        self._channel.watch()
+        if self._state is RUNNING:
+            self._traffic.apply_back_pressure(self._channel.outbox.size)
+
+    def _wait_ms(self):
+        if self._end.phase is COLLECTING and self._channel.outbox.size < HIGH_WATER_BYTES:
+            return 0
+        due = [t for t in (self._zygote.answer_due, self._clock_due(), self._next_poll()) if t is not None]
+        if not due:
+            return None
+        return min(max(0, (min(due) - time.monotonic()) * 1000 + 0.2), MAX_WAIT_MS)
+
+    def _clock_due(self):
+        return self._run.clock.due if self._state is RUNNING else None
+
+    def _next_poll(self):
+        return self._run.next_poll if self._state is RUNNING else None
+
+    def _check_clocks(self):
+        now = time.monotonic()
+        clock_due, next_poll, answer_due = self._clock_due(), self._next_poll(), self._zygote.answer_due
+        if clock_due is not None and now >= clock_due and self._run.clock.is_over(now):
+            self._end_run("timeout")
+        elif next_poll is not None and now >= next_poll:
+            if self._run.spare.has_ended():
+                self._end_run(None)
+            else:
+                self._run.schedule_poll(now)
+        elif answer_due is not None and now >= answer_due:
+            self._zygote.answer_due = None
+            # On a slow machine the answer may be there, unread.
+            if not self._on_zygote():
+                self._on_lost_zygote()
+        elif self._end.phase is COLLECTING:
+            self._end.send_files()
+
+    def _watch_signals(self):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as PID 1 without a handler: no effect
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._watcher.reading(read, lambda _event: self._on_child_signal(read))
+
+    def _on_child_signal(self, fd):
+        try:
+            os.read(fd, 4096)
+        except BlockingIOError:
+            pass
+        self._sandbox.reaper.reap()
+
+    # ── requests of the host ──────────────────────────────────────────────────────────────────────────────────
+
+    def _on_line(self, line):
+        if line.startswith(ANSWER_HEAD) and (self._run is None or line.startswith(self._run.answer_head)):
+            if self._state is RUNNING:  # otherwise it is late, and it may be too large to parse
+                self._traffic.pass_answer(line)
+        elif line.strip():
+            try:
+                frame = request_shape.read(line)
+            except ValueError as error:  # after a wrong request, the next bytes may be anything
+                sys.exit(f"the host sent an invalid request: {error}")
+            self._on_request(frame)
+
+    def _on_request(self, frame):
+        kind = frame["type"]
+        if kind == "ping":
+            self._channel.send({"type": "pong", "nonce": frame["nonce"]})
+        elif kind == "cancel":
+            self._cancel(frame["execution_id"])
+        elif kind == "tool_result":
+            if self._state is RUNNING and self._run.id == frame["execution_id"]:
+                # The id comes first: put_answer looks for it there when there is no room for the answer.
+                first = {name: frame[name] for name in ("type", "execution_id", "id")}
+                self._traffic.pass_answer(encode({**first, **frame}))
+        elif kind == "tool_time":
+            if self._state is RUNNING and self._run.id == frame["execution_id"]:  # otherwise it is late
+                self._run.clock.report(frame["executed_ms"] / 1000, frame["executing"], time.monotonic())
+        elif self._state is FORKING:
+            self._waiting.append(frame)
+        elif kind == "file_put":
+            if self._state is IDLE:  # during a run, its `execute` is refused
+                self._intake.put(frame)
+        elif kind == "execute":
+            self._execute(frame)
+        elif kind == "check":
+            self._execute(as_run(frame))
+        elif kind == "reset":
+            self._reset(frame)
+
+    def _cancel(self, run_id):
+        if self._run is not None and self._run.id == run_id:
+            if self._state is RUNNING:
+                self._end_run("cancelled")
+            else:
+                self._end.stop_collecting()
+        # A request that waits for the spare is dropped with its files.
+        mine = [frame for frame in self._waiting if frame.get("execution_id") == run_id]
+        self._waiting = [frame for frame in self._waiting if frame.get("execution_id") != run_id]
+        for frame in mine:
+            if frame["type"] in ("execute", "check"):
+                self._refuse(frame, "cancelled", "the run was cancelled", cause="cancelled", by="host")
+
+    def _refuse(self, frame, kind, message, cause="not-started", by="harness", wiped=False):
+        run_id = frame["execution_id"]
+        self._channel.send(
+            {"type": "error", "execution_id": run_id, "message": message, "traceback": None, "kind": kind}
+        )
+        clean = wiped or self._sandbox.roots.wipe(WIPE_SEC)
+        ending = {"cause": cause, "exit_code": None, "signal": None, "by": by}
+        self._channel.send(
+            {"type": "script_done", "execution_id": run_id, "ending": ending, "reusable": clean, "use": self._uses}
+        )
+
+    # ── a run ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _execute(self, frame):
+        if self._state is not IDLE:
+            return self._refuse(frame, "request", "SANDBOX_BUSY: this sandbox is busy with another run", wiped=True)
+        problem = self._problem_of(frame)
+        if problem is not None:
+            return self._refuse(frame, *problem)
+        self._uses += 1
+        self._sandbox.reaper.forget()
+        not_its_own = (os.getpid(), self._zygote.pid)
+        self._run = run = Run(frame, self._spare, time.monotonic(), self._channel.outbox, not_its_own)
+        run.use = self._uses
+        run.memory_kills_before = self._sandbox.memory_kills.count()
+        self._spare = None
+        run.spare.requests += 1
+        self._state = RUNNING
+        self._traffic = Traffic(run, self._watcher, self._end_run, self._on_finished)
+        self._traffic.start()
+        return None
+
+    def _problem_of(self, frame):
+        if self._checks and not frame.get("check"):
+            return "request", "this sandbox is there to check scripts; it runs none"
+        return self._intake.problem_of(frame)
+
+    def _on_finished(self):
+        """The runtime has finished in good order. Only its process is left."""
+        run = self._run
+        if self._checks and not run.reported_error and run.spare.requests < MAX_CHECKS:
+            self._state = ENDING
+            self._end.keep_process(self._traffic)
+            return
+        if self._checks:
+            run.spare.end_requests()
+        elif self._sandbox.sees_ends and run.spare.ends_at_once():
+            self._end_run(None)
+            return
+        self._traffic.wait_for_end()
+
+    def _end_run(self, cause):
+        """Ends the run: its process has ended (None), or must end for a cause."""
+        if self._state is RUNNING:
+            self._state = ENDING
+            self._end.begin(self._traffic, cause)
+
+    def _on_run_done(self, run):
+        self._run = self._traffic = None
+        if run.keeps_process:
+            self._spare, self._state = run.spare, IDLE
+        else:
+            self._make_spare()
+
+    # ── between runs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _make_spare(self):
+        self._state = FORKING
+        self._spare = Spare()
+        try:
+            self._zygote.ask_for(self._spare)
+        except OSError:
+            os._exit(1)
+
+    def _on_spare(self, pid):
+        self._spare.on_fork(pid)
+        self._state = IDLE
+        waiting, self._waiting = self._waiting, []
+        for frame in waiting:
+            self._on_request(frame)
+
+    def _reset(self, frame):
+        if self._state is not IDLE:
+            self._channel.send({"type": "reset_done", "nonce": frame["nonce"], "reusable": False})
+            return
+        self._state = RESETTING
+        self._reset_nonce = frame["nonce"]
+        self._intake.forget()
+        self._zygote.ask_to_kill()
+
+    def _on_all_killed(self):
+        clean = self._sandbox.reaper.confirm_death() and self._sandbox.clean()
+        self._spare.close()
+        self._channel.send({"type": "reset_done", "nonce": self._reset_nonce, "reusable": clean})
+        if not clean:
+            self._channel.leave()
+        self._make_spare()
+
+    # ── the zygote ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _on_zygote(self, _event=None):
+        """Takes the zygote's answer. Returns False when there is none."""
+        try:
+            number = self._zygote.answer()
+        except EOFError:
+            self._on_zygote_end()
+            return False
+        if number is None:
+            return False
+        if self._state is FORKING:
+            self._on_spare(number)
+        elif self._state is ENDING:
+            self._end.on_answer(number)
+        elif self._state is RESETTING:
+            self._on_all_killed()
+        return True
+
+    def _on_zygote_end(self):
+        self._watcher.forget(self._zygote.socket.fileno())
+        if self._state in (FORKING, RESETTING):
+            os._exit(1)
+        if self._state is ENDING:
+            self._end.on_zygote_end()
+
+    def _on_lost_zygote(self):
+        """The zygote does not answer in time."""
+        if self._state is ENDING:
+            self._end.zygote_is_lost()
+        else:
+            self._sandbox.reaper.kill_everything()
+            os._exit(1)
+
+
+def serve(config, channel, zygote_pid, control_fd):
+    """Serves until the host closes the channel. Never returns."""
+    channel_in, channel_out = channel
+    if config.get("sealed"):
+        from . import seal  # after the fork of the zygote, which must not get the key
+
+        outbox = seal.SealedOutbox(channel_out, seal.receive_key(channel_in))
+    else:
+        outbox = Outbox(channel_out)
+    Broker(config, channel_in, outbox, Zygote(zygote_pid, control_fd)).serve()

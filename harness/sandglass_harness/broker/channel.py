@@ -1,0 +1,123 @@
+"""The channel to the host: lines in, lines out. Both sides are bounded, and neither blocks."""
+
+import os
+import select
+import sys
+import time
+from collections import deque
+
+from ..caps import MAX_REQUEST_LINE_BYTES
+from ..wire import encode
+
+LEAVE_SEC = 5  # time for the host to read the last frames
+
+
+class LineBuffer:
+    """Splits bytes into lines in linear time. `held` is the size of an unfinished line."""
+
+    def __init__(self):
+        self._parts = []
+        self.held = 0
+
+    def push(self, data):
+        """Returns the lines that `data` completes, without their newlines."""
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts) if len(self._parts) > 1 else lines[0]
+            self._parts.clear()
+            self.held = 0
+        if rest:
+            self._parts.append(rest)
+            self.held += len(rest)
+        return lines
+
+
+class Outbox:
+    """Lines on their way to a peer. The descriptor must not block."""
+
+    def __init__(self, fd):
+        self.fd = fd
+        self._queue = deque()
+        self.size = 0
+
+    def put(self, data):
+        """Queues a line, and writes as much as the peer takes."""
+        self._queue.append(memoryview(data))
+        self.size += len(data)
+        if len(self._queue) == 1:
+            self.flush()
+
+    def clear(self):
+        """Drops the bytes that the peer has not taken."""
+        self._queue.clear()
+        self.size = 0
+
+    def flush(self):
+        """Writes as much as the peer takes. Returns True when nothing is left. Raises OSError when the peer is gone."""
+        while self._queue:
+            try:
+                written = os.write(self.fd, self._queue[0])
+            except BlockingIOError:
+                return False
+            self.size -= written
+            if written == len(self._queue[0]):
+                self._queue.popleft()
+            else:
+                self._queue[0] = self._queue[0][written:]
+        return True
+
+
+class Channel:
+    """Reads lines of the host from a descriptor, and sends frames through an outbox."""
+
+    def __init__(self, fd, outbox, watcher, on_line):
+        self.fd = fd
+        self.outbox = outbox
+        self._inbox = LineBuffer()
+        self._watcher = watcher
+        self._on_line = on_line
+
+    def open(self):
+        """Starts to hand each line to `on_line`."""
+        self._watcher.reading(self.fd, self._on_readable)
+
+    def send(self, frame):
+        """Queues a frame."""
+        self.outbox.put(encode(frame))
+        self.watch()
+
+    def watch(self):
+        """Watches for room while the outbox holds anything."""
+        if self.outbox.size:
+            self._watcher.writing(self.outbox.fd, self._on_writable)
+        else:
+            self._watcher.forget(self.outbox.fd)
+
+    def holds_part_of_a_line(self):
+        """True if a request has begun and has not ended."""
+        return self._inbox.held > 0
+
+    def leave(self):
+        """Ends the sandbox once the host has the last frame."""
+        deadline = time.monotonic() + LEAVE_SEC
+        while not self.outbox.flush() and time.monotonic() < deadline:
+            select.select([], [self.outbox.fd], [], 0.1)
+        os._exit(0)
+
+    def _on_writable(self, _event):
+        self.outbox.flush()
+        self.watch()
+
+    def _on_readable(self, _event):
+        try:
+            data = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return
+        if not data:
+            os._exit(0)  # the host is gone: PID 1 takes everything with it
+        for line in self._inbox.push(data):
+            self._on_line(line)
+        if self._inbox.held > MAX_REQUEST_LINE_BYTES:
+            sys.exit("a request line is too long")

@@ -1,0 +1,223 @@
+"""Collects files from the workspace, by patterns and within caps.
+
+It runs while no process of a script lives, and still trusts no name: it walks paths by descriptor, follows no links, and has
+a time budget.
+"""
+
+import os
+import stat
+import time
+
+from ..caps import (
+    COLLECT_SEC,
+    FILE_CHUNK_BYTES,
+    MAX_ENTRIES,
+    MAX_FILE_BYTES,
+    MAX_FILE_DEPTH,
+    MAX_FILES,
+    MAX_TOTAL_BYTES,
+    MAX_WARNING,
+    MAX_WARNINGS,
+)
+from ..text import cut
+from .scratch import DIRECTORY
+
+SLICE_SEC = 0.02
+
+
+class Collection:
+    """The regular files below the workspace that match, in the order of their paths."""
+
+    def __init__(self, root, patterns, budget_sec=COLLECT_SEC):
+        self.limits_hit = []
+        self.warnings = []
+        self._root = root
+        self._matcher = _Matcher(patterns)
+        self._deadline = time.monotonic() + budget_sec
+
+    def chunks(self):
+        """Yields (path, size, offset, bytes), one empty chunk for an empty file, and None for a pause."""
+        count = total = 0
+        found_paths = []
+        pause_at = time.monotonic() + SLICE_SEC
+        for path in self._walk():
+            if path is not None:
+                found_paths.append(path)
+            if time.monotonic() > pause_at:
+                yield None
+                pause_at = time.monotonic() + SLICE_SEC
+        for path in sorted(found_paths):
+            if self._is_over():
+                return
+            try:
+                fd = self._open(path)
+            except OSError as error:
+                self._warn(f"{path}: {error.strerror}")
+                continue
+            try:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode):
+                    continue
+                if found.st_size > MAX_FILE_BYTES:
+                    self._hit("max_file_bytes")
+                    self._warn(f"{path}: {found.st_size} bytes are over the {MAX_FILE_BYTES} of a collected file")
+                    continue
+                if count >= MAX_FILES:
+                    self._hit("max_files")
+                    return
+                if total + found.st_size > MAX_TOTAL_BYTES:
+                    self._hit("max_total_bytes")
+                    continue
+                count += 1
+                total += found.st_size
+                yield from self._read(fd, path, found.st_size)
+            finally:
+                os.close(fd)
+
+    def _read(self, fd, path, size):
+        offset = 0
+        while True:
+            piece = os.pread(fd, min(FILE_CHUNK_BYTES, size - offset), offset) if size > offset else b""
+            if not piece and offset > 0:
+                return
+            yield path, size, offset, piece
+            offset += len(piece)
+            if offset >= size:
+                return
+
+    def _open(self, path):
+        *directories, name = path.split("/")
+        at = os.open(self._root, DIRECTORY)
+        try:
+            for part in directories:
+                deeper = os.open(part, DIRECTORY, dir_fd=at)
+                os.close(at)
+                at = deeper
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+        finally:
+            os.close(at)
+
+    def _walk(self):
+        seen = 0
+        unseen = [""]
+        while unseen:
+            base = unseen.pop()
+            try:
+                fd = self._open(base) if base else os.open(self._root, DIRECTORY)
+            except OSError as error:
+                self._warn(f"{base}: {error.strerror}")
+                continue
+            try:
+                with os.scandir(fd) as listing:
+                    for entry in listing:
+                        seen += 1
+                        if seen > MAX_ENTRIES:
+                            self._hit("max_entries")
+                            return
+                        if seen % 256 == 0:
+                            if self._is_over():
+                                return
+                            yield None
+                        path = f"{base}/{entry.name}" if base else entry.name
+                        if not _is_text(path):
+                            shown = path.encode(errors="backslashreplace").decode()
+                            self._warn(f"{shown}: the name is not UTF-8")
+                        elif entry.is_dir(follow_symlinks=False):
+                            if path.count("/") >= MAX_FILE_DEPTH:
+                                self._hit("max_entries")
+                            elif self._matcher.may_hold(path):
+                                unseen.append(path)
+                        elif entry.is_file(follow_symlinks=False) and self._matcher.matches(path):
+                            yield path
+            finally:
+                os.close(fd)
+
+    def stop(self):
+        """Ends the collection early."""
+        self._deadline = 0
+
+    def _is_over(self):
+        """True if the time budget is used up."""
+        if time.monotonic() <= self._deadline:
+            return False
+        self._hit("max_time")
+        return True
+
+    def _hit(self, name):
+        if name not in self.limits_hit:
+            self.limits_hit.append(name)
+
+    def _warn(self, message):
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append({"code": "collect_skipped", "message": cut(message, MAX_WARNING)})
+
+
+def _is_text(name):
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class _Matcher:
+    """Globs over whole paths: `**` matches any number of parts, other signs match within one part.
+
+    As in a shell, a part that begins with a dot matches only where the glob writes that dot: programs of the host obey such
+    files (`.git/config`, `.envrc`) without being asked.
+    """
+
+    def __init__(self, patterns):
+        import fnmatch
+        import re
+
+        def compile_glob(pattern):
+            parts = pattern.strip("/").split("/")
+            # At the end, `**` needs a name: `out/**` matches everything below out, not out itself.
+            parts += ["*"] if parts[-1] == "**" else []
+            return [part if part == "**" else compile_part(part) for part in parts]
+
+        def compile_part(part):
+            return re.compile(("" if part.startswith(".") else r"(?!\.)") + fnmatch.translate(part))
+
+        self._patterns = [compile_glob(pattern) for pattern in patterns]
+
+    def matches(self, path):
+        """True if a pattern matches a file of this path."""
+        return any(len(pattern) in _closure(pattern, states) for pattern, states in self._after(path))
+
+    def may_hold(self, directory):
+        """True if a pattern can match a path below a directory."""
+        return any(any(state < len(pattern) for state in states) for pattern, states in self._after(directory))
+
+    def _after(self, path):
+        """Yields each pattern with the positions in it that the whole path reaches."""
+        for pattern in self._patterns:
+            states = {0}
+            for part in path.split("/"):
+                states = _step(pattern, states, part)
+            yield pattern, states
+
+
+def _step(pattern, states, part):
+    """Returns the positions in a pattern that one more part of a path reaches."""
+    result = set()
+    for state in _closure(pattern, states):
+        if state >= len(pattern):
+            continue
+        if pattern[state] == "**":
+            if not part.startswith("."):
+                result.add(state)
+        elif pattern[state].match(part):
+            result.add(state + 1)
+    return result
+
+
+def _closure(pattern, states):
+    """Adds the positions behind each `**`, which may match no part at all."""
+    result = set(states)
+    for state in states:
+        while state < len(pattern) and pattern[state] == "**":
+            state += 1
+            result.add(state)
+    return result

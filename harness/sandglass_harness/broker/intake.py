@@ -1,0 +1,70 @@
+"""Files that arrive before a run starts, and the problems of its request."""
+
+import binascii
+import json
+
+from ..caps import MAX_TOOL_SOURCE_BYTES, MAX_TOOL_SOURCES
+from ..text import cut
+from .scratch import put
+
+WIPE_SEC = 0.4
+MAX_SHOWN = 400  # characters of a path in a message
+
+
+class Intake:
+    """Files of the next run. A run never sees files of another execution id."""
+
+    def __init__(self, workspace, roots):
+        self._workspace = workspace
+        self._roots = roots
+        self._id = None
+        self._problem = None
+
+    def put(self, frame):
+        """Writes a piece of a file into the workspace. A failure is reported when its run starts."""
+        self._belong_to(frame["execution_id"])
+        if self._problem is not None:
+            return
+        try:
+            content = binascii.a2b_base64(frame["content_base64"])
+            put(self._workspace, frame["path"], frame["mode"], frame["offset"], content)
+        except (OSError, ValueError) as error:
+            # A path may hold a secret. The host redacts it as it is or as JSON writes it, so the message must not hold
+            # its repr, which the text of an OSError has.
+            shown = cut(json.dumps(frame["path"], ensure_ascii=False), MAX_SHOWN)
+            reason = error.strerror if isinstance(error, OSError) else error
+            self._problem = f"the file {shown} could not be put into the workspace: {reason}"
+
+    def problem_of(self, frame):
+        """Returns (kind, message) of the problem that keeps a run from starting, or None."""
+        self._belong_to(frame["execution_id"])
+        problem = self._problem
+        self.forget()
+        if problem is not None:
+            return "request", problem
+        missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
+        if missing:
+            return "secrets", f"required secrets are missing: {', '.join(missing)}"
+        problem = _sources_problem(frame.get("tool_sources") or ())
+        return None if problem is None else ("request", problem)
+
+    def forget(self):
+        """Forgets the files: the run has started, or they were wiped."""
+        self._id = self._problem = None
+
+    def _belong_to(self, run_id):
+        if self._id not in (None, run_id):
+            self._roots.wipe(WIPE_SEC)
+            self._problem = None
+        self._id = run_id
+
+
+def _sources_problem(sources):
+    """Returns the problem of the Python tools of a run, or None."""
+    if len(sources) > MAX_TOOL_SOURCES:
+        return f"the run brings {len(sources)} Python tools; at most {MAX_TOOL_SOURCES} are allowed"
+    for source in sources:
+        size = len(source["source"].encode(errors="surrogatepass"))
+        if size > MAX_TOOL_SOURCE_BYTES:
+            return f"the source of the Python tool {source['name']} has {size} bytes; at most {MAX_TOOL_SOURCE_BYTES}"
+    return None

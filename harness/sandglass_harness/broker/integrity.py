@@ -1,0 +1,171 @@
+"""The state of broker and zygote at start, and the checks that no script changed it."""
+
+import os
+import resource
+
+from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, prctl, set_dumpable
+from . import control_group
+
+_PF_EXITING = 4  # of linux/sched.h
+_RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
+
+
+def snapshot(pids):
+    """Returns rlimits, CPU affinity, nice value and scheduling policy of each process."""
+    return [
+        (
+            [resource.prlimit(pid, which) for which in _RLIMITS],
+            os.sched_getaffinity(pid),
+            os.getpriority(os.PRIO_PROCESS, pid),
+            os.sched_getscheduler(pid),
+        )
+        for pid in pids
+    ]
+
+
+def status_field(pid, name):
+    """Returns the value of a line of /proc/PID/status, or None."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key == name:
+                    return value.strip()
+    except OSError:
+        pass
+    return None
+
+
+def self_check(zygote_pid, writable_roots, leaked_fds):
+    """Finds by trying which protections are in force around the harness. `ready` carries the answer."""
+    gvisor = _is_gvisor()
+    return {
+        "pid": os.getpid(),
+        "uid": os.getuid(),
+        "leaked_fds": leaked_fds,
+        "no_new_privs": _has_no_new_privs(zygote_pid),
+        "seccomp": status_field(zygote_pid, "Seccomp") == "2",
+        "capabilities": status_field("self", "CapEff"),
+        "root_read_only": not _can_create("/.sandglass-probe") and not _can_create("/usr/.sandglass-probe"),
+        "dev_read_only": not _can_create("/dev/.sandglass-probe"),
+        "proc_sys_read_only": not os.access("/proc/sys/kernel/msgmax", os.W_OK),
+        "interfaces": ",".join(_interfaces()),
+        "scratch_sized": all(_size(root) < 1 << 50 for root in writable_roots),
+        "descriptors_hidden": not _can_list(f"/proc/{zygote_pid}/fd"),
+        "kernel": os.uname().release,
+        "gvisor": gvisor,
+        **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
+    }
+
+
+def _has_no_new_privs(zygote_pid):
+    """True if the zygote has no_new_privs. gVisor's /proc does not show it; this process has the flag as well, because it is
+    inherited and cannot be undone."""
+    shown = status_field(zygote_pid, "NoNewPrivs")
+    return prctl(PR_GET_NO_NEW_PRIVS) == 1 if shown is None else shown == "1"
+
+
+def open_proc(name):
+    """Opens a file below /proc for repeated pread: looking it up costs more than reading it. None where it is missing."""
+    try:
+        return os.open(f"/proc/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def last_pid(loadavg):
+    """Returns the last pid that this pid namespace gave out, or None where the kernel does not show it. `loadavg` is
+    open_proc("loadavg")."""
+    try:
+        return int(os.pread(loadavg, 128, 0).rsplit(None, 1)[1])
+    except (OSError, ValueError, IndexError, TypeError):
+        return None
+
+
+def nobody_but(pids):
+    """True if no other process exists, zombies included."""
+    known = {str(pid) for pid in pids}
+    return all(name in known for name in os.listdir("/proc") if name.isdigit())
+
+
+def shows_exit_status():
+    """True if the kernel shows how a process ended before it is reaped. Tried with a child of the broker.
+
+    The kernel shows 0 for a process that is not dumpable, which a script can be: callers take care of it.
+    """
+    pid = os.fork()
+    if pid == 0:
+        set_dumpable(True)
+        os._exit(7)
+    stat = open_proc(f"{pid}/stat")
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    shown = exit_status(stat)
+    os.waitpid(pid, 0)
+    if stat is not None:
+        os.close(stat)
+    return shown == 7 << 8
+
+
+def exit_status(stat):
+    """Returns how an unreaped process ended, as wait(2) gives it, or None while it can still run. `stat` is
+    open_proc("PID/stat").
+
+    A process that is exiting and has released its address space counts as ended. The kernel still frees its memory, which
+    takes the most time, but the process runs no further instruction.
+    """
+    try:
+        fields = os.pread(stat, 4096, 0).rpartition(b")")[2].split()
+        going = fields[0] == b"Z" or (int(fields[6]) & _PF_EXITING and fields[20] == b"0")
+        threads = int(fields[17])  # the first of them may end before the others
+        return int(fields[49]) if going and threads <= 1 else None
+    except (OSError, ValueError, IndexError, TypeError):
+        return None
+
+
+def has_ended(pid):
+    """True if an unreaped process is a zombie, or is gone."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, 4096).rpartition(b")")[2].split()[0] == b"Z"
+        finally:
+            os.close(fd)
+    except OSError:
+        return True
+
+
+def _can_create(path):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def _can_list(path):
+    """True if a directory of /proc can be listed. Tried on a process that is not dumpable and has the same uid: scripts see the
+    broker in the same way."""
+    try:
+        os.listdir(path)
+    except OSError:
+        return False
+    return True
+
+
+def _interfaces():
+    try:
+        with open("/proc/net/dev") as file:
+            return sorted(line.partition(":")[0].strip() for line in list(file)[2:])
+    except OSError:
+        return ["unknown"]
+
+
+def _is_gvisor():
+    """True on gVisor. Its kernel lets everybody read the log, which begins with `<6>[    0.000000] Starting gVisor...`."""
+    return kernel_log().partition(b"] ")[2].startswith(b"Starting gVisor")
+
+
+def _size(root):
+    found = os.statvfs(root)
+    return found.f_blocks * found.f_frsize

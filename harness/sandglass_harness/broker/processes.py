@@ -1,0 +1,145 @@
+"""The broker's view of the zygote, and of the child that waits for its script."""
+
+import errno
+import json
+import os
+import socket
+import struct
+import time
+
+from . import integrity
+
+ANSWER_SEC = 0.5  # time for the zygote to answer
+FORK_SEC = 5.0  # time for the zygote to fork a child
+POLLS, POLL_AGAIN_SEC = 8, 0.00006  # of a process that reported its end
+
+
+class Zygote:
+    """The process that forks. Each of its answers is a number of four bytes; at most one is due."""
+
+    def __init__(self, pid, control_fd):
+        self.pid = pid
+        self.socket = socket.socket(fileno=control_fd)
+        self.alive = True
+        self.kills_at_once = True  # one kill reaches every process
+        self.answer_due = None  # when it must have answered
+
+    def first_words(self):
+        """Returns the report of what it loaded. Raises RuntimeError when it ended instead."""
+        answer = self.socket.recv(1 << 20)
+        if not answer:
+            raise RuntimeError("the zygote ended while it started")
+        return json.loads(answer)
+
+    def ask_for(self, spare):
+        """Has it reap its last child, if that is still to do, and fork a child with the spare's descriptors. It answers the
+        pid of the new child. Raises OSError when it is gone."""
+        socket.send_fds(self.socket, [b"S"], spare.child_fds())
+        spare.close_child_ends()
+        self.answer_due = time.monotonic() + FORK_SEC
+
+    def ask_for_a_sign(self):
+        """Has it answer at once; a zygote that a script stopped or killed does not. Nothing is due before expect_sign().
+        Raises OSError when it is gone."""
+        self.socket.send(b"A")
+
+    def expect_sign(self):
+        """Starts the time in which the sign must come."""
+        self.answer_due = time.monotonic() + ANSWER_SEC
+
+    def ask_to_reap(self):
+        """Has it reap its dead child. It answers the status. Raises OSError when it is gone."""
+        self.socket.send(b"R")
+        self.answer_due = time.monotonic() + ANSWER_SEC
+
+    def ask_to_kill(self):
+        """Has it kill every process but itself and PID 1. It answers the status of its child. Raises OSError when it is
+        gone."""
+        self.socket.send(b"K" if self.kills_at_once else b"L")
+        self.answer_due = time.monotonic() + ANSWER_SEC
+
+    def answer(self):
+        """Returns the number that it answered, or None when there is none yet. Raises EOFError when it is gone."""
+        try:
+            answer = self.socket.recv(16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            answer = b""
+        if len(answer) != 4:
+            raise EOFError
+        self.answer_due = None
+        return struct.unpack("=i", answer)[0]
+
+    def answers(self):
+        """True if it lives and is not stopped."""
+        if not self.alive:
+            return False
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return False
+        return found is None
+
+
+class Spare:
+    """A child that waits for its script, and the broker's ends of its descriptors."""
+
+    def __init__(self):
+        self.socket, self._child_socket = socket.socketpair()
+        self.out_fd, self._child_out = os.pipe()
+        self.err_fd, self._child_err = os.pipe()
+        self.pid = self.pid_fd = self.stat_fd = None
+        self.requests = 0  # that it was given
+        for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
+            os.set_blocking(fd, False)
+
+    def on_fork(self, pid):
+        """The zygote forked the child. It stays a zombie until it is reaped, so its pid is not reused."""
+        self.pid = pid
+        self.stat_fd = integrity.open_proc(f"{pid}/stat")
+        try:
+            self.pid_fd = os.pidfd_open(pid)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:  # gVisor has no pidfd: the broker polls the process
+                raise
+
+    def child_fds(self):
+        """Returns the child's ends: frame socket, stdout and stderr."""
+        return [self._child_socket.fileno(), self._child_out, self._child_err]
+
+    def close_child_ends(self):
+        """Closes the child's ends, once the child has them."""
+        self._child_socket.close()
+        os.close(self._child_out)
+        os.close(self._child_err)
+
+    def end_requests(self):
+        """Has it end after the request that it works on."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def exit_status(self):
+        """Returns how it ended, as wait(2) gives it, before it is reaped; None while it can still run."""
+        return integrity.exit_status(self.stat_fd)
+
+    def has_ended(self):
+        """True if it is a zombie, or gone. For kernels without pidfd."""
+        return integrity.has_ended(self.pid)
+
+    def ends_at_once(self):
+        """Polls for its end for a short time: the pidfd reports it only when all memory is freed.
+
+        Sleeps between two polls, because the child's last frame woke the broker on the child's own processor.
+        """
+        for _ in range(POLLS):
+            time.sleep(POLL_AGAIN_SEC)
+            if integrity.exit_status(self.stat_fd) is not None:
+                return True
+        return False
+
+    def close(self):
+        """Closes the broker's ends."""
+        self.socket.close()
+        for fd in (self.out_fd, self.err_fd, self.pid_fd, self.stat_fd):
+            if fd is not None:
+                os.close(fd)

@@ -1,0 +1,44 @@
+"""The processor time of a script and of everything that it started."""
+
+import os
+
+TICKS = os.sysconf("SC_CLK_TCK")
+STATE, USER, CHILDREN_SYSTEM = 0, 11, 14  # in /proc/PID/stat, after the name
+
+
+class ProcessorTime:
+    """Reads the times of all processes but those of `spared`. `own` is the script's own process.
+
+    The kernel forgets the time of a process that nobody waits for. So another process that runs when it is looked at counts
+    as if it had run since the last look.
+    """
+
+    def __init__(self, spared, own, root="/proc"):
+        self._root = root
+        self._spared = {str(pid) for pid in spared}
+        self._own = str(own)
+        self._seen = {}
+
+    def take(self, elapsed):
+        """Returns the seconds that were used since the last call, `elapsed` seconds ago."""
+        seen, ticks, busy = {}, 0, False
+        for name in os.listdir(self._root):
+            if not name.isdigit() or name in self._spared:
+                continue
+            fields = _fields_of(f"{self._root}/{name}/stat")
+            if fields is None:
+                continue
+            seen[name] = sum(map(int, fields[USER : CHILDREN_SYSTEM + 1]))
+            ticks += max(0, seen[name] - self._seen.get(name, 0))
+            busy = busy or (fields[STATE] == b"R" and name != self._own)
+        self._seen = seen
+        used = ticks / TICKS
+        return max(used, elapsed) if busy else used
+
+
+def _fields_of(path):
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(1024).rpartition(b")")[2].split()  # a name may contain parentheses
+    except OSError:
+        return None  # it has ended meanwhile

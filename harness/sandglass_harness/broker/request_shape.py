@@ -1,0 +1,152 @@
+"""The shape of requests: the schemas of src/protocol/host-frames.ts, as far as the broker reads them.
+
+Only a defective host or channel sends anything else. A wrong request ends the sandbox with one line that gives the reason,
+before any of it takes effect. src/engines/pyodide/request-shape.ts has the same table; a test compares them.
+"""
+
+import json
+import sys
+
+from ..caps import MAX_EXECUTION_ID, MAX_NONCE
+from ..wire import BeyondFloat, finite, no_constant
+
+MAX_MODE = 0o777
+
+
+def read(line):
+    """Reads a line of the host. Raises ValueError, which names the fault and repeats nothing of the line."""
+    try:
+        frame = _DECODER.decode(line.decode())  # decode() of bytes would guess at other encodings
+    except BeyondFloat:
+        raise ValueError("a number is beyond the range of a float") from None
+    except (ValueError, RecursionError):
+        raise ValueError("a line is not JSON") from None
+    if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
+        raise ValueError("a line is not a frame with a type")
+    for name, is_sound in _FIELDS.get(frame["type"], ()):
+        if not is_sound(frame.get(name)):
+            raise ValueError(f"{frame['type']} has an invalid {name}")
+    return frame
+
+
+_DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=finite)
+
+
+def _is_text(value):
+    return isinstance(value, str)
+
+
+def _is_id(value):
+    return isinstance(value, str) and 0 < len(value) <= MAX_EXECUTION_ID
+
+
+def _is_nonce(value):
+    return isinstance(value, str) and len(value) <= MAX_NONCE
+
+
+def _is_count(value):
+    return type(value) is int and value >= 0
+
+
+def _is_positive(value):
+    return type(value) is int and value > 0
+
+
+def _is_mode(value):
+    return type(value) is int and 0 <= value <= MAX_MODE
+
+
+def _is_time(value):
+    return type(value) in (int, float) and 0 < value <= sys.float_info.max
+
+
+def _is_amount(value):
+    return type(value) in (int, float) and 0 <= value <= sys.float_info.max
+
+
+def _is_amount_or_absent(value):
+    return value is None or _is_amount(value)
+
+
+def _is_flag(value):
+    return type(value) is bool
+
+
+def _is_object(value):
+    return isinstance(value, dict)
+
+
+def _is_texts(value):
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_table(value):
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _is_limits(value):
+    return isinstance(value, dict) and all(_is_positive(value[name]) for name in ("memory_bytes", "pids") if name in value)
+
+
+def _are_tools(value):
+    return value is None or _is_objects(value)
+
+
+def _is_objects(value):
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _are_sources(value):
+    return value is None or (_is_objects(value) and all(_is_source(item) for item in value))
+
+
+def _is_source(value):
+    return all(isinstance(value.get(name), str) for name in ("name", "source", "stub"))
+
+
+def _is_text_or_absent(value):
+    return value is None or isinstance(value, str)
+
+
+_WRAPPER_CODE = (("preamble", _is_text_or_absent), ("postamble", _is_text_or_absent))
+_FIELDS = {
+    "execute": (
+        ("execution_id", _is_id),
+        ("script", _is_text),
+        ("timeout_sec", _is_time),
+        ("max_output_bytes", _is_positive),
+        ("inputs", _is_object),
+        ("secrets", _is_table),
+        ("required_secrets", _is_texts),
+        ("collect", _is_texts),
+        ("limits", _is_limits),
+        ("tools", _are_tools),
+        ("tool_sources", _are_sources),
+        ("max_tool_wait_sec", _is_amount_or_absent),
+        *_WRAPPER_CODE,
+    ),
+    "check": (
+        ("execution_id", _is_id),
+        ("script", _is_text),
+        ("mode", _is_text),
+        ("policy", _is_text),
+        ("timeout_sec", _is_time),
+        ("whole", _is_text_or_absent),
+        ("names", _is_texts),
+        ("allow_modules", _is_texts),
+        ("tools", _is_objects),
+        *_WRAPPER_CODE,
+    ),
+    "tool_result": (("execution_id", _is_id), ("id", _is_text)),
+    "tool_time": (("execution_id", _is_id), ("executed_ms", _is_amount), ("executing", _is_flag)),
+    "file_put": (
+        ("execution_id", _is_id),
+        ("path", _is_text),
+        ("mode", _is_mode),
+        ("offset", _is_count),
+        ("content_base64", _is_text),
+    ),
+    "cancel": (("execution_id", _is_id),),
+    "ping": (("nonce", _is_nonce),),
+    "reset": (("nonce", _is_nonce),),
+}

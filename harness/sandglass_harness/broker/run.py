@@ -1,0 +1,314 @@
+"""One run, seen from the broker: its output, its counts and its end."""
+
+import codecs
+import os
+import signal
+import time
+
+from ..caps import (
+    CALL_HEAD_BYTES,
+    FREE_FRAMES,
+    JUNK_LINE_BYTES,
+    MAX_ARG_BYTES,
+    MAX_CALL_ID,
+    MAX_CHECK_BYTES,
+    MAX_ERROR_MESSAGE,
+    MAX_NULL_PATHS,
+    MAX_PATH,
+    MAX_LABEL,
+    MAX_LEVEL,
+    MAX_TEXT_PER_FRAME,
+    MAX_TOOL_NAME,
+    MAX_TRACEBACK,
+    PACE_SEC,
+    SCRIPT_ERROR_KINDS,
+    SMALL_READ_BYTES,
+)
+from ..text import cut
+from ..wire import decode, encode
+from .channel import LineBuffer
+from .clock import Clock
+from .processor_time import ProcessorTime
+from .to_child import ToChild
+
+POLL_SEC = 0.02  # between two looks at a process where no descriptor reports its end (gVisor)
+ANSWER_HEAD = b'{"type":"tool_result",'
+
+
+class OutputStream:
+    """stdout or stderr of a script and of the processes that it started."""
+
+    def __init__(self, name, fd):
+        self.name = name
+        self.fd = fd
+        self.bytes = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def text_of(self, data, final=False):
+        """Decodes the next bytes. A character that is not complete yet waits."""
+        self.bytes += len(data)
+        return self._decoder.decode(data, final)
+
+
+class Run:
+    """State of one run from `execute` to `script_done`."""
+
+    def __init__(self, request, spare, started, outbox, spared=()):
+        self.id = request["execution_id"]
+        self.request = request
+        self.spare = spare
+        self.started = started
+        self.clock = self._make_clock(spared) if request.get("tools") else Clock(started, request["timeout_sec"])
+        self.stop_parsing_at = None  # while the script may run, at the kill
+        self.next_poll = None if spare.pid_fd is not None else started + POLL_SEC
+        self._poll_sec = POLL_SEC
+        self.max_output = request["max_output_bytes"]
+        self.timeout_text = f"{request['timeout_sec']:g}"
+        self.ended_at = started
+        self.killed_for = None  # the first cause for which the broker ended it
+        self.finished = False  # the runtime finished in good order
+        self.reported_error = self.reported_timeout = False
+        self.status = None  # of the script's process, as wait(2) gives it
+        self.to_child = ToChild(spare.socket.fileno())
+        # The first bytes of an answer to one of its calls, as the host of this package writes them. Such a line is passed
+        # on without parsing; any other is parsed first.
+        self.answer_head = b'%s"execution_id":%s,' % (ANSWER_HEAD, encode(self.id)[:-1])
+        self.use = None  # the number of this run in the sandbox
+        self.memory_kills_before = None
+        self.confirmed = False  # no process that it started lives
+        self.clean = None  # files and processes are as before; None: not checked yet
+        self.awaits_sign = False  # from the zygote: the script has neither stopped nor killed it
+        self.keeps_process = False  # the process serves the next check as well
+        self.sent = 0  # bytes that count towards the limit
+        self.over = False
+        self._small_frames = 0
+        self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
+        self._lines = LineBuffer()
+        self._outbox = outbox
+        self._max_line = max(self.max_output, MAX_ARG_BYTES + CALL_HEAD_BYTES if request.get("tools") else 0)
+
+    def _make_clock(self, spared):
+        asked = self.request
+        processor = ProcessorTime(spared, self.spare.pid)
+        return Clock(self.started, asked["timeout_sec"], asked.get("max_tool_wait_sec") or 0, processor, self._ring)
+
+    def _ring(self):
+        """Raises the signal that a process without tools gets from its own timer."""
+        try:
+            os.kill(self.spare.pid, signal.SIGALRM)
+        except ProcessLookupError:
+            pass
+
+    @property
+    def deadline(self):
+        """The time at which the script must end."""
+        return self.clock.deadline
+
+    def order(self):
+        """Returns the request as the script's process reads it."""
+        asked = self.request
+        return {
+            **{name: asked[name] for name in ("script", "inputs", "secrets", "limits")},
+            "deadline": None if asked.get("tools") else self.deadline,  # which moves with the tools
+            "timeout_text": self.timeout_text,
+            "tools": asked.get("tools"),
+            "tool_sources": asked.get("tool_sources"),
+            "preamble": asked.get("preamble"),
+            "postamble": asked.get("postamble"),
+            "check": asked.get("check"),
+        }
+
+    def poll_soon(self):
+        """Polls at once: the script's process seems to end."""
+        if self.next_poll is not None:
+            self.next_poll, self._poll_sec = 0, POLL_SEC / 64
+
+    def mark_check_done(self):
+        """Marks a check as done: nothing of the script was executed, so nothing has to be killed or wiped."""
+        self.status, self.confirmed, self.clean, self.keeps_process = 0, True, True, True
+
+    def schedule_poll(self, now):
+        """Schedules the next poll, with a growing pause: a script that only pretends to end costs less and less."""
+        self.next_poll, self._poll_sec = now + self._poll_sec, min(self._poll_sec * 2, POLL_SEC)
+
+    def emit(self, frame, counted=True):
+        """Sends a frame of this run, unless it would exceed the limit of its output."""
+        line = self._line(frame)
+        if counted:
+            if self.over or self.sent + len(line) > self.max_output:
+                self.over = True
+                return
+            self.sent += len(line)
+        self._outbox.put(line)
+
+    def _line(self, frame):
+        return encode({"type": frame.pop("type"), "execution_id": self.id, **frame})
+
+    def take_frames(self, data, now):
+        """Takes bytes from the script's frame socket."""
+        lines = self._lines.push(data)
+        blank = lines.count(b"")
+        if blank:  # never from the runtime; counted together, because one by one they would cost seconds
+            self._charge(blank * JUNK_LINE_BYTES)
+            lines = [line for line in lines if line]
+        for count, line in enumerate(lines, 1):
+            if self.over or (count % 256 == 0 and time.monotonic() > (self.stop_parsing_at or self.clock.kill_at)):
+                return
+            try:
+                self._take_line(line, now)
+            except (ValueError, RecursionError, KeyError, TypeError, MemoryError):
+                self._charge(len(line) + JUNK_LINE_BYTES)  # not a frame: the script wrote to the descriptor itself
+        if self._lines.held > self._max_line:
+            self.over = True
+
+    def _charge(self, count):
+        """Counts bytes that are not sent. Junk costs time, and ends a run like other output."""
+        self.sent += count
+        if self.sent > self.max_output:
+            self.over = True
+
+    def take_output(self, stream, data, final=False):
+        """Takes bytes that the script, or a process that it started, wrote."""
+        text = stream.text_of(data, final)
+        for start in range(0, len(text), MAX_TEXT_PER_FRAME):
+            if self.over:
+                return
+            self._emit_output(stream.name, text[start : start + MAX_TEXT_PER_FRAME])
+        if text and len(data) < SMALL_READ_BYTES:
+            self._small_frames += 1
+            if self._small_frames > FREE_FRAMES:
+                time.sleep(PACE_SEC)
+
+    def _emit_output(self, name, text):
+        """Sends output, or as much of its head as fits. It counts by its text, because timing decides how reads split it."""
+        data = text.encode()
+        room = self.max_output - self.sent
+        if len(data) > room:
+            self.over = True
+            text = data[:room].decode(errors="ignore")  # whole characters
+            data = text.encode()
+        if text:
+            self.sent += len(data)
+            self._outbox.put(self._line({"type": name, "text": text}))
+
+    def _take_line(self, line, now):
+        frame = decode(line)
+        kind = frame.get("type")
+        if kind == "final_result" and "data" in frame:
+            self.emit({"type": "final_result", "data": frame["data"], **_nulls(frame)})
+        elif kind == "intermediate" and "data" in frame:
+            label = str(frame.get("label", ""))[:MAX_LABEL]
+            self.emit({"type": "intermediate", "label": label, "data": frame["data"], **_nulls(frame)})
+        elif kind == "log":
+            level = str(frame.get("level", "info"))[:MAX_LEVEL]
+            self.emit({"type": "log", "message": str(frame.get("message", "")), "level": level})
+        elif kind == "tool_call" and self.request.get("tools"):
+            self._take_call(frame)
+        elif kind == "check_result" and self.request.get("check"):
+            whole = {"whole": frame["whole"] is True} if "whole" in frame else {}
+            self.emit({"type": "check_result", "violations": [_violation(v) for v in frame["violations"]], **whole})
+        elif kind == "error":
+            self._take_error(frame, now)
+        elif kind == "finished":
+            self.finished = True
+        else:
+            raise ValueError("no frame of a script")
+
+    def _take_call(self, frame):
+        """Passes a tool call on. Only the length of its line is bounded here; the host bounds the number of calls."""
+        number, name, args = (frame.get(key) for key in ("id", "name", "args"))
+        if not isinstance(number, str) or not isinstance(name, str) or not isinstance(args, dict):
+            raise ValueError("no call")
+        if not 0 < len(number) <= MAX_CALL_ID or not 0 < len(name) <= MAX_TOOL_NAME:
+            raise ValueError("no call")
+        line = frame.get("line")
+        place = {"line": line} if type(line) is int and line > 0 else {}
+        self.emit({"type": "tool_call", "id": number, "name": name, **place, "args": args}, counted=False)
+
+    def _take_error(self, frame, now):
+        claimed = frame.get("kind")
+        known = isinstance(claimed, str) and claimed in SCRIPT_ERROR_KINDS
+        if not known or (claimed == "timeout" and now < self.deadline):
+            claimed = "exception"
+        traceback = frame.get("traceback")
+        self.reported_error = True
+        self.emit(
+            {
+                "type": "error",
+                "message": cut(str(frame.get("message", "")), MAX_ERROR_MESSAGE),
+                "traceback": cut(traceback, MAX_TRACEBACK) if isinstance(traceback, str) else None,
+                "kind": claimed,
+            }
+        )
+        if claimed == "timeout":
+            self.reported_timeout = True
+            self.killed_for = self.killed_for or "timeout"
+
+    def last_words(self):
+        """Sends the error that only the broker can report, once every process is dead and its output is read."""
+        message = kind = None
+        unexplained = self.killed_for is None and not self.finished and not self.reported_error
+        if unexplained and os.WIFEXITED(self.status) and self.ended_at >= self.deadline:
+            self.killed_for = "timeout"  # its own report was lost in other output
+        if self.killed_for == "timeout" and not self.reported_timeout:
+            message, kind = f"Script timed out after {self.timeout_text}s", "timeout"
+        elif self.killed_for == "output-limit":
+            message, kind = f"the output went over the limit of {self.max_output} bytes", "output_limit"
+        elif self.killed_for == "cancelled":
+            message, kind = "the run was cancelled", "cancelled"
+        elif self.killed_for is None and not self.finished and os.WIFEXITED(self.status):
+            code = os.WEXITSTATUS(self.status)
+            message = f"the script's process ended with exit code {code} before the script was done"
+            kind = "crash"
+        if message is not None:  # sent despite the limit, and counted, so that both sides reach the same number
+            line = self._line({"type": "error", "message": message, "traceback": None, "kind": kind})
+            self.sent += len(line)
+            self._outbox.put(line)
+
+    def ending(self):
+        """Returns how the script's process ended, as the wire has it."""
+        code = os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
+        number = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
+        name = None if number is None else _signal_name(number)
+        if self.killed_for is not None:
+            by = "host" if self.killed_for == "cancelled" else "harness"
+            return {"cause": self.killed_for, "exit_code": code, "signal": name, "by": by}
+        if name is not None:
+            # SIGKILL may come from the kernel (memory) or from the script itself. The host finds out.
+            by = "unknown" if name == "SIGKILL" else "script"
+            return {"cause": "signal", "exit_code": None, "signal": name, "by": by}
+        return {"cause": "exit", "exit_code": code, "signal": None, "by": "script"}
+
+
+def as_run(check):
+    """Turns a check into a run of the checker in place of the script, with the same clocks and the same end."""
+    asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
+    asked.update({name: check[name] for name in ("whole", "preamble", "postamble") if name in check})
+    own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
+    nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
+    return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
+
+
+def _nulls(frame):
+    """Returns the field of a frame with data that tells of NaNs, if there are any."""
+    given = frame.get("nan_as_null")
+    if given is None:
+        return {}
+    count, paths = given["count"], given["paths"]
+    if type(count) is not int or count < 1 or type(paths) is not list or len(paths) > MAX_NULL_PATHS:
+        raise ValueError("no count and paths")
+    return {"nan_as_null": {"count": count, "paths": [str(path)[:MAX_PATH] for path in paths]}}
+
+
+def _violation(found):
+    numbers = {key: found[key] for key in ("line", "column")}
+    if not all(type(number) is int and number >= 0 for number in numbers.values()):
+        raise ValueError("no place in a script")
+    return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}
+
+
+def _signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,0 +1,175 @@
+"""The end of a run: kill its processes, read the rest of its output, collect files, send the last frame."""
+
+import binascii
+import os
+import time
+
+from ..caps import COLLECT_AFTER_DEADLINE_SEC, COLLECT_SEC, HIGH_WATER_BYTES
+from .collection import Collection
+
+KILLING, COLLECTING = "killing", "collecting"
+CONFIRMING = "confirming"  # the last step: that the zygote lives
+
+
+class RunEnd:
+    """Ends one run after the other, from the death of the script's process to `script_done`.
+
+    `poll_zygote()` takes the zygote's answer if it is there. `done(run)` is called when the last frame is sent and the
+    sandbox may serve again.
+    """
+
+    def __init__(self, sandbox, channel, poll_zygote, done):
+        self.phase = None  # None when no run is ending
+        self._sandbox = sandbox
+        self._zygote = sandbox.zygote
+        self._reaper = sandbox.reaper
+        self._channel = channel
+        self._poll_zygote = poll_zygote
+        self._done = done
+        self._run = self._traffic = self._collection = None
+
+    def begin(self, traffic, cause):
+        """Begins: the script's process has ended (None), or must end for a cause."""
+        self._take_over(traffic)
+        run, zygote = self._run, self._zygote
+        if cause is not None and run.killed_for is None:
+            run.killed_for = cause
+        run.ended_at = time.monotonic()
+        traffic.stop()
+        self.phase = KILLING
+        if cause is not None:
+            self._reaper.kill_group(run.spare.pid)
+        alone = cause is None and self._sandbox.was_alone(run.spare.pid)
+        if not zygote.answers():
+            self.zygote_is_lost()
+            return
+        if alone and run.finished and self._sandbox.sees_ends:
+            run.status = run.spare.exit_status()
+        try:
+            if run.status is not None:  # it has ended; the zygote reaps it before the next fork
+                zygote.ask_for_a_sign()
+            elif alone:
+                zygote.ask_to_reap()
+            else:
+                zygote.ask_to_kill()
+        except OSError:
+            self.zygote_is_lost()
+            return
+        if run.status is not None:
+            run.awaits_sign = True
+            self._settle(True)
+
+    def keep_process(self, traffic):
+        """Keeps the process: nothing of the script was executed, so its checker serves the next check."""
+        self._take_over(traffic)
+        traffic.stop()
+        traffic.drain()
+        self._run.mark_check_done()
+        self._finish()
+
+    def on_answer(self, number):
+        """Takes the zygote's answer."""
+        if self._run.awaits_sign:
+            self._run.awaits_sign = False
+            if self.phase is CONFIRMING:
+                self._finish()
+        elif self.phase is KILLING:
+            self._run.status = number
+            self._settle(self._reaper.confirm_death())
+
+    def on_zygote_end(self):
+        """The zygote has ended and will not answer. While a kill is due, the clock decides what follows."""
+        if self.phase is CONFIRMING:
+            self.zygote_is_lost()
+
+    def zygote_is_lost(self):
+        """The script stopped or killed the zygote: the broker kills every process, and the sandbox ends."""
+        self._reaper.kill_everything()
+        if self.phase is CONFIRMING:
+            self._run.awaits_sign = False
+            self._finish()
+            return
+        if self.phase is not KILLING:
+            os._exit(1)
+        dead = self._reaper.confirm_death()
+        self._run.clean = False  # an earlier finding no longer counts
+        self._run.status = self._reaper.status_of(self._run.spare.pid)
+        self._settle(dead)
+
+    def send_files(self):
+        """Sends collected files as long as the outbox has room."""
+        while self._channel.outbox.size < HIGH_WATER_BYTES:
+            try:
+                chunk = next(self._chunks)
+            except StopIteration:
+                self._finish()
+                return
+            if chunk is None:  # a pause for the rest of the loop
+                return
+            path, size, offset, data = chunk
+            content = binascii.b2a_base64(data, newline=False).decode()
+            frame = {"type": "file", "path": path, "size": size, "offset": offset, "content_base64": content}
+            self._run.emit(frame, counted=False)
+        self._channel.watch()
+
+    def stop_collecting(self):
+        """Ends the collection early."""
+        if self.phase is COLLECTING:
+            self._collection.stop()
+
+    def _take_over(self, traffic):
+        self._run, self._traffic, self._collection = traffic.run, traffic, None
+
+    def _settle(self, confirmed):
+        """After every death: reads the rest of the pipes, collects the files, sends the last frame."""
+        run = self._run
+        run.confirmed = confirmed
+        self._traffic.drain()
+        run.last_words()
+        run.spare.close()
+        if run.request["collect"]:
+            left = run.deadline + COLLECT_AFTER_DEADLINE_SEC - time.monotonic()
+            budget = min(max(left, COLLECT_AFTER_DEADLINE_SEC / 2), COLLECT_SEC)
+            self._collection = Collection(self._sandbox.config["workspace"], run.request["collect"], budget)
+            self._chunks = self._collection.chunks()
+            self.phase = COLLECTING
+            self.send_files()
+        else:
+            self._finish()
+
+    def _finish(self):
+        run, sandbox = self._run, self._sandbox
+        if run.awaits_sign:
+            self.phase = CONFIRMING
+            self._zygote.expect_sign()
+            run.clean = sandbox.clean()  # while the zygote answers: nothing of the script is executed any more
+            self._poll_zygote()  # its answer may be there already, and leads back here
+            return
+        clean = sandbox.clean() if run.clean is None else run.clean
+        reusable = run.confirmed and clean and self._zygote.alive
+        if sandbox.config.get("sealed") and self._channel.holds_part_of_a_line():
+            reusable = False  # a script can read that descriptor, and may have taken the other half of a request
+        self._channel.send(self._last_frame(reusable))
+        if not reusable:
+            self._channel.leave()
+        os.sched_yield()  # lets the host run, where it was woken on this processor
+        self.phase = self._run = self._traffic = None
+        self._done(run)
+
+    def _last_frame(self, reusable):
+        run, collection = self._run, self._collection
+        kills = self._sandbox.memory_kills.count()
+        counted = {} if kills is None else {"memory_kills": kills - (run.memory_kills_before or 0)}
+        return {
+            "type": "script_done",
+            "execution_id": run.id,
+            "ending": run.ending(),
+            "duration_ms": round((time.monotonic() - run.started) * 1000, 3),
+            "stdout_bytes": run.streams[0].bytes,
+            "stderr_bytes": run.streams[1].bytes,
+            "limits_hit": collection.limits_hit if collection else [],
+            "warnings": collection.warnings if collection else [],
+            **counted,
+            "reusable": reusable,
+            "use": run.use,
+        }

@@ -1,0 +1,69 @@
+"""The parts of a sandbox that outlive its runs, and their state before the first run."""
+
+import os
+
+from ..libc import PR_SET_TIMERSLACK, prctl
+from . import integrity
+from .control_group import MemoryKills
+from .intake import WIPE_SEC
+from .network import NetworkCounters
+from .reaper import Reaper
+from .scratch import Roots, Terminals
+
+
+class Sandbox:
+    """The zygote, the writable directories and the kernel's counters. Checks that a run left them unchanged."""
+
+    def __init__(self, config, zygote, channel_fds):
+        leaked_fds = _open_fds_above(2) - {*channel_fds, zygote.socket.fileno()}
+        self.config = config
+        self.zygote = zygote
+        self.reaper = Reaper(zygote)
+        self.roots = Roots(config["scratch"])
+        self.terminals = Terminals()
+        self.network = NetworkCounters()
+        self.memory_kills = MemoryKills()
+        self.sees_ends = False  # the kernel shows how an unreaped process ended, and that it started nothing
+        self._leaked_fds = len(leaked_fds)
+        # Not in gVisor: a child of PID 1 would look like a process that a preloaded module left.
+        self._shows_exit_status = not config.get("sealed") and integrity.shows_exit_status()
+
+    def take_stock(self, spare_pid):
+        """Records the normal state, once the first spare exists. Returns the checks that `ready` carries."""
+        self._pids = [os.getpid(), self.zygote.pid]
+        self._normal = integrity.snapshot(self._pids)
+        self._loadavg = integrity.open_proc("loadavg")
+        self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
+        # The last pid shows threads as well; nothing else does.
+        self.sees_ends = self._shows_exit_status and self._last_pid_moves
+        if self.sees_ends:
+            prctl(PR_SET_TIMERSLACK, 1)  # ns; by default a sleep takes 50 us more
+        checks = integrity.self_check(self.zygote.pid, self.config["scratch"], self._leaked_fds)
+        checks["last_pid_moves"] = self._last_pid_moves
+        self.zygote.kills_at_once = self.reaper.kills_at_once = not checks["gvisor"]
+        return checks
+
+    def was_alone(self, pid):
+        """True if no process is left that this one started. It is a zombie itself."""
+        if self._last_pid_moves:  # it keeps its pid: the last pid is its own only if it started nothing
+            return integrity.last_pid(self._loadavg) == pid
+        return integrity.nobody_but([*self._pids, pid])
+
+    def clean(self):
+        """Wipes the directories. Returns True when they are empty, no run used the network, and broker and zygote are
+        unchanged."""
+        wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
+        unchanged = self.network.are_as_before() and integrity.snapshot(self._pids) == self._normal
+        return wiped and self.zygote.alive and unchanged
+
+
+def _open_fds_above(lowest):
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            os.fstat(int(name))  # the descriptor of the listing is closed by now
+        except OSError:
+            continue
+        if int(name) > lowest:
+            found.add(int(name))
+    return found

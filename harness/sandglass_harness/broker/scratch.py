@@ -1,0 +1,277 @@
+"""The writable directories of a sandbox: put files in, and wipe everything.
+
+This code runs while no process of a script lives, and still trusts no name: it walks paths by descriptor, follows no links,
+does not recurse, and gives every walk a time budget.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import time
+
+_FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS = 0x80086601, 0x40086602
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class BadPath(ValueError):
+    """A path that is not a plain relative one."""
+
+
+def split_path(path):
+    """Splits a relative path. Raises BadPath for a path that could lead out of the workspace."""
+    parts = path.split("/")
+    if not path or "\0" in path or len(path) > 4096 or any(p in ("", ".", "..") for p in parts):
+        raise BadPath("it is not a plain path below the workspace")
+    return parts
+
+
+def put(root, path, mode, offset, content):
+    """Writes a piece of a file. The first piece (offset 0) creates the file and its directories."""
+    *directories, name = split_path(path)
+    at = os.open(root, DIRECTORY)
+    try:
+        for part in directories:
+            try:
+                os.mkdir(part, 0o755, dir_fd=at)
+            except FileExistsError:
+                pass
+            deeper = os.open(part, DIRECTORY, dir_fd=at)
+            os.close(at)
+            at = deeper
+        if offset > 0:  # the requested mode may not let its owner write
+            os.chmod(name, 0o600, dir_fd=at)
+        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags |= os.O_CREAT | os.O_TRUNC if offset == 0 else os.O_APPEND
+        fd = os.open(name, flags, 0o600, dir_fd=at)
+        try:
+            os.fchmod(fd, mode)
+            view = memoryview(content)
+            while view:
+                view = view[os.write(fd, view) :]
+        finally:
+            os.close(fd)
+    finally:
+        os.close(at)
+
+
+class Roots:
+    """The writable roots, and the state to restore them to."""
+
+    def __init__(self, paths):
+        # Kept open: they are mount points, which a script can neither remove nor replace, and a lookup by name after each
+        # run costs more than the look into them.
+        self._roots = [os.open(path, DIRECTORY) for path in paths]
+        self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
+        for root in self._roots:
+            os.utime(root, (0, 0))
+
+    def wipe(self, budget_sec):
+        """Empties every root. Returns True when this is confirmed within the budget."""
+        deadline = time.monotonic() + budget_sec
+        return all([self._wipe_root(root, deadline) for root in self._roots])
+
+    def close(self):
+        """Closes the descriptors; a broker needs them until its end."""
+        for root in self._roots:
+            os.close(root)
+
+    def _wipe_root(self, root, deadline):
+        try:
+            found = os.fstat(root)
+            if found.st_nlink == 0:
+                return False
+            if stat.S_IMODE(found.st_mode) != self._modes[root]:
+                os.fchmod(root, self._modes[root])  # a script may have locked its owner out
+            if not _is_empty(root) and not _empty(root, deadline):
+                return False
+            self._restore(root)
+            return True
+        except OSError:
+            return False
+
+    def _restore(self, root):
+        """Restores times, extended attributes and flags of a root directory, which could carry data from run to run."""
+        now = os.fstat(root)
+        if now.st_mtime_ns != 0 or now.st_atime_ns != 0:
+            os.utime(root, (0, 0))
+        for name in _xattrs(root):
+            os.removexattr(root, name)
+        _clear_inode_flags(root)
+
+
+class Terminals:
+    """The file system of terminals.
+
+    No name in it can be created or deleted. But a terminal whose last descriptor waits in a socket that the kernel has not
+    collected yet outlives its run. Where the file system belongs to the script, as on the local engine, modes and times of
+    its directory and of its ptmx do so too.
+    """
+
+    def __init__(self, path="/dev/pts"):
+        self._directory, self._is_own = _open_terminals(path)
+        if self._directory is None:
+            return
+        self._names = sorted(os.listdir(self._directory))
+        if self._is_own:
+            try:
+                self._set_times()
+            except OSError:  # a file system without times and modes takes none from a script either
+                self._is_own = False
+                return
+            self._found, self._changed = self._look(), self._changes()
+
+    def restore(self, budget_sec):
+        """Restores modes and times, once no terminal is left. Returns True when this is confirmed within the budget."""
+        if self._directory is None:
+            return True
+        deadline = time.monotonic() + budget_sec
+        try:
+            if self._is_own:
+                mode = self._found[0][0]
+                if stat.S_IMODE(os.fstat(self._directory).st_mode) != mode:
+                    os.fchmod(self._directory, mode)  # first: its owner may be locked out
+            while sorted(os.listdir(self._directory)) != self._names:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.001)
+            if not self._is_own:
+                return True
+            if self._look() == self._found and self._changes() == self._changed:
+                return True
+            self._reset()
+            self._changed = self._changes()
+            return self._look() == self._found
+        except OSError:
+            return False
+
+    def close(self):
+        """Closes the descriptor."""
+        if self._directory is not None:
+            os.close(self._directory)
+
+    def _look(self):
+        """Returns the modes, owners and times of the directory and of each node in it: they can carry data."""
+        return [
+            (stat.S_IMODE(node.st_mode), node.st_uid, node.st_gid, node.st_atime_ns, node.st_mtime_ns)
+            for node in self._nodes()
+        ]
+
+    def _changes(self):
+        """Returns the times of the last change of each. A script chooses such a time, to the nanosecond; the broker replaces it
+        by the present."""
+        return [node.st_ctime_ns for node in self._nodes()]
+
+    def _nodes(self):
+        nodes = [os.stat(name, dir_fd=self._directory, follow_symlinks=False) for name in self._names]
+        return [os.fstat(self._directory), *nodes]
+
+    def _reset(self):
+        for name, (mode, *_) in zip(self._names, self._found[1:]):
+            os.chmod(name, mode, dir_fd=self._directory)
+        self._set_times()
+
+    def _set_times(self):
+        os.utime(self._directory, (0, 0))
+        for name in self._names:
+            os.utime(name, (0, 0), dir_fd=self._directory, follow_symlinks=False)
+
+
+def _open_terminals(path):
+    """Returns a descriptor of the directory, or None, and whether this process owns the directory. Listing an own directory
+    does not change its times."""
+    for flag in (os.O_NOATIME, 0):  # only owners may set the first
+        try:
+            fd = os.open(path, DIRECTORY | flag)
+        except OSError:
+            continue
+        return fd, flag != 0 and os.fstat(fd).st_uid == os.geteuid()
+    return None, False
+
+
+def _xattrs(fd):
+    try:
+        return os.listxattr(fd)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.ENOSYS, errno.EPERM):
+            return []
+        raise
+
+
+def _clear_inode_flags(fd):
+    """Clears flags that chattr(1) sets, where the file system has them."""
+    try:
+        flags = struct.unpack("=l", fcntl.ioctl(fd, _FS_IOC_GETFLAGS, bytes(8))[: struct.calcsize("=l")])[0]
+        if flags:
+            fcntl.ioctl(fd, _FS_IOC_SETFLAGS, struct.pack("=l", 0) + bytes(4))
+    except OSError as error:
+        if error.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
+
+
+def _is_empty(fd):
+    with os.scandir(fd) as entries:
+        return next(entries, None) is None
+
+
+def _empty(root, deadline):
+    """Deletes everything below `root`. Moves nested directories up to the root first, so that depth costs neither recursion
+    nor long paths."""
+    moved = 0
+    while True:
+        progress = False
+        with os.scandir(root) as listing:
+            names = [(e.name, e.is_dir(follow_symlinks=False)) for e in _take_some(listing)]
+        if not names:
+            return True
+        for name, is_directory in names:
+            if time.monotonic() > deadline:
+                return False
+            progress = True
+            if not is_directory:
+                os.unlink(name, dir_fd=root)
+                continue
+            os.chmod(name, 0o700, dir_fd=root)
+            inner = os.open(name, DIRECTORY, dir_fd=root)
+            try:
+                while True:
+                    with os.scandir(inner) as listing:
+                        children = [(e.name, e.is_dir(follow_symlinks=False)) for e in _take_some(listing)]
+                    if not children:
+                        break
+                    for child, child_is_directory in children:
+                        if time.monotonic() > deadline:
+                            return False
+                        if child_is_directory:
+                            moved += 1
+                            # Moving a directory rewrites its "..", which needs write permission on it.
+                            os.chmod(child, 0o700, dir_fd=inner)
+                            os.rename(child, _free_name(root, moved), src_dir_fd=inner, dst_dir_fd=root)
+                        else:
+                            os.unlink(child, dir_fd=inner)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=root)
+        if not progress:
+            return False
+
+
+def _free_name(root, number):
+    """Returns an unused name below `root`: a rename onto a full directory would fail."""
+    while True:
+        name = f".sandglass-wipe-{number}-{time.monotonic_ns()}"
+        try:
+            os.stat(name, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            return name
+        number += 1
+
+
+def _take_some(listing, most=4096):
+    """Yields a slice of a directory: a million names at once would need more memory than the sandbox has."""
+    for _ in range(most):
+        entry = next(listing, None)
+        if entry is None:
+            return
+        yield entry

@@ -1,0 +1,47 @@
+"""The way to the script's process: its request, then the answers to its tool calls."""
+
+import json
+import re
+import struct
+
+from ..caps import HIGH_WATER_BYTES, MAX_UNREAD_ANSWER_BYTES
+from ..wire import encode
+from .channel import Outbox
+
+_ANSWER_ID = re.compile(rb'"id":("(?:[^"\\]|\\.)*")')
+
+
+class ToChild(Outbox):
+    """Messages that the script's process has not taken yet. They are dropped when it ends."""
+
+    def flush(self):
+        """Writes as much as it takes. Returns True when nothing is left."""
+        try:
+            return super().flush()
+        except OSError:
+            self.clear()
+            return True
+
+    def put_request(self, request):
+        """Queues its request; a process that checks gets one after the other."""
+        self._put_message(json.dumps(request).encode())
+
+    def put_answer(self, line):
+        """Queues an answer to a tool call unchanged: it comes from the host, and may be large."""
+        self._put_message(_refuse_too_large(line) if self.size + len(line) > MAX_UNREAD_ANSWER_BYTES else line)
+
+    @property
+    def overflows(self):
+        """True if the script keeps calling without reading answers. A few unread answers are not enough."""
+        return self.size > MAX_UNREAD_ANSWER_BYTES + HIGH_WATER_BYTES
+
+    def _put_message(self, data):
+        self.put(struct.pack("=I", len(data)) + data)
+
+
+def _refuse_too_large(line):
+    """Returns an error in place of an answer that has no room. The id stands before the value in every answer."""
+    found = _ANSWER_ID.search(line, 0, 1024)
+    number = json.loads(found[1]) if found else ""
+    error = {"code": "result_too_large", "message": "the script has too many answers that it did not read yet"}
+    return encode({"type": "tool_result", "id": number, "error": error})

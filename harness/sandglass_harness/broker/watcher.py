@@ -1,0 +1,48 @@
+"""The descriptors that the broker waits for, each with a handler."""
+
+import select
+
+
+class Watcher:
+    """A poll set with a handler for each descriptor."""
+
+    def __init__(self):
+        self._poll = select.poll()
+        self._handlers = {}
+        self._masks = {}
+
+    def reading(self, fd, handler):
+        """Calls `handler(event)` when the descriptor can be read, or is at its end."""
+        self._set(fd, select.POLLIN, handler)
+
+    def writing(self, fd, handler):
+        """Calls `handler(event)` when the descriptor can be written."""
+        self._set(fd, select.POLLOUT, handler)
+
+    def both(self, fd, handler):
+        """Calls `handler(event)` when the descriptor can be read or written."""
+        self._set(fd, select.POLLIN | select.POLLOUT, handler)
+
+    def forget(self, fd):
+        """Stops watching a descriptor. Does nothing if it is not watched."""
+        if fd in self._masks:
+            self._poll.unregister(fd)
+            del self._masks[fd], self._handlers[fd]
+
+    def wait(self, milliseconds):
+        """Waits once, and calls the handlers of ready descriptors. None waits forever."""
+        for fd, event in self._poll.poll(milliseconds):
+            handler = self._handlers.get(fd)
+            if handler is not None:  # an earlier handler of this round may have removed it
+                handler(event)
+
+    def _set(self, fd, mask, handler):
+        if self._masks.get(fd) != mask:
+            self._poll.register(fd, mask)
+            self._masks[fd] = mask
+        self._handlers[fd] = handler
+
+
+def wants_write(event):
+    """True if the descriptor can be written."""
+    return bool(event & select.POLLOUT)

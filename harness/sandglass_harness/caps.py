@@ -1,0 +1,60 @@
+"""Numbers that the rooms share, and numbers that the host holds to as well (src/protocol/caps.ts; a test compares them)."""
+
+MAX_EXECUTION_ID = 256  # characters
+MAX_NONCE = 64
+MAX_DEPTH = 200  # levels of a value
+MAX_SAFE_INTEGER = 2**53 - 1
+
+# Characters of the label of an intermediate, and of the level of a log.
+MAX_LABEL = 1024
+MAX_LEVEL = 64
+# Characters of the message and the traceback of an error. The script's process uses lower limits (script/explain.py), so
+# that an honest text is cut once.
+MAX_ERROR_MESSAGE = 16 << 10
+MAX_TRACEBACK = 64 << 10
+
+# Paths of NaNs that a frame names, and characters of one path.
+MAX_NULL_PATHS = 5
+MAX_PATH = 400
+
+# Collected files of one run: how many, the size of one, the size of all, the directories above one.
+MAX_FILES = 100
+MAX_FILE_BYTES = 4 << 20
+MAX_TOTAL_BYTES = 64 << 20
+MAX_FILE_DEPTH = 64
+MAX_ENTRIES = 200_000  # visited by the search
+FILE_CHUNK_BYTES = 192 << 10  # of content in one frame, before base64
+
+MAX_CALL_ID = 64  # characters of the id of a tool call
+MAX_TOOL_NAME = 256
+MAX_ARG_BYTES = 4 << 20  # arguments of one tool call, as JSON
+MAX_ARG_PARTS = 128 << 10  # commas, colons and opening brackets in them
+MAX_ANSWER_BYTES = 16 << 20  # one answer to a tool call, as JSON
+MAX_CHECK_BYTES = 4 << 20  # one answer to a check, errors included
+MAX_UNREAD_ANSWER_BYTES = 64 << 20  # answers that a script has not read
+MAX_TOOL_SOURCES = 256  # Python tools of one run
+MAX_TOOL_SOURCE_BYTES = 1 << 20  # the source of one of them, in UTF-8
+
+MAX_TEXT_PER_FRAME = 64 << 10  # characters of output
+# Each read of output becomes a frame, and a frame costs the host more than the text in it. After this many small reads the
+# broker lets output gather for a moment, so that time bounds the number of frames.
+FREE_FRAMES = 1000
+SMALL_READ_BYTES = 4096
+PACE_SEC = 0.001
+JUNK_LINE_BYTES = 100  # counted for a line that is not a frame, in addition to its length: about the size of a frame
+
+MIN_SECRET = 4  # characters; a shorter one is not redacted anywhere
+GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it cannot
+COLLECT_SEC = 5.0  # at most, for the search of the workspace
+COLLECT_AFTER_DEADLINE_SEC = 0.3  # the part of it that may come after the deadline
+MAX_REQUEST_LINE_BYTES = 80 << 20
+
+HIGH_WATER_BYTES = 1 << 20  # unsent bytes at which the broker stops reading from the script
+LOW_WATER_BYTES = 256 << 10  # unsent bytes at which it continues
+
+MAX_WARNINGS = 20  # about files that were not collected
+MAX_WARNING = 500  # characters of one
+
+CALL_HEAD_BYTES = 4 << 10  # a tool call's line without its arguments
+# Kinds of `error` that a script's process may claim; any other becomes `exception`.
+SCRIPT_ERROR_KINDS = ("exception", "exit", "syntax", "memory", "timeout")

@@ -1,0 +1,113 @@
+"""Finds tools that are not called, and calls that are not awaited, where their value is used."""
+
+import ast
+
+from .foreseen import NAME_ERROR, TYPE_ERROR
+from .modules import module_of
+from .report import cut, name as short
+from .tools import format_required
+from .uses import SHOW, Uses, assigned_name, is_of_future, value_use
+
+_AWAITABLE = frozenset({"gather", "sleep", "wait", "wait_for", "to_thread"})
+
+
+def check_forgotten(walk, known, report, dynamic):
+    """Checks all names and calls. `dynamic`: the script may use a variable in a way that its text does not show."""
+    uses = Uses(walk)
+    for node, scope, foreseen in walk.names:
+        if foreseen & (NAME_ERROR | TYPE_ERROR) or scope.unevaluated:
+            continue
+        signature = known.means(node, scope)
+        if signature is not None:
+            _check_called(node, scope, signature, known, uses, report, dynamic)
+    for node, scope, foreseen in walk.calls:
+        if scope.is_async() and not foreseen & TYPE_ERROR:
+            _check_awaited(node, scope, walk, known, uses, report, dynamic)
+
+
+def _check_called(node, scope, signature, known, uses, report, dynamic):
+    name, parent = signature["name"], node.parent
+    use = value_use(node, scope, known)
+    if use is not None and use is not SHOW or parent.__class__ in (ast.Await, ast.YieldFrom):
+        hint = f"Call it: {format_required(signature)}."
+        report.add("not_called", node, f"{name} is the function itself, and its result is meant", hint)
+    elif parent.__class__ is ast.Expr:
+        report.add("not_called", node, f"{name} stands here without being called", f"Call it: {format_required(signature)}.")
+    else:
+        target = assigned_name(node)
+        if target is not None and not dynamic and _is_value_only(target, scope, known, uses):
+            hint = f"Call it: {target.id} = {format_required(signature)}."
+            message = f"{short(target.id)} is the function {name} itself: it is never called"
+            report.add("not_called", node.parent, message, hint)
+
+
+def _is_value_only(target, scope, known, uses):
+    """True if the script never uses a variable as a function."""
+    if scope.function().kind == "class" or not _is_bound_once(target, scope, uses):
+        return False
+    return all(_is_no_function_use(node, place, known) for node, place in uses.of(target.id, scope))
+
+
+def _is_bound_once(target, scope, uses):
+    bound = uses._walk.resolve(target.id, scope)
+    return bound is not None and len(bound) == 1
+
+
+def _is_no_function_use(node, scope, known):
+    parent = node.parent
+    truth = parent.__class__ in (ast.If, ast.While, ast.Assert) or (
+        parent.__class__ is ast.UnaryOp and parent.op.__class__ is ast.Not
+    )
+    return truth or value_use(node, scope, known) is not None
+
+
+def _check_awaited(node, scope, walk, known, uses, report, dynamic):
+    what = _awaitable(node, scope, walk, known)
+    if what is None or node.parent.__class__ is ast.Await:
+        return
+    use = value_use(node, scope, known)
+    if use is not None:
+        report.add("not_awaited", node, f"{what} gives something to await here; it is {use}", _await_hint(node))
+        return
+    target = assigned_name(node)
+    if target is None or dynamic or not _is_bound_once(target, scope, uses):
+        return
+    places = uses.of(target.id, scope)
+    if places and all(value_use(each, place, known) is not None for each, place in places):
+        message = f"{what} gives something to await here, and {short(target.id)} is used as its result"
+        report.add("not_awaited", node, message, f"Write {short(target.id)} = await {_source(node)}.")
+
+
+def _awaitable(node, scope, walk, known):
+    """Returns the name of a call for a message if it certainly gives an awaitable; else None."""
+    func = node.func
+    signature = known.find_signature(func, scope)
+    if signature is not None:
+        return f"{signature['name']}()" if known.is_awaited(signature) else None
+    if func.__class__ is ast.Attribute and func.attr in _AWAITABLE:
+        return f"asyncio.{func.attr}()" if module_of(func.value, scope, walk) == "asyncio" else None
+    if func.__class__ is ast.Name:
+        binding = walk.only_binding(func.id, scope)
+        made = binding.node if binding is not None and binding.kind == "def" else None
+        if made.__class__ is ast.AsyncFunctionDef and not made.decorator_list and not _yields(made, walk):
+            return f"{short(func.id)}()"
+    return None
+
+
+def _yields(function, walk):
+    return any(scope.node is function and scope.has_yield for scope in walk.scopes)
+
+
+def _await_hint(node):
+    call = _source(node)
+    in_parentheses = node.parent.__class__ in (ast.Subscript, ast.Attribute)
+    if in_parentheses and not is_of_future(getattr(node.parent, "attr", "x")):
+        return f"Write (await {call}) with the parentheses, then take the field."
+    return f"Write await {call}."
+
+
+def _source(node):
+    try:
+        return cut(ast.unparse(node), 120)
+    except (RecursionError, ValueError):
+        return "the call"

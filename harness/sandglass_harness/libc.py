@@ -1,0 +1,37 @@
+"""Calls into libc for system calls that the standard library does not wrap."""
+
+import ctypes
+import os
+
+PR_SET_DUMPABLE = 4
+PR_SET_NO_NEW_PRIVS = 38
+PR_GET_NO_NEW_PRIVS = 39
+PR_SET_SECCOMP = 22
+PR_SET_TIMERSLACK = 29
+SECCOMP_MODE_FILTER = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option, *args):
+    """Calls prctl(2). Raises OSError when it fails."""
+    padded = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in (*args, 0, 0, 0, 0)[:4]]
+    result = _libc.prctl(ctypes.c_int(option), *padded)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def set_dumpable(dumpable):
+    """Sets the dumpable flag. Without it, processes of the same uid cannot use /proc/PID/{mem,fd,environ,root,...}, ptrace,
+    pidfd_getfd or process_vm_* on this one."""
+    prctl(PR_SET_DUMPABLE, 1 if dumpable else 0)
+
+
+def kernel_log():
+    """Returns the last bytes of the kernel's log; empty where reading it needs a privilege."""
+    read_all = 3
+    buffer = ctypes.create_string_buffer(8192)
+    size = _libc.klogctl(read_all, buffer, len(buffer))
+    return buffer.raw[: max(size, 0)]

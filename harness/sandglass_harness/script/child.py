@@ -1,0 +1,103 @@
+"""The process of one script: forked by the zygote, given its request by the broker, and ended with the script."""
+
+import gc
+import os
+import resource
+import signal
+import sys
+
+from ..libc import set_dumpable
+from . import emit, host_tools, runtime, script_process
+from .script_process import FRAME_FD
+
+NICE = 10
+
+
+def prepare(config):
+    """Prepares, once and in the zygote, the state that every child inherits. No run pays for these lines."""
+    for name, limits in config["rlimits"].items():
+        _lower(getattr(resource, name), *limits)
+    os.chdir(config["workspace"])
+    sys.path.insert(0, config["workspace"])
+    script_process.open_streams()
+
+
+def live(ahead, fds, checks=False):
+    """Runs a forked child to its end. Never returns. `fds` are the frame socket, stdout and stderr. With `checks`, scripts
+    are only checked here."""
+    try:
+        _become_a_script_process(fds)
+        emitter = emit.Emitter(FRAME_FD)
+        emit.use(emitter)
+        if checks:
+            code = _check_on(emitter, ahead)
+        else:
+            runtime.rehearse()
+            code = _run(script_process.receive(), emitter, ahead)
+    except BaseException:
+        code = 70
+    os._exit(code)
+
+
+def _become_a_script_process(fds):
+    os.setsid()
+    # First to high numbers: a target may be one of the sources.
+    high = [_above(fd, 16) for fd in fds]
+    for source, target in zip(high, (FRAME_FD, 1, 2)):
+        os.dup2(source, target, inheritable=target < 3)
+    os.closerange(4, 1 << 20)
+    # A descriptor of its own: the flags of a shared one would carry data from run to run.
+    os.close(0)
+    os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+    # Below the broker, which shares the sandbox's processor time with everything that the script starts.
+    if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may be lower still, and nobody here may raise it
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
+    set_dumpable(True)
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    os.write(fd, b"1000")
+    os.close(fd)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if "numpy.random" in sys.modules:  # its generator was forked too: every run would draw the same numbers
+        sys.modules["numpy.random"].seed()
+    gc.enable()
+
+
+def _above(fd, lowest):
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+
+
+def _check_on(emitter, ahead):
+    """Checks one script after the other, until the broker has no more, or a check fails."""
+    from ..check import checker
+
+    checker.warm_up()  # touches the memory pages that a check writes to
+    while True:
+        code = _run(script_process.receive(), emitter, ahead)
+        if code:
+            return code
+        gc.collect()  # after the answer is sent
+
+
+def _run(request, emitter, ahead):
+    limits = request["limits"]
+    if limits.get("pids"):
+        _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
+    if limits.get("memory_bytes"):
+        _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
+    return script_process.run(request, emitter, ahead, lambda: host_tools.Bridge(FRAME_FD, emitter))
+
+
+def _lower(which, soft, hard):
+    _, most = resource.getrlimit(which)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    if (soft, hard) == resource.getrlimit(which):
+        return
+    try:
+        resource.setrlimit(which, (soft, hard))
+    except ValueError:
+        # gVisor refuses to change the limits of features that it does not have.
+        if which not in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE):
+            raise

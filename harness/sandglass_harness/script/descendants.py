@@ -1,0 +1,96 @@
+"""Finds and ends the descendants of a process, whatever session they are in."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+
+from ..libc import prctl
+
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
+
+
+@contextlib.contextmanager
+def adopt_orphans():
+    """Makes this process the parent of orphans below it, in place of PID 1. Ends all that are left at its end."""
+    adopts = _adopt(True)
+    try:
+        yield
+    finally:
+        end()
+        if adopts:
+            _adopt(False)
+
+
+def find_living():
+    """Returns the pids of all living descendants. Those whose parent ended are among them."""
+    known = _others()
+    found, parents = set(), _roots()
+    while parents:
+        below = {pid for pid, (_, parent) in known.items() if parent in parents}
+        parents = below - found
+        found |= below
+    return {pid for pid in found if known[pid][0] != b"Z"}
+
+
+def _children():
+    parents = _roots()
+    return {pid for pid, (state, parent) in _others().items() if parent in parents and state != b"Z"}
+
+
+def _roots():
+    # Without adoption, these are the orphans of the whole sandbox: while modules are loaded, nobody else makes any.
+    return {os.getpid()} if _can_adopt() else {os.getpid(), 1}
+
+
+def _others():
+    """Returns state and parent of each process but this one and its parent: the zygote is a child of PID 1 as well."""
+    spared = {os.getpid(), os.getppid()}
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return {pid: _state_and_parent(pid) for pid in pids if pid not in spared}
+
+
+def end():
+    """Kills the children, and the children that they leave, until none is left."""
+    while True:
+        found = _children()
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # its pid is not reused before it is reaped
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            if not found:
+                return
+
+
+def _adopt(wanted):
+    """Sets the adoption of orphans. Returns False on a kernel without it, as gVisor's: PID 1 adopts them there."""
+    try:
+        prctl(PR_SET_CHILD_SUBREAPER, 1 if wanted else 0)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def _can_adopt():
+    try:
+        prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()))
+    except OSError:
+        return False
+    return True
+
+
+def _state_and_parent(pid):
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fields = os.read(fd, 4096).rpartition(b")")[2].split()
+        finally:
+            os.close(fd)
+        return fields[0], int(fields[1])
+    except (OSError, IndexError, ValueError):
+        return None, None  # it is gone

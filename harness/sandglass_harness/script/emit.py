@@ -1,0 +1,193 @@
+"""The helpers that a script calls to emit values, and the emitter that writes their frames."""
+
+import fcntl
+import os
+import signal
+import threading
+
+from ..caps import MAX_LABEL, MAX_LEVEL
+from ..text import cut_head
+from ..wire import encode
+from .convert import to_json_with_nulls
+
+
+
+
+class ScriptTimeout(BaseException):
+    """The wall clock of the script ran out. No Exception, so that `except Exception` does not swallow it."""
+
+    after_line = False  # True when `send` raised it after its line was written
+
+
+class Emitter:
+    """Writes frames to a descriptor, one a line. Lines of several threads and forked children never mix."""
+
+    def __init__(self, fd):
+        self._fd = fd
+        self._lock = threading.Lock()
+        self._between_processes = None
+        self._main_writes = False
+        self._timeout_pending = False
+        self._late = []  # lines that signal handlers wrote in the middle of a line
+
+    def send(self, frame):
+        """Writes a frame whose values are plain JSON."""
+        self.send_line(self.line_of(frame))
+
+    line_of = staticmethod(encode)
+
+    def send_line(self, line):
+        """Writes a line from `line_of`."""
+        if threading.current_thread() is not threading.main_thread():
+            return self._write(line)
+        if self._main_writes:
+            return self._late.append(line)
+        self._main_writes = True
+        try:
+            self._write(line)
+            while self._late:
+                self._write(self._late.pop(0))
+        finally:
+            self._main_writes = False
+        if self._timeout_pending:
+            timeout = ScriptTimeout()
+            timeout.after_line = True
+            raise timeout
+        return None
+
+    def on_alarm(self):
+        """Raises ScriptTimeout, but never in the middle of a line."""
+        if self._main_writes:
+            self._timeout_pending = True
+        else:
+            raise ScriptTimeout
+
+    def _write(self, data):
+        with self._lock:
+            shared = self._between_processes
+            if shared is not None:
+                fcntl.lockf(shared, fcntl.LOCK_EX)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._fd, view) :]
+            finally:
+                if shared is not None:
+                    fcntl.lockf(shared, fcntl.LOCK_UN)
+
+    def before_fork(self):
+        """Keeps a child from writing into a thread's line. From now on a lock that children share is used as well."""
+        if not self._is_in_handler():
+            self._lock.acquire()
+        if self._between_processes is None:
+            self._between_processes = os.memfd_create("emit", os.MFD_CLOEXEC)
+
+    def after_fork_in_parent(self):
+        """Lets threads go on."""
+        if not self._is_in_handler():
+            self._lock.release()
+
+    def after_fork_in_child(self):
+        """Forgets half-written lines, which are the parent's."""
+        self._lock = threading.Lock()
+        self._main_writes = False
+        self._late.clear()
+
+    def _is_in_handler(self):
+        """True in a signal handler in the middle of a line: its thread holds the lock already."""
+        return self._main_writes and threading.current_thread() is threading.main_thread()
+
+
+class _NoRun:
+    """The emitter while no script runs, for tool files that emit at import."""
+
+    def send(self, _frame):
+        raise RuntimeError("nothing can be emitted while no script runs")
+
+    def on_alarm(self):
+        """Does nothing: no clock runs."""
+
+    def before_fork(self):
+        """Does nothing, at forks of the zygote."""
+
+    def after_fork_in_parent(self):
+        """Does nothing, at forks of the zygote."""
+
+    def after_fork_in_child(self):
+        """Does nothing, at forks of the zygote."""
+
+
+current = _NoRun()
+if hasattr(os, "memfd_create"):  # not in an interpreter without processes (os.fork of Pyodide fails)
+    os.register_at_fork(
+        before=lambda: current.before_fork(),
+        after_in_parent=lambda: current.after_fork_in_parent(),
+        after_in_child=lambda: current.after_fork_in_child(),
+    )
+
+
+def use(emitter):
+    """Has the functions below write to `emitter`."""
+    global current
+    current = emitter
+
+
+def emit_result(data=None):
+    """Hands the final result to the agent. The first call counts."""
+    current.send({"type": "final_result", **_data_fields(data)})
+
+
+def emit_intermediate(label, data=None):
+    """Hands a partial result to the agent while the script goes on."""
+    current.send({"type": "intermediate", "label": cut_head(str(label), MAX_LABEL), **_data_fields(data)})
+
+
+def _data_fields(data):
+    plain, nulls = to_json_with_nulls(data)
+    return {"data": plain} if nulls is None else {"data": plain, "nan_as_null": nulls}
+
+
+def emit_log(message, level="info"):
+    """Writes a diagnostic message to the host's log."""
+    current.send({"type": "log", "message": str(message), "level": cut_head(str(level), MAX_LEVEL)})
+
+
+HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}
+
+
+_LONGEST_SEC = 1e9  # 30 years; a timer takes no more than 292
+_is_armed = _has_timer = False
+_ran_out = False
+
+
+def install_clock():
+    """Makes SIGALRM raise ScriptTimeout in the main thread of whatever run is current."""
+    signal.signal(signal.SIGALRM, _on_alarm)
+
+
+def _on_alarm(_number, _frame):
+    global _ran_out
+    if _is_armed:  # otherwise it came after the script was done
+        _ran_out = True
+        current.on_alarm()
+
+
+def clock_ran_out():
+    """True if the clock has run out, even if the ScriptTimeout was swallowed."""
+    return _ran_out
+
+
+def arm(seconds=None):
+    """Starts the clock: a timer of this process, or somebody else who raises SIGALRM."""
+    global _ran_out, _is_armed, _has_timer
+    _ran_out, _is_armed, _has_timer = False, True, seconds is not None
+    if _has_timer:
+        signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.000_001), _LONGEST_SEC))
+
+
+def disarm():
+    """Stops the clock."""
+    global _is_armed
+    _is_armed = False
+    if _has_timer:
+        signal.setitimer(signal.ITIMER_REAL, 0)

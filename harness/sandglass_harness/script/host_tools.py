@@ -1,0 +1,261 @@
+"""Calls of tools that run on the host: one frame out, one frame in.
+
+Calls from several threads, and from `asyncio.gather`, run at the same time. A plain call reads its own answer, without a
+thread in between. The thread that reads passes the answers of other calls on.
+"""
+
+import json
+import os
+import re
+import struct
+import sys
+import threading
+
+from ..caps import MAX_ARG_BYTES, MAX_ARG_PARTS
+from .convert import ConversionError, to_json
+from .explain import FILENAME
+
+READ_SIZE = 1 << 16
+BIG_READ_SIZE = 1 << 20
+
+
+class ToolError(Exception):
+    """A failed call of a tool. `code` is the reason in one word, the text explains it."""
+
+    def __init__(self, message="", code="tool_failed"):
+        super().__init__(message)
+        self.code = code
+
+
+ToolError.__module__ = "__main__"  # reported and looked up as a name of the script
+
+
+class Record(dict):
+    """An object from a tool's answer: `r["name"]`, or `r.name` where dict has no method of that name."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            known = ", ".join(sorted(str(key) for key in self)[:20])
+            raise AttributeError(f"the object has no field {name!r}; it has {known or 'none'}") from None
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+
+_decoded = json.JSONDecoder(object_hook=Record).raw_decode  # made once: json.loads would make a decoder for each call
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+
+
+def _refuse_large(tool, line, head):
+    """Refuses arguments that the host would refuse without an answer. `head` is the length of the rest of the line."""
+    size = len(line) - head
+    if size > MAX_ARG_BYTES:
+        raise ToolError(f"{tool}: the arguments have {size} bytes; at most {MAX_ARG_BYTES}", "invalid_arguments")
+    outside = _STRING.sub(b"", line)
+    if sum(map(outside.count, (b",", b":", b"[", b"{"))) > MAX_ARG_PARTS:
+        raise ToolError(f"{tool}: the arguments hold too many values; send fewer at a time", "invalid_arguments")
+
+
+def _line_in_script():
+    """Returns the line of the script that calls, or None where no line of it does."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != FILENAME:
+        frame = frame.f_back
+    return None if frame is None else frame.f_lineno
+
+
+class _Waiter:
+    """A pending call. Its lock opens when its answer is there, or when it is its turn to read."""
+
+    __slots__ = ("answer", "turn")
+
+    def __init__(self):
+        self.answer = None
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def wake(self):
+        """Opens the lock. Idempotent."""
+        try:
+            self.turn.release()
+        except RuntimeError:
+            pass
+
+
+class Bridge:
+    """The calls of one run."""
+
+    def __init__(self, fd, emitter):
+        self._fd = fd
+        self._emitter = emitter
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._waiting = {}
+        self._count = 0
+        self._buffer = bytearray()
+        self._reader = None
+
+    def call(self, tool, args):
+        """Returns the tool's answer, or an awaitable in async code. Raises ToolError."""
+        if os.getpid() != self._pid:
+            raise ToolError(f"{tool} can be called in the script's own process only", "wrong_process")
+        asyncio = sys.modules.get("asyncio")
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        if loop is not None:
+            return self._call_from_loop(loop, tool, args)
+        waiter = _Waiter()
+        number = self._register(waiter)
+        try:
+            self._send(number, tool, args)
+            self._wait(waiter)
+        finally:
+            self._waiting.pop(number, None)
+        return _value_of(waiter.answer)
+
+    # ── plain calls ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _register(self, waiter):
+        with self._lock:
+            self._count += 1
+            number = str(self._count)
+            self._waiting[number] = waiter
+        return number
+
+    def _send(self, number, tool, args):
+        try:
+            plain = to_json(args)
+        except ConversionError as error:
+            raise ToolError(f"{tool}: the arguments can not be sent: {error}", "invalid_arguments") from None
+        call = {"type": "tool_call", "id": number, "name": tool, "line": _line_in_script(), "args": plain}
+        line = self._emitter.line_of(call)
+        if len(line) > MAX_ARG_PARTS:  # few are that long
+            _refuse_large(tool, line, len(self._emitter.line_of({**call, "args": {}})) - 2)
+        self._emitter.send_line(line)
+
+    def _wait(self, waiter):
+        while waiter.answer is None:
+            if self._reading.acquire(blocking=False):
+                try:
+                    while waiter.answer is None:
+                        self._read_once()
+                finally:
+                    self._reading.release()
+                    self._pass_on()
+            else:
+                waiter.turn.acquire()
+
+    def _pass_on(self):
+        """Lets another waiting call read."""
+        with self._lock:
+            for other in self._waiting.values():
+                if other.answer is None:
+                    other.wake()
+                    return
+
+    def _read_once(self):
+        missing = self._missing()
+        data = os.read(self._fd, READ_SIZE if missing < READ_SIZE else BIG_READ_SIZE)
+        if not data:
+            raise ToolError("the host is gone", "cancelled")
+        self._buffer += data
+        while self._missing() == 0:
+            (length,) = struct.unpack_from("=I", self._buffer)
+            if length == 0:  # an empty message only wakes the reader
+                del self._buffer[:4]
+                continue
+            answer, _ = _decoded(str(memoryview(self._buffer)[4 : 4 + length], "utf-8"))
+            del self._buffer[: 4 + length]
+            self._take(answer)
+
+    def _missing(self):
+        """Returns how many bytes of the next message are missing."""
+        held = len(self._buffer)
+        if held < 4:
+            return 4 - held
+        (length,) = struct.unpack_from("=I", self._buffer)
+        return max(0, 4 + length - held)
+
+    def _take(self, answer):
+        with self._lock:
+            waiter = self._waiting.pop(answer["id"], None)
+        if waiter is not None:
+            waiter.answer = answer
+            waiter.wake()
+
+    # ── calls from async code ───────────────────────────────────────────────────────────────────────────────────
+
+    def _call_from_loop(self, loop, tool, args):
+        pending = PendingCall(loop)
+        number = self._register(pending)
+        try:
+            self._send(number, tool, args)
+        except BaseException as error:
+            self._waiting.pop(number, None)
+            if not isinstance(error, ToolError):
+                raise
+            pending.future.set_exception(error)
+            return await_future(pending.future)
+        with self._lock:
+            if self._reader is None:
+                self._reader = threading.Thread(target=self._read_forever, name="sandglass-answers", daemon=True)
+                self._reader.start()
+        return await_future(pending.future)
+
+    def _read_forever(self):
+        with self._reading:
+            try:
+                while True:
+                    self._read_once()
+            except BaseException as error:  # for example too little memory for a large answer
+                failed = {"error": {"code": "cancelled", "message": f"no answer can be read: {type(error).__name__}"}}
+        with self._lock:
+            self._reader = None
+            waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            waiter.answer = failed
+            waiter.wake()
+
+
+async def await_future(future):
+    """Awaits a future. A coroutine, because create_task and TaskGroup take nothing else."""
+    return await future
+
+
+class PendingCall:
+    """A pending call that a coroutine awaits."""
+
+    __slots__ = ("_loop", "answer", "future")
+
+    def __init__(self, loop):
+        self._loop = loop
+        self.answer = None
+        self.future = loop.create_future()
+
+    def wake(self):
+        """Settles the future. The reader's thread calls it."""
+        if self.answer is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._settle)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits
+
+    def _settle(self):
+        if self.future.done():
+            return
+        try:
+            self.future.set_result(_value_of(self.answer))
+        except ToolError as error:
+            self.future.set_exception(error)
+
+
+def _value_of(answer):
+    error = answer.get("error")
+    if error is None:
+        return answer.get("result")
+    raise ToolError(error["message"], error["code"])

@@ -1,0 +1,248 @@
+"""Runs one script in this interpreter: for engines whose sandboxes have no processes (Pyodide).
+
+The engine has opened descriptors 0 to 2, and 3: frames go out over it, and the request and answers come in, each as a length
+and JSON. The engine keeps the clock, and raises it as SIGALRM. It discards the interpreter after the script.
+"""
+
+import gc
+import json
+import os
+import sys
+import time
+import types
+
+from ..check import checker
+from . import emit, explain, in_place_loop, runtime, script_process, tool_functions, tools
+from .script_process import FRAME_FD
+
+_BRIDGES = {"js", "pyodide", "pyodide_js", "_pyodide", "_pyodide_core"}
+_REMOVED = {"_ctypes", "_posixsubprocess", "_remote_debugging"}
+
+_loop = in_place_loop.Calls()
+_emitter = None
+_ahead = None
+
+
+def warm_up():
+    """Loads and touches, before a snapshot is taken, everything that a run needs."""
+    checker.warm_up()
+    runtime.rehearse()
+    script_process.warm_up()
+    gc.collect()
+
+
+def prepare(config):
+    """Prepares for the request: closes the ways out of Python, loads tools and modules. Returns its findings as JSON."""
+    global _emitter, _ahead
+    config = json.loads(config)
+    _shut_bridges()
+    if "random" in sys.modules:  # its state is in the snapshot: every run would draw the same numbers
+        sys.modules["random"].seed()
+    _lay_out(config)
+    _emitter = emit.Emitter(FRAME_FD)
+    scope, loop = tools.fresh_scope(), tools.ToolLoop()
+    loaded = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
+    for name in config["preload"]:
+        _load(loaded["preload"], name, lambda name=name: _import(name), config)
+    for path in tools.tool_files(config["tools"]) if config["tools"] else []:
+        _load(loaded["tools"], os.path.basename(path), lambda path=path: tools.load_file(path, scope, loop), config)
+    _ahead = script_process.Ahead(tools.select_public(scope))
+    _rehearse()
+    gc.collect()
+    version = ".".join(str(n) for n in sys.version_info[:3])
+    return json.dumps({"python": version, "loaded": loaded, "checks": _checks(config)})
+
+
+class _Nobody(emit.Emitter):
+    """An emitter that drops its frames."""
+
+    def _write(self, data):
+        os.write(FRAME_FD, data[:0])
+
+
+_REHEARSAL = """
+import json
+total = sum(n * n for n in range(5) if n % 2)
+emit_log(f"{total}")
+emit_intermediate("part", {"a": [1, 2.5, None, True], "b": "text"})
+emit_result({"total": total, "sorted": sorted("cab")})
+"""
+
+
+def _rehearse():
+    """Runs a script once: WebAssembly compiles a function at its first call."""
+    before = set(sys.modules)
+    emitter = _Nobody(FRAME_FD)
+    tool_functions.make_functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
+    runtime.run_script(_REHEARSAL, emitter, inputs=json.loads('{"rows": [1, {"a": null}]}'))
+    print(end="")
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+_TOOL = {
+    "name": "rehearsed",
+    "params": [{"name": "x", "type": "int", "required": True, "nullable": False}],
+    "more": False,
+    "returns": "int",
+    "doc": "",
+    "types": "",
+}
+
+
+def live():
+    """Receives the request and runs it. Returns the exit code."""
+    emit.use(_emitter)
+    return script_process.run(script_process.receive(), _emitter, _ahead, _tool_bridge)
+
+
+def _tool_bridge():
+    _loop.bridge = in_place_loop.Bridge(FRAME_FD, _emitter)
+    return _loop.bridge
+
+
+def _shut_bridges():
+    """Removes every object of JavaScript from Python, and every module that makes one."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not _module_of(finder).startswith("_pyodide")]
+    sys.path_hooks[:] = [hook for hook in sys.path_hooks if not _module_of(hook).startswith("_pyodide")]
+    sys.path_importer_cache.clear()
+    for name in list(sys.modules):
+        if name.partition(".")[0] in _BRIDGES | _REMOVED:
+            module = sys.modules.pop(name)
+            if isinstance(module, types.ModuleType):
+                module.__dict__.clear()
+    gc.collect()
+    for thing in gc.get_objects():
+        if type(thing) is dict:  # CPython keeps a copy of the contents of a built-in module, and recreates it from that
+            if thing.get("__name__") in _BRIDGES | _REMOVED:
+                thing.clear()
+        elif _module_of(type(thing)).startswith("_pyodide") and hasattr(thing, "__dict__"):
+            thing.__dict__.clear()  # finders and loaders that are still referenced, and the objects that they hold
+    sys.modules.pop("ctypes", None)
+    sys.meta_path.insert(0, _NoBridges())
+    sys.breakpointhook, sys.excepthook = sys.__breakpointhook__, sys.__excepthook__
+
+
+class _NoBridges:
+    """Refuses the Python parts of the bridge, which are still in the library."""
+
+    def find_spec(self, name, _path=None, _target=None):
+        """Finds nothing, as a finder; refuses the bridge."""
+        if name.partition(".")[0] in _BRIDGES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _module_of(thing):
+    return getattr(thing, "__module__", None) or getattr(type(thing), "__module__", "")
+
+
+def _lay_out(config):
+    """Sets paths, streams and functions up as scripts find them on other engines."""
+    os.environ.clear()
+    os.environ.update(config["environment"])
+    os.chdir(config["workspace"])
+    harness = __file__.partition("/sandglass_harness/")[0]
+    library = [path for path in dict.fromkeys(sys.path) if path not in ("", harness)]
+    sys.path[:] = [config["workspace"], *library, *config["import_paths"]]
+    script_process.open_streams()
+    time.sleep = _sleep
+    _refuse_names()
+    in_place_loop.install(_loop)
+    tools.ToolLoop = in_place_loop.ToolLoop
+
+
+def _refuse_names():
+    """Has look-ups of host names fail. The interpreter would invent addresses; there is no network."""
+    import _socket
+    import socket
+
+    def refuse(*_args, **_kwargs):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"):
+        for module in (_socket, socket):
+            setattr(module, name, refuse)
+
+
+def _sleep(seconds, /):
+    """Suspends execution for a number of seconds. (The interpreter's own would keep the processor busy.)"""
+    if seconds != seconds:
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        os.lseek(FRAME_FD, min(max(int(left * 1_000_000), 0), 3_600_000_000), os.SEEK_SET)
+        for _ in range(64):  # Python checks for the deadline only every few steps
+            pass
+        if time.monotonic() >= end:
+            return
+
+
+def _load(report, name, job, config):
+    if name in config["fatal"]:
+        report["failed"].append({"name": name, "message": "its process died while it was loaded"})
+        return
+    os.write(FRAME_FD, json.dumps({"type": "loading", "name": name}).encode() + b"\n")
+    try:
+        job()
+    except BaseException as error:
+        report["failed"].append({"name": name, "message": explain.brief(error)})
+    else:
+        report["loaded"].append(name)
+
+
+def _import(name):
+    import importlib
+
+    importlib.import_module(name)
+
+
+def _is_recreated(name):
+    """True if CPython still has the contents of a built-in module that is no longer in its table."""
+    import _imp
+    from importlib.machinery import ModuleSpec
+
+    module = _imp.create_builtin(ModuleSpec(name, None))
+    sys.modules.pop(name, None)  # where CPython puts such a module by itself
+    return module is not None and any(not key.startswith("__") for key in vars(module))
+
+
+def _checks(config):
+    """Finds by trying whether a script could do what it must not."""
+    import _imp
+
+    def can(call):
+        try:
+            call()
+        except BaseException:
+            return False
+        return True
+
+    def start_thread():
+        import threading
+
+        threading.Thread(target=int).start()
+
+    def grows_too_large():
+        bytearray(config["memory_bytes"])
+
+    def fills(directory, size):
+        path = os.path.join(directory, ".sandglass")
+        with open(path, "wb") as file:
+            try:
+                file.truncate(size + 1)
+            finally:
+                os.unlink(path)
+
+    scratch = config["scratch"].items()
+    return {
+        "bridges": ", ".join(sorted(name for name in _BRIDGES if can(lambda name=name: __import__(name)))),
+        "memory_by_address": can(lambda: __import__("_ctypes")) or bool(_imp.is_builtin("_ctypes")),
+        "bridge_builtin": bool(_imp.is_builtin("_pyodide_core")) or _is_recreated("_pyodide_core"),
+        "threads": can(start_thread),
+        "processes": hasattr(os, "fork") and can(os.fork),
+        "memory_limited": not can(grows_too_large),
+        "disk_limited": not any(can(lambda d=d, s=s: fills(d, s)) for d, s in scratch),
+    }

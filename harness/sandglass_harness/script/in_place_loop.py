@@ -1,0 +1,119 @@
+"""Waiting in an interpreter without threads: for answers of host tools, and in asyncio's event loop.
+
+Nothing runs beside the script, so the code that waits also reads. To limit a wait, it asks the host for an empty message
+after that time.
+"""
+
+import asyncio
+import functools
+import time
+
+from . import host_tools
+
+POLL_SEC = 0.002  # between two looks for answers, in a loop that never rests
+
+
+class Bridge(host_tools.Bridge):
+    """The calls of one run."""
+
+    def __init__(self, fd, emitter):
+        super().__init__(fd, emitter)
+        self._looked = 0.0
+
+    def _call_from_loop(self, loop, tool, args):
+        pending = host_tools.PendingCall(loop)
+        number = self._register(pending)
+        try:
+            self._send(number, tool, args)
+        except BaseException as error:
+            self._waiting.pop(number, None)
+            if not isinstance(error, host_tools.ToolError):
+                raise
+            pending.future.set_exception(error)
+        return host_tools.await_future(pending.future)
+
+    @property
+    def waits(self):
+        """True if an answer is due."""
+        return bool(self._waiting)
+
+    def wait(self, seconds):
+        """Takes answers until one came or the time is over. None waits without a limit."""
+        if seconds is not None:
+            if seconds <= 0 and time.monotonic() - self._looked < POLL_SEC:
+                return
+            self._looked = time.monotonic()
+            self._emitter.send({"type": "wake", "after": min(max(seconds, 0), 3600)})
+        self._read_once()
+
+
+class Calls:
+    """The selector of the event loop."""
+
+    def __init__(self):
+        self.bridge = None
+
+    def select(self, timeout):
+        """Waits, as a selector in which nothing is registered."""
+        if self.bridge is not None and self.bridge.waits:
+            self.bridge.wait(timeout)
+        elif timeout is None:
+            time.sleep(3600)  # only the deadline can happen
+        elif timeout > 0:
+            time.sleep(timeout)
+        return []
+
+
+class EventLoop(asyncio.base_events.BaseEventLoop):
+    """asyncio without sockets, pipes, threads and processes."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self._selector = calls
+
+    def _process_events(self, _events):
+        pass
+
+    def _write_to_self(self):
+        pass  # nothing else can add a callback
+
+    def run_in_executor(self, executor, func, *args):
+        """Runs the function at once and in place."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    async def shutdown_default_executor(self, _timeout=None):
+        """Does nothing: there is no executor."""
+
+
+def install(calls):
+    """Makes EventLoop the loop of asyncio.run and asyncio.new_event_loop."""
+    make = functools.partial(EventLoop, calls)
+
+    class Policy(asyncio.events._BaseDefaultEventLoopPolicy):
+        _loop_factory = staticmethod(make)
+
+    asyncio.events._set_event_loop_policy(Policy())
+    asyncio.events._set_running_loop(None)
+    asyncio.run = asyncio.runners.run  # Pyodide replaced it
+
+
+class ToolLoop:
+    """Lets plain code call the coroutine functions of tool files."""
+
+    def call(self, function, args, kwargs):
+        """Runs a coroutine function to its end. Returns an awaitable in async code."""
+        coroutine = function(*args, **kwargs)
+        if asyncio._get_running_loop() is not None:
+            return coroutine
+        loop = asyncio.new_event_loop()
+        try:
+            return loop.run_until_complete(coroutine)
+        finally:
+            loop.close()

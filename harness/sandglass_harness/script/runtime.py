@@ -1,0 +1,188 @@
+"""Runs one script in this process. Needs neither a fork nor a sandbox: the caller brings an emitter."""
+
+import atexit
+import builtins
+import json
+import sys
+import threading
+import types
+
+from . import emit, explain, tools as python_tools
+from .convert import to_json
+from .host_tools import ToolError
+
+# The endings of a run in this process.
+DONE, RAISED, EXITED, TIMED_OUT = "done", "raised", "exited", "timed-out"
+
+
+def run_script(
+    source,
+    emitter,
+    *,
+    base_globals=None,
+    loaders=(),
+    tools=None,
+    tool_sources=(),
+    inputs=None,
+    preamble="",
+    postamble="",
+    timeout_text="",
+):
+    """Executes `source` with fresh globals and reports an error through `emitter`.
+
+    `loaders` from preloading.load run first and add to `base_globals`; when one fails, the script does not start. `tools` are
+    the functions that call host tools, `tool_sources` the Python tools as the wire has them. `preamble` and `postamble` are
+    wrapper code of the caller: they run before and after the script in the same globals, as texts of their own, so that the
+    script keeps its line numbers. Returns (how it ended, exit code). A ScriptTimeout of the caller's clock is reported as
+    'Script timed out after Xs', with the traceback of its place.
+    """
+    emit.use(emitter)
+    explain.remember_source(source)
+    base_globals = {} if base_globals is None else base_globals
+    if not all(_load(name, job, base_globals, emitter) for name, job in loaders):
+        return RAISED, 1
+    kinds = {"a tool of the host": tools or (), "an input": inputs or ()}
+    kinds["a Python tool"] = [each["name"] for each in tool_sources]
+    if base_globals and not _are_free(kinds, base_globals, emitter):
+        return RAISED, 1
+    if tool_sources and not _load_sources(tool_sources, base_globals, emitter):
+        return RAISED, 1
+    scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
+    ending = DONE, 0
+    try:
+        if preamble:
+            _run(preamble, explain.PREAMBLE, scope)
+        _run(source, explain.FILENAME, scope)
+        if postamble:
+            _run(postamble, explain.POSTAMBLE, scope)
+    except BaseException as error:
+        ending = _report_ending(emitter, error, timeout_text)
+        if ending[0] is TIMED_OUT or emit.clock_ran_out():
+            return ending
+    try:
+        _finish_threads_and_exit_handlers()
+    except BaseException as error:
+        late = _report_ending(emitter, error, timeout_text)
+        return late if ending[0] is DONE or late[0] is TIMED_OUT else ending
+    return ending
+
+
+def _run(text, filename, scope):
+    if filename is not explain.FILENAME:
+        explain.remember_source(text, filename)
+    exec(compile(text, filename, "exec", dont_inherit=True), scope)  # noqa: S102 - this is the purpose
+
+
+def _load(name, job, scope, emitter, filename=None):
+    """Runs a loader. Reports a failure and returns False."""
+    try:
+        job(scope)
+    except emit.ScriptTimeout:
+        raise
+    except BaseException as error:
+        message, place = explain.describe(error)
+        kind = "memory" if isinstance(error, MemoryError) else "exception"
+        _report(emitter, f"{name} could not be loaded: {message}{_line_of(error, filename)}", place, kind)
+        return False
+    return True
+
+
+def _line_of(error, filename):
+    """Returns the line as a SyntaxError writes it."""
+    line = explain.last_line(error, filename)
+    return "" if line is None else f" ({filename}, line {line})"
+
+
+def _load_sources(sources, scope, emitter):
+    """Loads the Python tools. Reports a failure and returns False."""
+    names = [explain.tool_filename(source["name"]) for source in sources]
+    pairs = zip(python_tools.make_loaders(sources), names)
+    return all(_load(name, job, scope, emitter, filename) for (name, job), filename in pairs)
+
+
+def _are_free(kinds, base_globals, emitter):
+    """Reports a name of the run that a function of the tools directory has, and returns False."""
+    for kind, names in kinds.items():
+        taken = next((name for name in names if python_tools.is_of_directory(base_globals.get(name))), None)
+        if taken is not None:
+            message = f"{taken} is {kind} of this run, and a function of the tools directory: give one another name"
+            _report(emitter, message, None, "exception")
+            return False
+    return True
+
+
+def _report_ending(emitter, error, timeout_text):
+    """Reports the exception that left the script. Returns (how it ended, exit code)."""
+    if isinstance(error, emit.ScriptTimeout):
+        place = explain.describe_place(error)
+        _report(emitter, f"Script timed out after {timeout_text}s", place, "timeout")
+        return TIMED_OUT, 1
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        message, place = explain.describe(error)
+        _report(emitter, f"{message} (the script called sys.exit)", place, "exit")
+        return EXITED, code & 0xFF
+    kind = "exception"
+    is_of_script = isinstance(error, SyntaxError) and error.filename == explain.FILENAME
+    if is_of_script and explain.last_line(error, explain.FILENAME) is None:
+        kind = "syntax"
+    elif isinstance(error, MemoryError):
+        kind = "memory"
+    _report(emitter, *explain.describe(error), kind)
+    return RAISED, 1
+
+
+def report_timeout(emitter, timeout_text):
+    """Reports a timeout outside of the script: before it, or while its error was described."""
+    _report(emitter, f"Script timed out after {timeout_text}s", None, "timeout")
+
+
+def rehearse():
+    """Touches the memory that every run writes to: page faults after a fork are most of the cost of a short run."""
+    scope = _fresh_globals({}, {})
+    exec(compile("values = [n for n in range(3)]", explain.FILENAME, "exec", dont_inherit=True), scope)
+    json.dumps(to_json({"values": scope["values"]}), separators=(",", ":")).encode()
+    json.loads('{"values": [0, 1, 2]}')
+
+
+def _fresh_globals(base_globals, own):
+    main = types.ModuleType("__main__")
+    # Pickle, dataclasses and typing look a script's classes up here.
+    sys.modules["__main__"] = main
+    scope = main.__dict__
+    scope.update(base_globals)
+    scope.update(emit.HELPERS)
+    scope["ToolError"] = ToolError
+    scope.update(own)
+    scope["__builtins__"] = builtins
+    scope["__name__"] = "__main__"
+    return scope
+
+
+def _finish_threads_and_exit_handlers():
+    """Does what the interpreter does at the end of a program, even a failed one: waits for threads that are not daemons, and
+    runs atexit handlers."""
+    # Not by threading._shutdown, which swallows a ScriptTimeout from Python 3.13 on.
+    for end_a_pool in reversed(threading._threading_atexits):
+        end_a_pool()
+    while threading.active_count() > 1:
+        others = [t for t in threading.enumerate() if not t.daemon and t is not threading.current_thread()]
+        if not others:
+            break
+        for thread in others:
+            thread.join()
+    if atexit._ncallbacks():
+        before = emit.clock_ran_out()
+        atexit._run_exitfuncs()
+        if emit.clock_ran_out() and not before:
+            raise emit.ScriptTimeout  # it swallows what a handler raises
+
+
+def _report(emitter, message, traceback, kind):
+    try:
+        emitter.send({"type": "error", "message": message, "traceback": traceback, "kind": kind})
+    except OSError:
+        pass  # the script closed the descriptor: the broker reports how the process ended
+    except emit.ScriptTimeout as timeout:
+        if not timeout.after_line:
+            raise  # nothing was sent: the caller reports the timeout

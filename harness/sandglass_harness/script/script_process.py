@@ -1,0 +1,135 @@
+"""The part of a script's process that is the same on every engine: take a request, run or check the script, report the end.
+
+`child` gets here by a fork, `in_place` in an interpreter that was made for one run.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+
+from .. import text
+from . import emit, explain, runtime, tool_functions
+from .convert import to_json
+
+FRAME_FD = 3  # frames go out over it; requests and answers come in, each as a length and JSON
+
+
+class Ahead:
+    """The result of loading ahead: globals, loaders that each run calls itself, and the names that these add."""
+
+    def __init__(self, base_globals, loaders=(), added=()):
+        self.base_globals, self.loaders, self.added = base_globals, loaders, added
+
+
+def warm_up():
+    """Does once what every run does, so that forks and snapshots of this process have it ready."""
+    exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), {})
+    json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
+    json.loads('{"a": [1, 2.5, "x", null, true]}')
+    try:
+        exec(compile("1/0", explain.FILENAME, "exec"), {})
+    except ZeroDivisionError as error:
+        explain.describe(error)
+
+
+def open_streams():
+    """Sets the streams of `sys` up over descriptors 0 to 2, and installs the clock's signal."""
+    sys.argv = [""]
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = _text_stream(1)
+    sys.stderr = sys.__stderr__ = _text_stream(2)
+    emit.install_clock()
+
+
+def receive():
+    """Returns the next request. Ends the process when there is none."""
+    return json.loads(_exactly(struct.unpack("=I", _exactly(4))[0]))
+
+
+def run(request, emitter, ahead, make_bridge):
+    """Serves a request. Returns the exit code.
+
+    `make_bridge()` is called if there are tools. Without a deadline in the request, somebody else raises SIGALRM.
+    """
+    os.environ.update(request["secrets"])
+    text.hide(request["secrets"])
+    code = None
+    try:
+        deadline = request.get("deadline")
+        emit.arm(None if deadline is None else deadline - time.monotonic())
+        if request.get("check"):
+            code = _check(request, emitter, ahead)
+        else:
+            code = _execute(request, emitter, ahead, make_bridge)
+        emit.disarm()
+    except emit.ScriptTimeout:
+        if code is None:  # otherwise it came after the script was done
+            code = 1
+            runtime.report_timeout(emitter, request["timeout_text"])
+    _say_finished()
+    return code
+
+
+def _check(request, emitter, ahead):
+    from ..check import checker  # loaded ahead in sandboxes for checks
+
+    asked = request["check"]
+    asked["names"] += [*ahead.base_globals, *ahead.added]
+    script, whole, answer = request["script"], asked.pop("whole", None), {}
+    if whole is not None:
+        answer["whole"] = checker.is_script(whole)
+        script = whole if answer["whole"] else script
+    emitter.send({"type": "check_result", "violations": checker.check(script, **asked), **answer})
+    return 0
+
+
+def _execute(request, emitter, ahead, make_bridge):
+    _, code = runtime.run_script(
+        request["script"],
+        emitter,
+        base_globals=ahead.base_globals,
+        loaders=ahead.loaders,
+        tools=_tools(request, make_bridge),
+        tool_sources=request.get("tool_sources") or (),
+        inputs=request["inputs"],
+        preamble=request.get("preamble") or "",
+        postamble=request.get("postamble") or "",
+        timeout_text=request["timeout_text"],
+    )
+    return code
+
+
+def _tools(request, make_bridge):
+    signatures, sources = request.get("tools") or (), request.get("tool_sources") or ()
+    if not signatures and not sources:
+        return None
+    return tool_functions.make_functions(signatures, make_bridge(), {source["name"]: source["stub"] for source in sources})
+
+
+def _say_finished():
+    """Reports that the run is finished: only the end of its process follows."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    try:
+        os.write(FRAME_FD, b'{"type":"finished"}\n')
+    except OSError:
+        pass
+
+
+def _text_stream(fd):
+    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def _exactly(count):
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))
+        if not piece:
+            os._exit(0)
+        data += piece
+    return bytes(data)

@@ -1,0 +1,116 @@
+"""Makes the functions that a script calls for host tools, from the signatures of a run."""
+
+import sys
+import types
+
+from ..text import cut_head
+from .explain import TOOL_FILENAME
+from .host_tools import ToolError
+
+_NAME_SHOWN = 100
+
+
+class _LeftOut:
+    """The default of an optional parameter that has no default of its own."""
+
+    def __repr__(self):
+        return "..."
+
+
+_LEFT_OUT = _LeftOut()
+
+
+def make_functions(signatures, bridge, stubs=None):
+    """Returns name to function. Each function has the parameters, defaults, annotations and docstring of its tool.
+
+    `stubs` are the texts of Python tools by name, which only describe_tool needs.
+    """
+    codes = {}
+    made = {signature["name"]: _make_function(signature, bridge, codes) for signature in signatures}
+    made["describe_tool"] = _describe_tool({signature["name"]: signature for signature in signatures}, stubs or {})
+    return made
+
+
+def _make_function(signature, bridge, codes):
+    params, name = signature["params"], signature["name"]
+    shape = len(params), signature["more"]
+    if shape not in codes:
+        codes[shape] = _code_of(*shape)
+    names = [param["name"] for param in params]
+    if signature["more"]:
+        names.append(_more_beside(names))
+    code = codes[shape].replace(co_name=name, co_varnames=tuple(names), **_qualified_name(name))
+    wanted = [(p.get("key", p["name"]), p["nullable"] or p["required"]) for p in params]
+
+    def collect(values, more):
+        args = {}
+        for (key, takes_none), value in zip(wanted, values):
+            if value is not _LEFT_OUT and (value is not None or takes_none):
+                args[key] = value
+        for key, value in more.items():
+            args.setdefault(key, value)
+        return bridge.call(name, args)
+
+    function = types.FunctionType(code, {"_collect": collect, "__builtins__": {}, "__name__": "tools"}, name)
+    function.__defaults__ = tuple(_default_of(param) for param in params if not param["required"])
+    function.__annotations__ = {**{p["name"]: p["type"] for p in params}, "return": signature["returns"]}
+    function.__doc__ = signature["doc"]
+    return function
+
+
+def _more_beside(names):
+    """Returns an unused name for the keywords beyond the parameters."""
+    more = "more"
+    while more in names:
+        more += "_"
+    return more
+
+
+def _code_of(count, more):
+    """Compiles the code of a function with `count` parameters of any name. Made once per shape: compiling costs most here."""
+    names = [f"p{i}" for i in range(count)]
+    head = ", ".join([*names, *(["**more"] if more else [])])
+    body = f"return _collect(({''.join(f'{n}, ' for n in names)}), {'more' if more else '{}'})"
+    return compile(f"def f({head}): {body}", TOOL_FILENAME, "exec").co_consts[0]
+
+
+def _qualified_name(name):
+    return {"co_qualname": name} if sys.version_info >= (3, 11) else {}
+
+
+def _default_of(param):
+    if "default" in param:
+        return param["default"]
+    return None if not param["nullable"] else _LEFT_OUT
+
+
+def _describe_tool(signatures, stubs):
+    def describe_tool(name):
+        """The signature and the description of a tool, by its name."""
+        name = getattr(name, "__name__", name)
+        if name in stubs:
+            return stubs[name]
+        signature = signatures.get(name)
+        if signature is None:
+            shown = cut_head(str(name), _NAME_SHOWN)
+            raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted([*signatures, *stubs]))}", "unknown_tool")
+        return text_of(signature)
+
+    return describe_tool
+
+
+def text_of(signature):
+    """Returns the stub of a tool, as models read it."""
+    params = [_parameter_text(param) for param in signature["params"]]
+    if signature["more"]:
+        params.append(f"**{_more_beside([param['name'] for param in signature['params']])}")
+    params = ", ".join(params)
+    head = f"def {signature['name']}({params}) -> {signature['returns']}:"
+    doc = "\n".join(f"    {line}".rstrip() for line in signature["doc"].splitlines())
+    types_text = f"{signature['types'].rstrip()}\n\n" if signature["types"] else ""
+    return f'{types_text}{head}\n    """\n{doc}\n    """'
+
+
+def _parameter_text(param):
+    text = f"{param['name']}: {param['type']}"
+    return text if param["required"] else f"{text} = {_default_of(param)!r}"

@@ -1,0 +1,167 @@
+"""A warm interpreter that forks the process of each script. It never sees a request, a secret or a result.
+
+It talks to the broker alone, over a socket with messages of one byte: S(pare), A(nswer), R(eap), K(ill) and, where one kill
+can miss a process that is being forked, L(asting kill).
+"""
+
+import _socket
+import array
+import gc
+import json
+import os
+import signal
+import struct
+import sys
+import time
+
+from . import child, script_process, seccomp
+
+KILL_SEC = 0.4  # less than the broker waits for the answer
+_ALL_SIGNALS = signal.valid_signals()
+
+
+def main(config, control_fd):
+    """Loads what scripts need, then forks on command until the broker is gone."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    control = _socket.socket(fileno=control_fd)  # `socket` itself would cost every child memory
+    for path in config["import_paths"]:
+        sys.path.append(path)
+    if config.get("installed"):
+        from . import installed  # only here: `site` would cost every child memory
+
+        sys.path += installed.find_directories()
+    _add_builtins_of_site()
+    seccomp.load()
+    ahead, loaded = script_process.Ahead({}), {"tools": _load_nothing(), "preload": {**_load_nothing(), "deferred": []}}
+    if config["tools"] or config["preload"]:
+        from . import preloading
+
+        *all_ahead, loaded = preloading.load(config)
+        ahead = script_process.Ahead(*all_ahead)
+    if config.get("checker"):
+        from ..check import checker
+
+        checker.warm_up()
+    child.prepare(config)
+    _warm_up()
+    if config.get("sealed"):
+        os.dup2(0, 2)  # as in the broker
+    control.send(json.dumps(loaded).encode())
+    _serve(control, ahead, config.get("checker", False))
+
+
+def _load_nothing():
+    return {"loaded": [], "failed": []}
+
+
+def _add_builtins_of_site():
+    """Adds exit() and quit(), which an interpreter lacks when it starts without `site`."""
+    import _sitebuiltins
+    import builtins
+
+    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+
+
+def _warm_up():
+    """Touches memory pages that children then share."""
+    script_process.warm_up()
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+
+
+def _serve(control, ahead, checks):
+    pid = 0
+    while True:
+        message, fds = _receive_with_fds(control)
+        if not message:
+            os._exit(0)
+        if message == b"S":
+            if pid:
+                os.waitpid(pid, 0)
+                _reap_others()
+            _forget_signals()
+            pid = os.fork()
+            if pid == 0:
+                control.detach()
+                child.live(ahead, fds, checks)
+            for fd in fds:
+                os.close(fd)
+            _answer(control, pid)
+        elif message == b"A":
+            _answer(control, 0)
+        else:
+            if message == b"K":
+                _kill_everything()
+            elif message == b"L":
+                _kill_until_none_lives()
+            _, status = os.waitpid(pid, 0)
+            _reap_others()
+            pid = 0
+            _answer(control, status)
+
+
+def _answer(control, number):
+    try:
+        control.send(struct.pack("=i", number))
+    except BrokenPipeError:  # the broker has ended; a traceback would mix with its last words
+        os._exit(0)
+
+
+def _forget_signals():
+    """Removes signals that a script queued here. They are blocked, so they would carry data, and take slots, from run to
+    run."""
+    while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
+        pass
+
+
+def _reap_others():
+    """Reaps other children: a script can make siblings of its process."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _receive_with_fds(control):
+    try:
+        message, ancillary, _, _ = control.recvmsg(16, _socket.CMSG_LEN(3 * 4))
+    except ConnectionResetError:  # the broker ended before it read an answer
+        return b"", []
+    fds = array.array("i")
+    for level, kind, data in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            fds.frombytes(data[: len(data) - len(data) % 4])
+    return message, list(fds)
+
+
+def _kill_everything():
+    """Kills every process of the pid namespace but this one and PID 1, in one pass of the kernel."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _kill_until_none_lives():
+    """Kills until no other process lives. In gVisor one pass misses processes that are forked meanwhile: under a fork bomb,
+    most of the time."""
+    give_up_at = time.monotonic() + KILL_SEC
+    spared = {"1", str(os.getpid())}
+    while True:
+        _kill_everything()
+        others = [name for name in os.listdir("/proc") if name.isdigit() and name not in spared]
+        # Zombies of this process are reaped later; those of others are the broker's.
+        if all(_is_zombie(pid) for pid in others) or time.monotonic() > give_up_at:
+            return
+
+
+def _is_zombie(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:
+        return True

@@ -1,0 +1,33 @@
+"""Shortens long texts without cutting a secret in two: the host could not find half of one to redact it."""
+
+from .caps import MIN_SECRET
+
+_secrets = {}
+
+
+def hide(secrets):
+    """Registers the secrets of this run, by name, that must not be cut in two."""
+    _secrets.update((name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET)
+
+
+def cut(text, most):
+    """Returns the text, or its head and tail where it is too long."""
+    if len(text) <= most:
+        return text
+    text = without_secrets(text)
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+
+
+def cut_head(text, most):
+    """Returns the text, or its head where it is too long."""
+    return text if len(text) <= most else without_secrets(text)[:most]
+
+
+def without_secrets(text):
+    """Replaces each secret of this run by a marker, the longest first."""
+    for name in sorted(_secrets, key=lambda name: -len(_secrets[name])):
+        text = text.replace(_secrets[name], f"[redacted:{name}]")
+    return text

@@ -1,0 +1,138 @@
+import os
+import shutil
+import tempfile
+import unittest
+
+from sandglass_harness.broker.clock import Clock
+from sandglass_harness.broker.processor_time import TICKS, ProcessorTime
+
+
+class Used:
+    """Processor time as a test says it."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def take(self, _elapsed):
+        seconds, self.seconds = self.seconds, 0.0
+        return seconds
+
+
+class ClockTest(unittest.TestCase):
+    """EX-08, HA-06: time in which the host executes tools moves the deadline, less the processor time used meanwhile."""
+
+    def setUp(self):
+        self.rung = []
+        self.used = Used()
+        self.clock = Clock(100.0, 10, max_wait_sec=300, processor=self.used, ring=lambda: self.rung.append(True))
+
+    def execute(self, start, end, used=0.0):
+        """A call that executes on the host from `start` to `end`, while the script uses the processor."""
+        before = self.executed
+        self.clock.report(before, True, start)
+        self.used.seconds = used
+        self.clock.report(before + end - start, False, end)
+        self.executed += end - start
+
+    executed = 0.0
+
+    def test_a_call_moves_it_by_the_time_that_it_took(self):
+        self.execute(101, 141)
+        self.assertAlmostEqual(self.clock.deadline, 150)
+        self.assertAlmostEqual(self.clock.kill_at, 150.3)
+
+    def test_it_moves_while_the_call_still_executes(self):
+        self.clock.report(0, True, 101)
+        self.assertFalse(self.clock.is_over(115))
+        self.assertEqual(self.rung, [])
+        self.assertAlmostEqual(self.clock.deadline, 124)
+
+    def test_a_loop_beside_a_slow_call_buys_no_time(self):
+        self.clock.report(0, True, 101)
+        now = 101
+        while not self.rung:
+            self.assertLess(self.clock.due, 110.5)
+            step = self.clock.due - now
+            now, self.used.seconds = self.clock.due, step
+            self.assertFalse(self.clock.is_over(now))
+        self.assertLess(now, 110.2)
+        self.assertTrue(self.clock.is_over(now + 0.31))
+
+    def test_two_loops_take_back_what_was_granted(self):
+        self.execute(101, 106)
+        self.execute(106, 108, used=4)
+        self.assertAlmostEqual(self.clock.deadline, 113)
+
+    def test_many_short_calls_count_together_once_and_never_more_than_the_time_that_passed(self):
+        self.clock.report(2, False, 103)
+        self.clock.report(2, False, 104)
+        self.assertAlmostEqual(self.clock.deadline, 112)
+        self.clock.report(1000, False, 105)
+        self.assertAlmostEqual(self.clock.deadline, 113)
+
+    def test_processor_time_between_short_calls_is_the_scripts_own(self):
+        self.used.seconds = 1.0
+        self.clock.report(2, False, 103)
+        self.assertAlmostEqual(self.clock.deadline, 112)
+        self.used.seconds = 2.0
+        self.clock.report(4, False, 106)
+        self.assertAlmostEqual(self.clock.deadline, 113)
+
+    def test_the_time_in_all_has_a_limit(self):
+        self.execute(101, 1101)
+        self.assertAlmostEqual(self.clock.deadline, 410)
+
+    def test_without_a_limit_nothing_moves_it(self):
+        clock = Clock(100.0, 10)
+        clock.report(0, True, 101)
+        clock.report(40, False, 141)
+        self.assertEqual((clock.deadline, clock.due), (110, 110.3))
+
+    def test_after_the_deadline_nothing_moves_it(self):
+        self.assertFalse(self.clock.is_over(110.1))
+        self.assertEqual(self.rung, [True])
+        self.clock.report(0, True, 110.1)
+        self.assertTrue(self.clock.is_over(110.4))
+        self.assertEqual(self.rung, [True])
+
+
+class ProcessorTimeTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.root)
+        self.time = ProcessorTime({1, 2}, own=7, root=self.root)
+
+    def put(self, pid, seconds, state="S"):
+        """A process that has used the processor for four times `seconds`."""
+        ticks = " ".join([str(int(seconds * TICKS))] * 4)
+        os.makedirs(f"{self.root}/{pid}", exist_ok=True)
+        with open(f"{self.root}/{pid}/stat", "w") as file:
+            file.write(f"{pid} (a) b (c) {state} 1 1 1 0 -1 0 0 0 0 0 {ticks} 20 0\n")
+
+    def test_what_each_process_used_since_the_last_look_counts_once(self):
+        self.put(1, 1000), self.put(2, 1000), self.put(7, 1), self.put(8, 2)
+        self.assertEqual(self.time.take(0), 12)
+        self.assertEqual(self.time.take(0), 0)
+        self.put(7, 2, state="R")
+        self.assertEqual(self.time.take(9), 4)
+
+    def test_a_process_that_has_ended_takes_nothing_back(self):
+        self.put(7, 1), self.put(8, 100)
+        self.time.take(0)
+        self.put(7, 2)
+        shutil.rmtree(f"{self.root}/8")
+        self.assertEqual(self.time.take(0), 4)
+
+    def test_a_process_that_runs_beside_the_script_has_used_the_whole_time(self):
+        self.put(7, 0), self.put(8, 0, state="R")
+        self.assertEqual(self.time.take(5), 5)
+
+    def test_it_reads_the_machines_own_files(self):
+        time, end = ProcessorTime((), own=os.getpid()), os.times().user + 0.05
+        while os.times().user < end:
+            pass
+        self.assertGreater(time.take(0), 0.04)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+import ctypes
+import os
+import signal
+import threading
+import unittest
+
+from sandglass_harness.broker import integrity
+
+
+def _is_zombie(pid):
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] == b"Z"
+
+
+class ExitStatusTest(unittest.TestCase):
+    def ended(self, end):
+        """A zombie: a process that ended, and that the test reaps when it is done."""
+        pid = os.fork()
+        if pid == 0:
+            end()
+            os._exit(70)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return pid
+
+    def status_of(self, pid):
+        stat = integrity.open_proc(f"{pid}/stat")
+        try:
+            return integrity.exit_status(stat)
+        finally:
+            if stat is not None:
+                os.close(stat)
+
+    def status_then_reaped(self, pid):
+        try:
+            return self.status_of(pid)
+        finally:
+            os.waitpid(pid, 0)
+
+    def test_an_exit_code_is_told_before_anybody_reaps(self):
+        self.assertEqual(self.status_then_reaped(self.ended(lambda: os._exit(7))), 7 << 8)
+
+    def test_a_signal_is_told_before_anybody_reaps(self):
+        pid = self.ended(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        self.assertEqual(self.status_then_reaped(pid), signal.SIGKILL)
+
+    def test_a_process_that_lives_or_is_gone_has_no_status(self):
+        pid = self.ended(lambda: os._exit(0))
+        opened_before = integrity.open_proc(f"{pid}/stat")
+        self.addCleanup(os.close, opened_before)
+        os.waitpid(pid, 0)
+        self.assertIsNone(integrity.exit_status(opened_before))
+        self.assertIsNone(self.status_of(pid))
+        self.assertIsNone(self.status_of(os.getpid()))
+
+    def test_while_a_process_goes_the_first_status_told_is_the_right_one(self):
+        for _ in range(20):
+            pid = os.fork()
+            if pid == 0:
+                memory = bytearray(b"x") * (16 << 20)  # that the kernel has to take back
+                os._exit(len(memory) % 256 + 9)
+            stat = integrity.open_proc(f"{pid}/stat")
+            status = None
+            while status is None:
+                status = integrity.exit_status(stat)
+            self.assertEqual(os.waitpid(pid, 0), (pid, status))
+            self.assertEqual(status, 9 << 8)
+            os.close(stat)
+
+    def test_a_process_whose_first_thread_ended_before_another_has_no_status(self):
+        ready, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            threading.Thread(target=lambda: (os.write(tell, b"."), signal.pause()), daemon=True).start()
+            ctypes.CDLL(None).pthread_exit(None)
+        os.read(ready, 1)
+        try:
+            while not _is_zombie(pid):
+                pass
+            self.assertIsNone(self.status_of(pid))
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def test_the_probe_leaves_no_process_behind(self):
+        self.assertIn(integrity.shows_exit_status(), (True, False))
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,98 @@
+import signal
+
+from .run_case import RunTestCase, exited, line
+
+
+class LookTest(RunTestCase):
+    """The broker polls for the end of a process where no descriptor reports it (gVisor)."""
+
+    def test_where_a_descriptor_tells_nobody_looks(self):
+        run = self.make()
+        run.poll_soon()
+        self.assertIsNone(run.next_poll)
+
+    def test_every_20_ms_and_at_once_when_the_process_seems_to_end_then_less_and_less_often(self):
+        run = self.make(pid_fd=None)
+        self.assertEqual(run.next_poll, 100.02)
+        run.poll_soon()
+        self.assertEqual(run.next_poll, 0)
+        pauses = []
+        for _ in range(9):
+            run.schedule_poll(200.0)
+            pauses.append(round(run.next_poll - 200.0, 6))
+        self.assertEqual(pauses, [0.000313, 0.000625, 0.00125, 0.0025, 0.005, 0.01, 0.02, 0.02, 0.02])
+
+
+class EndingTest(RunTestCase):
+    """The way a run ended, as the broker alone reports it."""
+
+    def end(self, status, killed_for=None, finished=False, told=()):
+        run = self.make(max_output=1000, timeout=1.5)
+        for kind in told:
+            run.take_frames(line(type="error", message="m", kind=kind), 102.0)
+        run.status, run.killed_for, run.finished = status, killed_for, finished
+        run.last_words()
+        return [(f["kind"], f["message"]) for f in self.outbox.frames[len(told) :]], run.ending()
+
+    def test_each_cause(self):
+        def ending(cause, code=None, name=None, by="script"):
+            return {"cause": cause, "exit_code": code, "signal": name, "by": by}
+
+        killed = signal.SIGKILL
+        rows = [
+            ("done", (exited(0), None, True), [], ending("exit", 0)),
+            ("an error that it told", (exited(1), None, True, ["exception"]), [], ending("exit", 1)),
+            (
+                "os._exit",
+                (exited(7),),
+                [("crash", "the script's process ended with exit code 7 before the script was done")],
+                ending("exit", 7),
+            ),
+            ("a crash", (signal.SIGSEGV | 0x80,), [], ending("signal", None, "SIGSEGV")),
+            ("killed by nobody knows whom", (killed,), [], ending("signal", None, "SIGKILL", "unknown")),
+            ("a real-time signal", (40,), [], ending("signal", None, "SIG40")),
+            (
+                "a timeout that it did not tell",
+                (killed, "timeout"),
+                [("timeout", "Script timed out after 1.5s")],
+                ending("timeout", None, "SIGKILL", "harness"),
+            ),
+            ("a timeout that it told", (exited(1), "timeout", True, ["timeout"]), [], ending("timeout", 1, None, "harness")),
+            (
+                "a timeout that it did not tell, after an error that it did",
+                (killed, "timeout", False, ["exception"]),
+                [("timeout", "Script timed out after 1.5s")],
+                ending("timeout", None, "SIGKILL", "harness"),
+            ),
+            (
+                "an error and a timeout that it told",
+                (exited(1), "timeout", True, ["exception", "timeout"]),
+                [],
+                ending("timeout", 1, None, "harness"),
+            ),
+            (
+                "too much output",
+                (killed, "output-limit"),
+                [("output_limit", "the output went over the limit of 1000 bytes")],
+                ending("output-limit", None, "SIGKILL", "harness"),
+            ),
+            (
+                "cancelled",
+                (killed, "cancelled"),
+                [("cancelled", "the run was cancelled")],
+                ending("cancelled", None, "SIGKILL", "host"),
+            ),
+        ]
+        for name, given, words, want in rows:
+            with self.subTest(name):
+                self.assertEqual(self.end(*given), (words, want))
+
+    def test_the_last_words_are_said_even_when_the_limit_is_used_up(self):
+        run = self.make(max_output=10)
+        run.over, run.killed_for, run.status = True, "output-limit", signal.SIGKILL
+        run.last_words()
+        self.assertEqual([f["kind"] for f in self.outbox.frames], ["output_limit"])
+
+    def test_the_time_in_the_message_is_the_one_that_was_asked_for(self):
+        texts = {1: "1", 1.0: "1", 0.25: "0.25", 30: "30", 86_400: "86400"}
+        self.assertEqual({t: self.make(timeout=t).timeout_text for t in texts}, texts)

@@ -1,0 +1,140 @@
+import json
+
+from .run_case import RunTestCase, line
+
+
+class FramesTest(RunTestCase):
+    """Frames that the broker takes from a script's process: it sets type and execution id itself."""
+
+    def test_each_frame_of_a_script_goes_on_with_the_brokers_id(self):
+        data = line(type="final_result", data={"a": 1}, execution_id="forged", extra=1)
+        data += line(type="intermediate", label="half", data=2)
+        data += line(type="log", message="m", level="info")
+        data += line(type="error", message="e", traceback="t", kind="exit")
+        want = [
+            {"type": "final_result", "execution_id": "e1", "data": {"a": 1}},
+            {"type": "intermediate", "execution_id": "e1", "label": "half", "data": 2},
+            {"type": "log", "execution_id": "e1", "message": "m", "level": "info"},
+            {"type": "error", "execution_id": "e1", "message": "e", "traceback": "t", "kind": "exit"},
+        ]
+        self.assertEqual(self.take(data), want)
+
+    def test_what_only_the_broker_may_say_is_dropped(self):
+        kinds = ("script_done", "ready", "stdout", "stderr", "file", "pong", "reset_done", "unknown", "")
+        self.assertEqual(self.take(b"".join(line(type=kind, text="x", nonce="1") for kind in kinds)), [])
+
+    def test_what_is_no_frame_is_dropped_and_what_follows_is_not(self):
+        """HA-10: user writes can not break an event."""
+        data = b"print\n{broken\n[1]\n\n\xff\xfe\n" + b"[" * 200_000 + b"\n"
+        data += b'{"type":"final_result","data":NaN}\n{"type":"final_result","data":1e999}\n'
+        data += b'{"type":"final_result"}\n{"type":["final_result"],"data":1}\n'
+        data += line(type="log", message="m")
+        self.assertEqual([f["type"] for f in self.take(data)], ["log"])
+
+    def test_fields_of_the_wrong_type_become_text(self):
+        data = line(type="log", message={"a": 1}, level=None) + line(type="intermediate", label=5, data=None)
+        data += line(type="error", message=None, traceback=7, kind=["x"])
+        want = [
+            {"type": "log", "execution_id": "e1", "message": "{'a': 1}", "level": "None"},
+            {"type": "intermediate", "execution_id": "e1", "label": "5", "data": None},
+            {"type": "error", "execution_id": "e1", "message": "None", "traceback": None, "kind": "exception"},
+        ]
+        self.assertEqual(self.take(data), want)
+
+    def test_a_kind_that_a_script_may_not_claim_becomes_an_exception(self):
+        for kind, want in (("cancelled", "exception"), ("output_limit", "exception"), ("syntax", "syntax")):
+            with self.subTest(kind):
+                self.assertEqual(self.take(line(type="error", message="m", kind=kind))[0]["kind"], want)
+
+    def test_a_timeout_before_the_deadline_is_a_lie(self):
+        data = line(type="error", message="Script timed out after 10s", kind="timeout")
+        self.assertEqual(self.take(data, now=105.0)[0]["kind"], "exception")
+        self.assertEqual((self.run_.killed_for, self.run_.reported_error), (None, True))
+        self.assertEqual(self.take(data, now=110.5)[0]["kind"], "timeout")
+        self.assertEqual(self.run_.killed_for, "timeout")
+
+    def test_labels_and_levels_are_bounded_here_too(self):
+        frames = self.take(line(type="log", message="m", level="l" * 999) + line(type="intermediate", label="l" * 9999, data=1))
+        self.assertEqual([len(frames[0]["level"]), len(frames[1]["label"])], [64, 1024])
+
+    def test_errors_are_bounded_here_too(self):
+        (frame,) = self.take(line(type="error", message="m" * 500_000, traceback="t" * 500_000))
+        for name, letter, most in (("message", "m", 16 << 10), ("traceback", "t", 64 << 10)):
+            half = letter * (most // 2)
+            self.assertEqual(frame[name], f"{half}\n... {500_000 - most} characters left out ...\n{half}")
+
+    def test_nans_that_became_null_go_on_and_anything_else_in_their_place_is_junk(self):
+        nulls = {"count": 7, "paths": ["$.a", "$" + "b" * 999]}
+        frames = self.take(line(type="final_result", data=None, nan_as_null={**nulls, "more": 1}))
+        self.assertEqual(frames[0]["nan_as_null"], {"count": 7, "paths": ["$.a", "$" + "b" * 399]})
+        for wrong in (1, [], {}, {"count": 0, "paths": []}, {"count": True, "paths": []}, {"count": 9, "paths": ["$"] * 6}, {"count": 1, "paths": "$"}):
+            with self.subTest(wrong):
+                self.assertEqual(self.take(line(type="intermediate", label="l", data=1, nan_as_null=wrong)), [])
+
+    def test_a_line_may_come_in_pieces(self):
+        run = self.make()
+        for byte in line(type="log", message="ü", level="info"):
+            run.take_frames(bytes([byte]), 101.0)
+        self.assertEqual([f["message"] for f in self.outbox.frames], ["ü"])
+
+
+class ToolCallTest(RunTestCase):
+    CALL = {"type": "tool_call", "id": "1", "name": "search", "args": {"q": [1, "ä"]}}
+
+    def sent(self, *frames, **options):
+        """The frames that the host gets, and what they counted."""
+        data = b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
+        return self.take(data, **options), self.run_.sent
+
+    def test_a_call_goes_to_the_host_with_the_id_of_the_run_and_counts_nothing(self):
+        frames, counted = self.sent({**self.CALL, "execution_id": "forged", "more": 1}, tools=[{}])
+        self.assertEqual((frames, counted), ([{"type": "tool_call", "execution_id": "e1", "id": "1", "name": "search", "args": {"q": [1, "ä"]}}], 0))
+
+    def test_what_is_no_call_counts_as_junk(self):
+        wrong = [
+            {**self.CALL, "id": 1},
+            {**self.CALL, "id": ""},
+            {**self.CALL, "id": "x" * 65},
+            {**self.CALL, "name": ["search"]},
+            {**self.CALL, "name": "x" * 257},
+            {**self.CALL, "args": [1]},
+            {"type": "tool_call", "id": "1", "name": "search"},
+        ]
+        for frame in wrong:
+            with self.subTest(frame=str(frame)[:80]):
+                frames, counted = self.sent(frame, tools=[{}])
+                self.assertEqual((frames, counted > 100), ([], True))
+
+    def test_a_run_without_tools_makes_no_call(self):
+        frames, counted = self.sent(self.CALL)
+        self.assertEqual((frames, counted > 100), ([], True))
+
+    def test_a_line_may_be_as_long_as_a_call_where_there_are_tools(self):
+        for tools, over in (([{}], False), (None, True)):
+            with self.subTest(tools=tools):
+                self.take(b"x" * 5000, max_output=4096, tools=tools)
+                self.assertEqual(self.run_.over, over)
+
+
+class CheckResultTest(RunTestCase):
+    VIOLATION = {"code": "c", "line": 1, "column": 0, "message": "m", "hint": "h"}
+
+    def test_what_a_check_found_is_sent_field_by_field(self):
+        found = {"type": "check_result", "violations": [{**self.VIOLATION, "more": 1}]}
+        frames = self.take(json.dumps(found).encode() + b"\n", check={"mode": "plan"})
+        self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [self.VIOLATION]}])
+
+    def test_what_a_check_says_about_the_whole_answer_is_sent_as_yes_or_no(self):
+        for told, sent in ((True, True), (False, False), ("yes", False)):
+            line = json.dumps({"type": "check_result", "violations": [], "whole": told}).encode() + b"\n"
+            frames = self.take(line, check={"mode": "plan"})
+            self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [], "whole": sent}])
+
+    def test_nobody_else_sends_one_and_a_broken_one_is_junk(self):
+        plan = {"mode": "plan"}
+        misplaced = [[{**self.VIOLATION, "column": number}] for number in (-1, 1e300, 1.5, "1", None, True)]
+        rows = [([self.VIOLATION], None), ([{"code": 1}], {}), ("text", plan), ([[]], plan), *((one, plan) for one in misplaced)]
+        for violations, check in rows:
+            with self.subTest(violations=violations):
+                line = json.dumps({"type": "check_result", "violations": violations}).encode() + b"\n"
+                self.assertEqual((self.take(line, check=check), self.run_.sent > 100), ([], True))

@@ -1,0 +1,106 @@
+import hmac
+import os
+import socket
+import struct
+import threading
+import unittest
+
+from sandglass_harness.broker import seal
+
+KEY = bytes(range(32))
+
+
+class ReceiveKeyTest(unittest.TestCase):
+    def setUp(self):
+        self.host, self.harness = socket.socketpair()
+        self.harness.setblocking(False)
+        self.addCleanup(self.host.close)
+        self.addCleanup(self.harness.close)
+
+    def test_the_key_is_the_first_bytes_and_what_follows_stays_on_the_channel(self):
+        self.host.sendall(KEY + b'{"type":"ping"}\n')
+        self.assertEqual(seal.receive_key(self.harness.fileno()), KEY)
+        self.assertEqual(self.harness.recv(100), b'{"type":"ping"}\n')
+
+    def test_it_is_waited_for_and_may_come_in_pieces(self):
+        def send():
+            for byte in KEY:
+                self.host.send(bytes([byte]))
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        self.assertEqual(seal.receive_key(self.harness.fileno()), KEY)
+        sender.join()
+
+    def test_a_host_that_goes_before_it_sent_all_of_it_ends_the_process(self):
+        self.host.sendall(KEY[:31])
+        self.host.close()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                seal.receive_key(self.harness.fileno())
+            finally:
+                os._exit(1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
+class TakesWritesTest(unittest.TestCase):
+    def test_bytes_can_be_put_before_who_reads_a_pipe_and_what_was_tried_is_a_blank_line(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        self.assertEqual((seal.takes_writes(read), os.read(read, 100)), (True, b"\n"))
+
+    def test_also_where_the_pipe_is_full_just_now(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        os.set_blocking(write, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(write, bytes(65536))
+        self.assertTrue(seal.takes_writes(read))
+
+    def test_not_before_who_reads_a_socket(self):
+        one, other = socket.socketpair()
+        self.addCleanup(one.close)
+        self.addCleanup(other.close)
+        self.assertFalse(seal.takes_writes(one.fileno()))
+
+
+class SealedOutboxTest(unittest.TestCase):
+    def test_each_piece_bears_its_length_and_a_mark_over_its_number_and_content(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        outbox = seal.SealedOutbox(write, KEY)
+        for count, line in enumerate((b"one\n", b"one\n", b"three\n")):
+            outbox.put(line)
+            mark = hmac.digest(KEY, struct.pack(">Q", count) + line, "sha256")[:16]
+            self.assertEqual(os.read(read, 1000), struct.pack(">I", len(line)) + mark + line)
+
+    def test_a_long_line_is_cut_into_pieces_that_are_numbered_on(self):
+        host, harness = socket.socketpair()
+        self.addCleanup(host.close)
+        self.addCleanup(harness.close)
+        line = b"x" * (seal.MAX_PIECE + 1)
+        received = bytearray()
+
+        def receive():
+            while len(received) < len(line) + 2 * 20:
+                received.extend(host.recv(1 << 16))
+
+        receiver = threading.Thread(target=receive)
+        receiver.start()
+        seal.SealedOutbox(harness.fileno(), KEY).put(line)
+        receiver.join()
+        first, second = line[: seal.MAX_PIECE], line[seal.MAX_PIECE :]
+        expected = b"".join(
+            struct.pack(">I", len(piece)) + hmac.digest(KEY, struct.pack(">Q", count) + piece, "sha256")[:16] + piece
+            for count, piece in enumerate((first, second))
+        )
+        self.assertEqual(bytes(received), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

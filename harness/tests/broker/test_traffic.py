@@ -1,0 +1,55 @@
+import socket
+import types
+import unittest
+
+from sandglass_harness.broker import traffic
+
+
+class DrainTest(unittest.TestCase):
+    def setUp(self):
+        self.near, self.far = socket.socketpair()
+        self.near.setblocking(False)
+        self.far.setblocking(False)
+
+    def tearDown(self):
+        self.near.close()
+        self.far.close()
+
+    def drain(self, take_frames):
+        ends = types.SimpleNamespace(socket=self.near)
+        run = types.SimpleNamespace(
+            spare=ends, streams=[], killed_for=None, deadline=0, over=False, take_frames=take_frames
+        )
+        traffic.Traffic(run, None, None, None).drain()
+
+    def test_pieces_that_carry_descriptors_are_read_alone_and_cost_no_frame_behind_them(self):
+        pieces, taken = 0, []
+        try:
+            while pieces < 200:
+                socket.send_fds(self.far, [b"x\n"], [self.far.fileno()])
+                pieces += 1
+        except BlockingIOError:  # no more of them fit
+            pass
+        self.assertGreater(pieces, traffic.REST_SIZE // traffic.READ_SIZE)
+        self.far.send(b"the result\n")
+        self.drain(lambda data, _now: taken.append(data))
+        self.assertEqual(b"".join(taken), b"x\n" * pieces + b"the result\n")
+
+    def test_it_comes_to_an_end_beside_somebody_who_goes_on_writing(self):
+        amount = 0
+
+        def write_on(data, _now):
+            nonlocal amount
+            amount += len(data)
+            try:
+                self.far.send(b"y" * traffic.READ_SIZE)
+            except BlockingIOError:
+                pass
+
+        self.far.send(b"y")
+        self.drain(write_on)
+        self.assertLess(amount, traffic.REST_SIZE + 2 * traffic.READ_SIZE)
+
+
+if __name__ == "__main__":
+    unittest.main()

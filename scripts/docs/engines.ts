@@ -1,0 +1,14 @@
+import { ENGINES, type EngineTable } from '../../src/engines/index.ts'
+import { code, markdownTable } from './table.ts'
+
+/** The table of engines. */
+export function engineTable(engines: EngineTable = ENGINES): string {
+  const rows = Object.entries(engines).map(([name, { wall, machines, pages, flags }]) => [
+    code(name),
+    wall,
+    machines,
+    Object.keys(flags).map(code).join(', ') || 'none',
+    pages.map((page) => `[${page}](${page})`).join(', '),
+  ])
+  return markdownTable(['engine', 'what holds scripts', 'where it works', 'flags of its own', 'pages'], rows)
+}

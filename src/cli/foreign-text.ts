@@ -1,0 +1,36 @@
+import { truncate, truncateAndCount } from '../support/index.ts'
+import { countText } from './figures.ts'
+import { escapeForMessage } from './terminal-text.ts'
+
+/** Maximum characters of a foreign line. */
+export const MAX_LINE = 400
+const MAX_NAME = 80
+
+/** A foreign text as safe lines for a terminal, each of at most `most` characters. */
+export function asLines(text: string, most: number = MAX_LINE): string[] {
+  return cutLines(text, most).map(escapeForMessage)
+}
+
+/** A foreign text as lines of at most `most` characters; control characters stay. */
+export function cutLines(text: string, most: number = MAX_LINE): string[] {
+  return text
+    .replace(/\r\n?/g, '\n')
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => truncateAndCount(line, most))
+}
+
+/** A foreign name for a fact or a table cell: one short line. */
+export function nameText(name: string): string {
+  return truncate(name.trim().replaceAll(/\s+/g, ' '), MAX_NAME)
+}
+
+/** The last lines of a list, after a line with the number of those left out. */
+export function lastLines(lines: readonly string[], most: number): readonly string[] {
+  return lines.length <= most ? lines : [`… ${countText(lines.length - most)} lines before`, ...lines.slice(-most)]
+}
+
+/** The line below a list that was cut; none if nothing is left out. */
+export function moreText(left: number): readonly string[] {
+  return left > 0 ? [`… ${countText(left)} more (--json has all)`] : []
+}

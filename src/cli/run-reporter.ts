@@ -1,0 +1,83 @@
+import type { ExecutionResult, RunEvent } from '../executor/index.ts'
+import { truncate } from '../support/index.ts'
+import { type Context, isLively } from './context.ts'
+import type { LiveLine } from './live-line.ts'
+import { nameText } from './foreign-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
+import { violationsText } from './violations-text.ts'
+
+/** Maximum characters of the arguments of a tool call. */
+const MAX_ARGS = 200
+
+/** Reports a run to a person: the output of the script as it arrives, everything else marked, the result last. */
+export class RunReporter {
+  readonly #context: Context
+  readonly #live: LiveLine
+  readonly #script: { readonly path: string; readonly text: string }
+  readonly #calls = new Map<string, string>()
+
+  constructor(context: Context, live: LiveLine, script: { readonly path: string; readonly text: string }) {
+    this.#script = script
+    this.#context = context
+    this.#live = live
+  }
+
+  async event(event: RunEvent): Promise<void> {
+    const { stdout, stderr } = this.#context
+    switch (event.type) {
+      case 'stdout':
+        return this.#live.pass(stdout, event.text)
+      case 'stderr':
+        return this.#live.pass(stderr, event.text)
+      case 'log':
+        return this.#mark(nameText(event.level), event.message)
+      case 'intermediate':
+        return this.#mark('intermediate', `${nameText(event.label)}: ${JSON.stringify(event.data)}`)
+      case 'tool_call':
+        this.#calls.set(event.callId, truncate(JSON.stringify(event.args), MAX_ARGS))
+        return undefined
+      case 'tool_result': {
+        const args = this.#calls.get(event.callId) ?? ''
+        this.#calls.delete(event.callId)
+        const outcome = event.error === null ? '' : `, ${event.error.code}: ${event.error.message}`
+        return this.#mark('tool', `${event.name} ${args} ${event.ms.toFixed(1)} ms${outcome}`)
+      }
+      default:
+        return undefined // it is part of the result
+    }
+  }
+
+  async result(result: ExecutionResult): Promise<void> {
+    await this.#live.end()
+    const { stdout, hasReaderLeft } = this.#context
+    if (hasReaderLeft()) return
+    for (const { code, message } of result.warnings) await this.#mark('warning', `${code}: ${message}`)
+    if (result.violations.length > 0) await this.#reportViolations(result)
+    if (result.traceback !== null) await this.#mark('traceback', result.traceback)
+    if (result.errorKind !== null) await this.#mark(result.status, result.error ?? 'the reason is unknown')
+    if (!result.hasResult) return
+    const { finalData } = result
+    const text = typeof finalData === 'string' ? finalData : JSON.stringify(finalData, null, 2)
+    await this.#live.startLine(stdout)
+    await this.#live.pass(stdout, `${text}\n`)
+  }
+
+  end(): Promise<void> {
+    return this.#live.end()
+  }
+
+  async #reportViolations({ violations }: ExecutionResult): Promise<void> {
+    const { stderr } = this.#context
+    const { path, text } = this.#script
+    const coloured = stderr.isTerminal && isLively(this.#context)
+    await this.#live.write(stderr, `${violationsText(path, text, violations, coloured)}\n`)
+  }
+
+  async #mark(what: string, text: string): Promise<void> {
+    const mark = isLively(this.#context)
+      ? `\u001B[2m[${escapeForMessage(what)}]\u001B[22m`
+      : `[${escapeForMessage(what)}]`
+    const { stderr } = this.#context
+    await this.#live.write(stderr, `${mark} ${escapeForMessage(text.trimEnd())}\n`)
+  }
+}

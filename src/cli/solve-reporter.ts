@@ -1,0 +1,96 @@
+import type { JournalEvent, RunRecord } from '../journal/index.ts'
+import { truncate } from '../support/index.ts'
+import { type Context, isLively } from './context.ts'
+import { countText, msText, plural } from './figures.ts'
+import { LiveLine } from './live-line.ts'
+import { attemptsOf } from './solve-line.ts'
+import { placeText, SolveProgress } from './solve-progress.ts'
+import { escapeForMessage } from './terminal-text.ts'
+
+const MAX_ERROR = 500
+const MAX_PARTIAL = 2000
+
+/** Reports the progress and the result of a task. */
+export interface Reporter {
+  event(event: JournalEvent): Promise<void>
+  /** @param isStored whether `sandglass show` finds the run. */
+  result(record: RunRecord, isStored: boolean): Promise<void>
+  end(): Promise<void>
+}
+
+/** Reports to a person: a status line, a line for each attempt, the answer on stdout. */
+export class SolveReporter implements Reporter {
+  readonly #context: Context
+  readonly #showFlags: string
+  readonly #progress = new SolveProgress()
+  readonly #live: LiveLine
+  /** The reported error of the last attempt. */
+  #reportedError: string | null = null
+
+  /** @param showFlags what `sandglass show ID` needs to find the run. */
+  constructor(context: Context, showFlags: string) {
+    this.#context = context
+    this.#showFlags = showFlags
+    this.#live = new LiveLine(context.stderr, isLively(context), () => this.#progress.text())
+  }
+
+  async event(event: JournalEvent): Promise<void> {
+    this.#progress.take(event)
+    if (event.type !== 'attempt_ended') return
+    const { status, error, duration_ms: ms } = event
+    this.#reportedError = error
+    const { calls } = this.#progress
+    const facts = [msText(ms), ...(calls === 0 ? [] : [plural(calls, 'tool call')])].join(', ')
+    const why = error === null ? '' : `: ${truncate(error, MAX_ERROR)}`
+    await this.#mark(status, `${placeText(event)} (${facts})${why}`)
+  }
+
+  async result(record: RunRecord, isStored: boolean): Promise<void> {
+    await this.#live.end()
+    const { stdout, hasReaderLeft } = this.#context
+    if (hasReaderLeft()) return
+    const { success, finalData, error, partial, status } = record
+    if (success) {
+      const text = typeof finalData === 'string' ? finalData : JSON.stringify(finalData, null, 2)
+      await this.#live.pass(stdout, `${text}\n`)
+    } else {
+      if (partial !== null) await this.#mark('partial', truncate(JSON.stringify(partial), MAX_PARTIAL))
+      await this.#mark(status, this.#reasonOf(error))
+    }
+    const more = isStored ? `; more with: sandglass show ${record.runId}${this.#showFlags}` : ''
+    await this.#say(`${costText(record)}${more}`)
+  }
+
+  end(): Promise<void> {
+    return this.#live.end()
+  }
+
+  /** The reason for the missing answer, unless it was already reported with the last attempt. */
+  #reasonOf(error: string | null): string {
+    if (error === null) return 'the reason is unknown'
+    return error === this.#reportedError ? 'no answer; the last attempt shows the reason' : truncate(error, MAX_ERROR)
+  }
+
+  async #mark(what: string, text: string): Promise<void> {
+    const mark = isLively(this.#context)
+      ? `\u001B[2m[${escapeForMessage(what)}]\u001B[22m`
+      : `[${escapeForMessage(what)}]`
+    await this.#live.write(this.#context.stderr, `${mark} ${escapeForMessage(text.trimEnd())}\n`)
+  }
+
+  async #say(text: string): Promise<void> {
+    await this.#live.write(this.#context.stderr, `sandglass: ${escapeForMessage(text)}\n`)
+  }
+}
+
+/** The cost of a run: `2 attempts, 932 tokens, 3 tool calls, 4.21 s`. */
+function costText(record: RunRecord): string {
+  const { steps, totalPromptTokens, totalCompletionTokens, totalToolCalls, durationMs } = record
+  return [
+    ...(steps.length === 0 ? [] : [plural(steps.length, 'step')]),
+    plural(attemptsOf(record).length, 'attempt'),
+    `${countText(totalPromptTokens + totalCompletionTokens)} tokens`,
+    plural(totalToolCalls, 'tool call'),
+    msText(durationMs),
+  ].join(', ')
+}

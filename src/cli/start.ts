@@ -1,0 +1,29 @@
+import { createSandglass, type Sandglass, type SandglassOptions } from '../index.ts'
+import type { EngineTable } from '../engines/index.ts'
+import type { Context } from './context.ts'
+import { UsageError } from './failure.ts'
+
+/**
+ * Starts the library for a command; the command's signal cancels the start.
+ * @throws UsageError for a value that a flag of an engine cannot have.
+ */
+export async function startSandglass(options: SandglassOptions, { signal, engines }: Context): Promise<Sandglass> {
+  try {
+    return await createSandglass({ ...options, signal })
+  } catch (error) {
+    throw wrongFlag(error, engines) ?? error
+  }
+}
+
+/** Turns an engine's error about one of its options into an error about the flag that sets it. */
+function wrongFlag(error: unknown, engines: EngineTable): UsageError | undefined {
+  if (!(error instanceof TypeError)) return undefined
+  for (const [name, { flags }] of Object.entries(engines)) {
+    for (const [flag, { option }] of Object.entries(flags)) {
+      const start = `${name}.${option}: `
+      if (!error.message.startsWith(start)) continue
+      return new UsageError('invalid_request', `${flag}: ${error.message.slice(start.length)}`, { cause: error })
+    }
+  }
+  return undefined
+}

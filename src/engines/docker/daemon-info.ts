@@ -1,0 +1,50 @@
+import { SandglassError } from '../../errors/index.ts'
+import type { Daemon } from './daemon.ts'
+
+/**
+ * Fetches the daemon's description of itself.
+ * @throws SandglassError `docker_unreachable`, also if the server is not a Docker daemon.
+ */
+export async function fetchDaemonInfo(daemon: Daemon, signal?: AbortSignal): Promise<Record<string, unknown>> {
+  // The types of the client leave the signal out here.
+  type Info = (options: { abortSignal: AbortSignal }) => Promise<unknown>
+  const ask: Info = (options) => (daemon.docker as unknown as { info: Info }).info(options)
+  const stranger = (cause?: unknown): SandglassError =>
+    new SandglassError(
+      'docker_unreachable',
+      `the server at ${daemon.address} is not a Docker daemon${cause instanceof Error ? `: ${cause.message}` : ''}; set ` +
+        'DOCKER_HOST or the option host to where it is',
+      cause === undefined ? {} : { cause },
+    )
+  const found = await daemon
+    .call('describe itself', (abortSignal) => ask({ abortSignal }), signal)
+    .catch((error: unknown) => {
+      throw error instanceof SandglassError && error.code === 'sandbox_setup_failed' ? stranger(error.cause) : error
+    })
+  if (typeof found !== 'object' || found === null || !('ServerVersion' in found)) throw stranger()
+  return { ...found }
+}
+
+/** The time of its clock in milliseconds; NaN when it reports none. */
+export function timeOf({ SystemTime }: Readonly<Record<string, unknown>>): number {
+  return typeof SystemTime === 'string' ? Date.parse(SystemTime) : Number.NaN
+}
+
+/** The kernel that it runs on; empty when it reports none. */
+export function kernelOf({ KernelVersion }: Readonly<Record<string, unknown>>): string {
+  return typeof KernelVersion === 'string' && KernelVersion !== '<unknown>' ? KernelVersion : ''
+}
+
+/**
+ * Fetches the kernel that a daemon runs on now: its machine may have been restarted. Empty when it reports none. Never
+ * rejects.
+ */
+export async function fetchKernel(daemon: Daemon): Promise<string> {
+  // The types of the client leave the signal out here, too.
+  type Version = (options: { abortSignal: AbortSignal }) => Promise<Readonly<Record<string, unknown>>>
+  const docker = daemon.docker as unknown as { version: Version }
+  return daemon
+    .call('report its version', (abortSignal) => docker.version({ abortSignal }))
+    .then(kernelOf)
+    .catch(() => '')
+}

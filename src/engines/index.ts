@@ -1,0 +1,69 @@
+import type { EngineModule } from '../sandbox/index.ts'
+import type { DockerEngineOptions } from './docker/index.ts'
+import type { LocalEngineOptions } from './local/index.ts'
+import type { PyodideEngineOptions } from './pyodide/index.ts'
+
+/** One row of the table. The code of the engine is loaded when it is used. */
+export interface EngineRow {
+  /** The means of isolation, for docs. */
+  readonly wall: string
+  /** The machines that it works on, for docs. */
+  readonly machines: string
+  /** Its page and the page of its limitations, below `docs/`. */
+  readonly pages: readonly string[]
+  /** Flags of the command line that set an option of this engine alone. */
+  readonly flags: Readonly<Record<string, EngineFlag>>
+  readonly load: () => Promise<EngineModule>
+}
+
+/** A flag of the command line that sets one option of one engine to a text. */
+export interface EngineFlag {
+  readonly option: string
+  /** The placeholder of the value in help. */
+  readonly value: string
+  readonly help: string
+}
+
+/** Engines by name, in the order in which `auto` tries them. */
+export type EngineTable = Readonly<Record<string, EngineRow>>
+
+/** The engines of this product: the only list of them. */
+export const ENGINES = {
+  /** Options of the local engine. */
+  local: {
+    wall: 'namespaces of Linux, made by bubblewrap',
+    machines: 'Linux with bubblewrap and Python 3.10 or later',
+    pages: ['sandbox-local.md', 'limitations/local.md'] as const,
+    flags: {},
+    load: async (): Promise<EngineModule<LocalEngineOptions>> => (await import('./local/index.ts')).localModule,
+  },
+  /** Options of the Docker engine. */
+  docker: {
+    wall: 'containers of Docker, with gVisor or Kata where the daemon has them',
+    machines: 'any that reaches a Docker daemon with Linux containers',
+    pages: ['docker.md', 'limitations/docker.md', 'limitations/gvisor.md'] as const,
+    flags: {
+      '--image': { option: 'image', value: 'REF', help: 'the container image, default python:3.12-slim' },
+    },
+    load: async (): Promise<EngineModule<DockerEngineOptions>> => (await import('./docker/index.ts')).dockerModule,
+  },
+  /** Options of the Pyodide engine. */
+  pyodide: {
+    wall: 'WebAssembly, and bubblewrap where it works',
+    machines: 'any with Node',
+    pages: ['limitations/pyodide.md'] as const,
+    flags: {},
+    load: async (): Promise<EngineModule<PyodideEngineOptions>> => (await import('./pyodide/index.ts')).pyodideModule,
+  },
+}
+
+/** The name of an engine of this product. */
+export type EngineName = keyof typeof ENGINES
+
+/** The names in the order of the table. */
+export const ENGINE_NAMES: readonly EngineName[] = Object.keys(ENGINES) as EngineName[]
+
+/** The options of each engine, under its name. */
+export type EngineOptions = { readonly [Name in keyof typeof ENGINES]?: OptionsOf<(typeof ENGINES)[Name]> }
+
+type OptionsOf<Row> = Row extends { load: () => Promise<EngineModule<infer Options>> } ? Options : never

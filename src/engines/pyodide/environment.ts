@@ -1,0 +1,194 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { SandglassError } from '../../errors/index.ts'
+import { harnessSources, INSIDE, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
+import { type Box, boxCommand, type Contents, findBox } from './box.ts'
+import { type BundledFile, bundle, type FileBundle, filesBelow } from './directory-files.ts'
+import { type GuestCommand, startGuest } from './guest-process.ts'
+import { findInheritedDescriptors } from './inherited.ts'
+import type { StartMessage } from './guest/wire.ts'
+import type { PyodideEngineOptions } from './options.ts'
+import { PYODIDE_VERSION, findPyodideDirectory } from './package-dir.ts'
+import { defaultCacheDir, type Snapshot, SnapshotCache, snapshotKey } from './snapshot-cache.ts'
+import type { StartGuest } from './spare.ts'
+import { unpackWheels, type Wheels } from './wheels.ts'
+
+/** Incremented if the content of snapshots changes for a reason that no digest shows. */
+const RECIPE = 3
+/** The heap of V8, for file names and JSON. Python's memory and files lie outside of it. */
+const HEAP_MiB = 128
+const ENVIRONMENT = { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox', PATH: '/usr/bin:/bin' }
+
+const NO_WHEELS: Wheels = { files: [], modules: [] }
+/** The directory of unpacked wheels inside an instance. */
+const WHEELS = '/wheels'
+
+/** The surroundings of the engine, found once at its first use. */
+export interface EngineEnvironment {
+  readonly pyodide: string
+  /** The program in the child process. */
+  readonly guest: string
+  /** The package.json of the package that contains the program. */
+  readonly packageFile: string
+  /** The box around instances; tried at the first use. */
+  readonly box: () => Promise<Box>
+  readonly cache: SnapshotCache
+  readonly key: string
+  readonly harness: readonly BundledFile[]
+  /** Descriptors of this process that a child would inherit. */
+  readonly inherited: readonly number[]
+  /** The content of the wheels that the option `wheels` names, unpacked at the first use. */
+  readonly wheels: () => Promise<Wheels>
+}
+
+/**
+ * Finds the package and the path of its snapshot.
+ * @throws SandglassError `pyodide_missing`, `platform_unsupported`.
+ */
+export function findEnvironment(options: PyodideEngineOptions): EngineEnvironment {
+  if (process.versions['bun'] !== undefined || process.versions['deno'] !== undefined) {
+    throw new SandglassError(
+      'platform_unsupported',
+      'the engine pyodide needs Node: its permission model is a part of the wall',
+    )
+  }
+  const guest = fileURLToPath(new URL(`./guest/main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url))
+  const sources = Object.entries(harnessSources())
+  const pyodide = findPyodideDirectory()
+  let wheels: Promise<Wheels> | undefined
+  let box: Promise<Box> | undefined
+  const environment: EngineEnvironment = {
+    pyodide,
+    guest,
+    packageFile: fileURLToPath(new URL('../../../package.json', import.meta.url)),
+    box: () => {
+      box ??= findBox(options.bubblewrap ?? true, contentsFor(environment, undefined))
+      box.catch(() => (box = undefined))
+      return box
+    },
+    cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
+    key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
+    wheels: () => {
+      wheels ??= options.wheels === undefined ? Promise.resolve(NO_WHEELS) : unpackWheels(options.wheels, WHEELS)
+      wheels.catch(() => (wheels = undefined)) // may be readable next time
+      return wheels
+    },
+    harness: sources.map(([path, source]) => ({ path: `${INSIDE.harness}/${path}`, content: Buffer.from(source) })),
+    inherited: findInheritedDescriptors(),
+  }
+  return environment
+}
+
+/**
+ * Returns a function that starts instances for a spec. Their command lines contain the id of the sandbox.
+ * @throws SandglassError `packages_unreadable`, or `sandbox_setup_failed` if the host is short of a resource.
+ */
+export async function starterFor(
+  environment: EngineEnvironment,
+  spec: SandboxSpec,
+  snapshot: Snapshot,
+  id: string,
+): Promise<StartGuest> {
+  const [box, wheels] = await Promise.all([environment.box(), environment.wheels()])
+  const given = bundle([...wheels.files, ...(await filesFor(spec))]) // the harness is in the snapshot
+  const sizes = scratchSizes(spec.limits.diskBytes)
+  return (fatal) =>
+    startGuest(
+      commandFor(environment, box, snapshot, id),
+      { ...planFor(environment, spec, snapshot, given, sizes, fatal), modules: wheels.modules },
+      ...bytesAfterPlan(given, snapshot),
+    )
+}
+
+function bytesAfterPlan(given: FileBundle, snapshot: Snapshot): Uint8Array[] {
+  return 'bytes' in snapshot ? [given.bytes, snapshot.bytes] : [given.bytes]
+}
+
+async function filesFor({ packages, toolsDir }: SandboxSpec): Promise<BundledFile[]> {
+  return [
+    ...(packages === undefined ? [] : await filesBelow('packages', packages, INSIDE.packages)),
+    ...(toolsDir === undefined ? [] : await filesBelow('toolsDir', toolsDir, INSIDE.tools)),
+  ]
+}
+
+/** The first message to an instance of a spec. */
+function planFor(
+  environment: EngineEnvironment,
+  spec: SandboxSpec,
+  snapshot: Snapshot,
+  { files, bytes }: FileBundle,
+  sizes: ReturnType<typeof scratchSizes>,
+  fatal: readonly string[],
+): StartMessage {
+  const [workspace, tmp, varTmp, shm] = INSIDE.scratch as [string, string, string, string]
+  const scratch = { [workspace]: sizes.workspace, [tmp]: sizes.tmp, [varTmp]: sizes.varTmp, [shm]: sizes.shm }
+  return {
+    ...commonFields(environment),
+    task: 'serve',
+    snapshot: 'path' in snapshot ? { path: snapshot.path } : { bytes: snapshot.bytes.length },
+    files,
+    fileBytes: bytes.length,
+    limits: { memoryBytes: spec.limits.memoryBytes, scratch },
+    config: {
+      environment: ENVIRONMENT,
+      workspace: INSIDE.workspace,
+      import_paths: [...(spec.packages === undefined ? [] : [INSIDE.packages]), WHEELS],
+      tools: spec.toolsDir === undefined ? null : INSIDE.tools,
+      preload: spec.preload ?? [],
+      fatal,
+      memory_bytes: spec.limits.memoryBytes,
+      scratch,
+    },
+    modules: [],
+  }
+}
+
+/** The fields that all first messages have in common. */
+export function commonFields({
+  pyodide,
+}: EngineEnvironment): Pick<StartMessage, 'type' | 'pyodide' | 'workspace' | 'harness'> {
+  return { type: 'start', pyodide, workspace: INSIDE.workspace, harness: INSIDE.harness }
+}
+
+/** The command that starts an instance. */
+export function commandFor(
+  environment: EngineEnvironment,
+  box: Box,
+  snapshot: Snapshot | undefined,
+  id = 'snapshot',
+): GuestCommand {
+  return { ...boxCommand(box, contentsFor(environment, snapshot, id)), covered: environment.inherited }
+}
+
+/** Node with a single permission: to read the program itself, Pyodide and the snapshot. */
+function contentsFor(environment: EngineEnvironment, snapshot: Snapshot | undefined, id = 'snapshot'): Contents {
+  const readable = [dirname(environment.guest) + sep, environment.pyodide]
+  if (snapshot !== undefined && 'path' in snapshot) readable.push(snapshot.path)
+  return {
+    program: process.execPath,
+    args: [
+      '--permission',
+      ...readable.map((path) => `--allow-fs-read=${path}`),
+      '--allow-worker', // the watchdog, started before anything else
+      '--disallow-code-generation-from-strings',
+      '--wasm-lazy-validation', // functions are validated at their first call; most are never called
+      `--max-old-space-size=${HEAP_MiB}`,
+      '--no-warnings',
+      environment.guest,
+      id, // identifies the owner of the process to outside observers
+    ],
+    readable: [...readable, environment.packageFile], // tells Node that the program is a module
+  }
+}
+
+function digestOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex')
+}
+
+function guestDigest(guest: string): string {
+  const directory = dirname(guest)
+  const names = readdirSync(directory).toSorted()
+  return digestOf(names.map((name) => [name, readFileSync(join(directory, name), 'utf8')]))
+}

@@ -1,0 +1,153 @@
+import { CAPS, truncateLikeHarness } from '../../protocol/index.ts'
+import { Countdown } from '../../support/index.ts'
+import { RunState, type KillCause } from './run-state.ts'
+import type { GuestProcess } from './guest-interface.ts'
+import type { GuestMessage } from './guest/wire.ts'
+import { listen } from './listen.ts'
+import type { Outbox } from './outbox.ts'
+import { ANSWER_HEAD, bodyOf, COLLECTED_MS, orderOf, type Request, makeTooLargeAnswer } from './requests.ts'
+import type { Spare } from './spare.ts'
+
+const NO_BYTES: Uint8Array = new Uint8Array()
+
+/** One run in an instance: its timers, its input, and the messages of the instance until it is done. */
+export class GuestRun {
+  readonly state: RunState
+  readonly spare: Spare
+  readonly guest: GuestProcess
+  /** The first bytes of the answers to its calls, as the library writes them. */
+  readonly answerHead: Buffer
+  readonly #outbox: Outbox
+  #killing: Countdown | undefined
+  #waking: Countdown | undefined
+  /** Set for a script that asked to be woken. */
+  #wake: NodeJS.Timeout | undefined
+
+  constructor(request: Request, spare: Spare, outbox: Outbox) {
+    this.spare = spare
+    this.guest = spare.guest
+    this.#outbox = outbox
+    this.answerHead = Buffer.from(`${ANSWER_HEAD.toString()}"execution_id":${JSON.stringify(request.execution_id)},`)
+    this.state = new RunState(request, outbox, (afterMs) => this.#wakeAfter(afterMs))
+  }
+
+  get id(): string {
+    return this.state.id
+  }
+
+  /**
+   * Runs the script, and kills its process after its last output.
+   * @returns the reason why the instance refused the run; in this case nothing ran, and the instance can serve another run.
+   */
+  async follow(): Promise<string | undefined> {
+    const { guest, state } = this
+    this.#killing = new Countdown(
+      () => state.killAt - performance.now(),
+      () => this.kill('timeout'),
+    )
+    // A script that waits for an answer sees the deadline only when it is woken.
+    this.#waking = new Countdown(
+      () => state.deadline + 5 - performance.now(),
+      () => this.#wakeNow(),
+    )
+    const drained = listen(guest, state, () => {
+      if (state.over) this.kill('output-limit')
+    })
+    guest.send(orderOf(state))
+    guest.sendToScript(Buffer.from(JSON.stringify(bodyOf(state))))
+    for (;;) {
+      const next = await guest.control.next()
+      if (next.done === true) break
+      const message = next.value
+      if (message.type === 'refused') {
+        for (const stream of [guest.frames, guest.stdout, guest.stderr]) stream.removeAllListeners('data')
+        // A guest that a script took over sends what it likes.
+        if (typeof message.reason !== 'string') throw new TypeError('a refusal has no reason')
+        const path = truncateLikeHarness(JSON.stringify(message.path), 400)
+        return `the file ${path} could not be put into the workspace: ${truncateLikeHarness(message.reason, 200)}`
+      }
+      await this.#takeControl(message, drained)
+      if (message.type === 'collected') break
+    }
+    guest.kill()
+    await drained
+    guest.destroy() // output that nobody reads must not delay its end
+    return undefined
+  }
+
+  /** Sends the script the answer to a call. */
+  answer(line: Uint8Array): void {
+    const { guest, state } = this
+    if (state.finished || state.hasEnded) return
+    const fits = guest.unsentBytes + line.length <= CAPS.unreadAnswerBytes
+    guest.sendToScript(fits ? line : makeTooLargeAnswer(line))
+  }
+
+  /** Ends the run for the host, unless its script has ended. */
+  cancel(): void {
+    this.kill('cancelled')
+  }
+
+  kill(cause: KillCause): void {
+    if (this.state.hasEnded) return
+    this.state.killedFor ??= cause
+    this.guest.kill()
+    this.press(false) // read the rest of the pipes, which is small
+  }
+
+  /** Stops or resumes reading from the script: a host that does not read stops the script. Deadlines continue. */
+  press(paused: boolean): void {
+    for (const stream of [this.guest.frames, this.guest.stdout, this.guest.stderr]) {
+      if (paused) stream.pause()
+      else stream.resume()
+    }
+  }
+
+  /** Sends the last error and returns `script_done`, without the fields that only the sandbox knows. Called after the kill. */
+  conclude(code: number | null, signal: string | null): object {
+    this.state.conclude(code, this.guest.lastWords())
+    this.state.emitFinalError()
+    return this.state.done(signal)
+  }
+
+  /** Stops its timers. */
+  stop(): void {
+    this.#killing?.stop()
+    this.#waking?.stop()
+    clearTimeout(this.#wake)
+  }
+
+  async #takeControl(message: GuestMessage, drained: Promise<unknown>): Promise<void> {
+    const { guest, state } = this
+    if (message.type === 'ended' && !state.hasEnded) {
+      state.hasEnded = true
+      state.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
+      state.fault = typeof message.fault === 'string' ? message.fault : null
+      setTimeout(() => guest.kill(), COLLECTED_MS).unref()
+      await drained // files follow all other output
+    } else if (message.type === 'file' && state.hasEnded) {
+      const { path, size, offset, contentBase64 } = message
+      state.emit({ type: 'file', path, size, offset, content_base64: contentBase64 }, false)
+      await this.#outbox.room()
+    } else if (message.type === 'collected') {
+      state.limitsHit = message.limitsHit.map(String)
+      for (const text of message.skipped) {
+        state.warnings.push({ code: 'collect_skipped', message: truncateLikeHarness(String(text), CAPS.warning) })
+      }
+    } else if (message.type === 'out-of-memory') {
+      state.killedFor ??= 'memory'
+    } else if (message.type === 'overdue') {
+      state.killedFor ??= 'timeout'
+    }
+  }
+
+  #wakeAfter(ms: number): void {
+    clearTimeout(this.#wake)
+    if (ms < 1) this.#wakeNow()
+    else this.#wake = setTimeout(() => this.#wakeNow(), Math.min(ms, 3_600_000))
+  }
+
+  #wakeNow(): void {
+    if (this.state.hasTools && !this.state.hasEnded) this.guest.sendToScript(NO_BYTES)
+  }
+}

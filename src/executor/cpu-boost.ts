@@ -1,0 +1,59 @@
+import { messageOf } from '../errors/index.ts'
+import type { Sandbox } from '../sandbox/index.ts'
+import { Countdown } from '../support/index.ts'
+import { within } from './bounded.ts'
+
+/** Time for the limit to be restored. */
+const PUT_BACK_MS = 500
+
+/**
+ * Lifts the CPU limit of a sandbox while a run has to end. The broker, which ends it, shares that limit with the script:
+ * behind dozens of busy processes it would wait for its turn for seconds.
+ */
+export class CpuBoost {
+  readonly #sandbox: Sandbox
+  #countdown: Countdown | undefined
+  #lifted: AsyncDisposable | undefined
+  #stopped = false
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox
+  }
+
+  /** Lifts the limit when no time is left, if the run is not over by then. */
+  after(leftMs: () => number): void {
+    if (this.#stopped || this.#sandbox.liftCpuLimit === undefined) return
+    this.#countdown?.stop()
+    this.#countdown = new Countdown(leftMs, () => this.now())
+  }
+
+  /** Lifts the limit now, if possible. Otherwise the run only ends later. */
+  now(): void {
+    this.#countdown?.stop()
+    if (this.#stopped || this.#lifted !== undefined) return
+    try {
+      this.#lifted = this.#sandbox.liftCpuLimit?.()
+    } catch {
+      // the limit stays in force, and the host's backstop as well
+    }
+  }
+
+  /** The run is over: no further lift, and a lifted limit stays lifted until {@link putBack}. */
+  stop(): void {
+    this.#countdown?.stop()
+    this.#stopped = true
+  }
+
+  /** Restores the limit, for a sandbox that serves on.
+   * @returns the problem, or undefined. */
+  async putBack(): Promise<string | undefined> {
+    if (this.#lifted === undefined) return undefined
+    try {
+      const done = Promise.resolve(this.#lifted[Symbol.asyncDispose]()).then(() => true)
+      if ((await within(done, PUT_BACK_MS)) === true) return undefined
+      return `the CPU limit of the sandbox was not back after ${PUT_BACK_MS} ms`
+    } catch (error) {
+      return `the CPU limit of the sandbox could not be put back: ${messageOf(error)}`
+    }
+  }
+}

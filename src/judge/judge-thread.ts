@@ -1,0 +1,171 @@
+import { Worker } from 'node:worker_threads'
+
+/** A question about data of an untrusted peer. The thread may take long over it, or run out of memory. */
+export interface Question {
+  /** The module that exports `answer(input)`; see {@link siblingModule}. */
+  readonly module: URL
+  /** Makes the input of `answer`: texts and plain data. Called when its turn comes, so that few inputs wait in memory. */
+  readonly input: () => unknown
+  /** The size of the input. The thread may use 16 more bytes of memory for each of these bytes. */
+  readonly inputBytes: number
+  /** The maximum time for the answer, in milliseconds. */
+  readonly deadlineMs: number
+  readonly asker?: Asker | undefined
+}
+
+/** The source of questions. Askers take turns, so that one with many questions delays another by at most one. */
+export interface Asker {
+  /** True if it needs no answer any more: its questions are not asked. */
+  readonly isOver: boolean
+}
+
+/** The end of a question. Only an answer says anything about the data. */
+export type Judgement =
+  | { readonly kind: 'answer'; readonly text: string }
+  /** No answer within the deadline. */
+  | { readonly kind: 'overrun' }
+  | { readonly kind: 'out-of-memory' }
+  /** The module or the thread failed. */
+  | { readonly kind: 'failed'; readonly text: string }
+
+/** The most characters of an answer; a longer one is cut. The host decodes it on its own thread. */
+export const MAX_ANSWER_CHARS = 4000
+
+/** What is sent to the thread. */
+export interface Asked {
+  readonly module: string
+  readonly input: unknown
+}
+
+/** A message from the thread. */
+export type Told = { readonly kind: 'begun' } | Extract<Judgement, { readonly text: string }>
+
+interface Waiting {
+  readonly question: Question
+  readonly settle: (judgement: Judgement) => void
+}
+
+const MiB = 1024 * 1024
+const HEAP_MB = 48
+const HEAP_BYTES_PER_BYTE = 16
+/** The time for the thread to start and to import the module. */
+const START_MS = 10_000
+/** A thread without work ends after this time. */
+const IDLE_MS = 10_000
+
+/** One thread at a time answers questions. One that overruns its deadline is killed; the next question starts another. */
+class JudgeThread {
+  readonly #waiting = new Map<Asker | undefined, Waiting[]>()
+  #busy = false
+  #worker: Worker | undefined
+  #heapMb = 0
+  #idle: NodeJS.Timeout | undefined
+  #onTold: ((told: Told | Judgement) => void) | undefined
+
+  /** Never rejects. */
+  ask(question: Question): Promise<Judgement> {
+    const { promise, resolve } = Promise.withResolvers<Judgement>()
+    const mine = this.#waiting.get(question.asker)
+    const waiting = { question, settle: resolve }
+    if (mine === undefined) this.#waiting.set(question.asker, [waiting])
+    else mine.push(waiting)
+    if (!this.#busy) void this.#work()
+    return promise
+  }
+
+  async #work(): Promise<void> {
+    this.#busy = true
+    clearTimeout(this.#idle)
+    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
+      const isOver = next.question.asker?.isOver === true
+      next.settle(isOver ? { kind: 'overrun' } : await this.#answer(next.question))
+    }
+    this.#busy = false
+    this.#worker?.unref()
+    this.#idle = setTimeout(() => this.#end(), IDLE_MS).unref()
+  }
+
+  #takeNext(): Waiting | undefined {
+    const [first] = this.#waiting
+    if (first === undefined) return undefined
+    const [asker, list] = first
+    const next = list.shift()
+    this.#waiting.delete(asker)
+    if (list.length > 0) this.#waiting.set(asker, list)
+    return next
+  }
+
+  async #answer({ module, input, inputBytes, deadlineMs }: Question): Promise<Judgement> {
+    const { promise, resolve } = Promise.withResolvers<Judgement>()
+    let timer: NodeJS.Timeout | undefined
+    const allow = (ms: number, otherwise: Judgement): void => {
+      clearTimeout(timer)
+      timer = setTimeout(() => resolve(otherwise), ms)
+    }
+    try {
+      const worker = this.#workerWith(HEAP_MB + Math.ceil((inputBytes * HEAP_BYTES_PER_BYTE) / MiB))
+      worker.ref()
+      this.#onTold = (told) => (told.kind === 'begun' ? allow(deadlineMs, { kind: 'overrun' }) : resolve(told))
+      allow(START_MS, { kind: 'failed', text: `the thread was not ready within ${START_MS} ms` })
+      worker.postMessage({ module: module.href, input: input() } satisfies Asked)
+    } catch (error) {
+      resolve({ kind: 'failed', text: String(error) })
+    }
+    const judgement = await promise
+    clearTimeout(timer)
+    this.#onTold = undefined
+    if (judgement.kind !== 'answer') this.#end()
+    return judgement
+  }
+
+  /** The running thread, or a new one if that has less memory than this question may need. */
+  #workerWith(heapMb: number): Worker {
+    if (this.#worker !== undefined && this.#heapMb >= heapMb) return this.#worker
+    this.#end()
+    this.#heapMb = heapMb
+    const worker = new Worker(siblingModule(import.meta.url, 'worker'), {
+      name: 'sandglass-judge',
+      // Nothing of the host's environment or flags is needed there.
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 },
+    })
+    const tell = (told: Told | Judgement): void => {
+      if (this.#worker === worker) this.#onTold?.(told)
+    }
+    worker.on('message', tell)
+    worker.on('error', (error) => tell(judgementOf(error)))
+    worker.on('exit', () => {
+      tell({ kind: 'failed', text: 'the thread ended' })
+      // It may end while nobody asks: the next question must not wait for it.
+      if (this.#worker === worker) this.#worker = undefined
+    })
+    return (this.#worker = worker)
+  }
+
+  #end(): void {
+    const worker = this.#worker
+    this.#worker = undefined
+    void worker?.terminate()
+  }
+}
+
+const shared = new JudgeThread()
+
+/**
+ * Asks the judge's thread, which the whole process shares. The host's own thread continues meanwhile; a question costs it only
+ * the input, which is made and copied once.
+ */
+export function askThread(question: Question): Promise<Judgement> {
+  return shared.ask(question)
+}
+
+/** The module of this name beside another one, in the sources and in the built package. */
+export function siblingModule(url: string, name: string): URL {
+  return new URL(url.replace(/[^/]*\.(\w+)$/, `${name}.$1`))
+}
+
+function judgementOf(error: unknown): Judgement {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'ERR_WORKER_OUT_OF_MEMORY' ? { kind: 'out-of-memory' } : { kind: 'failed', text: String(error) }
+}

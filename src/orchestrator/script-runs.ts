@@ -1,0 +1,105 @@
+import { type ExecutionMode, type ExecutionResult, ScriptExecutor } from '../executor/index.ts'
+import type { Place } from '../journal/index.ts'
+import type { Lease } from '../pool/index.ts'
+import type { FoundScript } from '../script/index.ts'
+import { bridgedTools, type ToolSet } from '../tools/index.ts'
+import { ScriptNotes } from './script-notes.ts'
+import { roundMs, type TaskRun } from './task-run.ts'
+
+/** The names that a script can use. */
+export interface ScriptSurroundings {
+  readonly mode: ExecutionMode
+  readonly tools: ToolSet | undefined
+  readonly inputs: Readonly<Record<string, unknown>>
+}
+
+/** The script of an answer, null if there is none, and the findings about it. */
+export interface ScriptCheck {
+  readonly script: string | null
+  readonly violations: ExecutionResult['violations']
+  readonly ms: number
+}
+
+/** The scripts of one run: checks them, leases sandboxes, runs them, and records what they do. */
+export class ScriptRuns {
+  readonly #run: TaskRun
+  readonly #writes: { readonly name: string; readonly args: unknown }[] = []
+
+  constructor(run: TaskRun) {
+    this.#run = run
+  }
+
+  /** Successful calls of tools with the effect `write`, over all scripts so far. */
+  get writes(): readonly { readonly name: string; readonly args: unknown }[] {
+    return this.#writes
+  }
+
+  /**
+   * Checks the script of an answer without running it, and decides which text the script is.
+   * @throws EndRun when the machinery fails.
+   */
+  async check({ script, whole }: FoundScript, { mode, tools, inputs }: ScriptSurroundings): Promise<ScriptCheck> {
+    const { job, signal } = this.#run
+    const { policy, allowModules, host, generator } = job
+    // Without a policy, the checker only decides which text is the script.
+    if (policy === 'off' && whole === undefined) return { script, violations: [], ms: 0 }
+    const started = performance.now()
+    const asked = { policy, mode, tools, inputs, allowModules, signal, ...(whole === undefined ? {} : { whole }) }
+    const { script: text, ...wrapper } = generator.assemble(script ?? '')
+    const { violations, isWhole } = await this.#run.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
+    const ms = roundMs(performance.now() - started)
+    if (isWhole && whole !== undefined) return { script: whole, violations, ms }
+    return { script, violations: script === null ? [] : violations, ms }
+  }
+
+  /** Records a check, if the task has a policy. */
+  recordCheck(place: Place, { violations, ms }: ScriptCheck): void {
+    const { job, journal } = this.#run
+    const { policy } = job
+    if (policy === 'off') return
+    journal.write({ type: 'script_checked', ...place, policy, ok: violations.length === 0, violations, ms })
+  }
+
+  /** Leases a sandbox. @throws EndRun when there is none. */
+  async checkout(): Promise<Lease> {
+    const { job, signal } = this.#run
+    return this.#run.useMachinery(() => job.host.checkout(signal))
+  }
+
+  /** Runs a script in a leased sandbox and records what it does. @throws EndRun when the machinery fails. */
+  async run(place: Place, script: string, lease: Lease, surroundings: ScriptSurroundings): Promise<ExecutionResult> {
+    const { job, journal, redactor, signal, spending } = this.#run
+    const { sandbox } = lease
+    journal.write({ type: 'sandbox_assigned', ...place, sandbox_id: sandbox.id, engine: sandbox.info.engine })
+    const notes = new ScriptNotes(journal, place, redactor)
+    const { mode, tools, inputs } = surroundings
+    const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent: (event) => notes.take(event) })
+    const callsLeft = spending.toolCallsLeft
+    const result = await this.#run.useMachinery(async () =>
+      executor.run({
+        ...job.generator.assemble(script),
+        sandbox,
+        inputs,
+        secrets: job.secrets,
+        hide: job.hide,
+        signal,
+        ...(tools === undefined ? {} : { tools: this.#bridgeTools(tools, callsLeft) }),
+      }),
+    )
+    spending.toolCalls += Math.min(notes.calls, callsLeft)
+    notes.end(result)
+    this.#keepWrites(result.toolCalls)
+    return result
+  }
+
+  /** The tools of a script, limited to the calls that the budget still allows. */
+  #bridgeTools(tools: ToolSet, callsLeft: number): ReturnType<typeof bridgedTools> {
+    const { maxCalls = Number.POSITIVE_INFINITY, ...limits } = this.#run.job.toolLimits
+    const most = Math.min(maxCalls, callsLeft)
+    return bridgedTools(tools, { ...limits, ...(Number.isFinite(most) ? { maxCalls: most } : {}) })
+  }
+
+  #keepWrites(calls: ExecutionResult['toolCalls']): void {
+    for (const { name, effect, args, ok } of calls) if (ok && effect === 'write') this.#writes.push({ name, args })
+  }
+}

@@ -1,0 +1,150 @@
+import { chooseIdle, chooseRecovering, chooseVictim, comesBack, type PooledSandbox } from './pooled-sandbox.ts'
+import type { Counters } from './stats.ts'
+import type { Stock } from './stock.ts'
+import type { Waiter } from './waiter.ts'
+
+/** The turn of one waiter: it takes a sandbox, lets those behind it go ahead, or holds them up. */
+type Turn =
+  | { readonly kind: 'take'; readonly idle: PooledSandbox }
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'hold' }
+
+const PASS: Turn = { kind: 'pass' }
+const HOLD: Turn = { kind: 'hold' }
+
+/** The checkouts that wait, in order of arrival. {@link serve} is the only way to a sandbox, so nobody is overtaken. */
+export class Queue {
+  readonly #waiters = new Set<Waiter>()
+  readonly #stock: Stock
+  /** The greatest number of sandboxes. */
+  readonly #capacity: number
+  readonly #counters: Counters
+  readonly #offer: (waiter: Waiter, pooled: PooledSandbox) => void
+
+  /** @param offer takes the waiter out of the queue, or marks it as checking. */
+  constructor(
+    stock: Stock,
+    capacity: number,
+    counters: Counters,
+    offer: (waiter: Waiter, pooled: PooledSandbox) => void,
+  ) {
+    this.#stock = stock
+    this.#capacity = capacity
+    this.#counters = counters
+    this.#offer = offer
+  }
+
+  get size(): number {
+    return this.#waiters.size
+  }
+
+  has(waiter: Waiter): boolean {
+    return this.#waiters.has(waiter)
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiters.add(waiter)
+  }
+
+  /** Takes out a waiter that gets a sandbox. */
+  take(waiter: Waiter): void {
+    this.#waiters.delete(waiter)
+    if (waiter.outcome === null) this.#counters.hits += 1
+  }
+
+  drop(waiter: Waiter, error: unknown): void {
+    this.#waiters.delete(waiter)
+    waiter.refuse(error)
+  }
+
+  dropAll(error: unknown): void {
+    for (const waiter of this.#waiters) this.drop(waiter, error)
+  }
+
+  /** A sandbox ended during its health check: its waiter continues. */
+  stopChecking(pooled: PooledSandbox): void {
+    for (const waiter of this.#waiters) if (waiter.checking === pooled) waiter.checking = null
+  }
+
+  /** A failed creation ends the hopes of one waiter: its own, or the first that had one started and still hopes. */
+  charge(origin: Waiter, error: unknown): void {
+    const hopeful = [...this.#waiters].filter((one) => one.demanded && one.failed === null)
+    const waiter = hopeful.includes(origin) ? origin : hopeful[0]
+    if (waiter !== undefined) waiter.failed = { error }
+  }
+
+  /** Serves everyone who can be served. */
+  serve(): void {
+    const round: Round = { claimed: 0, countedOn: new Set(), failing: false }
+    for (const waiter of this.#waiters) {
+      if (waiter.checking !== null) continue
+      const turn = this.#turnOf(waiter, round)
+      if (turn.kind === 'take') this.#offer(waiter, turn.idle)
+      if (turn.kind === 'hold') break
+    }
+  }
+
+  #turnOf(waiter: Waiter, round: Round): Turn {
+    if (comesBack(waiter)) {
+      if (waiter.wanted?.state.kind === 'recovering') round.countedOn.add(waiter.wanted)
+      return this.#pass(waiter, 'wait')
+    }
+    const idle = chooseIdle(this.#stock.sandboxes, waiter)
+    if (idle !== null) return { kind: 'take', idle }
+    waiter.wanted = null
+    if (waiter.failed !== null) {
+      round.failing = this.#stock.starting > 0
+      if (!round.failing) this.drop(waiter, waiter.failed.error)
+      return PASS
+    }
+    const recovering = chooseRecovering(this.#stock.sandboxes, waiter, round.countedOn)
+    if (recovering !== null) {
+      round.countedOn.add(recovering)
+      return this.#pass(waiter, 'wait')
+    }
+    if (round.claimed < this.#stock.starting) {
+      round.claimed += 1
+      return this.#pass(waiter, 'miss')
+    }
+    // Later waiters must not get ahead, and nothing is left for them either.
+    if (round.failing || !this.#makeRoom(waiter.key, round.countedOn)) {
+      this.#noteOutcome(waiter, 'wait')
+      return HOLD
+    }
+    waiter.demanded = true
+    this.#noteOutcome(waiter, 'miss')
+    this.#stock.start(waiter)
+    round.claimed += 1
+    return PASS
+  }
+
+  #pass(waiter: Waiter, outcome: 'miss' | 'wait'): Turn {
+    this.#noteOutcome(waiter, outcome)
+    return PASS
+  }
+
+  /** Makes sure that one more may start, at the cost of a free one of another key that nobody further ahead counts on. */
+  #makeRoom(key: string, countedOn: ReadonlySet<PooledSandbox>): boolean {
+    if (this.#stock.sandboxes.size + this.#stock.starting < this.#capacity) return true
+    const victim = chooseVictim(this.#stock.sandboxes, key, countedOn)
+    if (victim === null) return false
+    void this.#stock.end(victim)
+    return true
+  }
+
+  #noteOutcome(waiter: Waiter, outcome: 'miss' | 'wait'): void {
+    if (waiter.outcome !== null) return
+    waiter.outcome = outcome
+    this.#counters[outcome === 'miss' ? 'misses' : 'waits'] += 1
+  }
+}
+
+/** The sandboxes that waiters further ahead count on, while the queue is served once. */
+interface Round {
+  /** Creations in progress. */
+  claimed: number
+  /** Recovering sandboxes. */
+  readonly countedOn: Set<PooledSandbox>
+  /** True if one whose creation failed waits for the others' creations: then no further one is tried. */
+  failing: boolean
+}

@@ -1,0 +1,79 @@
+import { unitsOf } from './unit-reader.ts'
+
+/** Minimum units of a form that counts only after a backslash or a `%`: shorter ones occur in ordinary words. */
+const MIN_BEHIND = 8
+/** Encoded forms of longer values are not searched for: a form takes memory for each of its characters. */
+const MAX_ENCODED = 16 * 1024
+
+/**
+ * The forms of a value, as units (see {@link UnitReader}): the value itself first, then its bytes, then hexadecimal, then
+ * base64 as a part of longer data. Each form once.
+ */
+export function formsOf(value: string): readonly string[] {
+  const plain = [value, latinOf(value), latinOf(reprOf(value))].flatMap((text) => [text, withoutEntities(text)])
+  const encoded = value.length > MAX_ENCODED ? [] : [...hexForms(value), ...base64Forms(value)]
+  return [...new Set([...plain.flatMap(unitsInPlace), ...encoded])]
+}
+
+/** The bytes of a text, each as a character: so `b'…'` and URLs show what is not ASCII. */
+function latinOf(value: string): string {
+  return Buffer.from(value).toString('latin1')
+}
+
+/** The text with entities that are not read as such: a URL writes `&amp;` as `%26amp%3B`. */
+function withoutEntities(text: string): string {
+  return text.replaceAll('&', '%26')
+}
+
+/** The units of a text, and those that it has after a character that makes its beginning an escape: `C:\nabc`. */
+function unitsInPlace(text: string): string[] {
+  const own = unitsOf(text)
+  const behind = ['\\', '%'].map((lead) => unitsOf(lead + text).trimStart())
+  return [own, ...behind.filter((units) => units !== own && units.length >= MIN_BEHIND)]
+}
+
+function hexForms(value: string): string[] {
+  const hex = Buffer.from(value).toString('hex')
+  return [hex, hex.toUpperCase()]
+}
+
+/** Base64 of the value as it is, and as JSON and Python's repr write it within something longer. */
+function base64Forms(value: string): string[] {
+  const json = JSON.stringify(value).slice(1, -1)
+  const ascii = json.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const repr = reprOf(value)
+  const quoted = repr.replaceAll("'", "\\'")
+  return [...new Set([value, json, ascii, repr, quoted])].flatMap((text) => base64Cores(Buffer.from(text)).map(unitsOf))
+}
+
+/** The value as Python's repr writes it, without quotes. */
+function reprOf(value: string): string {
+  return value.replaceAll(/[\\\p{C}\p{Z}]/gu, escapeLikeRepr)
+}
+
+function escapeLikeRepr(character: string): string {
+  const code = character.codePointAt(0) ?? 0
+  const hex = code.toString(16)
+  if (code > 0xffff) return `\\U${hex.padStart(8, '0')}`
+  if (code > 0xff) return `\\u${hex.padStart(4, '0')}`
+  return SHORT_ESCAPES.get(character) ?? `\\x${hex.padStart(2, '0')}`
+}
+
+const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
+  [' ', ' '],
+  ['\\', '\\\\'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+])
+
+/**
+ * The part of base64 that does not depend on the bytes around the value: for each of its three places within a group of
+ * three bytes, the characters that hold bits of the value alone. Its first and last byte show up to 4 bits beside.
+ */
+function base64Cores(bytes: Buffer): string[] {
+  return [0, 1, 2].map((before) => {
+    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+    return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
+  })
+}

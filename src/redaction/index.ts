@@ -1,0 +1,1 @@
+export { Redactor, type TextRedactor } from './redactor.ts'

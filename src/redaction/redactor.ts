@@ -1,0 +1,203 @@
+import { type Cuts, findEndOfSecret, splitAtGaps, type Stretch } from './cuts.ts'
+import { markerOf, MIN_LENGTH, type Patterns, patternsOf } from './patterns.ts'
+import { Scanner, type Span } from './scanner.ts'
+
+/**
+ * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text: plain, with any escapes that
+ * {@link UnitReader} reads, in hexadecimal, and in base64, also within longer data. Numbers are not searched, and a
+ * script that encodes a value in another way leaks it: this guards against accidents, not against malice. Where a text was cut,
+ * a piece of a value counts as the value.
+ */
+export class Redactor {
+  /** Names of secrets that are too short to search for. */
+  readonly tooShort: readonly string[]
+  /** Every marker that a text may contain. */
+  readonly markers: readonly string[]
+  readonly #patterns: Patterns
+  readonly #scanner: Scanner
+
+  /** @param secrets values by name; a name may have another value in another object, and each is looked for. */
+  constructor(...secrets: readonly Readonly<Record<string, string>>[]) {
+    const { patterns, tooShort } = patternsOf(secrets)
+    this.#patterns = patterns
+    this.#scanner = new Scanner(patterns)
+    this.tooShort = tooShort
+    this.markers = patterns.names.map(markerOf)
+  }
+
+  /**
+   * A text without secrets. Gaps that the harness left in it are found.
+   * @param cuts where else the text may be only a part of a longer one.
+   */
+  text(text: string, cuts: Cuts = {}): string {
+    if (text.length < MIN_LENGTH || this.#isIdle) return text
+    const stretches = splitAtGaps(text, cuts)
+    const [only] = stretches
+    const spans =
+      stretches.length === 1 && only !== undefined
+        ? this.#findIn(text, only)
+        : stretches.flatMap((stretch) => this.#findIn(text, stretch))
+    return spans.length === 0 ? text : replaceSpans(text, spans, this.#patterns.names)
+  }
+
+  /** A text that is cut at a greatest length, by characters: one that has it may be only a head. */
+  head(text: string, most: number): string {
+    return this.text(text, { end: text.length >= most })
+  }
+
+  /**
+   * A JSON value without secrets in its strings and keys (keys that become equal are numbered); the same object when there
+   * is nothing to hide in it. Recursion is safe: the decoder has bounded the depth.
+   */
+  value(value: unknown): unknown {
+    if (typeof value === 'string') return this.text(value)
+    if (typeof value !== 'object' || value === null || this.#isIdle) return value
+    return Array.isArray(value) ? this.#list(value) : this.#object(value)
+  }
+
+  /** True if a file contains the value of a secret. */
+  occursIn(content: Uint8Array): boolean {
+    if (this.#isIdle) return false
+    const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+    this.#scanner.reset()
+    this.#scanner.scan(bytes.toString('latin1'), 0, true)
+    return this.#scanner.spans.length > 0
+  }
+
+  /** For one stream of text that comes in pieces: a secret may be cut anywhere. */
+  stream(): TextRedactor {
+    return new TextRedactor(this.#patterns)
+  }
+
+  get #isIdle(): boolean {
+    return this.#patterns.names.length === 0
+  }
+
+  #findIn(text: string, { from, to, start = false, end = false }: Stretch): readonly Span[] {
+    const part = from === 0 && to === text.length ? text : text.slice(from, to)
+    const scanner = this.#scanner
+    scanner.reset()
+    const read = scanner.scan(part, 0, !end)
+    if (end) scanner.finish(part.slice(read), read, MIN_LENGTH)
+    const piece = start ? findEndOfSecret(part, this.#patterns) : undefined
+    const spans = piece === undefined ? scanner.spans : joinFirst(piece, scanner.spans)
+    return from === 0 ? spans : spans.map((span) => ({ ...span, start: from + span.start, end: from + span.end }))
+  }
+
+  #list(list: readonly unknown[]): readonly unknown[] {
+    let copy: unknown[] | undefined
+    for (const [index, item] of list.entries()) {
+      const redacted = this.value(item)
+      if (redacted === item) continue
+      copy ??= [...list]
+      copy[index] = redacted
+    }
+    return copy ?? list
+  }
+
+  #object(value: object): object {
+    const entries = Object.entries(value)
+    const redacted = entries.map(([key, item]: [string, unknown]) => [this.text(key), this.value(item)] as const)
+    if (redacted.every(([key, item], index) => key === entries[index]?.[0] && item === entries[index][1])) return value
+    const keys = makeDistinct(
+      entries.map(([key]) => key),
+      redacted.map(([key]) => key),
+    )
+    // fromEntries defines own properties, so that a key `__proto__` stays data.
+    return Object.fromEntries(redacted.map(([key, item], index) => [keys[index] ?? key, item]))
+  }
+}
+
+/** Numbers keys that redaction made equal to another one, so that no value is lost; keys that it left alone stay. */
+function makeDistinct(keys: readonly string[], redacted: readonly string[]): readonly string[] {
+  const taken = new Set(redacted.filter((key, index) => key === keys[index]))
+  if (taken.size === keys.length) return keys
+  const counts = new Map<string, number>()
+  return redacted.map((key, index) => {
+    if (key === keys[index]) return key
+    let count = counts.get(key) ?? 0
+    let own: string
+    do {
+      count += 1
+      own = count === 1 ? key : `${key}#${count}`
+    } while (taken.has(own))
+    counts.set(key, count)
+    taken.add(own)
+    return own
+  })
+}
+
+/** Redacts a text that comes in pieces. The whole result does not depend on the cuts. */
+export class TextRedactor {
+  readonly #names: readonly string[]
+  readonly #scanner: Scanner
+  /** The text that is not passed on yet, and its place in the stream. */
+  #held = ''
+  #from = 0
+  /** The end of this text that is not read yet. */
+  #unread = ''
+  #read = 0
+
+  constructor(patterns: Patterns) {
+    this.#names = patterns.names
+    this.#scanner = new Scanner(patterns)
+  }
+
+  /** The text that is safe to pass on; a possible beginning of a secret is held back. */
+  push(piece: string): string {
+    if (this.#names.length === 0) return piece
+    this.#take(piece)
+    let cut = Math.min(this.#read, this.#scanner.open)
+    // The text after the cut may lengthen a span.
+    const last = this.#scanner.spans.at(-1)
+    if (last !== undefined && last.end > cut) cut = Math.min(cut, last.start)
+    return this.#release(cut)
+  }
+
+  /** The rest. Where a stream ends it may have been cut, by a limit or a kill. */
+  flush(): string {
+    if (this.#held === '') return ''
+    this.#scanner.finish(this.#unread, this.#read, MIN_LENGTH)
+    this.#unread = ''
+    return this.#release(this.#from + this.#held.length)
+  }
+
+  #take(piece: string): void {
+    const text = this.#unread + piece
+    this.#held += piece
+    const length = this.#scanner.scan(text, this.#read, false)
+    this.#read += length
+    this.#unread = text.slice(length)
+  }
+
+  #release(cut: number): string {
+    const scanner = this.#scanner
+    const text = this.#held.slice(0, cut - this.#from)
+    const ready = scanner.spans.filter(({ end }) => end <= cut)
+    const safe = replaceSpans(text, ready, this.#names, this.#from)
+    scanner.spans = scanner.spans.slice(ready.length)
+    this.#held = this.#held.slice(text.length)
+    this.#from = cut
+    return safe
+  }
+}
+
+/** A span at the start of a text, and the others. */
+function joinFirst(first: Span, others: readonly Span[]): readonly Span[] {
+  const apart = others.filter(({ start }) => start >= first.end)
+  const joined = others.slice(0, others.length - apart.length)
+  const longest = [first, ...joined].reduce((a, b) => (b.length > a.length ? b : a))
+  const { owner, length } = longest
+  return [{ owner, length, start: 0, end: Math.max(first.end, joined.at(-1)?.end ?? 0) }, ...apart]
+}
+
+/** A text with markers in place of spans; `from` is its place in what the spans count from. */
+function replaceSpans(text: string, spans: readonly Span[], names: readonly string[], from: number = 0): string {
+  let safe = ''
+  let at = 0
+  for (const { owner, start, end } of spans) {
+    safe += text.slice(at, Math.max(at, start - from)) + markerOf(names[owner] ?? '')
+    at = end - from
+  }
+  return safe + text.slice(at)
+}

@@ -1,0 +1,213 @@
+import type { Automaton } from './automaton.ts'
+import type { Patterns } from './patterns.ts'
+import { INCOMPLETE, NOTHING, SEPARATOR, unitFor, UnitReader } from './unit-reader.ts'
+
+/** A stretch of a text that shows secrets; overlapping stretches are joined. */
+export interface Span {
+  /** The owner of the longest span that it was joined from. */
+  owner: number
+  length: number
+  start: number
+  end: number
+}
+
+/** A line break is ignored after this many units of a pattern: base64 is written in lines. */
+const WRAPPED = 16
+
+/** Characters that are read at a time. */
+const CHUNK = 8192
+/** Shorter texts are copied faster one by one. */
+const SHORT = 64
+
+/** The kinds of characters: plain ones are their own units, and idle ones begin no pattern. */
+const OTHER = 0
+const PLAIN = 1
+const IDLE = 2
+/** Idle, but read the slow way while a pattern is open. */
+const IDLE_ALONE = 3
+/** Units are counted in a small integer; the count is used as an index into the ring alone. */
+const COUNT = 0x3fffffff
+
+/** Reads a text, in pieces or whole, and finds the places of secrets. Places count from the beginning of the text. */
+export class Scanner {
+  /** In order, without overlaps. */
+  spans: Span[] = []
+  readonly #automaton: Automaton
+  readonly #reader: UnitReader = new UnitReader()
+  readonly #codes: Uint16Array<ArrayBuffer> = new Uint16Array(CHUNK)
+  readonly #bytes: Buffer = Buffer.from(this.#codes.buffer)
+  /** The kind of each ASCII character. */
+  readonly #kinds: Uint8Array
+  /** The starts of the last units: a ring. */
+  readonly #starts: Float64Array
+  readonly #mask: number
+  #state = 0
+  #count = 0
+  /** The end of the last unit. */
+  #end = 0
+  /** A run of separators is one unit. The state of the current run. */
+  #separators: 'none' | 'counted' | 'skipped' = 'none'
+  /** The start of characters before the next unit that stand for no unit; -1 if there are none. */
+  #from = -1
+
+  constructor({ automaton, longest }: Patterns) {
+    this.#automaton = automaton
+    this.#kinds = Uint8Array.from({ length: 128 }, (_, code) => {
+      if (isEscape(code)) return OTHER
+      const unit = unitFor(code)
+      if (automaton.step(0, unit) === 0) return unit === code && unit !== SEPARATOR ? IDLE : IDLE_ALONE
+      return unit === code && unit !== SEPARATOR ? PLAIN : OTHER
+    })
+    const room = 2 ** Math.ceil(Math.log2(longest + 1))
+    this.#starts = new Float64Array(room)
+    this.#mask = room - 1
+  }
+
+  /** Prepares for another text. */
+  reset(): void {
+    if (this.spans.length > 0) this.spans = []
+    this.#reader.reset()
+    this.#state = 0
+    this.#separators = 'none'
+    this.#from = -1
+  }
+
+  /**
+   * Reads the next piece of the text.
+   * @param offset the place of the piece in the text.
+   * @param isWhole true for the last piece.
+   * @returns how much of it was read: the rest may be the beginning of an escape.
+   */
+  scan(text: string, offset: number, isWhole: boolean): number {
+    for (let at = 0; ;) {
+      const length = this.#load(text, at)
+      const isLast = at + length === text.length
+      at += this.#scanLoaded(length, offset + at, isWhole && isLast)
+      if (isLast) return at
+    }
+  }
+
+  /** Copies a chunk of a text: reading the characters of a string one by one takes longer. Returns its length. */
+  #load(text: string, from: number): number {
+    const length = Math.min(CHUNK, text.length - from)
+    if (length > SHORT) this.#bytes.write(text.slice(from, from + length), 'utf16le')
+    else for (let at = 0; at < length; at += 1) this.#codes[at] = text.charCodeAt(from + at)
+    return length
+  }
+
+  #scanLoaded(length: number, offset: number, isWhole: boolean): number {
+    const reader = this.#reader
+    let at = 0
+    for (;;) {
+      if (this.#from === -1) at = this.#scanPlain(length, at, offset)
+      if (at >= length) return at
+      const unit = reader.read(this.#codes, length, at, isWhole)
+      if (unit === INCOMPLETE) return at
+      if (this.#from === -1) this.#from = offset + at
+      at = reader.end
+      if (unit === NOTHING) continue
+      this.#takeUnit(unit, this.#from, offset + at)
+      this.#from = -1
+    }
+  }
+
+  /** The fast way through characters that stand for themselves: most of every text. Returns where they end. */
+  #scanPlain(length: number, from: number, offset: number): number {
+    const automaton = this.#automaton
+    const codes = this.#codes
+    const kinds = this.#kinds
+    let state = this.#state
+    let at = from
+    for (; at < length; at += 1) {
+      const code = codes[at] ?? 0
+      const kind = code < 128 ? (kinds[code] ?? OTHER) : isOwnUnit(code) ? PLAIN : OTHER
+      if (state === 0 && kind >= IDLE) continue
+      if (kind === OTHER || kind === IDLE_ALONE) break
+      state = automaton.step(state, code)
+      if (state !== 0) this.#note(state, offset + at, offset + at + 1)
+    }
+    if (at > from) this.#separators = 'none'
+    this.#state = state
+    return at
+  }
+
+  /** The first place from which the text could still become a secret; infinite if it could not. */
+  get open(): number {
+    const start = this.#startOf(this.#automaton.depth(this.#automaton.open(this.#state)))
+    return this.#from === -1 ? start : Math.min(start, this.#from)
+  }
+
+  /**
+   * Ends a text that was cut: its longest suffix that is a prefix of a secret counts as a secret. A suffix of fewer units
+   * than `least` is ignored, because ordinary texts have such suffixes, too.
+   * @param rest what {@link scan} left unread.
+   */
+  finish(rest: string, offset: number, least: number): void {
+    const end = offset + rest.length
+    const open = [this.#beginning(offset, end)]
+    if (rest !== '') {
+      this.scan(rest, offset, true)
+      open.push(this.#beginning(end, end))
+    }
+    for (const span of open) if (span.length >= least) this.add(span)
+  }
+
+  /** The secret that the end of the text begins. It ends with the last unit, or with the text if characters are left over. */
+  #beginning(read: number, to: number): Span {
+    const state = this.#automaton.open(this.#state)
+    const length = this.#automaton.depth(state)
+    const end = read < to || this.#from !== -1 ? to : this.#end
+    return { owner: this.#automaton.ownerAhead(state), length, start: this.#startOf(length), end }
+  }
+
+  /** Adds a span that does not begin before the last one. */
+  add(span: Span): void {
+    let { owner, length, start, end } = span
+    for (let last = this.spans.at(-1); last !== undefined && start < last.end; last = this.spans.at(-1)) {
+      if (last.length >= length) ({ owner, length } = last)
+      start = Math.min(start, last.start)
+      end = Math.max(end, last.end)
+      this.spans.pop()
+    }
+    this.spans.push({ owner, length, start, end })
+  }
+
+  #takeUnit(unit: number, start: number, end: number): void {
+    const automaton = this.#automaton
+    if (unit !== SEPARATOR) this.#separators = 'none'
+    else if (this.#separators === 'none') {
+      const skips = automaton.depth(this.#state) >= WRAPPED && !automaton.continues(this.#state, unit)
+      this.#separators = skips ? 'skipped' : 'counted'
+      if (skips) return
+    } else {
+      // The last separator of a run may belong to the following text.
+      if (this.#separators === 'counted') this.#starts[(this.#count - 1) & this.#mask] = start
+      return
+    }
+    this.#state = automaton.step(this.#state, unit)
+    this.#note(this.#state, start, end)
+  }
+
+  /** Notes the place of a unit, and the pattern that ends with it. */
+  #note(state: number, start: number, end: number): void {
+    this.#starts[this.#count & this.#mask] = start
+    this.#end = end
+    this.#count = (this.#count + 1) & COUNT
+    const length = this.#automaton.found(state)
+    if (length > 0) this.add({ owner: this.#automaton.owner(state), length, start: this.#startOf(length), end })
+  }
+
+  /** The start of the last `length` units. */
+  #startOf(length: number): number {
+    return length === 0 ? Number.POSITIVE_INFINITY : (this.#starts[(this.#count - length) & this.#mask] ?? 0)
+  }
+}
+
+/** True for most characters of most scripts: they are neither blanks nor surrogates. */
+function isOwnUnit(code: number): boolean {
+  return (code > 0xa0 && code < 0x1680) || (code > 0x3000 && code < 0xd800)
+}
+
+function isEscape(code: number): boolean {
+  return '\\%&'.includes(String.fromCharCode(code))
+}

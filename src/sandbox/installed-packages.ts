@@ -1,0 +1,72 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SandglassError } from '../errors/index.ts'
+import type { SandboxInfo } from './contract.ts'
+
+/** A package in a directory that pip filled. */
+export interface InstalledPackage {
+  readonly name: string
+  readonly version: string
+  /** Its compatibility tags, such as `cp311-cp311-manylinux_2_28_x86_64`; empty if it states none. */
+  readonly tags: readonly string[]
+}
+
+const DIST_INFO = /^([A-Za-z0-9][\w.]*)-([\w.!+]+)\.dist-info$/
+const MAX_PACKAGES = 2000
+/** A longer file has no tags that matter. */
+const MAX_WHEEL_CHARS = 64 * 1024
+
+/** The packages of a directory, by name. A directory that cannot be read has none: the engine reports the reason. */
+export async function installedPackages(directory: string): Promise<readonly InstalledPackage[]> {
+  const names = await readdir(directory).catch((): string[] => [])
+  const found = names.toSorted().flatMap((entry) => DIST_INFO.exec(entry) ?? [])
+  const packages: InstalledPackage[] = []
+  for (let at = 0; at < found.length && packages.length < MAX_PACKAGES; at += 3) {
+    const [entry = '', name = '', version = ''] = found.slice(at, at + 3)
+    const wheel = await readFile(join(directory, entry, 'WHEEL'), 'utf8').catch(() => '')
+    const tags = [...wheel.slice(0, MAX_WHEEL_CHARS).matchAll(/^Tag: (\S+)\s*$/gm)].map(([, tag = '']) => tag)
+    packages.push({ name, version, tags })
+  }
+  return packages
+}
+
+/**
+ * Refuses packages that were built for another Python or another operating system. Their import would fail in each script.
+ * @throws SandglassError `packages_do_not_fit`, with the command that installs the right ones.
+ */
+export function assertPackagesFit(
+  directory: string,
+  packages: readonly InstalledPackage[],
+  { engine, python }: Pick<SandboxInfo, 'engine' | 'python'>,
+): void {
+  const wrong = packages.filter(({ tags }) => tags.length > 0 && !tags.some((tag) => fits(tag, python)))
+  const [first] = wrong
+  if (first === undefined) return
+  const version = python.split('.').slice(0, 2).join('.')
+  const names = wrong.slice(0, MAX_NAMED).map(({ name }) => name)
+  throw new SandglassError(
+    'packages_do_not_fit',
+    `packages: ${first.name} ${first.version} in ${directory} was built for ${first.tags.join(', ')}, and sandboxes of the ` +
+      `engine ${engine} have Python ${version} on Linux. Fill another directory: python3 -m pip install ` +
+      `--target ${directory}-${version} --python-version ${version} --only-binary=:all: ${names.join(' ')}`,
+  )
+}
+
+/** True if this Python accepts a package with this tag, on any processor (packaging.python.org: platform compatibility tags). */
+function fits(tag: string, python: string): boolean {
+  const [interpreters = [], abis = [], platforms = []] = tag.split('-').map((part) => part.split('.'))
+  const [major, minor] = python.split('.').map(Number) as [number, number]
+  if (platforms.every((platform) => FOREIGN_SYSTEM.test(platform))) return false
+  return interpreters.some((interpreter) => {
+    const built = INTERPRETER.exec(interpreter)
+    if (built === null || Number(built[2]) !== major) return false
+    const since = Number(built[3])
+    if (built[1] === 'py' || abis.includes('abi3')) return since <= minor
+    return since === minor && (abis.includes(`cp${major}${minor}`) || abis.includes('none'))
+  })
+}
+
+const FOREIGN_SYSTEM = /^(?:macosx|win|ios|android)/
+const INTERPRETER = /^(py|cp)(\d)(\d*)$/
+/** Names of packages in one message. */
+const MAX_NAMED = 20

@@ -1,0 +1,88 @@
+import { type Asker, askThread, type Judgement, siblingModule } from '../judge/index.ts'
+import { compileSchema, type SchemaCheck } from './compile-schema.ts'
+import type { SchemaQuestion } from './schema-answer.ts'
+import { weightOf } from './schema-weight.ts'
+import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
+import { holdsBytes, sizeUpTo } from './value-size.ts'
+
+/** Larger values are judged in the thread, whatever the schema. */
+const MAX_INLINE_CHARS = 64 * 1024
+/** Characters times the weight of the schema; about 50 ms. */
+const MAX_INLINE_WORK = 2 * 1024 * 1024
+/** The time for one value. An ordinary value takes milliseconds. */
+const DEADLINE_MS = 1000
+
+const ANSWER = siblingModule(import.meta.url, 'schema-answer')
+
+/**
+ * Checks values from a script or a tool server against JSON Schema: small values at once where the schema bounds the
+ * time, all others in the judge's thread, within a deadline.
+ */
+export class SchemaJudge {
+  readonly #schema: JsonSchemaObject
+  readonly #check: SchemaCheck
+  readonly #inlineChars: number
+  #text: string | undefined
+
+  /** @throws TypeError for invalid JSON Schema. */
+  constructor(schema: JsonSchemaObject) {
+    this.#schema = schema
+    this.#check = compileSchema(schema)
+    const weight = weightOf(schema)
+    this.#inlineChars = weight === undefined ? 0 : Math.min(MAX_INLINE_CHARS, MAX_INLINE_WORK / weight)
+  }
+
+  /** The first problem of a value, or undefined. `asker` takes turns with others, see {@link askThread}. */
+  problemOf(value: unknown, asker?: Asker): SchemaIssue | undefined | Promise<SchemaIssue | undefined> {
+    if (sizeUpTo(value, this.#inlineChars) < this.#inlineChars) return this.#check(value)
+    return problemInThread((this.#text ??= JSON.stringify(this.#schema)), value, asker)
+  }
+}
+
+/**
+ * Has a value checked in the judge's thread; the schema is JSON. A value that JSON cannot represent is not checked here:
+ * the code that sends values refuses it with the reason.
+ */
+export async function problemInThread(schema: string, value: unknown, asker?: Asker): Promise<SchemaIssue | undefined> {
+  const text = jsonOf(value)
+  if (text === undefined) return undefined
+  const input = (): SchemaQuestion => ({ schema, value: text })
+  const inputBytes = schema.length + text.length
+  return issueIn(await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, asker }))
+}
+
+function issueIn(judgement: Judgement): SchemaIssue | undefined {
+  switch (judgement.kind) {
+    case 'answer':
+      return judgement.text === '' ? undefined : (JSON.parse(judgement.text) as SchemaIssue)
+    case 'overrun':
+      return { message: `cannot be checked against the schema within ${DEADLINE_MS} ms` }
+    case 'out-of-memory':
+      return { message: 'cannot be checked against the schema: it takes too much memory' }
+    case 'failed':
+      return { message: `cannot be checked against the schema: ${judgement.text}` }
+  }
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    // Nothing becomes null, here and where it is sent.
+    return JSON.stringify(emptyIfBytes(value ?? null), holdsBytes(value) ? withoutBytes : undefined)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Replaces bytes by an object without fields, for `JSON.stringify`, which would write a field for each. It does so in what
+ * holds them, because a Buffer's own toJSON comes first.
+ */
+function withoutBytes(_key: string, item: unknown): unknown {
+  if (typeof item !== 'object' || item === null) return item
+  if (Array.isArray(item)) return item.map(emptyIfBytes)
+  return Object.fromEntries(Object.entries(item).map(([key, field]) => [key, emptyIfBytes(field)]))
+}
+
+function emptyIfBytes(value: unknown): unknown {
+  return ArrayBuffer.isView(value) ? {} : value
+}

@@ -1,0 +1,65 @@
+import { isSchemaObject, resolveReference } from './json-schema.ts'
+import { isLinearPattern } from './pattern.ts'
+import type { JsonSchemaObject } from './standard-schema.ts'
+
+const MAX_WEIGHT = 2000
+/** Formats of the schema compiler that take more than linear time, or are not known to take less. It ignores unknown ones. */
+const SLOW_FORMATS: ReadonlySet<string> = new Set([
+  'byte',
+  'duration',
+  'email',
+  'hostname',
+  'ipv6',
+  'iso-date-time',
+  'iso-time',
+  'json-pointer',
+  'json-pointer-uri-fragment',
+  'regex',
+  'relative-json-pointer',
+  'uri',
+  'uri-reference',
+  'uri-template',
+  'url',
+])
+/** Keywords whose values are data, not schemas. */
+const DATA = new Set(['const', 'default', 'enum', 'examples', 'required', 'description', 'title'])
+
+/**
+ * The most subschemas that judge one value, with every reference followed: the time of a judgement is at most in proportion to
+ * this and the size of the data. Undefined where it may take more: for patterns and formats that may backtrack, for
+ * `uniqueItems`, which compares all with all, for a schema that contains itself, and for a very large one.
+ */
+export function weightOf(root: JsonSchemaObject): number | undefined {
+  let weight = 0
+  const weigh = (value: unknown, inside: readonly string[]): boolean => {
+    weight += 1
+    if (weight > MAX_WEIGHT) return false
+    if (Array.isArray(value)) return value.every((item) => weigh(item, inside))
+    if (!isSchemaObject(value)) return true
+    if (!isLinear(value) || !weighReference(value['$ref'], inside)) return false
+    return Object.entries(value).every(([keyword, part]) => {
+      if (DATA.has(keyword) && !isSchemaObject(part)) {
+        weight += Array.isArray(part) ? part.length / 10 : 0
+        return true
+      }
+      return (value === root && DEFINITIONS.has(keyword)) || weigh(part, inside)
+    })
+  }
+  const weighReference = (reference: unknown, inside: readonly string[]): boolean => {
+    if (typeof reference !== 'string') return true
+    const target = resolveReference(root, reference)
+    return target !== undefined && !inside.includes(reference) && weigh(target, [...inside, reference])
+  }
+  return weigh(root, ['#']) ? weight : undefined
+}
+
+/** Keywords whose schemas are weighed where a reference uses them. */
+const DEFINITIONS = new Set(['$defs', 'definitions'])
+
+function isLinear(schema: JsonSchemaObject): boolean {
+  const { pattern, format, patternProperties, uniqueItems } = schema
+  if (schema['$dynamicRef'] !== undefined || schema['$recursiveRef'] !== undefined || uniqueItems === true) return false
+  if (typeof pattern === 'string' && !isLinearPattern(pattern)) return false
+  if (typeof format === 'string' && SLOW_FORMATS.has(format)) return false
+  return !isSchemaObject(patternProperties) || Object.keys(patternProperties).every(isLinearPattern)
+}

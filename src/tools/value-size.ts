@@ -1,0 +1,48 @@
+/** About the characters of a value as JSON, counted up to a limit and no further; so it ends for any value. */
+export function sizeUpTo(value: unknown, limit: number): number {
+  let size = 0
+  const rest: unknown[] = [value]
+  while (rest.length > 0 && size < limit) {
+    const item = rest.pop()
+    if (typeof item === 'string') size += item.length + 3
+    else if (typeof item !== 'object' || item === null) size += 2
+    else size += sizeOfFields(item, rest, limit - size)
+  }
+  return Math.min(size, limit)
+}
+
+/** Adds the items or fields to `rest`; returns the size of everything else. */
+function sizeOfFields(item: object, rest: unknown[], limit: number): number {
+  if (Array.isArray(item)) {
+    // Each item counts 2 at least, so no more of them are needed.
+    for (let index = 0; index < Math.min(item.length, limit); index += 1) rest.push(item[index])
+    return 3
+  }
+  // Each byte would be a field.
+  if (ArrayBuffer.isView(item)) return 3 + item.byteLength
+  let size = 3
+  for (const key of Object.keys(item)) {
+    if (size > limit) break
+    size += key.length + 4
+    rest.push((item as Record<string, unknown>)[key])
+  }
+  return size
+}
+
+/** More values than an answer may have: what is behind them is refused where it should be sent. */
+const MAX_VALUES = 1024 * 1024
+
+/** True for bytes and what holds them; ends for any value. */
+export function holdsBytes(value: unknown): boolean {
+  const found: unknown[] = [value]
+  for (let at = 0; at < found.length; at += 1) {
+    const item = found[at]
+    if (ArrayBuffer.isView(item)) return true
+    if (typeof item !== 'object' || item === null) continue
+    for (const field of Array.isArray(item) ? item : Object.values(item)) {
+      if (found.length >= MAX_VALUES) break
+      found.push(field)
+    }
+  }
+  return false
+}

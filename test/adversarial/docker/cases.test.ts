@@ -1,4 +1,0 @@
-import { DOCKER } from '../engines/tested-docker.ts'
-import { acceptanceCases } from '../suites/cases.ts'
-
-await acceptanceCases(DOCKER)

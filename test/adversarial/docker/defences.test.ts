@@ -1,4 +1,0 @@
-import { DOCKER } from '../engines/tested-docker.ts'
-import { defences } from '../suites/defences.ts'
-
-await defences(DOCKER)

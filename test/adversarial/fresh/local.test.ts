@@ -1,4 +1,0 @@
-import { LOCAL } from '../engines/tested-local.ts'
-import { freshAttacks } from './suite.ts'
-
-await freshAttacks(LOCAL)

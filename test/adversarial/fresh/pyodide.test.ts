@@ -1,4 +1,0 @@
-import { PYODIDE } from '../engines/tested-pyodide.ts'
-import { freshAttacks } from './suite.ts'
-
-await freshAttacks(PYODIDE)

@@ -1,4 +1,0 @@
-import { LOCAL } from '../engines/tested-local.ts'
-import { defences } from '../suites/defences.ts'
-
-await defences(LOCAL)

@@ -1,4 +1,0 @@
-import { LOCAL } from '../engines/tested-local.ts'
-import { supervisor } from '../suites/supervisor.ts'
-
-await supervisor(LOCAL)

@@ -1,0 +1,4 @@
+import { LOCAL } from '../../../../campaigns/adversarial/engines/tested-local.ts'
+import { acceptanceCases } from '../../../../campaigns/adversarial/suites/cases.ts'
+
+await acceptanceCases(LOCAL)

@@ -1,0 +1,4 @@
+import { LOCAL } from '../../../../campaigns/adversarial/engines/tested-local.ts'
+import { hostDeath } from '../../../../campaigns/adversarial/suites/host-death.ts'
+
+await hostDeath(LOCAL)

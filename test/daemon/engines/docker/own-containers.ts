@@ -1,0 +1,28 @@
+import { type Container, containers } from '../../../support/containers.ts'
+import { eventually } from '../../../support/eventually.ts'
+import type { DaemonProxy } from './daemon-proxy.ts'
+
+/** Containers that this process made and that exist, in whatever state. */
+export function ownContainers(daemon?: string): Container[] {
+  return containers(daemon).filter(({ owner }) => owner === process.pid)
+}
+
+/** Waits until no container is left; names those that stay, or undefined. */
+export function findLeftContainers(daemon?: string, withinMs = 5000): Promise<string | undefined> {
+  return waitForNone(() => ownContainers(daemon), withinMs)
+}
+
+/** The same for the containers that were made through a proxy, beside those of other tests. */
+export function findLeftContainersOf(proxy: DaemonProxy, withinMs = 5000): Promise<string | undefined> {
+  if (proxy.containers.size === 0) throw new Error('no request about a container came by this proxy')
+  return waitForNone(() => ownContainers().filter(({ name }) => proxy.containers.has(name)), withinMs)
+}
+
+function waitForNone(list: () => Container[], withinMs: number): Promise<string | undefined> {
+  return eventually(() => {
+    const left = list()
+    return left.length === 0
+      ? undefined
+      : `${left.length} containers are left: ${left.map(({ name }) => name).join(', ')}`
+  }, withinMs)
+}

@@ -1,0 +1,69 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { docker, wordsOf } from '../../../support/containers.ts'
+
+/** Images that a test makes, on the daemon at the default address; gone when the scope ends. */
+export class TestImages implements Disposable {
+  readonly #names: string[] = []
+
+  /** An image that holds these executable files and nothing else. */
+  of(files: Readonly<Record<string, string | Uint8Array>>): string {
+    const name = this.#name()
+    const root = mkdtempSync(join(tmpdir(), 'sandglass-image-'))
+    try {
+      for (const [path, content] of Object.entries(files)) {
+        mkdirSync(dirname(join(root, path)), { recursive: true })
+        writeFileSync(join(root, path), content)
+        chmodSync(join(root, path), 0o755)
+      }
+      const made = spawnSync('sh', ['-c', 'tar -C "$1" -cf - . | docker import - "$2"', 'sh', root, name])
+      if (made.status !== 0) throw new Error(`docker import: ${String(made.stderr)}`)
+      return name
+    } finally {
+      rmSync(root, { recursive: true, force: true })
+    }
+  }
+
+  /** An image on top of another, with one file more and with changes as `docker commit` takes them. */
+  from(base: string, file: { path: string; content: string } | undefined, ...changes: readonly string[]): string {
+    const name = this.#name()
+    const container = docker(undefined, 'create', base, '/nothing').trim()
+    const place = mkdtempSync(join(tmpdir(), 'sandglass-image-'))
+    try {
+      if (file !== undefined) {
+        writeFileSync(join(place, 'file'), file.content, { mode: 0o755 })
+        docker(undefined, 'cp', join(place, 'file'), `${container}:${file.path}`)
+      }
+      docker(undefined, 'commit', ...changes.flatMap((change) => ['--change', change]), container, name)
+      return name
+    } finally {
+      docker(undefined, 'rm', container)
+      rmSync(place, { recursive: true, force: true })
+    }
+  }
+
+  /** An image on top of another, with what a shell did in a container of it, and with changes as `docker commit` takes them. */
+  after(base: string, script: string, ...changes: readonly string[]): string {
+    const name = this.#name()
+    const flags = ['--network=none', '--entrypoint', '/bin/sh']
+    const container = docker(undefined, 'create', ...flags, base, '-euc', script).trim()
+    try {
+      docker(undefined, 'start', '--attach', container)
+      docker(undefined, 'commit', ...changes.flatMap((change) => ['--change', change]), container, name)
+      return name
+    } finally {
+      docker(undefined, 'rm', container)
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const name of this.#names) wordsOf(undefined, 'rmi', '--force', name)
+  }
+
+  #name(): string {
+    this.#names.push(`sandglass-test-${process.pid}-${this.#names.length}`)
+    return this.#names.at(-1) as string
+  }
+}

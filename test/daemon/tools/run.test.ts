@@ -1,0 +1,4 @@
+import { onDocker } from '../../sandbox/tools/on-engine.ts'
+import { hostToolTests } from '../../sandbox/tools/run.ts'
+
+await onDocker(hostToolTests)

@@ -1,0 +1,30 @@
+import { afterAll, describe, it } from 'vitest'
+import { pyodideEngine } from '../../../src/engines/pyodide/index.ts'
+import { engineConformance } from '../../../src/testing/index.ts'
+import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
+import { conformanceOf } from '../../support/walls.ts'
+import { requireBox } from '../engines/pyodide/fixture.ts'
+
+/* The suite on the engine that needs nothing but Node; what it leaves out is on docs/limitations/pyodide.md. */
+const cache = sharedCache()
+const cacheDir = cache.path
+afterAll(() => cache[Symbol.dispose]())
+
+engineConformance({
+  name: 'pyodide',
+  ...conformanceOf('pyodide'),
+  makeEngine: () => pyodideEngine({ cacheDir, bubblewrap: false }),
+  describe,
+  it,
+})
+
+const { skip } = await requireBox()
+if (!skip) {
+  engineConformance({
+    name: 'pyodide in a box',
+    ...conformanceOf('pyodide-box'),
+    makeEngine: () => pyodideEngine({ cacheDir }),
+    describe,
+    it,
+  })
+}

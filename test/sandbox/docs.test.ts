@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { requireLocalEngine } from '../support/local-engine.ts'
+import { fencesOf, printedBy, textOf } from '../support/run-example.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+const { skip } = await requireLocalEngine()
+
+test.skipIf(skip)('README calls tools as it says', () => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+  const [, example = '', output = ''] = /## Use it\n+```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(readme) ?? []
+  expect(printedBy(example)).toBe(output)
+})
+
+test.skipIf(skip)('docs/running.md prints what it says it prints', () => {
+  const page = readFileSync(join(ROOT, 'docs/running.md'), 'utf8')
+  const [, example = '', output = ''] = /```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(page) ?? []
+  expect(printedBy(example)).toBe(output)
+})
+
+test.skipIf(skip)('docs/cli-guide.md: the example of --tools prints what it says', () => {
+  const page = readFileSync(join(ROOT, 'docs/cli-guide.md'), 'utf8')
+  const [, example = '', output = ''] = /```sh\n(cat > tools\.ts .*?)```\n+prints `([^`]+)`/s.exec(page) ?? []
+  const program = [process.execPath, join(ROOT, 'src/cli/main.ts')].map((word) => `'${word}'`).join(' ')
+  const commands = example
+    .replace("from 'sandglass'", `from '${join(ROOT, 'src/index.ts')}'`)
+    .replace('| sandglass ', `| ${program} `)
+  const directory = mkdtempSync(join(tmpdir(), 'sandglass-docs-'))
+  try {
+    const options = { encoding: 'utf8', cwd: directory, stdio: 'pipe' } as const
+    expect(execFileSync('sh', ['-c', commands], options)).toBe(`${output}\n`)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
+
+describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md'])(
+  'the TypeScript of %s is a program',
+  (page) => {
+    test.skipIf(skip)('that prints what the page says', () => {
+      const text = readFileSync(join(ROOT, page), 'utf8')
+      const fences = fencesOf(text)
+      expect(printedBy(textOf(fences, 'ts'))).toBe(textOf(fences, 'text'))
+    })
+  },
+)

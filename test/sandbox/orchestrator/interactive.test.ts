@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineTool } from '../../../src/index.ts'
+import { scriptedModel } from '../../../src/testing/index.ts'
+import { onLocal } from '../tools/on-engine.ts'
+
+const rates = defineTool({
+  name: 'rates',
+  description: 'Rates by currency.',
+  effect: 'read',
+  input: z.object({}),
+  output: z.record(z.string(), z.number()),
+  execute: () => ({ USD: 1.1 }),
+})
+const tools = [rates]
+const mode = 'interactive'
+
+await onLocal((at) => {
+  describe('INTERACTIVE mode', () => {
+    test('steps see all data so far, in one sandbox, until one gives the result (OR-03)', async () => {
+      const model = scriptedModel(
+        'emit_intermediate("rates", rates())',
+        (prompt) => {
+          expect(prompt).toContain('step 1, "rates": {"USD":1.1}')
+          expect(prompt).toContain('Do NOT re-fetch data already shown above.')
+          return 'emit_intermediate("usd", collected[0]["data"]["USD"] * 2)'
+        },
+        (prompt) => {
+          expect(prompt).toContain('step 1, "rates": {"USD":1.1}')
+          expect(prompt).toContain('step 2, "usd": 2.2')
+          return 'emit_result(collected[1]["data"])'
+        },
+      )
+      const result = await at.sg.solve('Twice the rate', { model, tools, mode })
+      expect(result).toMatchObject({ success: true, finalData: 2.2, record: { mode, attempts: [], totalToolCalls: 1 } })
+      const { steps } = result.record
+      expect(steps.map(({ number, ok, attempts }) => [number, ok, attempts.length])).toEqual([
+        [1, true, 1],
+        [2, true, 1],
+        [3, true, 1],
+      ])
+      const ids = steps.flatMap(({ attempts }) => attempts.map(({ sandbox }) => sandbox?.id))
+      expect(new Set(ids).size).toBe(1)
+    })
+
+    test('a step that emits nothing is a failed attempt with feedback (OR-03)', async () => {
+      const model = scriptedModel('x = rates()', (prompt) => {
+        expect(prompt).toContain('the step emitted nothing')
+        return 'emit_result(rates()["USD"])'
+      })
+      const result = await at.sg.solve('The rate', { model, tools, mode })
+      expect(result.finalData).toBe(1.1)
+      expect(result.record.steps[0]?.attempts.map(({ status }) => status)).toEqual(['no-data', 'completed'])
+    })
+
+    test('a step whose retries are spent ends the run with its error (OR-03, OR-08)', async () => {
+      const model = scriptedModel('emit_intermediate("x", 1 / 0)')
+      const result = await at.sg.solve('Anything', { model, mode, maxRetries: 1 })
+      expect(model.prompts.length).toBe(2)
+      expect(result).toMatchObject({ success: false, record: { status: 'retries-spent' } })
+      expect(result.error).toContain('ZeroDivisionError')
+    })
+
+    test('the same result twice: only the answer is wanted, from `collected`, without tools (OR-04)', async () => {
+      const model = scriptedModel(
+        'emit_intermediate("rates", rates())',
+        'emit_intermediate("rates", rates())',
+        (prompt) => {
+          expect(prompt).toContain('The only function that you can call is emit_result')
+          expect(prompt).not.toContain('def rates')
+          return 'emit_result(rates())'
+        },
+        (prompt) => {
+          expect(prompt).toContain('rates')
+          return 'emit_result([item["data"]["USD"] for item in collected])'
+        },
+      )
+      const result = await at.sg.solve('The rate', { model, tools, mode })
+      expect(result.finalData).toEqual([1.1, 1.1])
+      const [, second, third] = result.record.steps
+      expect(second?.attempts[0]?.repetition).toBe('same-result')
+      expect(third).toMatchObject({ forceFinish: true, attempts: [{ status: 'rejected' }, { status: 'completed' }] })
+    })
+
+    test('results that come every other time are a cycle (OR-04)', async () => {
+      const model = scriptedModel(
+        'emit_intermediate("a", 1)',
+        'emit_intermediate("b", 2)',
+        'emit_intermediate("a", 1)',
+        'emit_result(len(collected))',
+      )
+      const result = await at.sg.solve('Anything', { model, mode })
+      expect(result.finalData).toBe(3)
+      expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, false, true])
+    })
+
+    test('maxSteps ends it, with what was collected (OR-03)', async () => {
+      let step = 0
+      const model = scriptedModel(() => `emit_intermediate("n", ${(step += 1)})`)
+      const result = await at.sg.solve('Anything', { model, mode, maxSteps: 2 })
+      expect(result).toMatchObject({
+        success: false,
+        error: '2 steps returned no result: none of them called emit_result',
+        partial: [
+          { step: 1, label: 'n', data: 1 },
+          { step: 2, label: 'n', data: 2 },
+        ],
+        record: { status: 'steps-spent' },
+      })
+    })
+
+    test('steps hand a JSON value on where that is asked for', async () => {
+      const model = scriptedModel(
+        'emit_intermediate("state", state + 1)\nemit_intermediate("x", "a")',
+        'emit_intermediate("state", state + 1)\nemit_intermediate("x", "b")',
+        'emit_result(state)',
+      )
+      const result = await at.sg.solve('Count', { model, mode, state: 40 })
+      expect(result).toMatchObject({ finalData: 42, error: null })
+    })
+
+    test('`collected` is data, whatever it holds (PAR-010)', async () => {
+      const values = ["'''", '"""', '\\', '\u2028', '{}', "__import__('os').system('id')", null, true, 'a\nb', '```']
+      const model = scriptedModel('emit_intermediate("given", given)', 'emit_result(collected[0]["data"] == given)')
+      const result = await at.sg.solve('Compare', { model, mode, inputs: { given: values } })
+      expect(result).toMatchObject({ finalData: true, error: null })
+      expect(model.prompts[1]?.split('```').length).toBe(model.prompts[0]?.split('```').length)
+    })
+
+    test('circles in a step end it, and one that only answers follows, beside those asked for (OR-04)', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result(1 / 0)', 'emit_result(2 / 0)', (prompt) => {
+        expect(prompt).toContain('Write one last Python script')
+        return 'emit_result(collected[0]["data"])'
+      })
+      const result = await at.sg.solve('Anything', { model, mode, maxRetries: 1, maxSteps: 2 })
+      expect(result).toMatchObject({ success: true, finalData: 1 })
+      expect(result.record.steps.map(({ number, forceFinish, ok }) => [number, forceFinish, ok])).toEqual([
+        [1, false, true],
+        [2, false, false],
+        [3, true, true],
+      ])
+      expect(result.record.steps[1]?.attempts.map(({ repetition }) => repetition)).toEqual([null, 'same-error'])
+    })
+
+    test('a run that goes in circles and cannot be finished is stagnated, and has the partial answer (OR-04, OR-08)', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_intermediate("a", 1)', 'emit_result(1 / 0)')
+      const result = await at.sg.solve('Anything', { model, mode, maxRetries: 1, maxSteps: 2 })
+      expect(model.prompts.length).toBe(4)
+      expect(result).toMatchObject({
+        success: false,
+        error: 'ZeroDivisionError: division by zero',
+        partial: [
+          { step: 1, label: 'a', data: 1 },
+          { step: 2, label: 'a', data: 1 },
+        ],
+        record: { status: 'stagnated' },
+      })
+    })
+
+    test('a mistake that comes again after steps that went well is a new one (OR-04)', async () => {
+      const model = scriptedModel(
+        'emit_intermediate("a", {}["k"])',
+        'emit_intermediate("a", 1)',
+        'emit_intermediate("b", {}["k"])',
+        (prompt) => {
+          expect(prompt).not.toContain('This is the same')
+          return 'emit_intermediate("b", 2)'
+        },
+        'emit_result(rates()["USD"])',
+      )
+      const result = await at.sg.solve('Anything', { model, tools, mode })
+      expect(result).toMatchObject({ finalData: 1.1, error: null })
+      expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, false])
+    })
+
+    test('spent tool calls leave a step that answers from what is there', async () => {
+      const model = scriptedModel('emit_intermediate("rates", rates())', (prompt) => {
+        expect(prompt).toContain('Write one last Python script')
+        return 'emit_result(collected[0]["data"]["USD"])'
+      })
+      const budget = { toolCalls: 1 }
+      const result = await at.sg.solve('The rate', { model, tools, mode, budget })
+      expect(result).toMatchObject({ finalData: 1.1, error: null })
+    })
+
+    test('a result of another shape is the partial answer, before what was collected', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result({"best": 1})')
+      const output = z.number()
+      const result = await at.sg.solve('A number', { model, mode, output, maxRetries: 0 })
+      expect(result).toMatchObject({ success: false, partial: { best: 1 }, record: { status: 'retries-spent' } })
+    })
+
+    test('rejects inputs and tools with names that every step has', async () => {
+      const model = scriptedModel('emit_result(1)')
+      const solve = (options: object): Promise<unknown> => at.sg.solve('Anything', { model, mode, ...options })
+      await expect(solve({ inputs: { collected: [] } })).rejects.toThrow(/inputs\.collected/)
+      await expect(solve({ inputs: { state: 1 }, state: 0 })).rejects.toThrow(/inputs\.state/)
+      const own = defineTool({ name: 'collected', description: '', input: z.object({}), execute: () => 1 })
+      await expect(solve({ tools: [own] })).rejects.toThrow(/tools: collected/)
+      expect(model.prompts).toEqual([])
+    })
+  })
+})

@@ -1,0 +1,4 @@
+import { hostileCallTests } from './hostile-calls.ts'
+import { onLocal } from './on-engine.ts'
+
+await onLocal(hostileCallTests)

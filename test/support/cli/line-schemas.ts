@@ -1,0 +1,321 @@
+import { z } from 'zod'
+
+/*
+ * The lines of `run` and `solve` (`--json`, `--events`), of `batch` and of `show --json`, written once:
+ * docs/schema/result-line.schema.json is made from this (schema.test.ts), and every line that the tests of the command line
+ * see is parsed by it. Here a key that is not listed is an error, so that a new one is written down.
+ */
+
+const json = z.json()
+const count = z.int().min(0)
+const v = z.literal(1)
+const executionId = z.string().min(1).max(256)
+
+const warning = z.strictObject({ code: z.string(), message: z.string(), traceback: z.string().nullable() })
+
+const ending = z.strictObject({
+  cause: z.enum([
+    'exit',
+    'signal',
+    'timeout',
+    'output-limit',
+    'memory-limit',
+    'cancelled',
+    'destroyed',
+    'channel-closed',
+    'not-started',
+  ]),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  by: z.enum(['script', 'harness', 'host', 'kernel', 'unknown']),
+})
+
+const sandbox = z.strictObject({
+  id: z.string(),
+  engine: z.string(),
+  level: z.enum(['vm', 'gvisor', 'container', 'os-sandbox', 'language-only', 'none']),
+  python: z.string(),
+  use: count.meta({ description: 'How many scripts this sandbox had run, this one included.' }),
+  limits_enforced: z.array(z.enum(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])),
+  network: z.enum(['none', 'language-only', 'open']),
+})
+
+const toolArgs = z.record(z.string(), json)
+const toolState = z
+  .enum(['answered', 'executing', 'waiting'])
+  .meta({ description: '`executing` and `waiting` had no answer when the run ended.' })
+const toolEffect = z.enum(['read', 'idempotent', 'write']).nullable()
+const toolOutcome = {
+  ok: z.boolean(),
+  ms: z.number().min(0),
+  error: z
+    .strictObject({ code: z.string(), message: z.string() })
+    .nullable()
+    .meta({ description: 'What the script got as a ToolError; null where `ok`.' }),
+}
+
+const errorKind = z.enum([
+  'error',
+  'crash',
+  'invalid_request',
+  'validation',
+  'timeout',
+  'oom',
+  'output_limit',
+  'infrastructure',
+  'cancelled',
+  'internal',
+])
+
+const result = z
+  .strictObject({
+    v,
+    type: z.literal('result'),
+    id: z.string().nullable().meta({ description: 'The id of the request; null for `run`.' }),
+    execution_id: executionId,
+    status: z.enum([
+      'completed',
+      'step-done',
+      'failed',
+      'crashed',
+      'rejected',
+      'timed-out',
+      'output-limit',
+      'memory-limit',
+      'sandbox-lost',
+      'cancelled',
+    ]),
+    success: z.boolean().meta({ description: 'Whether the script gave a result.' }),
+    error_kind: errorKind.nullable(),
+    has_result: z.boolean(),
+    final_data: json,
+    error: z.string().nullable(),
+    traceback: z.string().nullable(),
+    warnings: z.array(warning),
+    intermediates: z.array(z.strictObject({ label: z.string(), data: json })),
+    logs: z.array(z.strictObject({ level: z.string(), message: z.string() })),
+    stdout: z.string(),
+    stderr: z.string(),
+    stdout_bytes: count,
+    stderr_bytes: count,
+    output_bytes: count,
+    truncated: z.boolean(),
+    violations: z.array(
+      z.strictObject({ code: z.string(), line: count, column: count, message: z.string(), hint: z.string() }),
+    ),
+    tool_calls: z.array(
+      z.strictObject({ name: z.string(), effect: toolEffect, args: toolArgs, state: toolState, ...toolOutcome }),
+    ),
+    ending,
+    duration_ms: z.number().min(0),
+    sandbox,
+    ignored_frames: count,
+    limits_hit: z.array(z.string()),
+    files: z.array(
+      z.strictObject({
+        path: z.string(),
+        size: count,
+        sha256: z.string().regex(/^[0-9a-f]{64}$/),
+        content_base64: z.string(),
+      }),
+    ),
+  })
+  .meta({ title: 'A run', description: 'What a script did, whatever it was.' })
+
+const code = z.string().nullable().meta({ description: 'A code of docs/errors.md; null for a defect of Sandglass.' })
+const failureStatus = z.enum(['invalid-request', 'sandbox-lost', 'cancelled', 'failed'])
+
+const refusal = z
+  .strictObject({
+    v,
+    type: z.literal('result'),
+    id: z.string().nullable().meta({ description: 'Null when the line has no usable id.' }),
+    line: z.int().min(1).optional().meta({ description: 'Number of the bad line, from 1.' }),
+    status: failureStatus,
+    success: z.literal(false),
+    error_kind: errorKind,
+    code,
+    error: z.string(),
+  })
+  .meta({ title: 'A request of a batch that did not come to a run' })
+
+const failure = z
+  .strictObject({
+    v,
+    type: z.literal('error'),
+    status: failureStatus,
+    success: z.literal(false),
+    error_kind: errorKind,
+    code,
+    error: z.string(),
+  })
+  .meta({
+    title: 'A command that did not come to a run',
+    description: 'The last line; an event has execution_id instead.',
+  })
+
+const event = (type: string, shape: z.core.$ZodLooseShape): z.ZodType =>
+  z.strictObject({ v, type: z.literal(type), execution_id: executionId, ...shape }).meta({ title: `Event ${type}` })
+
+const milliseconds = z.number().min(0)
+const runStatus = z.enum([
+  'completed',
+  'retries-spent',
+  'steps-spent',
+  'stagnated',
+  'budget-spent',
+  'model-failed',
+  'infrastructure',
+  'cancelled',
+  'unfinished',
+])
+const runMode = z.enum(['plan', 'interactive'])
+
+/** The fields of a whole run in `solve` and `show`. */
+const runOutcome = {
+  run_id: z.string(),
+  status: runStatus,
+  success: z.boolean(),
+  final_data: json,
+  error: z.string().nullable(),
+  partial: json.meta({ description: 'The best data of a run that ended without an answer.' }),
+  mode: runMode,
+  models: z.array(z.string()),
+  prompt_tokens: count,
+  completion_tokens: count,
+  tool_calls: count,
+  duration_ms: milliseconds,
+}
+
+const solveResult = z
+  .strictObject({
+    v,
+    type: z.literal('solve_result'),
+    ...runOutcome,
+    attempts: count.meta({ description: 'Of all steps.' }),
+    steps: count.meta({ description: '0 in mode plan.' }),
+  })
+  .meta({ title: 'A task', description: 'What `solve` came to.' })
+
+/** Only the frame of an event is promised here; docs/cli.md lists the types. */
+const journalEvent = z
+  .strictObject({
+    v,
+    type: z.literal('event'),
+    event: z.looseObject({ v, run_id: z.string(), seq: count, at: z.iso.datetime(), type: z.string() }),
+  })
+  .meta({ title: 'An event of the journal of a task' })
+
+const attempt = z.strictObject({
+  number: z.int().min(1),
+  status: z.string().nullable(),
+  error: z.string().nullable(),
+  traceback: z.string().nullable(),
+  prompt: z.strictObject({ digest: z.string(), chars: count, text: z.string().nullable() }).nullable(),
+  generation: z
+    .strictObject({
+      model: z.string().nullable(),
+      prompt_tokens: count.nullable(),
+      completion_tokens: count.nullable(),
+      latency_ms: milliseconds,
+      answer: z.string().nullable(),
+    })
+    .nullable(),
+  script: z.string().nullable(),
+  violations: result.shape.violations,
+  has_result: z.boolean(),
+  final_data: json,
+  intermediates: result.shape.intermediates,
+  logs: result.shape.logs,
+  tool_calls: z.array(
+    z.strictObject({
+      key: z
+        .string()
+        .meta({ description: 'Call site and ordinal: `L12#3` is the third call of this tool in line 12.' }),
+      line: count.nullable(),
+      name: z.string(),
+      effect: toolEffect,
+      args: json,
+      ok: z.boolean().nullable(),
+      ms: milliseconds.nullable(),
+      result_json: z.string().nullable(),
+      error: toolOutcome.error,
+    }),
+  ),
+  stdout: z.string(),
+  stderr: z.string(),
+  warnings: z.array(z.strictObject({ code: z.string(), message: z.string() })),
+  sandbox: sandbox.nullable(),
+  execution_ms: milliseconds.nullable(),
+  duration_ms: milliseconds.nullable(),
+  repetition: z.enum(['same-result', 'same-script', 'same-error', 'cycle']).nullable(),
+})
+
+const runRecord = z
+  .strictObject({
+    v,
+    type: z.literal('run_record'),
+    ...runOutcome,
+    trace_id: z.string().nullable(),
+    task: z.string(),
+    sandbox_name: z.string(),
+    policy: z.string(),
+    tools: z.array(z.string()),
+    max_retries: count,
+    max_steps: count.nullable(),
+    budget: z.strictObject({
+      tokens: z.number().nullable(),
+      tool_calls: z.number().nullable(),
+      wall_ms: z.number().nullable(),
+    }),
+    attempts: z.array(attempt),
+    steps: z.array(
+      z.strictObject({
+        number: z.int().min(1),
+        force_finish: z.boolean(),
+        ok: z.boolean().nullable(),
+        error: z.string().nullable(),
+        attempts: z.array(attempt),
+      }),
+    ),
+    started_at: z.string(),
+    missing_events: count.meta({ description: 'Events of the journal that cannot be read.' }),
+  })
+  .meta({ title: 'A record', description: 'Everything about one run of `solve`, as `show --json` prints it.' })
+
+/** Any line that `run`, `batch`, `solve` and `show` print on stdout as JSON. */
+export const anyLine: z.ZodType = z
+  .union([
+    result,
+    refusal,
+    failure,
+    solveResult,
+    journalEvent,
+    runRecord,
+    event('started', { sandbox_id: z.string() }),
+    event('stdout', { text: z.string() }),
+    event('stderr', { text: z.string() }),
+    event('log', { level: z.string(), message: z.string() }),
+    event('intermediate', { label: z.string(), data: json }),
+    event('error', { message: z.string(), traceback: z.string().nullable() }),
+    event('final_result', { data: json }),
+    event('tool_call', {
+      id: z.string(),
+      name: z.string(),
+      effect: toolEffect,
+      args: toolArgs,
+      line: count.nullable(),
+    }),
+    event('tool_result', { id: z.string(), name: z.string(), ...toolOutcome }),
+  ])
+  .meta({ title: 'A line of sandglass run --json, run --events, batch, solve --json, solve --events or show --json' })
+
+/** The public form: readers must ignore keys that they do not know, so it does not forbid them. */
+export function publicSchema(): unknown {
+  return z.toJSONSchema(anyLine, {
+    target: 'draft-2020-12',
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+    },
+  })
+}

@@ -1,0 +1,28 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const PREFIX = 'sandglass-test-run-'
+
+/**
+ * Makes the directory that the test files of one run share (run-directory.ts), and removes it at the end. A vitest inside
+ * a test has a directory of its own, because it may test another tree.
+ */
+export function setup(): () => void {
+  removeAbandoned()
+  const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
+  process.env['SANDGLASS_TEST_RUN'] = directory
+  // Tests start the command line and small hosts a hundred times: Node keeps what it compiled of them.
+  process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
+  return () => rmSync(directory, { recursive: true, force: true })
+}
+
+/** Removes the directories of test runs that were killed. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const [, pid] = new RegExp(`^${PREFIX}(\\d+)-`).exec(name) ?? []
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) {
+      rmSync(join(tmpdir(), name), { recursive: true, force: true })
+    }
+  }
+}

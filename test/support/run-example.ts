@@ -1,0 +1,51 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+/** A code fence of a page. */
+export interface Fence {
+  readonly language: string
+  readonly text: string
+}
+
+/** The code fences of Markdown, in order. */
+export function fencesOf(markdown: string): Fence[] {
+  return [...markdown.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
+}
+
+/** The text of all fences of one language, put together. */
+export function textOf(fences: readonly Fence[], language: string): string {
+  return fences.map((fence) => (fence.language === language ? fence.text : '')).join('')
+}
+
+/**
+ * The output of a program of a page. It finds packages as a user's own would.
+ * @param files beside it, by name: an import of `./NAME` finds them.
+ */
+export function printedBy(program: string, files: Readonly<Record<string, string>> = {}): string {
+  const directory = mkdtempSync(join(tmpdir(), 'sandglass-docs-'))
+  try {
+    for (const [name, text] of Object.entries({ ...files, 'example.ts': program })) {
+      writeFileSync(join(directory, name), withPaths(text))
+    }
+    return execFileSync(process.execPath, [join(directory, 'example.ts')], {
+      encoding: 'utf8',
+      // At the root, `npx` finds the development dependencies.
+      cwd: Object.keys(files).length === 0 ? ROOT : directory,
+      env: { ...process.env, OPENAI_AGENTS_DISABLE_TRACING: '1' },
+    })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+function withPaths(program: string): string {
+  return program.replaceAll(/from '([^'.][^']*)'/g, (_, name: string) => {
+    if (name.startsWith('/')) return `from '${name}'`
+    const target = name === 'sandglass' ? join(ROOT, 'src/index.ts') : import.meta.resolve(name)
+    return `from ${JSON.stringify(target)}`
+  })
+}

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { readCases } from '../../../campaigns/adversarial/driver/case.ts'
+import { planTable, plannedCases } from '../../../campaigns/adversarial/plan.ts'
+import { SINGLED_OUT, wallsOf } from '../../../campaigns/adversarial/walls.ts'
+
+const plan = plannedCases()
+
+test('every case of the suites that run on several engines runs on one of them at least', () => {
+  expect(plan.length).toBeGreaterThan(350)
+  expect(plan.filter(({ engines }) => engines.length === 0).map(({ name }) => name)).toEqual([])
+})
+
+test('every case names the walls that decide it, and the table names no case that is gone', () => {
+  expect(plan.filter(({ walls }) => walls.length === 0).map(({ name }) => name)).toEqual([])
+  const cases = readCases()
+  expect(cases.filter((given) => wallsOf(given).length === 0).map(({ group }) => group)).toEqual(
+    cases.filter(({ group }) => LATER_GROUPS.includes(group)).map(({ group }) => group),
+  )
+  expect(SINGLED_OUT.filter((id) => !cases.some((given) => given.id === id))).toEqual([])
+})
+
+test('what the kernel or the engine decides runs on Docker wherever it can run there', () => {
+  const attacks = plan.filter(({ suite }) => suite !== 'conformance')
+  const missing = attacks.filter(
+    ({ walls, engines }) => walls.includes('kernel') && engines.includes('local') && !engines.includes('docker'),
+  )
+  // These attack what only sandboxes of the local engine share.
+  const ofLocal = ['LOAD-01', 'SHARE-01', 'SHARE-02', 'SHARE-03', 'SHARE-04', 'SHARE-05']
+  expect(missing.map(({ name }) => name.split(' ')[0])).toEqual(ofLocal)
+})
+
+test('the table shows each case with its walls and engines, and counts', () => {
+  const [first] = plan
+  const table = planTable(plan)
+  expect(table.split('\n')).toHaveLength(plan.length + 1)
+  expect(table).toContain(first?.name)
+  expect(table).toMatch(/^\d+ cases: local \d+, docker \d+, gvisor \d+, pyodide \d+, pyodide-box \d+$/m)
+})
+
+/** Groups of cases that wait for a feature. */
+const LATER_GROUPS = ['server', 'bash', 'network-allowlist', 'javascript']

@@ -1,0 +1,184 @@
+/** One room of `src/` and what it may import. Imports point down; `npm run docs` writes ARCHITECTURE.md's table from it. */
+export interface Room {
+  readonly name: string
+  /** A folder (`src/errors/`), entered through its door only, or a single file. */
+  readonly path: string
+  /** The file in the folder that others import; `index.ts` when absent. */
+  readonly door?: string
+  /** Names of other rooms. */
+  readonly mayImport: readonly string[]
+  /** Packages from npm; every room may use Node's own modules under `node:`. */
+  readonly packages: readonly string[]
+}
+
+/** The rooms below all others. */
+export const FOUNDATION: readonly string[] = ['errors', 'support']
+const ENGINES = ['engines/local', 'engines/docker', 'engines/pyodide']
+/** The table of engines, which lists their rooms. */
+const TABLE = 'engines'
+/** The rooms whose exports users see: everything below the doors. */
+const WORKING = [
+  ...FOUNDATION,
+  'protocol',
+  'sandbox',
+  ...ENGINES,
+  TABLE,
+  'pool',
+  'tools',
+  'redaction',
+  'outcomes',
+  'executor',
+]
+/** Everything below the files that wire rooms. */
+export const LIBRARY: readonly string[] = [...WORKING, 'llm', 'telemetry', 'script', 'journal', 'orchestrator']
+
+export const ROOMS: readonly Room[] = [
+  { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
+  { name: 'support', path: 'src/support/', mayImport: [], packages: [] },
+  { name: 'judge', path: 'src/judge/', mayImport: [], packages: [] },
+  { name: 'protocol', path: 'src/protocol/', mayImport: FOUNDATION, packages: ['zod'] },
+  { name: 'sandbox', path: 'src/sandbox/', mayImport: [...FOUNDATION, 'protocol'], packages: [] },
+  {
+    name: 'engines/local',
+    path: 'src/engines/local/',
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox'],
+    packages: [],
+  },
+  {
+    name: 'engines/docker',
+    path: 'src/engines/docker/',
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox'],
+    packages: ['dockerode'],
+  },
+  {
+    name: 'engines/pyodide',
+    path: 'src/engines/pyodide/',
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox'],
+    packages: ['pyodide'],
+  },
+  { name: 'engines', path: 'src/engines/index.ts', mayImport: ['sandbox', ...ENGINES], packages: [] },
+  { name: 'pool', path: 'src/pool/', mayImport: [...FOUNDATION, 'sandbox'], packages: [] },
+  {
+    name: 'tools',
+    path: 'src/tools/',
+    mayImport: [...FOUNDATION, 'judge', 'protocol', 'redaction'],
+    packages: ['@modelcontextprotocol/client', 'ajv', 'ajv-formats', 'zod'],
+  },
+  { name: 'redaction', path: 'src/redaction/', mayImport: ['protocol'], packages: [] },
+  { name: 'outcomes', path: 'src/outcomes/', mayImport: ['sandbox'], packages: [] },
+  {
+    name: 'executor',
+    path: 'src/executor/',
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'outcomes'],
+    packages: [],
+  },
+  { name: 'llm', path: 'src/llm/', mayImport: [...FOUNDATION, 'redaction'], packages: [] },
+  { name: 'telemetry', path: 'src/telemetry/', mayImport: [], packages: [] },
+  { name: 'script', path: 'src/script/', mayImport: [...FOUNDATION, 'protocol', 'tools', 'executor'], packages: [] },
+  {
+    name: 'journal',
+    path: 'src/journal/',
+    mayImport: [...FOUNDATION, 'redaction', 'outcomes', 'executor'],
+    packages: [],
+  },
+  {
+    name: 'orchestrator',
+    path: 'src/orchestrator/',
+    mayImport: [
+      ...FOUNDATION,
+      'sandbox',
+      'pool',
+      'tools',
+      'redaction',
+      'outcomes',
+      'executor',
+      'llm',
+      'telemetry',
+      'script',
+      'journal',
+      'checkers',
+      'typed-result',
+    ],
+    packages: [],
+  },
+  // The only files that wire rooms together.
+  {
+    name: 'checkers',
+    path: 'src/checkers.ts',
+    mayImport: [...FOUNDATION, 'sandbox', 'pool', 'tools', 'outcomes', 'executor'],
+    packages: [],
+  },
+  { name: 'typed-result', path: 'src/typed-result.ts', mayImport: ['outcomes', 'executor', 'tools'], packages: [] },
+  {
+    name: 'options',
+    path: 'src/options.ts',
+    mayImport: [...FOUNDATION, 'sandbox', TABLE, 'tools', 'executor', 'llm', 'orchestrator', 'typed-result'],
+    packages: [],
+  },
+  {
+    name: 'engine-choice',
+    path: 'src/engine-choice.ts',
+    mayImport: ['errors', 'sandbox', TABLE, 'options'],
+    packages: [],
+  },
+  {
+    name: 'sandglass',
+    path: 'src/sandglass.ts',
+    mayImport: [
+      'support',
+      'sandbox',
+      'pool',
+      'tools',
+      'executor',
+      'llm',
+      'orchestrator',
+      'options',
+      'checkers',
+      'engine-choice',
+      'typed-result',
+    ],
+    packages: [],
+  },
+  {
+    name: 'root',
+    path: 'src/index.ts',
+    mayImport: [...LIBRARY, 'sandglass', 'options', 'checkers', 'engine-choice', 'typed-result'],
+    packages: [],
+  },
+  // Doors: nobody imports them.
+  {
+    name: 'engine',
+    path: 'src/engine.ts',
+    mayImport: ['errors', 'protocol', 'sandbox', 'engines/docker'],
+    packages: [],
+  },
+  { name: 'testing', path: 'src/testing/', mayImport: [...LIBRARY, 'sandglass'], packages: [] },
+  // A program, not a module: its door is what `bin` starts.
+  {
+    name: 'cli',
+    path: 'src/cli/',
+    door: 'main.ts',
+    mayImport: [...LIBRARY, 'sandglass', 'root'],
+    packages: ['@lezer/highlight', '@lezer/python'],
+  },
+]
+
+/**
+ * Breaches that are meant: the module that a user names is imported by its name, and Pyodide, in its own process, by the
+ * path that the host found.
+ */
+export const EXCEPTIONS: readonly string[] = [
+  'src/cli/tools-file.ts imports a computed specifier',
+  'src/engines/pyodide/guest/interpreter.ts imports a computed specifier',
+  // The module of a question is given by its address.
+  'src/judge/worker.ts imports a computed specifier',
+]
+
+/** Clients too heavy for everyone: only ever imported lazily, inside the room that needs them. */
+export const HEAVY_PACKAGES: readonly string[] = [
+  'dockerode',
+  'pyodide',
+  '@modelcontextprotocol/client',
+  'ajv',
+  'ajv-formats',
+]

@@ -1,0 +1,143 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { findBreaches, packagesLoadedBy, type SourceTree } from './architecture.rules.ts'
+import { EXCEPTIONS, HEAVY_PACKAGES, type Room, ROOMS } from './architecture.table.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+function sourceTree(): SourceTree {
+  const paths = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  const files = paths.filter((path) => path.endsWith('.ts')).map((path) => `src/${path.replaceAll('\\', '/')}`)
+  return new Map(files.toSorted().map((path) => [path, readFileSync(join(root, path), 'utf8')]))
+}
+
+test('src/ keeps to the import table of its rooms', () => {
+  expect(findBreaches(sourceTree(), ROOMS)).toEqual(EXCEPTIONS)
+})
+
+test('importing the package root loads no package but zod', () => {
+  const loaded = packagesLoadedBy('src/index.ts', sourceTree())
+  expect(loaded.filter((name) => HEAVY_PACKAGES.includes(name))).toEqual([])
+  expect(loaded).toEqual(['zod'])
+})
+
+test('the package root exports what users need, and no more than 170 names', () => {
+  const source = readFileSync(join(root, 'src/index.ts'), 'utf8')
+  const names = [...source.matchAll(/\{([^}]*)\}/g)].flatMap(([, list = '']) =>
+    list.split(',').map((name) => name.trim()),
+  )
+  const exported = new Set(names.filter((name) => name !== ''))
+  expect(exported.size).toBeGreaterThan(100)
+  expect(exported.size).toBeLessThanOrEqual(170)
+})
+
+describe('the checker, over a made-up tree', () => {
+  const rooms: readonly Room[] = [
+    { name: 'low', path: 'src/low/', mayImport: [], packages: [] },
+    { name: 'high', path: 'src/high/', mayImport: ['low'], packages: ['zod'] },
+    { name: 'root', path: 'src/index.ts', mayImport: ['high'], packages: [] },
+  ]
+  const sound = {
+    'src/low/index.ts': "export { a } from './a.ts'",
+    'src/low/a.ts': "import { join } from 'node:path'\nexport const a: string = join('a')",
+    'src/high/index.ts':
+      "import { a } from '../low/index.ts'\nimport { z } from 'zod'\nexport const h: unknown = [a, z]",
+    'src/index.ts': "export { h } from './high/index.ts'",
+  }
+  const breachesWith = (changes: Record<string, string>, table: readonly Room[] = rooms): string[] =>
+    findBreaches(new Map(Object.entries({ ...sound, ...changes })), table)
+
+  test('reports nothing for a tree that keeps the rules', () => {
+    expect(breachesWith({})).toEqual([])
+  })
+
+  test.each<[string, Record<string, string>, string]>([
+    [
+      'an import that the table does not list',
+      { 'src/low/b.ts': "import { h } from '../index.ts'\nexport const b = h" },
+      'src/low/b.ts imports root, which low does not list',
+    ],
+    [
+      'an import of types only that the table does not list',
+      { 'src/low/b.ts': "import type { h } from '../index.ts'\nexport type B = typeof h" },
+      'src/low/b.ts imports root, which low does not list',
+    ],
+    [
+      'an import() type that the table does not list',
+      { 'src/low/b.ts': "export type B = typeof import('../index.ts')" },
+      'src/low/b.ts imports root, which low does not list',
+    ],
+    [
+      'a lazy import that the table does not list',
+      { 'src/low/b.ts': "export const b = () => import('../index.ts')" },
+      'src/low/b.ts imports root, which low does not list',
+    ],
+    [
+      'an import past the door of a room',
+      { 'src/high/b.ts': "import { a } from '../low/a.ts'\nexport const b = a" },
+      'src/high/b.ts imports src/low/a.ts past the door src/low/index.ts',
+    ],
+    [
+      'a package that the room does not list',
+      { 'src/low/b.ts': "export { z } from 'zod/v4'" },
+      'src/low/b.ts imports the package zod, which low does not list',
+    ],
+    [
+      'a module of Node without its prefix',
+      { 'src/low/b.ts': "import 'fs'" },
+      'src/low/b.ts imports the package fs, which low does not list',
+    ],
+    ['a file outside any room', { 'src/stray.ts': 'export {}' }, 'src/stray.ts is in no room'],
+    [
+      'an import of a file that does not exist',
+      { 'src/low/b.ts': "import './gone.ts'" },
+      'src/low/b.ts imports src/low/gone.ts, which does not exist',
+    ],
+    ['a default export', { 'src/low/b.ts': 'export default 1' }, 'src/low/b.ts has a default export'],
+    [
+      'a default export by renaming',
+      { 'src/low/b.ts': 'const b = 1\nexport { b as default }' },
+      'src/low/b.ts has a default export',
+    ],
+    ['the type any', { 'src/low/b.ts': 'export const b: any[] = []' }, 'src/low/b.ts uses the type any'],
+    [
+      'an import whose target cannot be read',
+      { 'src/low/b.ts': 'export const b = (name: string) => import(name)' },
+      'src/low/b.ts imports a computed specifier',
+    ],
+  ])('%s is a breach', (_what, changes, breach) => {
+    expect(breachesWith(changes)).toEqual([breach])
+  })
+
+  test('a cycle between files is a breach', () => {
+    const changes = { 'src/low/a.ts': "export * from './b.ts'", 'src/low/b.ts': "import './index.ts'" }
+    expect(breachesWith(changes)).toEqual([
+      'import cycle: src/low/index.ts → src/low/a.ts → src/low/b.ts → src/low/index.ts',
+    ])
+  })
+
+  test('a room without its door, or without files, is a breach', () => {
+    const empty: Room = { name: 'empty', path: 'src/empty/', mayImport: [], packages: [] }
+    expect(breachesWith({}, [...rooms, empty])).toEqual(['the room empty has no src/empty/index.ts'])
+  })
+
+  test('a table with a cycle, or with a name that is not a room, is a breach', () => {
+    const table = rooms.map((room) => (room.name === 'low' ? { ...room, mayImport: ['root', 'nowhere'] } : room))
+    expect(breachesWith({}, table)).toEqual([
+      'the table lets low import nowhere, which is no room',
+      'the table holds a cycle: low → root → high → low',
+    ])
+  })
+
+  test('packages that load with an entry are those of its static value imports', () => {
+    const tree = new Map([
+      [
+        'src/index.ts',
+        "import './a.ts'\nimport type { T } from 'only-types'\nexport const lazy = () => import('lazy')",
+      ],
+      ['src/a.ts', "export * from '@scope/eager/deep'\nimport { readFile } from 'node:fs'"],
+    ])
+    expect(packagesLoadedBy('src/index.ts', tree)).toEqual(['@scope/eager'])
+  })
+})

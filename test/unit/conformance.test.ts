@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import { conformanceCases, selectCases } from '../../src/testing/index.ts'
+import { SHOWN_BY } from '../sandbox/conformance/requirements.ts'
+import { CONFORMANCE, TESTED_ENGINES } from '../support/walls.ts'
+
+const cases = conformanceCases()
+const titlesOn = (engine: (typeof TESTED_ENGINES)[number]): readonly string[] =>
+  selectCases(cases, CONFORMANCE[engine]).map(({ part, title }) => `${part} > ${title}`)
+
+describe('the conformance suite', () => {
+  test('names the walls of every case, each once, and has no title twice', () => {
+    expect(cases.length).toBeGreaterThan(120)
+    expect(cases.filter(({ walls }) => walls.length === 0 || new Set(walls).size < walls.length)).toEqual([])
+    expect(new Set(cases.map(({ part, title }) => `${part} > ${title}`)).size).toBe(cases.length)
+  })
+
+  test('has every case run somewhere, all of them on local, and each wall on an engine beside it', () => {
+    const run = new Set(TESTED_ENGINES.flatMap(titlesOn))
+    expect(cases.map(({ part, title }) => `${part} > ${title}`).filter((title) => !run.has(title))).toEqual([])
+    expect(titlesOn('local')).toHaveLength(cases.length)
+    const elsewhere = new Set(TESTED_ENGINES.flatMap((engine) => CONFORMANCE[engine]?.walls ?? []))
+    const walls = new Set(cases.flatMap((one) => one.walls))
+    // The harness is the same everywhere: local runs it whole, the others a sample.
+    expect([...walls].filter((wall) => !elsewhere.has(wall))).toEqual(['harness'])
+  })
+
+  test('runs on each engine what its own walls decide, and a sample of the rest', () => {
+    for (const engine of TESTED_ENGINES) {
+      const only = CONFORMANCE[engine]
+      if (only === undefined) continue
+      const run = new Set(titlesOn(engine))
+      const decided = cases.filter(({ walls }) => walls.some((wall) => only.walls.includes(wall)))
+      expect(decided.filter(({ part, title }) => !run.has(`${part} > ${title}`))).toEqual([])
+      expect(run.size - decided.length).toBe(Math.ceil((cases.length - decided.length) / only.sampleEvery))
+    }
+  })
+
+  test('has the cases that are said to show requirements', () => {
+    const titles = new Set(cases.map(({ title }) => title))
+    expect(
+      Object.values(SHOWN_BY)
+        .flat()
+        .filter((title) => !titles.has(title)),
+    ).toEqual([])
+  })
+})

@@ -1,0 +1,80 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { GENERATED } from '../../scripts/docs/generated.ts'
+import { withGenerated } from '../../scripts/docs/section.ts'
+import { markdownTable } from '../../scripts/docs/table.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const PAGES = [
+  ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+]
+
+describe('generated sections (`npm run docs` writes them)', () => {
+  test.each(GENERATED)('$page holds $name as its table says it', (section) => {
+    const page = readPage(section.page)
+    expect(page).toBe(withGenerated(page, section))
+  })
+
+  test('every section that a page marks as generated has a row, and its page is the only one with it', () => {
+    const marked = PAGES.flatMap((page) =>
+      [...readPage(page).matchAll(/^<!-- generated: (.+) -->$/gm)].map(([, name = '']) => `${page} ${name}`),
+    )
+    expect(marked.toSorted()).toEqual(GENERATED.map(({ page, name }) => `${page} ${name}`).toSorted())
+  })
+
+  test('a cell of a table holds bars and line breaks', () => {
+    expect(markdownTable(['type', 'says'], [["'a' | 'b'", 'one\n  two']])).toBe(
+      "| type | says |\n|---|---|\n| 'a' \\| 'b' | one two |",
+    )
+  })
+})
+
+describe.each(PAGES)('%s', (page) => {
+  const text = readPage(page)
+
+  test('links to pages that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)
+    expect(links.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([])
+  })
+
+  test('links to headings that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+    const missing = links.filter(([, target = '', anchor = '']) => {
+      const path = target === '' ? page : join(dirname(page), target)
+      return path.endsWith('.md') && !anchorsOf(readPage(path)).has(anchor)
+    })
+    expect(missing.map(([link]) => link)).toEqual([])
+  })
+
+  test('names files of the tree that exist', () => {
+    const names = [...text.matchAll(/`((?:src|test|docs|harness|examples|bench|campaigns|scripts)\/[\w./-]+)`/g)].map(
+      ([, name = '']) => name,
+    )
+    expect(names.filter((name) => !existsSync(join(ROOT, name)))).toEqual([])
+  })
+
+  test('holds nothing that is still to be filled in', () => {
+    expect(text).not.toMatch(/@@\w+@@|FIXME/)
+  })
+})
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replaceAll(/\s/g, '-'),
+    ),
+  )
+}
+
+function readPage(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}

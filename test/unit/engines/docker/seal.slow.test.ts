@@ -1,0 +1,81 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import type { Attached } from '../../../../src/engines/docker/managed-container.ts'
+import { Opener, SEAL_KEY_BYTES, unseal } from '../../../../src/engines/docker/seal.ts'
+
+const HARNESS = fileURLToPath(new URL('../../../../harness', import.meta.url))
+const key = randomBytes(SEAL_KEY_BYTES)
+
+/** Lines as the harness itself seals them. */
+function seal(lines: readonly string[], by: Uint8Array = key): Buffer {
+  const program = `
+import json, os, sys
+from sandglass_harness.broker.seal import SealedOutbox
+outbox = SealedOutbox(1, bytes.fromhex(sys.argv[1]))
+for line in json.load(sys.stdin): outbox.put(line.encode())
+`
+  return execFileSync('python3', ['-B', '-c', program, Buffer.from(by).toString('hex')], {
+    env: { ...process.env, PYTHONPATH: HARNESS },
+    input: JSON.stringify(lines),
+    maxBuffer: 1 << 26,
+  })
+}
+
+function attach(chunks: readonly Uint8Array[]): Attached & { closed: boolean } {
+  const left = [...chunks]
+  const it = {
+    closed: false,
+    channel: {
+      receive: () => Promise.resolve(it.closed ? null : (left.shift() ?? null)),
+      send: () => Promise.resolve(),
+      close: () => {
+        it.closed = true
+      },
+    },
+    lastWords: () => 'words',
+    ended: Promise.resolve(),
+  }
+  return it
+}
+
+async function readAll({ channel }: Attached): Promise<string> {
+  const pieces: Uint8Array[] = []
+  for (let piece = await channel.receive(); piece !== null; piece = await channel.receive()) pieces.push(piece)
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+describe('a sealed channel', () => {
+  const lines = ['{"a":1}\n', `${'ü'.repeat(100_000)}\n`, '', 'x\n']
+
+  test.each([1, 7, 20, 4096, 1 << 20])('gives what the harness sent, in pieces of %i bytes', async (size) => {
+    const bytes = seal(size < 20 ? [lines[0] ?? '', 'x\n'] : lines)
+    const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
+      bytes.subarray(n * size, (n + 1) * size),
+    )
+    const inner = attach(chunks)
+    expect(await readAll(unseal(inner, key))).toBe(size < 20 ? '{"a":1}\nx\n' : lines.join(''))
+    expect(inner.closed).toBe(false)
+  })
+
+  test('holds no more than one unfinished piece', () => {
+    const opener = new Opener(key)
+    expect([...opener.push(Buffer.from([0, 1, 0]))]).toEqual([])
+    expect(() => [...opener.push(Buffer.concat([Buffer.from([1]), Buffer.alloc(16)]))]).toThrow('longer')
+  })
+
+  test.each([
+    ['a plain line', () => Buffer.from('{"type":"script_done","execution_id":"run-1","reusable":true}\n')],
+    ['what another key sealed', () => seal(['{"b":2}\n'], randomBytes(SEAL_KEY_BYTES))],
+    ['what was sent before', () => seal(['{"a":1}\n'])],
+    ['a changed byte', () => Buffer.concat([seal(['x\n', 'y\n']).subarray(22, -2), Buffer.from('z\n')])],
+  ])('ends at %s, gives what came before it and nothing of it, and says why', async (_, forge) => {
+    const inner = attach([Buffer.concat([seal(['{"a":1}\n']), forge(), seal(['{"c":3}\n'])])])
+    const outer = unseal(inner, key)
+    expect(outer.lastWords()).toBe('words')
+    expect(await readAll(outer)).toBe('{"a":1}\n')
+    expect(inner.closed).toBe(true)
+    expect(outer.lastWords()).toBe('something in the sandbox wrote to the channel beside the harness')
+  })
+})

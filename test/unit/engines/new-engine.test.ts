@@ -1,0 +1,194 @@
+import { PassThrough } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { engineTable } from '../../../scripts/docs/engines.ts'
+import { parseArgs } from '../../../src/cli/args.ts'
+import type { Context } from '../../../src/cli/context.ts'
+import { doctor } from '../../../src/cli/doctor.ts'
+import { flagsFor, unknownFlag } from '../../../src/cli/flags.ts'
+import { commandHelp } from '../../../src/cli/help.ts'
+import { sandboxFlags } from '../../../src/cli/options.ts'
+import { Output } from '../../../src/cli/output.ts'
+import { prune, ps } from '../../../src/cli/ps.ts'
+import { enginesFor, firstThatOpens } from '../../../src/engine-choice.ts'
+import { type EngineRow, ENGINES, type EngineTable } from '../../../src/engines/index.ts'
+import { SandglassError } from '../../../src/errors/index.ts'
+import { checkOptions, type SandglassOptions } from '../../../src/options.ts'
+import type { EngineModule, Resource, SandboxReport } from '../../../src/sandbox/index.ts'
+import { fakeEngine } from '../../support/pool/fake-engine.ts'
+
+interface MoonOptions {
+  readonly crater?: string
+}
+
+const REPORT: SandboxReport = {
+  engine: 'moon',
+  usable: true,
+  level: 'vm',
+  reasons: [],
+  limitsEnforced: ['wall'],
+  network: 'none',
+  capabilities: {
+    processes: true,
+    threads: false,
+    preload: false,
+    packages: false,
+    toolsDir: false,
+    systemCallFilter: false,
+    uidPerSandbox: false,
+  },
+  probes: { crater: 'Tycho' },
+}
+const LIVING: Resource = { kind: 'rover', id: 'r1', sandbox: 's1', owner: 'alive', uid: null }
+const ORPHAN: Resource = { kind: 'rover', id: 'r2', sandbox: 's2', owner: 'gone', uid: null }
+
+/** The options that the engines were made with, in order. */
+const made: (MoonOptions | undefined)[] = []
+const moon: EngineModule<MoonOptions> = {
+  makeEngine(options) {
+    if (options?.crater === '') throw new TypeError('moon.crater: must not be empty')
+    made.push(options)
+    return { ...fakeEngine(), name: 'moon', report: () => Promise.resolve(REPORT) }
+  },
+  extendReport: (report) => Promise.resolve({ ...report, probes: { ...report.probes, phase: 'full' } }),
+  reportLines: ({ crater, phase }) => [
+    ['crater', String(crater)],
+    ['phase', String(phase)],
+  ],
+  listResources: () => Promise.resolve([LIVING, ORPHAN]),
+  pruneOrphans: () => Promise.resolve([ORPHAN]),
+}
+
+/** Everything that the product needs to know about an engine. */
+const ROW: EngineRow = {
+  wall: 'vacuum',
+  machines: 'the Moon',
+  pages: ['docker.md'],
+  flags: { '--crater': { option: 'crater', value: 'NAME', help: 'where it lands, default Tycho' } },
+  load: () => Promise.resolve(moon),
+}
+const WITH_MOON: EngineTable = { ...ENGINES, moon: ROW }
+/** Real engines would start sandboxes. */
+const MOON_ALONE: EngineTable = { moon: ROW }
+
+/** The output of a command with these engines, and its exit code. */
+async function output(
+  command: (context: Context) => Promise<number>,
+  engines: EngineTable,
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const streams = [new PassThrough(), new PassThrough()] as const
+  const { signal } = new AbortController()
+  const [stdout, stderr] = streams.map(
+    (stream) => new Output(stream as unknown as NodeJS.WriteStream, signal, () => {}),
+  ) as [Output, Output]
+  const code = await command({ stdout, stderr, signal, hasReaderLeft: () => false, env: {}, engines })
+  const [out = '', err = ''] = streams.map((stream) => String((stream.read() as Buffer | null) ?? ''))
+  return { code, stdout: out, stderr: err }
+}
+
+describe('an engine that is one row of the table', () => {
+  test('is chosen by name and made with the options below that name', async () => {
+    const options = { engine: 'moon', moon: { crater: 'Plato' } } as unknown as SandglassOptions
+    checkOptions(options, WITH_MOON)
+    made.length = 0
+    const opened = await firstThatOpens(enginesFor(options, WITH_MOON), ({ name }) => Promise.resolve(name))
+    expect([opened, made]).toEqual(['moon', [{ crater: 'Plato' }]])
+  })
+
+  test('checks its own options', async () => {
+    const options = { engine: 'moon', moon: { crater: '' } } as unknown as SandglassOptions
+    const [make] = enginesFor(options, WITH_MOON)
+    await expect(make?.()).rejects.toThrow(new TypeError('moon.crater: must not be empty'))
+  })
+
+  test('is unknown without its row, by option and by name', () => {
+    expect(() => checkOptions({ moon: {} } as SandglassOptions)).toThrow('moon')
+    expect(() => enginesFor({ engine: 'moon' } as unknown as SandglassOptions)).toThrow(
+      new SandglassError('engine_unknown', 'unknown engine "moon"; the engines are auto, local, docker, pyodide'),
+    )
+    expect(() => enginesFor({ engine: 'sun' } as unknown as SandglassOptions, WITH_MOON)).toThrow(
+      'the engines are auto, local, docker, pyodide, moon',
+    )
+  })
+
+  test('is tried by auto in the place of its row', async () => {
+    const tried: string[] = []
+    const opened = firstThatOpens(enginesFor({}, { moon: ROW, ...ENGINES }), ({ name }) => {
+      tried.push(name)
+      return name === 'docker' ? Promise.resolve(name) : Promise.reject(new SandglassError('engine_unavailable', 'no'))
+    })
+    expect([await opened, tried]).toEqual(['docker', ['moon', 'local', 'docker']])
+  })
+
+  test('is an engine of the command line, with flags of its own', () => {
+    const given = parseArgs(['--engine', 'moon', '--crater', 'Plato'], flagsFor(WITH_MOON).run)
+    expect(sandboxFlags(given, WITH_MOON).options).toMatchObject({ engine: 'moon', moon: { crater: 'Plato' } })
+    const foreign = parseArgs(['--crater', 'Plato'], flagsFor(WITH_MOON).run)
+    expect(() => sandboxFlags(foreign, WITH_MOON)).toThrow('--crater belongs to the engine moon: add --engine moon')
+    const misspelt = parseArgs(['--engine', 'mon'], flagsFor(WITH_MOON).run)
+    expect(() => sandboxFlags(misspelt, WITH_MOON)).toThrow('no engine "mon". Did you mean "moon"?')
+    expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain('run, batch, check and solve have it')
+  })
+
+  test('shares a flag with another engine', () => {
+    const sharing = { ...ENGINES, moon: { ...ROW, flags: ENGINES.docker.flags } }
+    const image = (engine: string): unknown =>
+      sandboxFlags(parseArgs(['--engine', engine, '--image', 'x'], flagsFor(sharing).run), sharing).options
+    expect(image('moon')).toMatchObject({ engine: 'moon', moon: { image: 'x' } })
+    expect(image('docker')).toMatchObject({ engine: 'docker', docker: { image: 'x' } })
+    expect(() => image('local')).toThrow('belongs to the engine docker or moon: add --engine docker or --engine moon')
+  })
+
+  test.each(['run', 'batch', 'check', 'solve'] as const)('stands in the help of %s', (command) => {
+    const help = commandHelp(command, WITH_MOON)
+    expect(help).toMatch(/--engine NAME +auto, local, docker, pyodide or moon;/)
+    expect(help).toMatch(/--crater NAME +where it lands, default Tycho; with --engine moon\n/)
+  })
+
+  test('is probed by doctor, with the lines of its own', async () => {
+    const none = parseArgs([], {})
+    const { code, stdout } = await output((context) => doctor(none, context), MOON_ALONE)
+    expect([code, stdout]).toEqual([
+      0,
+      `✓ moon      vm
+  crater      Tycho
+  phase       full
+  limits      wall
+  network     none
+  has         processes
+
+--engine auto takes moon.
+`,
+    ])
+    const json = parseArgs(['--json'], { '--json': {} })
+    const asJson = await output((context) => doctor(json, context), MOON_ALONE)
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ auto: 'moon', engines: [{ name: 'moon', level: 'vm' }] })
+  })
+
+  test('has its resources listed by ps, and its orphans removed by prune', async () => {
+    const json = parseArgs(['--json'], { '--json': {} })
+    const listed = await output((context) => ps(json, context), MOON_ALONE)
+    const pruned = await output((context) => prune(json, context), MOON_ALONE)
+    expect([listed, pruned].map(({ code, stdout }) => [code, JSON.parse(stdout) as unknown])).toEqual([
+      [0, [LIVING, ORPHAN]],
+      [0, [ORPHAN]],
+    ])
+  })
+
+  test('that cannot tell its resources is named, and the others are listed', async () => {
+    const error = new SandglassError('docker_unreachable', 'the sun is in the way')
+    const sun: EngineRow = {
+      ...ROW,
+      load: () => Promise.resolve({ ...moon, listResources: () => Promise.reject(error) }),
+    }
+    const { code, stdout, stderr } = await output((context) => ps(parseArgs([], {}), context), { sun, moon: ROW })
+    expect([code, stdout.split('\n').length, stderr]).toEqual([
+      7,
+      4,
+      'sandglass: it is unknown what the engine sun has on this machine: the sun is in the way\n',
+    ])
+  })
+
+  test('is a row of the table in the docs', () => {
+    expect(engineTable(WITH_MOON)).toContain('| `moon` | vacuum | the Moon |')
+  })
+})

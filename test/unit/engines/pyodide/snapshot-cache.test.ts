@@ -1,0 +1,39 @@
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { SnapshotCache } from '../../../../src/engines/pyodide/snapshot-cache.ts'
+
+/* Which files are whole; that one which is not is made anew is in test/sandbox/engines/pyodide/snapshot.test.ts. */
+
+const KEY = '0123456789abcdef'
+const directory = mkdtempSync(join(tmpdir(), 'sandglass-snapshot-cache-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** A snapshot's layout: the length of the compiled code, the code, the memory. */
+function snapshotBytes(): Uint8Array {
+  const bytes = Buffer.alloc(100_000, 'sandglass')
+  bytes.writeUInt32LE(40_000)
+  return bytes
+}
+
+const flip = (path: string, at: number): void => {
+  const bytes = readFileSync(path)
+  bytes[at] = (bytes[at] ?? 0) ^ 0xff
+  writeFileSync(path, bytes)
+}
+
+test.each([
+  ['cut short', (path: string) => truncateSync(path, 1000)],
+  ['empty', (path: string) => truncateSync(path, 0)],
+  ['changed in one byte of the memory', (path: string) => flip(path, 4 + 40_000 + 4000)],
+  ['changed in one byte of the compiled code', (path: string) => flip(path, 500)],
+  ['wrong about the length of the compiled code', (path: string) => flip(path, 3)],
+  ['changed in one byte of the digest', (path: string) => flip(path, readFileSync(path).length - 1)],
+])('a snapshot that is %s is not whole', async (_how, damage) => {
+  const cache = new SnapshotCache(directory)
+  await cache.keep(KEY, snapshotBytes())
+  expect(await cache.isWhole(KEY)).toBe(true)
+  damage(cache.pathOf(KEY))
+  expect(await cache.isWhole(KEY)).toBe(false)
+})

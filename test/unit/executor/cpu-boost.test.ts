@@ -1,0 +1,161 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { ScriptExecutor } from '../../../src/executor/index.ts'
+import { type ReplaySandbox, type ReplayOptions, wireLines } from '../../../src/testing/index.ts'
+import { done, ID, log, result, sandboxOf } from './wire.ts'
+
+afterEach(() => vi.useRealTimers())
+
+/** A played sandbox with a CPU limit, and what was done to the limit and sent, in order. */
+function makeLimitedSandbox(
+  frames: readonly unknown[],
+  options: ReplayOptions & { readonly onLift?: () => void; readonly onPutBack?: () => void | Promise<void> } = {},
+): { sandbox: ReplaySandbox; order: string[] } {
+  const { onLift, onPutBack, ...replay } = options
+  const order: string[] = []
+  const sandbox = sandboxOf(frames, {
+    ...replay,
+    respond: (frame) => {
+      order.push(frame.type)
+      return replay.respond?.(frame)
+    },
+  })
+  sandbox.liftCpuLimit = () => {
+    order.push('lifted')
+    onLift?.()
+    return {
+      async [Symbol.asyncDispose]() {
+        order.push('put back')
+        await onPutBack?.()
+      },
+    }
+  }
+  return { sandbox, order }
+}
+
+const executor = (executionTimeoutSec = 30): ScriptExecutor =>
+  new ScriptExecutor({ mode: 'interactive', limits: { executionTimeoutSec } })
+const request = { script: 'x', executionId: ID }
+const cancelled = wireLines(done({ cause: 'cancelled', exit_code: null, by: 'host' }))
+
+describe('the CPU limit of a sandbox', () => {
+  test('stays as it is while a run settles in time', async () => {
+    vi.useFakeTimers()
+    const { sandbox, order } = makeLimitedSandbox([result(1), done()])
+    expect(await executor(0.001).run({ ...request, sandbox })).toMatchObject({ status: 'completed' })
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect([order, vi.getTimerCount()]).toEqual([['execute'], 0])
+  })
+
+  test('is lifted 300 ms after the timeout, and restored before the run settles', async () => {
+    vi.useFakeTimers()
+    const abort = new AbortController()
+    const { sandbox, order } = makeLimitedSandbox([log('up')], {
+      after: 'open',
+      // In place of a harness that gets to its end now: this one answers to frames only.
+      onLift: () => queueMicrotask(() => abort.abort()),
+      respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
+    })
+    const running = executor(2).run({ ...request, sandbox, signal: abort.signal })
+    await vi.advanceTimersByTimeAsync(2299)
+    expect(order).toEqual(['execute'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(order.slice(0, 2)).toEqual(['execute', 'lifted'])
+    expect(await running).toMatchObject({ status: 'cancelled' })
+    expect([order, sandbox.destroyed]).toEqual([['execute', 'lifted', 'cancel', 'put back'], false])
+  })
+
+  test('counts from the moment when the script was sent, not from the first file', async () => {
+    vi.useFakeTimers()
+    const { sandbox, order } = makeLimitedSandbox([], { after: 'open' })
+    const send = sandbox.channel.send.bind(sandbox.channel)
+    sandbox.channel.send = async (bytes) => {
+      await new Promise((resolve) => {
+        setTimeout(resolve, 1000)
+      })
+      await send(bytes)
+    }
+    const running = executor(2).run({ ...request, sandbox, files: { a: 'x' } })
+    await vi.advanceTimersByTimeAsync(4299)
+    expect(order).toEqual(['file_put', 'execute'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(order).toEqual(['file_put', 'execute', 'lifted'])
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(await running).toMatchObject({ status: 'timed-out' })
+  })
+
+  test('is lifted at once when a run is cancelled', async () => {
+    const abort = new AbortController()
+    const { sandbox, order } = makeLimitedSandbox([log('up')], {
+      after: 'open',
+      respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
+    })
+    const running = new ScriptExecutor({ mode: 'interactive', onLog: () => abort.abort() })
+    expect(await running.run({ ...request, sandbox, signal: abort.signal })).toMatchObject({ status: 'cancelled' })
+    expect(order).toEqual(['execute', 'lifted', 'cancel', 'put back'])
+  })
+
+  test('stays lifted for a sandbox that must not serve again', async () => {
+    vi.useFakeTimers()
+    const { sandbox, order } = makeLimitedSandbox([log('up')], { after: 'open' })
+    const running = executor(1).run({ ...request, sandbox })
+    await vi.advanceTimersByTimeAsync(6000)
+    expect(await running).toMatchObject({ status: 'timed-out', warnings: [] })
+    expect([order, sandbox.destroyed, vi.getTimerCount()]).toEqual([['execute', 'lifted'], true, 0])
+  })
+
+  test('that cannot be restored costs the sandbox, with a warning', async () => {
+    const abort = new AbortController()
+    const { sandbox } = makeLimitedSandbox([log('up')], {
+      after: 'open',
+      onPutBack: () => {
+        throw new Error('read-only file system')
+      },
+      respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
+    })
+    const running = new ScriptExecutor({ mode: 'interactive', onLog: () => abort.abort() })
+    const got = await running.run({ ...request, sandbox, signal: abort.signal })
+    expect([got.warnings, sandbox.destroyed]).toEqual([
+      [
+        {
+          code: 'cpu_limit_lost',
+          message: 'the CPU limit of the sandbox could not be put back: read-only file system',
+          traceback: null,
+        },
+      ],
+      true,
+    ])
+  })
+
+  test('that takes too long to restore costs the sandbox as well', async () => {
+    vi.useFakeTimers()
+    const abort = new AbortController()
+    const { sandbox } = makeLimitedSandbox([log('up')], {
+      after: 'open',
+      onPutBack: () => Promise.withResolvers<void>().promise,
+      respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
+    })
+    const running = new ScriptExecutor({ mode: 'interactive', onLog: () => abort.abort() })
+    const result = running.run({ ...request, sandbox, signal: abort.signal })
+    await vi.advanceTimersByTimeAsync(500)
+    expect([(await result).warnings.map(({ code }) => code), sandbox.destroyed]).toEqual([['cpu_limit_lost'], true])
+  })
+
+  test('that cannot be lifted changes nothing', async () => {
+    const abort = new AbortController()
+    const { sandbox, order } = makeLimitedSandbox([log('up')], {
+      after: 'open',
+      onLift: () => {
+        throw new Error('no')
+      },
+      respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
+    })
+    const running = new ScriptExecutor({ mode: 'interactive', onLog: () => abort.abort() })
+    const got = await running.run({ ...request, sandbox, signal: abort.signal })
+    expect([got.status, got.warnings, order, sandbox.destroyed]).toEqual([
+      'cancelled',
+      [],
+      ['execute', 'lifted', 'cancel'],
+      false,
+    ])
+  })
+})

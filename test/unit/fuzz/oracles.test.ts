@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { ScriptExecutor, type ExecutionResult } from '../../../src/executor/index.ts'
+import type { Ending } from '../../../src/sandbox/index.ts'
+import { replayChannel, wireLines } from '../../../src/testing/index.ts'
+import { FOREIGN_ID, OWN_ID } from '../../../campaigns/fuzz/corpus.ts'
+import { checkEnding } from '../../../campaigns/fuzz/broker/sandbox-case.ts'
+import { drive } from '../../../campaigns/fuzz/drive.ts'
+import { withFigures } from '../../../campaigns/fuzz/figures.ts'
+import { Hang } from '../../../campaigns/fuzz/hang.ts'
+import { hostCase } from '../../../campaigns/fuzz/host/host-case.ts'
+import { checkResult } from '../../../campaigns/fuzz/host/result-check.ts'
+import { Random } from '../../support/random.ts'
+
+const frame = (id: string, data: unknown): object => ({ type: 'final_result', execution_id: id, data })
+const stream = Buffer.from(wireLines(frame(FOREIGN_ID, 'theirs'), frame(OWN_ID, 'mine')))
+
+async function soundResult(): Promise<ExecutionResult> {
+  const sandbox = replayChannel(stream)
+  return new ScriptExecutor().run({ sandbox, script: 'x', executionId: OWN_ID })
+}
+
+test('a result of the run itself passes', async () => {
+  const sound = await soundResult()
+  expect(sound.finalData).toBe('mine')
+  expect(() => checkResult(sound, stream)).not.toThrow()
+})
+
+test.each<[string, string, Partial<ExecutionResult>]>([
+  ['data of another run', 'a result that no frame of the run has', { finalData: 'theirs' }],
+  ['a status that is none', 'the status done is none', { status: 'done' as ExecutionResult['status'] }],
+  [
+    'a success that is a failure',
+    'Expected values to be strictly deep-equal',
+    { status: 'failed', errorKind: 'error', error: 'x' },
+  ],
+  ['an error kind of another status', 'completed with oom', { errorKind: 'oom', error: 'x' }],
+  ['a log that no frame has', 'logs: one that no frame of the run has', { logs: [{ level: 'info', message: 'x' }] }],
+])('%s is noticed', async (_what, message, change) => {
+  const sound = await soundResult()
+  expect(() => checkResult({ ...sound, ...change } as ExecutionResult, stream)).toThrow(message)
+})
+
+test('a case that throws, and a rejection that nobody catches, are findings with the command that repeats them', async () => {
+  const { findings } = await drive({
+    seed: 4,
+    side: 'host',
+    count: 2,
+    make: () => ({
+      property: 'p',
+      pieces: [Buffer.from('bytes')],
+      check() {
+        void Promise.reject(new Error('stray'))
+        throw new Error('broken')
+      },
+    }),
+  })
+  expect(findings.map(({ problem }) => /broken|stray/.exec(problem)?.[0])).toEqual([
+    'broken',
+    'broken',
+    'stray',
+    'stray',
+  ])
+  expect(findings[0]?.command).toBe('npm run fuzz -- --seed 4 --only host:0')
+})
+
+test('a hang is a finding that is counted as one, in the figures too', async () => {
+  const problems = [new Error('broken'), new Hang('nothing settled'), new Hang('nothing settled')]
+  const report = await drive({
+    seed: 4,
+    side: 'host',
+    count: problems.length,
+    make: () => ({
+      property: 'p',
+      pieces: [],
+      check() {
+        throw problems.pop() as Error
+      },
+    }),
+  })
+  expect([report.findings.length, report.hangs]).toEqual([3, 2])
+  const page = '<!-- figures: npm run fuzz -- --write -->\n<!-- end of figures -->'
+  expect(withFigures(page, [{ ...report, seconds: 7 }], 4, 'here')).toContain('\n| host | 3 | 7 | 1 | 2 | ')
+})
+
+const ENDING: Ending = { cause: 'exit', exitCode: 0, signal: null, by: 'harness' }
+
+test.each<[string, Partial<Ending>]>([
+  ['as it was asked to, without a word', {}],
+  ['with one line', { exitCode: 1, message: 'the host sent an invalid request' }],
+])('a sandbox may end %s', (_how, change) => {
+  expect(() => checkEnding({ ...ENDING, ...change })).not.toThrow()
+})
+
+test.each<[string, Partial<Ending>, string]>([
+  ['without a word, by a signal', { cause: 'signal', exitCode: null, signal: 'SIGKILL' }, 'it ended without a word'],
+  ['without a word, with a code', { exitCode: 1, message: '' }, 'it ended without a word'],
+  ['with two lines', { exitCode: 1, message: 'one\ntwo' }, 'more than one line'],
+  ['with a traceback', { exitCode: 1, message: 'Traceback (most recent call last)' }, 'Traceback'],
+])('a sandbox that ends %s is noticed', (_how, change, problem) => {
+  expect(() => checkEnding({ ...ENDING, ...change })).toThrow(problem)
+})
+
+test('a case is the same each time that it is made, and another one for another seed', () => {
+  const bytesOf = (seed: number, number: number): string =>
+    Buffer.concat(hostCase(Random.ofCase(seed, 'host', number)).pieces).toString('hex')
+  const numbers = Array.from({ length: 50 }, (_, number) => number)
+  expect(numbers.map((number) => bytesOf(1, number))).toEqual(numbers.map((number) => bytesOf(1, number)))
+  expect(numbers.map((number) => bytesOf(2, number))).not.toEqual(numbers.map((number) => bytesOf(1, number)))
+})

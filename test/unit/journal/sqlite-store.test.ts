@@ -1,0 +1,77 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { sqliteStore } from '../../../src/journal/index.ts'
+import { journalDirectory } from './journal-directory.ts'
+import { runIdAt, wholeRun } from './sample-events.ts'
+
+const directory = journalDirectory()
+
+describe('a store in SQLite', () => {
+  test.each([
+    ['of something else', 'CREATE TABLE users (name TEXT); INSERT INTO users VALUES (1)'],
+    ['with events of something else', 'CREATE TABLE events (id INTEGER, body TEXT)'],
+  ])('refuses a database %s, and leaves it as it is', async (_, sql) => {
+    const path = join(directory(), 'foreign.db')
+    const { DatabaseSync } = await import('node:sqlite')
+    const database = new DatabaseSync(path)
+    database.exec(sql)
+    database.close()
+    const before = await readFile(path)
+    const refused = expect.objectContaining({
+      code: 'journal_unusable',
+      message: `the journal ${path} cannot be used: it is not a journal of Sandglass`,
+    }) as unknown
+    expect(() => sqliteStore(path)).toThrow(refused)
+    await expect(sqliteStore(path, { readOnly: true }).list()).rejects.toEqual(refused)
+    expect([await readFile(path), await readdir(directory())]).toEqual([before, ['foreign.db']])
+  })
+
+  test('takes an empty file', async () => {
+    const path = join(directory(), 'empty.db')
+    await writeFile(path, '')
+    const store = sqliteStore(path)
+    for (const event of wholeRun(runIdAt(1))) await store.append(event)
+    expect(await store.list()).toHaveLength(1)
+    await store.close()
+  })
+
+  test('can be read by its owner only', async () => {
+    const path = join(directory(), 'own', 'runs.db')
+    const store = sqliteStore(path)
+    for (const event of wholeRun(runIdAt(1))) await store.append(event)
+    for (const end of ['', '-wal', '-shm']) expect((await stat(`${path}${end}`)).mode & 0o777).toBe(0o600)
+    await store.close()
+  })
+
+  test('that is not a database, or that cannot be created, is unusable', async () => {
+    const path = join(directory(), 'file')
+    await writeFile(path, 'this is no database, and it is long enough to be seen as none'.repeat(100))
+    for (const wrong of [path, join(path, 'below')]) {
+      expect(() => sqliteStore(wrong)).toThrow(expect.objectContaining({ code: 'journal_unusable' }))
+    }
+    expect(await readFile(path, 'utf8')).toContain('this is no database')
+  })
+
+  test('that is closed, or has an event twice, is unusable', async () => {
+    const store = sqliteStore(join(directory(), 'runs.db'))
+    const [event] = wholeRun(runIdAt(1))
+    if (event === undefined) throw new Error('there is one')
+    await store.append(event)
+    expect(() => store.append(event)).toThrow(expect.objectContaining({ code: 'journal_unusable' }))
+    await store.close()
+    await expect(store.read(runIdAt(1))).rejects.toMatchObject({ code: 'journal_unusable' })
+  })
+
+  test('leaves out a row that is not an event', async () => {
+    const path = join(directory(), 'runs.db')
+    const store = sqliteStore(path)
+    for (const event of wholeRun(runIdAt(1))) await store.append(event)
+    const { DatabaseSync } = await import('node:sqlite')
+    const database = new DatabaseSync(path)
+    database.exec("UPDATE events SET body = '{' WHERE seq = 4")
+    database.close()
+    expect(await store.read(runIdAt(1))).toEqual(wholeRun(runIdAt(1)).slice(0, 4))
+    await store.close()
+  })
+})

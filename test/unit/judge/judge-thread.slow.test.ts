@@ -1,0 +1,80 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { askThread, type Asker, type Judgement } from '../../../src/judge/index.ts'
+import { stallDuring } from '../../support/stall.ts'
+
+const DOOR = join(import.meta.dirname, '../../../src/judge/index.ts')
+const MODULE = pathToFileURL(join(import.meta.dirname, 'sample-answers.main.ts'))
+
+function ask(input: unknown, asker?: Asker): Promise<Judgement> {
+  return askThread({ module: MODULE, input: () => input, inputBytes: 0, deadlineMs: 300, asker })
+}
+
+describe("the judge's thread", () => {
+  test('answers with a short text', async () => {
+    expect(await ask('a text')).toEqual({ kind: 'answer', text: 'a text' })
+    const long = await ask('x'.repeat(100_000))
+    expect(long.kind === 'answer' ? long.text.length : long).toBe(4000)
+  })
+
+  test.each(['loop', 'backtrack'])(
+    'is killed when it overruns its deadline, and the next question is answered: %s',
+    async (what) => {
+      const stall = await stallDuring(async () => expect(await ask(what)).toEqual({ kind: 'overrun' }))
+      expect(stall).toBeLessThan(250)
+      expect(await ask('next')).toEqual({ kind: 'answer', text: 'next' })
+    },
+  )
+
+  test('has a limit of memory of its own', async () => {
+    const before = process.memoryUsage().rss
+    const judged = await askThread({ module: MODULE, input: () => 'memory', inputBytes: 0, deadlineMs: 20_000 })
+    expect(judged).toEqual({ kind: 'out-of-memory' })
+    expect((process.memoryUsage().rss - before) / 1024 / 1024).toBeLessThan(128)
+    expect(await ask('next')).toEqual({ kind: 'answer', text: 'next' })
+  })
+
+  test('reports what fails, in a short text', async () => {
+    const failed = await ask('throw')
+    expect(failed.kind === 'failed' && failed.text.slice(0, 12)).toBe('Error: xxxxx')
+    expect(failed.kind === 'failed' && failed.text.length).toBe(4000)
+    const missing = await askThread({
+      module: new URL('file:///nowhere.js'),
+      input: () => 1,
+      inputBytes: 0,
+      deadlineMs: 300,
+    })
+    expect(missing.kind).toBe('failed')
+  })
+
+  test('reports an input that cannot be sent', async () => {
+    const failed = await ask(() => 1)
+    expect(failed.kind === 'failed' && failed.text).toContain('could not be cloned')
+  })
+
+  test('has nothing of the environment', async () => {
+    expect(await ask('environment')).toEqual({ kind: 'answer', text: '{}' })
+  })
+
+  test('serves askers in turns, and none that is over', async () => {
+    const [many, one, gone] = [{ isOver: false }, { isOver: false }, { isOver: true }]
+    const order: string[] = []
+    const told = (name: string, asker: Asker): Promise<unknown> =>
+      ask(name, asker).then(({ kind }) => order.push(`${name} ${kind}`))
+    await Promise.all([...['a1', 'a2', 'a3'].map((name) => told(name, many)), told('gone', gone), told('b', one)])
+    expect(order).toEqual(['a1 answer', 'a2 answer', 'gone overrun', 'b answer', 'a3 answer'])
+  })
+
+  test('keeps no process alive, and does not end one that waits for it', () => {
+    const script = `
+      const { askThread } = await import(${JSON.stringify(DOOR)})
+      const module = new URL(${JSON.stringify(MODULE.href)})
+      console.log((await askThread({ module, input: () => 'text', inputBytes: 0, deadlineMs: 5000 })).text)`
+    const start = performance.now()
+    const node = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+    expect([node.stdout, node.stderr, node.status]).toEqual(['text\n', '', 0])
+    expect(performance.now() - start).toBeLessThan(8000)
+  })
+})

@@ -1,0 +1,29 @@
+import { once } from 'node:events'
+import type { Worker } from 'node:worker_threads'
+import { afterEach, expect, test, vi } from 'vitest'
+import { askThread, type Judgement } from '../../../src/judge/index.ts'
+
+function ask(program: string): Promise<Judgement> {
+  const module = new URL(`data:text/javascript,${encodeURIComponent(program)}`)
+  return askThread({ module, input: () => null, inputBytes: 0, deadlineMs: 5000 })
+}
+
+afterEach(() => void vi.useRealTimers())
+
+test('a thread that ends while nobody asks is replaced', async () => {
+  const started = once(process, 'worker') as Promise<[Worker]>
+  expect(await ask('export const answer = () => { setImmediate(() => process.exit()); return "last" }')).toEqual({
+    kind: 'answer',
+    text: 'last',
+  })
+  const [worker] = await started
+  await once(worker, 'exit')
+  expect(await ask('export const answer = () => "next"')).toEqual({ kind: 'answer', text: 'next' })
+})
+
+test('a module that is never ready is told apart from a slow answer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const judged = ask('await new Promise(() => {})')
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(await judged).toEqual({ kind: 'failed', text: 'the thread was not ready within 10000 ms' })
+})

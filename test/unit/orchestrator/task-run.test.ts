@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { ExecutionMode } from '../../../src/executor/index.ts'
+import { makeJob } from '../../../src/orchestrator/make-job.ts'
+import type { TaskOptions } from '../../../src/orchestrator/options.ts'
+import { TaskRun } from '../../../src/orchestrator/task-run.ts'
+
+test('a value to hide and a secret of one name are both redacted', () => {
+  const run = new TaskRun(jobWith({ secrets: { KEY: 'of-the-script' }, hide: { KEY: 'of-the-host' } }))
+  expect(run.redactor.text('of-the-script, of-the-host')).toBe('[redacted:KEY], [redacted:KEY]')
+  run.dispose()
+})
+
+test.each([
+  [[], 'hide: an array is not an object of names and values'],
+  [{ KEY: undefined }, 'hide.KEY: its value is not a string'],
+])('hide: %j is refused as it is in a run of a script', (hide, message) => {
+  expect(() => jobWith({ hide: hide as never })).toThrow(
+    expect.objectContaining({ code: 'invalid_request', message }) as Error,
+  )
+})
+
+function jobWith(options: TaskOptions): ReturnType<typeof makeJob> {
+  const unused = (): never => {
+    throw new Error('not called')
+  }
+  const base = {
+    mode: ExecutionMode.PLAN,
+    host: { sandboxName: 'none', checkout: unused, check: unused },
+    llmCall: unused,
+    tools: undefined,
+  }
+  return makeJob('A task', base, options)
+}

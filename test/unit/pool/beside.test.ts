@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { SandboxPool } from '../../../src/pool/index.ts'
+import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
+import { quiet } from './watch.ts'
+
+const specs = { default: fakeSpec() }
+
+describe('a pool beside another', () => {
+  it('makes sandboxes of a changed spec, and its leases are none of the first one', async () => {
+    const engine = fakeEngine()
+    const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    const beside = pool.beside('default', { checker: true }, { poolSize: 1, maxOverflow: 0 })
+    expect(engine.calls).toBe(0)
+    const lease = await beside.checkout('default')
+    await quiet()
+    expect(lease.sandbox.id).toBe('s1')
+    expect([pool.stats().created, beside.stats().created]).toEqual([0, 1])
+    // The first one has its only place left.
+    await (await pool.checkout('default')).release()
+    await lease.release()
+    await pool.close()
+  })
+
+  it('ends with the first one, and cannot be made of one that is closed', async () => {
+    const engine = fakeEngine()
+    const pool = new SandboxPool({ engine, specs })
+    const beside = pool.beside('default', {})
+    await (await beside.checkout('default')).release()
+    await pool.close()
+    expect(engine.alive()).toEqual([])
+    await expect(beside.checkout('default')).rejects.toMatchObject({ code: 'pool_closed' })
+    expect(() => pool.beside('default', {})).toThrow(expect.objectContaining({ code: 'pool_closed' }))
+  })
+
+  it('is of a spec that the first one has', async () => {
+    const pool = new SandboxPool({ engine: fakeEngine(), specs })
+    expect(() => pool.beside('other', {})).toThrow(expect.objectContaining({ code: 'unknown_spec' }))
+    await pool.close()
+  })
+})

@@ -1,0 +1,131 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, it } from 'vitest'
+import { SandboxPool } from '../../../src/pool/index.ts'
+import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
+import { collectUntil, quiet, watch } from './watch.ts'
+
+const specs = { default: fakeSpec() }
+
+describe('PO-02: giving back', () => {
+  it('a second release, disposal or destroy does nothing, also when somebody else has the sandbox by then', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    const first = await pool.checkout('default')
+    await first.release()
+    await using second = await pool.checkout('default')
+    await first.release()
+    await first.destroy()
+    await first[Symbol.asyncDispose]()
+    expect(second.sandbox.id).toBe('s1')
+    expect(engine.made[0]?.destroyCalls).toBe(0)
+    expect(pool.stats()).toMatchObject({ leased: 1, idle: 0, destroyed: 0 })
+  })
+
+  it('a release after destroy waits until the sandbox is gone', async () => {
+    const engine = fakeEngine()
+    const gone = Promise.withResolvers<void>()
+    engine.destroying = () => gone.promise
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
+    const lease = await pool.checkout('default')
+    const ends = [watch(lease.destroy()), watch(lease.release())]
+    await quiet()
+    expect(ends.map((end) => end.state)).toEqual(['pending', 'pending'])
+    gone.resolve()
+    await quiet()
+    expect(ends.map((end) => end.state)).toEqual(['fulfilled', 'fulfilled'])
+    expect(engine.made[0]?.destroyCalls).toBe(1)
+  })
+
+  it('POL-015: with maxUses 3, ten runs use four sandboxes and none fails', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0, maxUses: 3 })
+    const runs: string[] = []
+    for (let run = 0; run < 10; run += 1) {
+      await using lease = await pool.checkout('default')
+      runs.push(`${lease.sandbox.id} use ${lease.use}`)
+    }
+    expect(runs).toEqual(
+      ['s1', 's2', 's3', 's4'].flatMap((id) => [1, 2, 3].map((use) => `${id} use ${use}`)).slice(0, 10),
+    )
+    expect(pool.stats()).toMatchObject({ retired: 3, destroyed: 3, created: 4 })
+  })
+
+  it('with maxUses 1 every lease has a sandbox of its own', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxUses: 1 })
+    const ids = new Set<string>()
+    for (let run = 0; run < 5; run += 1) {
+      await using lease = await pool.checkout('default')
+      ids.add(lease.sandbox.id)
+    }
+    expect(ids.size).toBe(5)
+  })
+
+  it('a sandbox that ended during its lease is not kept, and is destroyed on return only', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    const lease = await pool.checkout('default')
+    engine.made[0]?.crash()
+    await quiet()
+    expect([engine.made[0]?.destroyCalls, pool.stats().leased]).toEqual([0, 1])
+    await lease.release()
+    await quiet()
+    expect(engine.made[0]?.destroyCalls).toBe(1)
+    expect(pool.stats()).toMatchObject({ idle: 1, leased: 0, created: 2, destroyed: 1, retired: 0 })
+  })
+
+  it('a sandbox that was destroyed during its lease is not handed on while its end takes time', async () => {
+    const engine = fakeEngine()
+    const gone = Promise.withResolvers<void>()
+    engine.destroying = (sandbox) => (sandbox.id === 's1' ? gone.promise : Promise.resolve())
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
+    const lease = await pool.checkout('default')
+    void lease.sandbox.destroy()
+    void lease.release()
+    await using next = await pool.checkout('default')
+    gone.resolve()
+    expect([next.sandbox.id, pool.stats().retired]).toEqual(['s2', 0])
+  })
+
+  it('release never rejects, even when the end of the sandbox fails', async () => {
+    const engine = fakeEngine()
+    engine.destroying = () => Promise.reject(new Error('busy'))
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
+    await (await pool.checkout('default')).destroy()
+    expect(pool.stats()).toMatchObject({ destroyed: 1, leased: 0 })
+  })
+
+  it('a lease that is dropped without being given back has its sandbox destroyed and replaced', async () => {
+    setFlagsFromString('--expose-gc')
+    const gc = runInNewContext('gc') as () => void
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    // A signal that lives on must not keep the lease reachable.
+    const stop = new AbortController()
+    const drop = async (): Promise<void> => {
+      await pool.checkout('default', { signal: stop.signal })
+    }
+    await drop()
+    expect(await collectUntil(gc, () => engine.made[0]?.destroyCalls === 1)).toBe(true)
+    await quiet()
+    expect(pool.stats()).toMatchObject({ leased: 0, idle: 1, destroyed: 1 })
+    stop.abort()
+  })
+
+  it('a lease that is held, or was given back, is left alone by the garbage collector', async () => {
+    setFlagsFromString('--expose-gc')
+    const gc = runInNewContext('gc') as () => void
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
+    await using held = await pool.checkout('default')
+    const borrow = async (): Promise<void> => {
+      await using _lease = await pool.checkout('default')
+    }
+    await borrow()
+    let turns = 0
+    await collectUntil(gc, () => (turns += 1) > 20)
+    expect(held.sandbox.id).toBe('s1')
+    expect(pool.stats()).toMatchObject({ leased: 1, idle: 1, destroyed: 0 })
+  })
+})

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { MAX_OCCASIONAL, SandboxPool } from '../../../src/pool/sandbox-pool.ts'
+import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
+import { quiet } from './watch.ts'
+
+/** One checkout of a spec, given back at once. */
+async function use(pool: SandboxPool, name: string): Promise<void> {
+  await (await pool.checkout(name)).release()
+  await quiet()
+}
+
+describe('PO-01: specs that callers make up as they go', () => {
+  it('are not filled up before their third checkout', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs: {}, poolSize: 2 })
+    pool.addSpec('x', fakeSpec(10), { occasional: true })
+    await use(pool, 'x')
+    await use(pool, 'x')
+    expect(engine.calls).toBe(1)
+    await use(pool, 'x')
+    expect(engine.calls).toBe(2)
+  })
+
+  it('lose their idle sandboxes when enough others were used after them, and serve again when asked', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs: { default: fakeSpec(1) }, poolSize: 1 })
+    await use(pool, 'default')
+    for (let n = 0; n <= MAX_OCCASIONAL; n += 1) {
+      pool.addSpec(`x${n}`, fakeSpec(10 + n), { occasional: true })
+      await use(pool, `x${n}`)
+    }
+    expect(pool.stats('x0')).toMatchObject({ idle: 0, destroyed: 1 })
+    expect(pool.stats('x1')).toMatchObject({ idle: 1, destroyed: 0 })
+    expect(pool.stats('default').idle).toBe(1)
+    await use(pool, 'x0')
+    expect([pool.stats('x0').idle, pool.stats('x1').idle]).toEqual([1, 0])
+    expect(engine.alive()).toHaveLength(MAX_OCCASIONAL + 1)
+  })
+})

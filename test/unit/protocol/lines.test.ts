@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { LineSplitter, LineTooLongError } from '../../../src/protocol/index.ts'
+
+const text = 'aü漢🎉\n\nb\r\nlast'
+const bytes = Buffer.from(text)
+
+test('lines come out the same wherever the stream is cut, inside a character too', () => {
+  for (let first = 0; first <= bytes.length; first += 1) {
+    for (let second = first; second <= bytes.length; second += 1) {
+      const cut = [bytes.subarray(0, first), bytes.subarray(first, second), bytes.subarray(second)]
+      expect(split(cut)).toEqual({ lines: ['aü漢🎉', '', 'b\r'], pendingBytes: 4 })
+    }
+  }
+})
+
+test('single bytes give the same lines', () => {
+  expect(split([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual({
+    lines: ['aü漢🎉', '', 'b\r'],
+    pendingBytes: 4,
+  })
+})
+
+test('a line that was given out is not touched by later chunks', () => {
+  const splitter = new LineSplitter(100)
+  const first = [...splitter.push(Buffer.from('ab')), ...splitter.push(Buffer.from('cd\n'))]
+  const second = [...splitter.push(Buffer.from('xy')), ...splitter.push(Buffer.from('z\n'))]
+  expect([...first, ...second].map(String)).toEqual(['abcd', 'xyz'])
+})
+
+test('the bound holds for a line in one chunk and in many, and a line of exactly the bound passes', () => {
+  expect(split([Buffer.from('12345678\n')], 8).lines).toEqual(['12345678'])
+  expect(() => split([Buffer.from('123456789\n')], 8)).toThrow(LineTooLongError)
+  expect(() => split([Buffer.from('12345'), Buffer.from('6789')], 8)).toThrow(LineTooLongError)
+  expect(() => split([Buffer.from('12345'), Buffer.from('6789\n')], 8)).toThrow('a line of more than 8 bytes')
+})
+
+test('a line that does not end costs linear time', () => {
+  const chunk = Buffer.alloc(64, 0x7b)
+  const timeOf = (chunks: number): number => {
+    const splitter = new LineSplitter(Number.MAX_SAFE_INTEGER)
+    const started = performance.now()
+    for (let count = 0; count < chunks; count += 1) for (const _ of splitter.push(chunk)) continue
+    return performance.now() - started
+  }
+  timeOf(20_000)
+  const small = Math.min(timeOf(20_000), timeOf(20_000), timeOf(20_000))
+  const large = Math.min(timeOf(160_000), timeOf(160_000))
+  // Eight times the input; quadratic work would take 64 times as long.
+  expect(large).toBeLessThan(small * 24 + 20)
+})
+
+function split(chunks: readonly Uint8Array[], bound = 1000): { lines: string[]; pendingBytes: number } {
+  const splitter = new LineSplitter(bound)
+  const lines = chunks.flatMap((chunk) => [...splitter.push(chunk)].map(String))
+  return { lines, pendingBytes: splitter.pendingBytes }
+}

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { checkTemplate, fillTemplate } from '../../../src/script/template.ts'
+
+test('placeholders are filled, with or without spaces in them (OR-12)', () => {
+  expect(fillTemplate('Do {{task}} with {{ tools }}, {{task}}.', { task: 'x', tools: 'y' })).toBe('Do x with y, x.')
+})
+
+test('a paragraph whose placeholders are all empty is left out', () => {
+  const template = 'One.\n\nTools:\n{{tools}}\n\n{{a}} and {{b}}\n\n\n\nEnd.'
+  expect(fillTemplate(template, { tools: '', a: '', b: 'b' })).toBe('One.\n\n and b\n\nEnd.')
+  expect(fillTemplate(template, {})).toBe('One.\n\nEnd.')
+})
+
+test('inserted text is not expanded again (PAR-010)', () => {
+  const hostile = "{{tools}} $& $1 $$ `$' \n\n{{task}}"
+  expect(fillTemplate('a {{task}} b', { task: hostile, tools: 'T' })).toBe(`a ${hostile} b`)
+})
+
+test('a name that every object has is not filled', () => {
+  expect(fillTemplate('a {{toString}}{{x}} b', { x: 'x' })).toBe('a x b')
+  expect(fillTemplate('{{constructor}}\n\nb', {})).toBe('b')
+})
+
+test('rejects an unknown placeholder by name', () => {
+  expect(() => checkTemplate('first', 'Do {{taks}}', ['task', 'tools'])).toThrow(
+    new TypeError('prompts.first: no placeholder {{taks}}. Did you mean "task"? Known are task, tools'),
+  )
+  expect(() => checkTemplate('first', 5, ['task'])).toThrow(new TypeError('prompts.first: must be a string'))
+  expect(() => checkTemplate('first', 'Do {{task}} {x} {{ }} {{a-b}}', ['task'])).not.toThrow()
+})
+
+test('time grows with the length of the template and not faster', () => {
+  const measure = (unit: string, times: number): number => {
+    const template = unit.repeat(times)
+    const started = performance.now()
+    fillTemplate(template, { a: 'x' })
+    return performance.now() - started
+  }
+  for (const unit of ['{', '{{ ', '{{a', '{{a}}', '\n', ' ']) {
+    // Eight times the text: a square would take 64 times as long.
+    const short = measure(unit, 50_000)
+    expect(measure(unit, 400_000)).toBeLessThan(Math.max(28 * short, 100))
+  }
+})

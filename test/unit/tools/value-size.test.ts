@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { problemInThread } from '../../../src/tools/schema-judge.ts'
+import { holdsBytes, sizeUpTo } from '../../../src/tools/value-size.ts'
+import { boundedValidator } from '../../../src/tools/validator.ts'
+
+const MiB = 1024 * 1024
+const bytes = new Uint8Array(4 * MiB)
+
+describe('the size of a value', () => {
+  test.each<[string, unknown, number]>([
+    ['null', null, 2],
+    ['a text', 'abc', 6],
+    ['a list', [1, 'a'], 9],
+    ['fields', { ab: 1 }, 11],
+    ['bytes', new Uint8Array(10), 13],
+    ['a view of numbers', new Float64Array(10), 83],
+    ['large bytes', bytes, 2048],
+    ['large bytes in a list', [bytes], 2048],
+    ['a text that is too long', 'x'.repeat(5000), 2048],
+  ])('%s', (_, value, size) => {
+    expect(sizeUpTo(value, 2048)).toBe(size)
+  })
+
+  test('is counted no further than to the limit', () => {
+    let read = 0
+    const value = Object.defineProperties(
+      {},
+      Object.fromEntries(
+        Array.from({ length: 1000 }, (_, n) => [`field${n}`, { enumerable: true, get: () => (read += 1) }]),
+      ),
+    )
+    expect(sizeUpTo(value, 100)).toBe(100)
+    expect(read).toBeLessThan(20)
+  })
+})
+
+describe('a value that holds many bytes', () => {
+  const schema = (data: object): string =>
+    JSON.stringify({ type: 'object', properties: { id: { type: 'string' }, data } })
+
+  test('is checked in the thread as if they were an object without fields', async () => {
+    expect(await problemInThread(schema({ type: 'object' }), { id: 'x', data: bytes })).toBe(undefined)
+    expect(await problemInThread(schema({}), { id: 1, data: [Buffer.from(bytes.buffer)] })).toEqual({
+      path: ['id'],
+      message: 'expected string',
+    })
+    expect(await problemInThread('{"type":"string"}', bytes)).toEqual({ path: [], message: 'expected string' })
+  })
+
+  test("is left to the library's schema", async () => {
+    const validate = boundedValidator(z.object({ id: z.string(), data: z.instanceof(Uint8Array) }))
+    const checked = await validate({ id: 'x', data: bytes })
+    // Comparing bytes by value takes longer than all else.
+    expect((checked as { value: { data: unknown } }).value.data).toBe(bytes)
+  })
+
+  test('is looked for no further than an answer may reach', () => {
+    const endless: unknown[] = [1, { a: 2 }]
+    endless.push(endless, endless)
+    expect(holdsBytes(endless)).toBe(false)
+    expect(holdsBytes([1, { a: [bytes] }])).toBe(true)
+  })
+})

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+const IDS = /\b(?:EX|HA|PO|OR|CA|WS)-\d\d\b|\bmission\b|\bDESIGN\b/
+
+/** Words that only this project ever understood, and the term of the field that stands in their place. */
+const PRIVATE_WORDS: Readonly<Record<string, { readonly words: RegExp; readonly instead: string }>> = {
+  ground: { words: /\bgrounds?\b|\bGround\b/i, instead: 'EngineEnvironment, ScriptHost, or foundation' },
+  orphan: { words: /\b(?:remnants?|strays?|unremoved)\b/i, instead: 'orphan, or resource' },
+  outcome: { words: /\bfates?\b/i, instead: 'outcome' },
+  end: { words: /\b(?:parting|departure)s?\b/i, instead: 'ConversationEnd' },
+  boost: { words: /\bhurr(?:y|ies|ied)\b/i, instead: 'CpuBoost' },
+  transcript: { words: /\bGathered\b/, instead: 'RunTranscript' },
+  hook: { words: /\bnoticed\(/, instead: 'withDestroyHook()' },
+  info: { words: /\bintroduced\(|\bintroduction\b/, instead: 'fetchDaemonInfo()' },
+  fixture: { words: /\bbeds?\b/i, instead: 'fixture' },
+  checked: { words: /\b(?:well_checked|check_around|look_later|look_at)\b/, instead: 'what the function does' },
+  fix: { words: /\bmend(?:s|ed|ing)?\b/i, instead: 'fix' },
+  task: { words: /\bwork(?:s|ed)? (?:a task |tasks |it )?off\b/i, instead: 'solve' },
+  nothing: { words: /\bcomes? to nothing\b|\bthere is nothing of\b|\bthe sooner\b/i, instead: 'a plain verb' },
+  requirement: { words: IDS, instead: 'the behaviour itself' },
+}
+
+/** All that a reader meets, but for tests, which may quote what they reject. */
+const READ = ['src', 'harness/sandglass_harness', 'docs', 'campaigns', 'bench', 'scripts', 'examples', '*.md']
+/** Recorded requirements and cases cite ids; the record of a campaign is not rewritten. */
+const QUOTES_IDS = /^(?:campaigns|CONTRIBUTING|docs\/(?:reliability|promises|limitations))/
+
+test.each(Object.entries(PRIVATE_WORDS))('no private word for %s is left', (_, { words, instead }) => {
+  const found = readLines().filter(({ place, text }) => words.test(text) && !(words === IDS && QUOTES_IDS.test(place)))
+  expect(found.map(({ place, text }) => `${place}: ${text.trim()} (say: ${instead})`)).toEqual([])
+})
+
+function readLines(): { place: string; text: string }[] {
+  const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...READ], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  const files = stdout.split('\0').filter((file) => /\.(?:ts|py|md)$/.test(file))
+  expect(files.length).toBeGreaterThan(100)
+  return files.flatMap((file) =>
+    readFileSync(join(ROOT, file), 'utf8')
+      .split('\n')
+      .map((text, index) => ({ place: `${file}:${index + 1}`, text })),
+  )
+}
