@@ -1,4 +1,4 @@
-import { unitsOf } from './unit-reader.ts'
+import { settledUnitsOf, unitsOf } from './unit-reader.ts'
 
 /** Minimum units of a form that counts only after a backslash or a `%`: shorter ones occur in ordinary words. */
 const MIN_BEHIND = 8
@@ -25,11 +25,16 @@ function withoutEntities(text: string): string {
   return text.replaceAll('&', '%26')
 }
 
-/** The units of a text, and those that it has after a character that makes its beginning an escape: `C:\nabc`. */
+/**
+ * The units of a text, and those that it has where text beside it changes its escapes: after a character that makes its beginning
+ * an escape (`C:\nabc`), and before text that completes an escape at its end (`…%4` and `1`).
+ */
 function unitsInPlace(text: string): string[] {
   const own = unitsOf(text)
-  const behind = ['\\', '%'].map((lead) => unitsOf(lead + text).trimStart())
-  return [own, ...behind.filter((units) => units !== own && units.length >= MIN_BEHIND)]
+  const behind = ['\\', '%'].flatMap((lead) =>
+    [unitsOf(lead + text), settledUnitsOf(lead + text)].map((units) => units.trimStart()),
+  )
+  return [own, settledUnitsOf(text), ...behind.filter((units) => units !== own && units.length >= MIN_BEHIND)]
 }
 
 function hexForms(value: string): string[] {

@@ -6,9 +6,6 @@ import { unitsOf } from './unit-reader.ts'
 /** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
 export const MIN_LENGTH: number = CAPS.secret
 
-/** The end of a value that may become an entity together with the text after it. */
-const OPEN_ENTITY = /&(?:#x?[\da-f]*|[aglq][a-z]{0,3})?$/i
-
 /** The patterns of all secrets. */
 export interface Patterns {
   /** The names of secrets, by owner. */
@@ -37,9 +34,7 @@ export function patternsOf(secrets: readonly Readonly<Record<string, string>>[])
       continue
     }
     const owner = names.push(name) - 1
-    // A value that ends like the beginning of an entity may become one.
-    const whole = [...new Set([value, value.replace(OPEN_ENTITY, '')])]
-    forms.push(...whole.flatMap(formsOf).flatMap((units) => (units.length < MIN_LENGTH ? [] : [{ owner, units }])))
+    forms.push(...formsOf(value).flatMap((units) => (units.length < MIN_LENGTH ? [] : [{ owner, units }])))
   }
   let backwards: Automaton | undefined
   const patterns: Patterns = {

@@ -15,8 +15,6 @@ const X = 0x78
 const MAX_DIGITS = 9
 /** Times that an escape of HTML or of a URL may be escaped again: `&amp;amp;quot;`. */
 const MAX_LEVELS = 8
-/** Characters of the longest escape. */
-const LONGEST = 64
 
 /** Entities of HTML and XML by name. */
 const NAMED = [
@@ -26,6 +24,7 @@ const NAMED = [
   { name: codesOf('gt;'), code: 0x3e },
 ]
 const AMP = codesOf('amp;')
+const ENTITIES = [AMP, ...NAMED.map(({ name }) => name)]
 /** The first characters of entities. */
 const MAY_OPEN: ReadonlySet<number> = new Set(codesOf('#aglq'))
 const LEVEL_OF_PERCENT = codesOf('25')
@@ -108,9 +107,9 @@ export class UnitReader {
 
   #readEntity(codes: Uint16Array, length: number, at: number, isWhole: boolean): number {
     if (at + 1 < length && !MAY_OPEN.has(codes[at + 1] ?? 0)) return AMPERSAND
-    if (!isWhole && length - at < LONGEST && isOpenEntity(codes, length, at + 1)) return INCOMPLETE
     let from = at + 1
     for (let level = 0; level < MAX_LEVELS && startsWith(codes, length, from, AMP); level += 1) from += AMP.length
+    if (!isWhole && isOpenEntity(codes, length, from)) return INCOMPLETE
     this.end = from > at + 1 ? from : at + 1
     if (codes[from] === HASH && from < length) {
       const value = this.#readNumber(codes, length, from + 1)
@@ -215,12 +214,20 @@ function startsWith(codes: Uint16Array, length: number, at: number, wanted: read
   return true
 }
 
-/** True if an entity may continue after the end of the text. */
+/** True if the text ends within the name or the number of an entity. */
 function isOpenEntity(codes: Uint16Array, length: number, from: number): boolean {
-  for (let at = from; at < length; at += 1) {
-    const code = codes[at] ?? 0
-    const isLetter = digitOf(code) >= 0 || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a)
-    if (!isLetter && code !== HASH && code !== SEMICOLON) return false
+  if (from < length && codes[from] === HASH) return isOpenNumber(codes, length, from + 1)
+  return ENTITIES.some(
+    (name) => length - from < name.length && name.every((code, at) => from + at >= length || codes[from + at] === code),
+  )
+}
+
+function isOpenNumber(codes: Uint16Array, length: number, from: number): boolean {
+  if (length - from >= MAX_DIGITS) return false
+  const isHex = from < length && ((codes[from] ?? 0) | 0x20) === X
+  for (let at = isHex ? from + 1 : from; at < length; at += 1) {
+    const digit = digitOf(codes[at] ?? 0)
+    if (digit < 0 || (!isHex && digit > 9)) return false
   }
   return true
 }
@@ -237,6 +244,10 @@ export interface UnitText {
 
 /** The first units of a text from a place on. */
 export function readUnits(text: string, from: number = 0, most: number = Number.POSITIVE_INFINITY): UnitText {
+  return read(text, from, most, true)
+}
+
+function read(text: string, from: number, most: number, isWhole: boolean): UnitText {
   const reader = new UnitReader()
   const codes = new Uint16Array(text.length)
   for (let at = 0; at < text.length; at += 1) codes[at] = text.charCodeAt(at)
@@ -244,7 +255,8 @@ export function readUnits(text: string, from: number = 0, most: number = Number.
   let last = NOTHING
   const ends: number[] = []
   for (let at = from; at < codes.length && units.length < most; at = reader.end) {
-    const unit = reader.read(codes, codes.length, at, true)
+    const unit = reader.read(codes, codes.length, at, isWhole)
+    if (unit === INCOMPLETE) break
     if (unit === NOTHING || (unit === SEPARATOR && last === SEPARATOR)) continue
     units += String.fromCharCode(unit)
     last = unit
@@ -256,4 +268,9 @@ export function readUnits(text: string, from: number = 0, most: number = Number.
 /** All units of a text. */
 export function unitsOf(text: string): string {
   return readUnits(text).units
+}
+
+/** The units of a text that are the same whatever follows it: without an escape that it may begin with its last characters. */
+export function settledUnitsOf(text: string): string {
+  return read(text, 0, Number.POSITIVE_INFINITY, false).units
 }

@@ -28,6 +28,7 @@ export function blocksIn(text: string): ParsedAnswer {
 const MAX_DEPTH = 2
 
 function parse(text: string, depth: number): ParsedAnswer {
+  if (!/[`~<]/.test(text)) return { blocks: [], outside: text }
   const lines = text.split('\n')
   const inTags = new Map<number, ParsedAnswer>()
   return (
@@ -188,6 +189,7 @@ function tagIn(line: string): Tag | undefined {
  * without a closing tag.
  */
 function lengthInside(text: string, name: string): number | undefined {
+  if (!text.includes('</')) return undefined
   let last: number | undefined
   let lastOfLine: number | undefined
   for (const { index, 1: end } of text.matchAll(new RegExp(`</${name}>([ \\t]*$)?`, 'gim'))) {

@@ -12,8 +12,11 @@ export interface FoundScript {
   readonly whole?: string
 }
 
-/** Maximum characters of an answer; a longer one is rejected unread. */
-export const MAX_ANSWER_CHARS: number = 1024 * 1024
+/**
+ * Maximum characters of an answer, thoughts included; a longer one is rejected unread. They are some 65,000 tokens. The time
+ * that extraction takes on the host's thread grows with them.
+ */
+export const MAX_ANSWER_CHARS: number = 256 * 1024
 
 /**
  * Extracts the script from the answer of a model: from fences, tags, a JSON object or prose.

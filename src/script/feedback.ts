@@ -1,6 +1,6 @@
 import type { Violation } from '../executor/index.ts'
 import type { CheckedTool } from '../protocol/index.ts'
-import { truncateMiddle } from '../support/index.ts'
+import { truncate, truncateMiddle } from '../support/index.ts'
 import { hintsFor } from './hints.ts'
 import { inertJson } from './history.ts'
 
@@ -14,6 +14,9 @@ const MAX_ARGS = 300
 const WRITES =
   'These calls already took effect, in this script or an earlier one. They are not undone; do not repeat them for the same purpose:'
 const MAX_FIELDS = 500
+/** Characters of a line of the script, and those of them before the place that is wrong. */
+const MAX_SOURCE = 200
+const MAX_BEFORE = 100
 /** Field names that are safe in a sentence of a prompt. */
 const PLAIN_FIELD = /^[\p{L}\p{N}_$@.:/ -]{1,60}$/u
 
@@ -86,22 +89,37 @@ export function failedLineOf(traceback: string | null): number | null {
 function violationLines({ violations, script }: Failure): string {
   const lines = (script ?? '').split('\n')
   const shown = violations.slice(0, MAX_VIOLATIONS).map(({ code, line, column, message, hint }) => {
-    const source = linesOf(lines[line - 1] ?? '').join(' ')
+    const { source, place } = partAround(linesOf(lines[line - 1] ?? '').join(' '), Math.max(0, column))
     return [
-      `- line ${line}: ${linesOf(message).join(' ')} (${code})`,
-      ...(source.trim() === '' ? [] : [`  | ${source}`, `  | ${' '.repeat(Math.max(0, column))}^`]),
-      ...(hint === '' ? [] : [`  Hint: ${linesOf(hint).join(' ')}`]),
+      `- line ${line}: ${oneLine(message)} (${code})`,
+      ...(source.trim() === '' ? [] : [`  | ${source}`, `  | ${' '.repeat(place)}^`]),
+      ...(hint === '' ? [] : [`  Hint: ${oneLine(hint)}`]),
     ].join('\n')
   })
   const more = violations.length - shown.length
   return [...shown, ...(more > 0 ? [`- and ${more} more`] : [])].join('\n')
 }
 
+/** The part of a long line around a place in it. */
+function partAround(source: string, place: number): { source: string; place: number } {
+  if (source.length <= MAX_SOURCE) return { source, place: Math.min(place, source.length) }
+  const from = Math.max(0, Math.min(place, source.length) - MAX_BEFORE)
+  const before = from === 0 ? '' : '…'
+  const part = before + truncate(source.slice(from).toWellFormed(), MAX_SOURCE)
+  return { source: part, place: Math.min(place - from + before.length, part.length) }
+}
+
+function oneLine(text: string): string {
+  return linesOf(truncateMiddle(text, MAX_OUTPUT)).join(' ')
+}
+
 /** The source of the line that the last frame of the traceback names. */
 function failingLine({ script, traceback }: Failure): string | undefined {
   const number = failedLineOf(traceback)
   const source = number === null ? undefined : script?.split('\n')[number - 1]?.trim()
-  return source === undefined || source === '' ? undefined : `Line ${number} of the script is: ${source}`
+  return source === undefined || source === ''
+    ? undefined
+    : `Line ${number} of the script is: ${truncate(source, MAX_SOURCE)}`
 }
 
 /** Splits a text at every character that some reader takes for a line end. */

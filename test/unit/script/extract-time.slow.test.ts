@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { MAX_ANSWER_CHARS, scriptIn } from '../../../src/script/extract.ts'
 import { measureBest } from '../../support/measure-best.ts'
 
-describe('time grows with the length of the answer and not faster', () => {
+/** Half of the 250 ms for which nothing may hold the host, since other machines are slower. */
+const MOST_MS = 125
+
+describe('the longest answer holds the host for less than 125 ms, whatever it is', () => {
   const hostile: Readonly<Record<string, string>> = {
     backticks: '`',
     'lines of backticks': '`````\n',
@@ -35,6 +38,10 @@ describe('time grows with the length of the answer and not faster', () => {
     braces: '{',
     'lines of code': 'x = 1\n',
     'deeper and deeper': '  (\n',
+    'opened tags between ends of lines': '<code>\n\n\n',
+    'comments, a line each': '#\n',
+    'carriage returns': '\r',
+    'ends of lines': '\n',
   }
   /** Answers that nest, by their length. */
   const nested: Readonly<Record<string, (length: number) => string>> = {
@@ -54,20 +61,16 @@ describe('time grows with the length of the answer and not faster', () => {
       ['', ''],
       ['<code>', 'x'],
       ['x', '`'],
+      ['"""\n', ''],
+      ['<code>\n<code>\n', '\n"""\n```\n'],
     ] as const) {
       const answer = (length: number): string =>
         before + unit.repeat(Math.floor((length - before.length - behind.length) / unit.length)) + behind
-      expect(growth(answer)).toBeLessThan(15)
+      expect(measure(answer(MAX_ANSWER_CHARS))).toBeLessThan(MOST_MS)
     }
   })
 
   test.each(Object.entries(nested))('%s', (_, answer) => {
-    expect(growth(answer)).toBeLessThan(15)
+    expect(measure(answer(MAX_ANSWER_CHARS))).toBeLessThan(MOST_MS)
   })
-
-  /** How many times as long eight times the text takes: 15 is a power of 1.3. A few milliseconds are no evidence. */
-  function growth(answer: (length: number) => string): number {
-    const long = measure(answer(MAX_ANSWER_CHARS / 2))
-    return long < 150 ? 0 : long / measure(answer(MAX_ANSWER_CHARS / 16))
-  }
 })

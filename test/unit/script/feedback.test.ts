@@ -61,6 +61,21 @@ Output before the failure:
     expect(told).toContain('characters left out')
   })
 
+  test('a long line of the script is cut, around the place that is wrong', () => {
+    const script = `x = "${'a'.repeat(500_000)}" + wrong + "${'b'.repeat(500_000)}"`
+    const column = script.indexOf('wrong')
+    const long = 'c'.repeat(500_000)
+    const violations = [{ code: 'unknown_name', line: 1, column, message: `'${long}' is unknown`, hint: long }]
+    const rejected = feedbackOn(makeFailure({ script, violations }))
+    expect(rejected.length).toBeLessThan(4000)
+    const [source = '', caret = ''] = rejected.split('\n').slice(2)
+    expect(source.slice(caret.indexOf('^'))).toMatch(/^wrong \+ "bbb/)
+    const traceback = 'Traceback (most recent call last):\n  File "<script>", line 1, in <module>\n'
+    const failed = feedbackOn(makeFailure({ script, traceback }))
+    expect(failed).toContain('Line 1 of the script is: x = "aaa')
+    expect(failed.length).toBeLessThan(4000)
+  })
+
   test.each(['error', 'traceback', 'stdout', 'stderr'] as const)(
     'what a script puts into its %s begins no paragraph and ends no fence (PAR-010)',
     (field) => {
