@@ -26,7 +26,7 @@ NUMBERS = {
         "setsockopt": 54, "clone": 56, "kill": 62,
         "semget": 64, "semop": 65, "semctl": 66, "shmdt": 67, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
         "fcntl": 72, "ptrace": 101, "syslog": 103, "rt_sigqueueinfo": 129, "setpriority": 141, "sched_setparam": 142,
-        "sched_setscheduler": 144, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155, "adjtimex": 159, "chroot": 161,
+        "sched_setscheduler": 144, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155, "prctl": 157, "adjtimex": 159, "chroot": 161,
         "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
         "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179, "tkill": 200,
         "sched_setaffinity": 203, "io_setup": 206, "lookup_dcookie": 212, "semtimedop": 220, "clock_settime": 227,
@@ -36,7 +36,7 @@ NUMBERS = {
         "migrate_pages": 256, "unshare": 272, "move_pages": 279, "rt_tgsigqueueinfo": 297, "perf_event_open": 298,
         "fanotify_init": 300, "prlimit64": 302, "name_to_handle_at": 303, "open_by_handle_at": 304,
         "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
-        "finit_module": 313, "sched_setattr": 314, "memfd_create": 319, "kexec_file_load": 320, "bpf": 321,
+        "finit_module": 313, "sched_setattr": 314, "seccomp": 317, "memfd_create": 319, "kexec_file_load": 320, "bpf": 321,
         "userfaultfd": 323, **_NEW,
     },
     "aarch64": {
@@ -45,7 +45,7 @@ NUMBERS = {
         "chroot": 51, "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105,
         "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "sched_setparam": 118,
         "sched_setscheduler": 119, "sched_setaffinity": 122, "kill": 129, "tkill": 130, "tgkill": 131,
-        "rt_sigqueueinfo": 138, "setpriority": 140, "reboot": 142, "settimeofday": 170, "adjtimex": 171, "mq_open": 180,
+        "rt_sigqueueinfo": 138, "setpriority": 140, "reboot": 142, "prctl": 167, "settimeofday": 170, "adjtimex": 171, "mq_open": 180,
         "mq_unlink": 181, "mq_timedsend": 182, "mq_timedreceive": 183, "mq_notify": 184, "mq_getsetattr": 185,
         "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192,
         "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196, "shmdt": 197, "socket": 198, "socketpair": 199, "setsockopt": 208,
@@ -53,7 +53,7 @@ NUMBERS = {
         "migrate_pages": 238, "move_pages": 239, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "prlimit64": 261,
         "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268,
         "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "sched_setattr": 274,
-        "memfd_create": 279, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, **_NEW,
+        "seccomp": 277, "memfd_create": 279, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, **_NEW,
     },
 }  # fmt: skip
 
@@ -109,6 +109,7 @@ _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone(2) takes
 _TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 _F_SETOWN, _F_SETOWN_EX = 8, 15
 _F_SET_RW_HINT, _F_SET_FILE_RW_HINT = 1036, 1038
+_SECCOMP_SET_MODE_FILTER = 1
 _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 4
 _X32_BIT = 0x40000000
 
@@ -175,6 +176,21 @@ def build(machine):
         rule(
             name, [(_LD, 0, 0, _low(flags)), (_JSET, 0, 1, huge), (_RET, 0, 0, _errno(errno.ENOMEM)), (_RET, 0, 0, _ALLOW)]
         )
+    # The memory of filters is counted for the whole machine (net.core.bpf_jit_limit), not for a control group. Programs that can
+    # do without a filter go on after EINVAL, as on a kernel without filters.
+    einval = _errno(errno.EINVAL)
+    rule(
+        "seccomp",
+        [(_LD, 0, 0, _low(0)), (_JEQ, 0, 1, _SECCOMP_SET_MODE_FILTER), (_RET, 0, 0, einval), (_RET, 0, 0, _ALLOW)],
+    )
+    rule(
+        "prctl",
+        [
+            (_LD, 0, 0, _low(0)), (_JEQ, 0, 3, PR_SET_SECCOMP),
+            (_LD, 0, 0, _low(1)), (_JEQ, 0, 1, SECCOMP_MODE_FILTER),
+            (_RET, 0, 0, einval), (_RET, 0, 0, _ALLOW),
+        ],
+    )  # fmt: skip
     for name in OWN_PID_ONLY:
         rule(name, [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 0), (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW)])
     # prlimit64(pid, resource, new, old): any process may be read; only the caller itself may be changed.

@@ -4,8 +4,8 @@ import unittest
 from sandglass_harness.script import seccomp
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
-EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, ENOMEM = (
-    0x00050000 | n for n in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.ENOMEM)
+EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, ENOMEM, EINVAL = (
+    0x00050000 | getattr(errno, name) for name in "EPERM ENOSYS EAFNOSUPPORT EPROTONOSUPPORT ENOMEM EINVAL".split()
 )
 X86, ARM = seccomp.AUDIT_ARCH["x86_64"], seccomp.AUDIT_ARCH["aarch64"]
 I386, ARM32 = 0x40000003, 0x40000028
@@ -84,7 +84,7 @@ class SeccompTest(unittest.TestCase):
 
     def test_every_name_has_a_rule_and_every_rule_a_number_somewhere(self):
         ruled = {*seccomp.REFUSED, *seccomp.OWN_PID_ONLY, "clone3", "clone", "socket", "prlimit64", "setpriority"}
-        ruled |= {"ioprio_set", "ioctl", "socketpair", "setsockopt", "fcntl", "mmap", "memfd_create", *seccomp.NOT_THE_BROKER}
+        ruled |= {"ioprio_set", "ioctl", "socketpair", "setsockopt", "fcntl", "mmap", "memfd_create", "seccomp", "prctl", *seccomp.NOT_THE_BROKER}
         named = set(seccomp.NUMBERS["x86_64"]) | set(seccomp.NUMBERS["aarch64"])
         self.assertEqual((named - ruled, ruled - named), (set(), set()))
 
@@ -160,6 +160,12 @@ class SeccompTest(unittest.TestCase):
         rows += [((0, 2 << 20, 3, flags), ENOMEM) for flags in (0x40022, 0x40000 | 30 << 26, BIG | 0x40022)]
         self.check("mmap", rows)
         self.check("memfd_create", [((1, 0), ALLOW), ((1, 3), ALLOW), ((1, 4), ENOMEM), ((1, 4 | 21 << 26), ENOMEM)])
+
+    def test_no_further_filter_is_loaded(self):
+        rows = [((1, 0, 0x7F00), EINVAL), ((1, 8, 0x7F00), EINVAL), ((BIG | 1, 0, 0x7F00), EINVAL)]
+        self.check("seccomp", [*rows, ((0, 0, 0), ALLOW), ((2, 0, 0x7F00), ALLOW), ((3, 0, 0x7F00), ALLOW)])
+        rows = [((22, 2, 0x7F00), EINVAL), ((BIG | 22, 2, 0x7F00), EINVAL)]
+        self.check("prctl", [*rows, ((22, 1), ALLOW), ((22, 0), ALLOW), ((21,), ALLOW), ((38, 2), ALLOW), ((2, 22), ALLOW)])
 
     def test_no_hint_about_writes_stays_with_an_inode(self):
         rows = [((3, 1036, 1), EPERM), ((3, 1038, 1), EPERM), ((3, BIG | 1036, 1), EPERM)]

@@ -191,7 +191,7 @@ emit_result("held")
     id: 'LOAD-16',
     claim: COUNTED,
     title:
-      'takes what is counted for the whole machine: contexts of AIO, huge pages, memory of compiled socket filters',
+      'takes what is counted for the whole machine: contexts of AIO, huge pages, memory of compiled filters of sockets and of system calls',
     engines: LINUX,
     script: String.raw`
 def contexts():
@@ -205,8 +205,13 @@ program = struct.pack("HxxxxxxQ", 1, ctypes.addressof(code))
 def attached():
     kinds = [socket.socket(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM), socket.socketpair()[0]]
     return sorted({tried(one.setsockopt, socket.SOL_SOCKET, number, program) for one in kinds for number in (26, 50, 51, 52)})
-emit_result([contexts(), huge(), call((319, 279), b"huge", 4), attached()])
+def filters():
+    libc.prctl(38, 1, 0, 0, 0)
+    allowing = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+    filter = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 1, ctypes.addressof(allowing)))
+    return [call((157, 167), 22, 2, filter, 0, 0), call((317, 277), 1, 0, filter), call((317, 277), 1, 1, filter)]
+emit_result([contexts(), huge(), call((319, 279), b"huge", 4), attached(), filters()])
 `,
-    expected: { status: 'completed', data: ['EPERM', 'ENOMEM', 'ENOMEM', ['EPERM']] },
+    expected: { status: 'completed', data: ['EPERM', 'ENOMEM', 'ENOMEM', ['EPERM'], ['EINVAL', 'EINVAL', 'EINVAL']] },
   },
 ]
