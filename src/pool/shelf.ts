@@ -77,7 +77,6 @@ export class Shelf {
       onDeadline: (late) => this.#refuse(late, this.#exhaustedError(late, timeoutMs)),
       onAbort: (aborted, error) => this.#refuse(aborted, error),
     })
-    this.#endMisused()
     this.#queue.add(waiter)
     this.#settle()
     if (this.#queue.has(waiter)) waiter.wait()
@@ -139,8 +138,15 @@ export class Shelf {
   /** Serves who can be served, and starts what is missing. */
   #settle(): void {
     if (!this.#open) return
-    this.#queue.serve()
+    this.#serve()
     this.#refill.run()
+  }
+
+  /** The only way to the queue: a sandbox that a run uses without a lease is not idle, and is ended first. */
+  #serve(): void {
+    for (const pooled of this.#stock.sandboxes)
+      if (pooled.isFree && revokeClaim(pooled.sandbox)) void this.#stock.end(pooled)
+    this.#queue.serve()
   }
 
   #refuse(waiter: Waiter, error: unknown): void {
@@ -163,8 +169,9 @@ export class Shelf {
   #onChecked(waiter: Waiter, pooled: PooledSandbox, healthy: boolean): void {
     if (waiter.checking === pooled) waiter.checking = null
     if (pooled.state.kind !== 'checking') return
-    if (!healthy) {
-      this.#counters.failures += 1
+    const isMisused = revokeClaim(pooled.sandbox)
+    if (!healthy || isMisused) {
+      if (!healthy) this.#counters.failures += 1
       void this.#stock.end(pooled)
       this.#settle()
     } else if (this.#queue.has(waiter)) {
@@ -228,18 +235,12 @@ export class Shelf {
     pooled.free()
     this.#stock.putLast(pooled)
     // Without a pool nothing is handed on: every checkout gets a fresh one.
-    if (poolSize > 0 || pooled.uses === 0) this.#queue.serve()
+    if (poolSize > 0 || pooled.uses === 0) this.#serve()
     if (pooled.state.kind === 'idle') {
       pooled.rest()
       if (this.#stock.sandboxes.size > poolSize) void this.#stock.end(pooled)
     }
     this.#settle()
-  }
-
-  /** Ends sandboxes that a run uses without a lease: only idle sandboxes are lent. */
-  #endMisused(): void {
-    for (const pooled of this.#stock.sandboxes)
-      if (pooled.isFree && revokeClaim(pooled.sandbox)) void this.#stock.end(pooled)
   }
 
   // ── sandboxes come and go ──────────────────────────────────────────────────────────────────────────────────────

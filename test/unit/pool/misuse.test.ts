@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type ExecutionResult, ScriptExecutor } from '../../../src/executor/index.ts'
-import { type Lease, SandboxPool } from '../../../src/pool/index.ts'
+import { type Lease, type PoolOptions, SandboxPool } from '../../../src/pool/index.ts'
 import type { Sandbox } from '../../../src/sandbox/index.ts'
 import { replayChannel, wireLines } from '../../../src/testing/index.ts'
 import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
@@ -11,7 +11,11 @@ const MISUSE =
 const RESULT = { type: 'final_result', execution_id: 'late', data: 1 }
 
 /** A pool of one sandbox, whose scripts never end. */
-function onePool(bytes: Uint8Array = wireLines(), recovered?: () => Promise<void>): SandboxPool {
+function onePool(
+  bytes: Uint8Array = wireLines(),
+  recovered?: () => Promise<void>,
+  options: Partial<PoolOptions> = {},
+): SandboxPool {
   let made = 0
   const engine = {
     ...fakeEngine(),
@@ -21,7 +25,7 @@ function onePool(bytes: Uint8Array = wireLines(), recovered?: () => Promise<void
       return Promise.resolve(Object.assign(sandbox, { id: `s${made}`, ...(recovered && { recovered }) }))
     },
   }
-  return new SandboxPool({ engine, specs: { default: fakeSpec() }, poolSize: 1, maxOverflow: 0 })
+  return new SandboxPool({ engine, specs: { default: fakeSpec() }, poolSize: 1, maxOverflow: 0, ...options })
 }
 
 function runIn(sandbox: Sandbox): Promise<ExecutionResult> {
@@ -108,5 +112,31 @@ describe('a run that was started after its lease', () => {
     expect(await running).toMatchObject({ status: 'cancelled', error: MISUSE })
     await quiet()
     expect(waiting.value?.sandbox.id).toBe('s2')
+  })
+
+  it('is cancelled when it starts while the health of its sandbox is checked', async () => {
+    const health = Promise.withResolvers<boolean>()
+    const options = { isHealthy: () => health.promise, healthCheckAfterIdleMs: 0 }
+    await using pool = onePool(wireLines(), undefined, options)
+    const first = await pool.checkout('default')
+    await first.release()
+    const waiting = watch(pool.checkout('default'))
+    await quiet()
+    const running = runIn(first.sandbox)
+    await quiet()
+    health.resolve(true)
+    expect(await running).toMatchObject({ status: 'cancelled', error: MISUSE })
+    await quiet()
+    expect(waiting.value?.sandbox.id).toBe('s2')
+  })
+
+  it('is cancelled when something else serves the queue', async () => {
+    await using pool = onePool()
+    const first = await pool.checkout('default')
+    await first.release()
+    const running = runIn(first.sandbox)
+    await quiet()
+    await pool.prewarm()
+    expect(await running).toMatchObject({ status: 'cancelled', error: MISUSE })
   })
 })
