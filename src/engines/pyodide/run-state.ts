@@ -20,6 +20,8 @@ export type KillCause = 'timeout' | 'output-limit' | 'cancelled' | 'memory'
 
 const FINISHED = Buffer.from('{"type":"finished"}')
 const WAKE = /^\{"type":"wake","after":(\d[\d.e+-]{0,30})\}$/
+/** Frames that may be longer than the output limit: calls of tools do not count, and errors are cut first. */
+const MAY_EXCEED = /^\{"type":"(?:tool_call|error)",/
 const FROM_SCRIPT: ReadonlySet<string> = new Set([
   'final_result',
   'intermediate',
@@ -195,6 +197,12 @@ export class RunState {
       }
     }
     if (line.length < 3 || line[0] !== 0x7b || line.at(-1) !== 0x7d) return false
+    // Before it is decoded.
+    if (
+      this.#sent + line.length > this.maxOutput &&
+      !MAY_EXCEED.test(Buffer.from(line.subarray(0, 24)).toString('latin1'))
+    )
+      return (this.over = true)
     // Last in the object: of duplicate keys the last one counts, so the id is always the host's own.
     const stamped = Buffer.concat([line.subarray(0, -1), Buffer.from(`,"execution_id":${JSON.stringify(this.id)}}\n`)])
     const decoded = decodeLine(stamped.subarray(0, -1), Math.max(MAX_JSON_PARTS, this.maxOutput))

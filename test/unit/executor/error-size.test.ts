@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Outbox } from '../../../src/engines/pyodide/outbox.ts'
 import { RunState } from '../../../src/engines/pyodide/run-state.ts'
 import { CAPS } from '../../../src/protocol/index.ts'
@@ -26,10 +26,25 @@ test('no piece of a secret is left where the host cuts', async () => {
   expect(result.error).toContain('m[redacted:KEY]\n... ')
 })
 
-test('the broker of the engine pyodide bounds them as the harness does', async () => {
+/** A run of the engine pyodide, and what its broker sends. */
+function startRun(more: object = {}): { state: RunState; outbox: Outbox } {
   const outbox = new Outbox(() => {})
-  const request = { type: 'execute', execution_id: 'e1', timeout_sec: 10, max_output_bytes: 1 << 20, collect: [] }
-  const state = new RunState(request as unknown as ConstructorParameters<typeof RunState>[0], outbox, () => {})
+  const request = {
+    type: 'execute',
+    execution_id: 'e1',
+    timeout_sec: 10,
+    max_output_bytes: 1 << 20,
+    collect: [],
+    ...more,
+  }
+  return {
+    state: new RunState(request as unknown as ConstructorParameters<typeof RunState>[0], outbox, () => {}),
+    outbox,
+  }
+}
+
+test('the broker of the engine pyodide bounds them as the harness does', async () => {
+  const { state, outbox } = startRun()
   state.takeFrames(Buffer.from(`${JSON.stringify({ type: 'error', ...GIVEN, kind: 'exit' })}\n`))
   outbox.end()
   expect(JSON.parse(Buffer.from((await outbox.take()) ?? []).toString())).toEqual({
@@ -38,4 +53,24 @@ test('the broker of the engine pyodide bounds them as the harness does', async (
     ...CUT,
     kind: 'exit',
   })
+})
+
+test('it reads no line that is over the output limit, but calls of tools and errors, which it cuts', async () => {
+  const parse = vi.spyOn(JSON, 'parse')
+  const { state } = startRun({ max_output_bytes: 100_000, tools: [{ name: 'f' }] })
+  state.takeFrames(Buffer.from(`{"type":"final_result","data":"${'x'.repeat(1 << 20)}"}\n`))
+  expect({ over: state.over, calls: parse.mock.calls.length }).toEqual({ over: true, calls: 0 })
+  parse.mockRestore()
+
+  const other = startRun({ max_output_bytes: 100_000, tools: [{ name: 'f' }] })
+  other.state.takeFrames(
+    Buffer.from(`{"type":"tool_call","id":"1","name":"f","args":{"x":"${'x'.repeat(1 << 20)}"}}\n`),
+  )
+  other.state.takeFrames(Buffer.from(`${JSON.stringify({ type: 'error', ...GIVEN, kind: 'exit' })}\n`))
+  expect(other.state.over).toBe(false)
+  other.outbox.end()
+  const sent = Buffer.concat(
+    [(await other.outbox.take()) ?? [], (await other.outbox.take()) ?? []].map((part) => Buffer.from(part)),
+  )
+  expect(sent.toString().match(/"type":"\w+"/g)).toEqual(['"type":"tool_call"', '"type":"error"'])
 })
