@@ -131,22 +131,22 @@ export async function checkAnswer(
   return { ok: violations.length === 0, violations, isWhole }
 }
 
-/** Checks a script by a policy. */
-function runCheck(checkers: Checkers, script: string, policy: Policy, run: CheckedRun): Promise<CheckedScript> {
+/** Checks a script by a policy. A check whose sandbox is lost is made once more, in another one. */
+async function runCheck(checkers: Checkers, script: string, policy: Policy, run: CheckedRun): Promise<CheckedScript> {
   const { inputs = {}, tools, allowModules = [], files = {} } = run
   const set = tools === undefined ? undefined : prepareTools(tools)
-  return checkers.check(
-    {
-      script,
-      policy,
-      names: Object.keys(inputs),
-      tools: set?.checked ?? [],
-      // The script can import modules among its own files; the checker does not read them.
-      allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
-      ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
-    },
-    run.checkoutTimeoutMs,
-  )
+  const request: CheckRequest = {
+    script,
+    policy,
+    names: Object.keys(inputs),
+    tools: set?.checked ?? [],
+    // The script can import modules among its own files; the checker does not read them.
+    allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
+    ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
+  }
+  const checked = await checkers.check(request, run.checkoutTimeoutMs)
+  const isLost = checked.violations === undefined && checked.run.status === 'sandbox-lost'
+  return isLost ? checkers.check(request, run.checkoutTimeoutMs) : checked
 }
 
 /** Top-level modules and packages that paths below the workspace make. */

@@ -17,9 +17,14 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     why: 'Everything on the machine moves them, other sandboxes too. A script can move them as well, so they carry what load carries: a side channel, which is not stopped',
   },
   {
-    what: 'counters of broker and zygote: `/proc/1` and the zygote in `stat`, `statm`, `status`, `sched`, `schedstat`, `net/unix`',
+    what: "the order of the kernel's own sockets in `net/netlink` (`docker`)",
+    places: /^(own|broker|zygote)\/net\/netlink \d+ \d+$/,
+    why: 'They stand in hash tables that the whole machine shares. Sockets that anybody opens make the kernel rebuild them, in another order: one bit, which everybody overwrites',
+  },
+  {
+    what: 'counters of broker and zygote: `/proc/1` and the zygote in `stat`, `statm`, `status`, `sched`, `schedstat`, `arch_status`, `net/unix`',
     places:
-      /^(broker|zygote)\/(stat|statm|status|sched|schedstat|net\/unix|io|smaps|smaps_rollup|maps|timerslack_ns|oom_score)\b/,
+      /^(broker|zygote)\/(stat|statm|status|sched|schedstat|net\/unix|io|smaps|smaps_rollup|maps|timerslack_ns|oom_score|arch_status)\b/,
     why: 'The kernel adds up processor time, switches, page faults and highest memory for as long as a process lives. A script that makes the broker work, or touches pages before it ends, moves them by a number that it chooses, with the noise of the run around it: some 20 bits a run',
   },
   {
@@ -31,7 +36,7 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
   {
     what: "what is the fresh process's own: its times, addresses, memory and switches",
     places:
-      /^own\/(autogroup|auxv|fdinfo\/|io|maps|numa_maps|oom_score|sched|schedstat|smaps|smaps_rollup|stat|statm|status|syscall|timers|wchan)\b|^getrusage|^getitimer|^os\.(times|getcpu|sched_getcpu)|^getsockopt \d+ \d+ 6 (11|24)$|^prctl 40$/,
+      /^own\/(arch_status|autogroup|auxv|fdinfo\/|io|maps|numa_maps|oom_score|sched|schedstat|smaps|smaps_rollup|stat|statm|status|syscall|timers|wchan)\b|^getrusage|^getitimer|^os\.(times|getcpu|sched_getcpu)|^getsockopt \d+ \d+ 6 (11|24)$|^prctl 40$/,
     why: 'It is made for the run and ends with it',
   },
   {

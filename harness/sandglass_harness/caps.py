@@ -57,4 +57,4 @@ MAX_WARNING = 500  # characters of one
 
 CALL_HEAD_BYTES = 4 << 10  # a tool call's line without its arguments
 # Kinds of `error` that a script's process may claim; any other becomes `exception`.
-SCRIPT_ERROR_KINDS = ("exception", "exit", "syntax", "memory", "timeout")
+SCRIPT_ERROR_KINDS = ("exception", "exit", "syntax", "setup", "memory", "timeout")

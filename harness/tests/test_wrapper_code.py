@@ -51,6 +51,19 @@ class AroundRunTest(unittest.TestCase):
         self.assertEqual([(f["type"], f["kind"]) for f in frames], [("error", "syntax")])
         self.assertIn('File "<script>", line 1', frames[0]["traceback"])
 
+    def test_only_a_preamble_that_fails_is_no_failure_of_the_script(self):
+        for wrapper, want in (
+            ({"preamble": "{}['a']"}, ("the preamble failed: KeyError: 'a'", "setup")),
+            ({"preamble": "raise SystemExit(3)"}, ("the preamble failed: SystemExit: 3", "setup")),
+            ({"preamble": "raise MemoryError"}, ("MemoryError", "memory")),
+            ({"preamble": "def f(): return {}['a']", "source": "f()"}, ("KeyError: 'a'", "exception")),
+            ({"postamble": "{}['a']"}, ("KeyError: 'a'", "exception")),
+        ):
+            with self.subTest(wrapper):
+                source = wrapper.pop("source", "emit_log('ran')")
+                frames, _ = forked.run(source, **wrapper)
+                self.assertEqual((frames[-1]["message"], frames[-1]["kind"]), want)
+
     def test_an_error_in_either_names_it_with_its_line(self):
         rows = [
             ({"preamble": "x = 1\n1/0"}, '"<preamble>", line 2', "    1/0\n"),

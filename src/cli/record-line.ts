@@ -70,6 +70,7 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     execution_ms: attempt.executionMs,
     duration_ms: attempt.durationMs,
     repetition: attempt.repetition,
+    rerun: attempt.rerun,
   }
 }
 

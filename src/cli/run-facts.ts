@@ -1,7 +1,11 @@
 import type { AttemptRecord, Repetition, RunRecord, SandboxRecord } from '../journal/index.ts'
+import { truncateAndCount } from '../support/index.ts'
 import { countText, msText, plural, whenText } from './figures.ts'
 import { nameText } from './foreign-text.ts'
 import { attemptsOf } from './solve-line.ts'
+
+/** Maximum characters of the reason for a second run. */
+const MAX_RERUN = 200
 
 /** A fact and its name, for a list of facts. */
 export type Fact = readonly [name: string, text: string]
@@ -24,12 +28,13 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
 }
 
 /** The facts of an attempt: prompt, model, sandbox and time. */
-export function attemptFacts({ prompt, generation, sandbox, executionMs }: AttemptRecord): Fact[] {
+export function attemptFacts({ prompt, generation, sandbox, executionMs, rerun }: AttemptRecord): Fact[] {
   return [
     ...(prompt === null ? [] : [['prompt', `${countText(prompt.chars)} characters`] as const]),
     ...(generation === null ? [] : [['answer', generationText(generation)] as const]),
     ...(sandbox === null ? [] : [['sandbox', sandboxText(sandbox)] as const]),
     ...(executionMs === null ? [] : [['script', `ran for ${msText(executionMs)}`] as const]),
+    ...(rerun === null ? [] : [['run again', truncateAndCount(rerun, MAX_RERUN)] as const]),
   ]
 }
 

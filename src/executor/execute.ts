@@ -72,6 +72,7 @@ export function cancelledBeforeStart(run: PreparedRun, started: number): Executi
   const verdict: Verdict = {
     ...statusFields('cancelled'),
     error: 'the run was cancelled before it started',
+    setupFailed: false,
     traceback: null,
     ending: { cause: 'cancelled', exitCode: null, signal: null, by: 'host' },
     late: undefined,

@@ -89,6 +89,11 @@ interface RunFacts {
   readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly error: string | null
+  /**
+   * True if not the script failed but what the caller gives it: a secret is missing, a Python tool or a preloaded module
+   * cannot be loaded, or the preamble raised. Nothing of the script ran.
+   */
+  readonly setupFailed: boolean
   /** Only after a crash of the script. */
   readonly traceback: string | null
   readonly warnings: readonly RunWarning[]

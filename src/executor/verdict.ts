@@ -26,6 +26,7 @@ export interface Verdict {
   readonly status: ExecutionStatus
   readonly errorKind: ErrorKind | null
   readonly error: string | null
+  readonly setupFailed: boolean
   readonly traceback: string | null
   readonly ending: Ending
   /** An ending that came after the outcome was decided. */
@@ -89,5 +90,5 @@ function asWarning(outcome: Outcome | undefined): LateEnding | undefined {
 }
 
 function judgeAs(name: RunOutcomeName, error: string | null = null): Judgement {
-  return { ...statusFields(name), error, traceback: null }
+  return { ...statusFields(name), error, setupFailed: name === 'setupFailed', traceback: null }
 }

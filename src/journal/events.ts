@@ -79,6 +79,8 @@ export type JournalBody =
       readonly ms: number
     })
   | (Place & { readonly type: 'sandbox_assigned'; readonly sandbox_id: string; readonly engine: string })
+  /** The sandbox was lost; the same script runs once more, in another one. */
+  | (Place & { readonly type: 'script_rerun'; readonly reason: string })
   | (Place & {
       readonly type: 'tool_called'
       /** Call site and ordinal: `L12#3` is the third call of this tool in line 12. */

@@ -67,6 +67,8 @@ export interface AttemptRecord {
   readonly executionMs: number | null
   readonly durationMs: number | null
   readonly repetition: Repetition | null
+  /** Why the script ran a second time, or null: the first sandbox was lost. `toolCalls` and `logs` are those of both. */
+  readonly rerun: string | null
 }
 
 /** A step of INTERACTIVE mode. */
@@ -227,6 +229,10 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       return
     case 'sandbox_assigned':
       return
+    case 'script_rerun':
+      attempt.rerun = event.reason
+      attempt.intermediates = []
+      return
     case 'tool_called': {
       const { key, line, name, effect, args } = event
       attempt.toolCalls.push({ key, line, name, effect, args, ok: null, ms: null, resultJson: null, error: null })
@@ -296,5 +302,6 @@ function emptyAttempt(number: number): AttemptDraft {
     executionMs: null,
     durationMs: null,
     repetition: null,
+    rerun: null,
   }
 }

@@ -65,6 +65,7 @@ const SHAPES: Shapes = {
   },
   script_checked: { ...PLACE, policy: text, ok: flag, violations: listOf(violation), ms: number },
   sandbox_assigned: { ...PLACE, sandbox_id: text, engine: text },
+  script_rerun: { ...PLACE, reason: text },
   tool_called: { ...PLACE, key: text, line: orNull(number), name: text, effect: orNull(text), args: any },
   tool_answered: {
     ...PLACE,

@@ -57,12 +57,12 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
   }
 }
 
-/** The refusal in an `APICallError` that a retry may resolve. @throws any other error unchanged. */
+/** The refusal in an `APICallError` that a retry may resolve. @throws ModelError for any other error. */
 function refusalIn(error: unknown): Refusal {
   const status = numberIn(field(error, 'statusCode'))
   const isRetryable = field(error, 'isRetryable')
   const again = typeof isRetryable === 'boolean' ? isRetryable : status !== undefined && isTransient(status)
-  if (!again) throw error
+  if (!again) throw new ModelError(`the model failed: ${messageOf(error)}`, { cause: error })
   return {
     what: `the model of the AI SDK ${status === undefined ? 'cannot be reached' : `answered ${status}`}`,
     said: messageOf(error),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../errors/index.ts'
 
 /** The answer of a model. Only `text` is required. */
@@ -24,7 +25,8 @@ export interface LLMCallContext {
 
 /**
  * Any async function from a prompt to an answer. Different ones can
- * serve different roles. A plain string counts as an answer, too.
+ * serve different roles. A plain string counts as an answer, too. One that throws is called once more after 250 ms, within
+ * the time for an answer, unless it throws a {@link ModelError}.
  */
 export type LLMCaller = (prompt: string, context: LLMCallContext) => Promise<LLMCallResult | string>
 
@@ -38,16 +40,19 @@ export interface ModelAnswer {
   readonly model: string | null
 }
 
+/** The pause before a model that threw is asked again, in milliseconds. */
+const PAUSE_MS = 250
+
 /** A longer timer would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** The failure of a model call. */
+/** The failure of a model call. A model that throws one is not asked again. */
 export class ModelError extends Error {
   override readonly name = 'ModelError'
 }
 
 /**
- * Calls a model and checks its answer.
+ * Calls a model and checks its answer. A model that throws anything but a {@link ModelError} is asked once more.
  * @param timeoutMs the maximum time of the answer.
  * @throws ModelError if the model throws, does not answer in time, or gives an invalid answer; the reason of `signal`
  * if that fires first.
@@ -112,6 +117,13 @@ async function callUntilEnd(
 }
 
 async function callOrFail(caller: LLMCaller, prompt: string, context: LLMCallContext): Promise<unknown> {
+  try {
+    return await caller(prompt, context)
+  } catch (error) {
+    if (error instanceof ModelError) throw error
+    context.onProblem?.(`the model failed: ${messageOf(error)}`)
+  }
+  await sleep(PAUSE_MS, undefined, { signal: context.signal })
   try {
     return await caller(prompt, context)
   } catch (error) {

@@ -10,7 +10,7 @@ import { applySchema } from '../typed-result.ts'
 import { EndRun } from './end-run.ts'
 import { ModelCalls } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
-import { type ScriptCheck, ScriptRuns, type ScriptSurroundings } from './script-runs.ts'
+import { isAmong, noToolsText, type ScriptCheck, ScriptRuns, type ScriptSurroundings } from './script-runs.ts'
 import { Stagnation } from './stagnation.ts'
 import { roundMs, type TaskRun } from './task-run.ts'
 
@@ -21,6 +21,8 @@ export type AttemptOutcome =
   | {
       readonly kind: 'failed'
       readonly failure: Failure
+      /** The data that the script emitted before it failed. */
+      readonly emitted: ExecutionResult['intermediates']
       readonly repetition: Repetition | null
     }
 
@@ -96,12 +98,8 @@ export class Attempts {
     }
     // No script runs unless the journal stored everything before it.
     await this.run.assertStored()
-    const { lease, giveBack } = await plan.lease()
-    try {
-      return await this.#judge(await this.scripts.run(place, script, lease, surroundings), plan, script)
-    } finally {
-      giveBack()
-    }
+    const ran = await this.scripts.runWithRerun(place, script, () => plan.lease(), surroundings)
+    return this.#judge(ran, plan, script)
   }
 
   /** Checks the script of an answer, and records the answer: only the check decides which text is its script. */
@@ -120,6 +118,8 @@ export class Attempts {
     this.partial.keepEmitted(ran.intermediates)
     if (ran.hasResult) this.partial.keepResult(ran.finalData)
     if (ran.status === 'cancelled') this.run.signal.throwIfAborted()
+    // No script can fix what the caller gives it.
+    if (ran.setupFailed) throw new EndRun('infrastructure', ran.error ?? ran.status)
     const result = await this.run.orEnd(this.#matchOutput(ran))
     if (result.success) return { status: 'completed', outcome: { kind: 'answered', data: result.finalData } }
     const missing = result.status === 'step-done' ? plan.findMissing(result) : undefined
@@ -130,7 +130,8 @@ export class Attempts {
     const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
     const error = missing ?? result.error ?? result.status
     const status = missing === undefined ? result.status : 'no-data'
-    return this.#fail(status, { script, error, traceback, stdout, stderr, failedCalls })
+    const failed = { script, error, traceback, stdout, stderr, failedCalls }
+    return this.#fail(status, { ...failed, ...explainWithheld(error, plan.surroundings) }, result.intermediates)
   }
 
   /** Data of a wrong shape can make the schema's own code throw: that is a mismatch, too. */
@@ -143,7 +144,11 @@ export class Attempts {
     }
   }
 
-  #fail(status: AttemptStatus, found: Pick<Failure, 'script' | 'error'> & Partial<Failure>): Round {
+  #fail(
+    status: AttemptStatus,
+    found: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
+    emitted: ExecutionResult['intermediates'] = [],
+  ): Round {
     const repetition = this.stagnation.addFailure(found.script, found.error)
     const failure: Failure = {
       traceback: null,
@@ -155,8 +160,14 @@ export class Attempts {
       repetition: repetition === null ? null : REPETITIONS[repetition],
       ...found,
     }
-    return { status, outcome: { kind: 'failed', failure, repetition } }
+    return { status, outcome: { kind: 'failed', failure, emitted, repetition } }
   }
+}
+
+/** Python suggests another name for a tool that the script cannot call. */
+function explainWithheld(error: string, { withheld }: ScriptSurroundings): Partial<Failure> {
+  const name = /^NameError: name '(\w+)' is not defined/.exec(error)?.[1]
+  return isAmong(withheld, name) ? { error: noToolsText(name), traceback: null } : {}
 }
 
 function statusAtEnd({ status }: EndRun): AttemptStatus {

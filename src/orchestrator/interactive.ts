@@ -30,8 +30,10 @@ class Steps {
   readonly #attempts: Attempts
   readonly #sandbox: HeldLease
   readonly #keepsState: boolean
-  readonly #collected: CollectedItem[] = []
+  #collected: CollectedItem[] = []
   #state: unknown
+  /** Steps and attempts in a row that repeated earlier ones. */
+  #repetitions = 0
   /** True if the next step must output the answer from the collected data. */
   #forceFinish = false
 
@@ -77,13 +79,17 @@ class Steps {
       const outcome = await this.#makeAttempt(step, attempt, failure)
       if (outcome.kind === 'answered') return outcome
       if (outcome.kind === 'stepped') {
-        this.#keep(outcome.emitted, step)
+        this.#keep(outcome.emitted, step, false)
         this.#findStagnation(outcome, step, attempt)
         return { error: null }
       }
       failure = outcome.failure
+      this.#keep(outcome.emitted, step, true)
+      if (outcome.repetition === null) continue
+      this.#repetitions += 1
+      const isEnough = this.#repetitions >= job.maxRepetitions || attempt > job.maxRetries
       // The attempts repeat each other, but the collected data may be enough for an answer.
-      if (outcome.repetition !== null && this.#collected.length > 0 && !isLast) {
+      if (isEnough && this.#collected.length > 0 && !isLast) {
         this.#forceFinish = true
         return { error: failure.error }
       }
@@ -92,15 +98,16 @@ class Steps {
   }
 
   #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
-    const { task, maxSteps, generator, tools, inputs } = this.#attempts.run.job
+    const { task, maxSteps, maxRepetitions, generator, tools, inputs } = this.#attempts.run.job
     const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
+    const repetitionsLeft = this.#repetitions === 0 ? undefined : maxRepetitions - this.#repetitions
     return this.#attempts.make({
       place: { step, attempt },
-      prompt: generator.stepPrompt(task, { step, maxSteps, collected, failure, forceFinish, state }),
+      prompt: generator.stepPrompt(task, { step, maxSteps, collected, failure, forceFinish, state, repetitionsLeft }),
       surroundings: {
         mode: forceFinish ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
         // A step that must finish has no tools.
-        tools: forceFinish ? undefined : tools,
+        ...(forceFinish ? { tools: undefined, withheld: tools } : { tools }),
         inputs: { ...inputs, collected, ...(this.#keepsState ? { state } : {}) },
       },
       lease: () => this.#sandbox.lease(),
@@ -108,10 +115,13 @@ class Steps {
     })
   }
 
-  #keep(emitted: ExecutionResult['intermediates'], step: number): void {
+  /** Keeps what a script emitted, in place of items of the same label that a failed script of this step emitted. */
+  #keep(emitted: ExecutionResult['intermediates'], step: number, hasFailed: boolean): void {
+    const labels = new Set(emitted.map(({ label }) => label))
+    this.#collected = this.#collected.filter((item) => item.step !== step || !labels.has(item.label))
     for (const { label, data } of emitted) {
-      if (this.#keepsState && label === STATE_LABEL) this.#state = data
-      else this.#collected.push({ step, label, data })
+      if (!this.#keepsState || label !== STATE_LABEL) this.#collected.push({ step, label, data })
+      else if (!hasFailed) this.#state = data
     }
     this.#attempts.partial.keepCollected(this.#collected)
   }
@@ -122,9 +132,14 @@ class Steps {
     attempt: number,
   ): void {
     const repetition = this.#attempts.stagnation.addStep(script, emitted)
-    if (repetition === null) return
-    this.#attempts.run.journal.write({ type: 'stagnation_found', step, attempt, repetition })
-    this.#forceFinish = true
+    if (repetition === null) {
+      this.#repetitions = 0
+      return
+    }
+    const { job, journal } = this.#attempts.run
+    journal.write({ type: 'stagnation_found', step, attempt, repetition })
+    this.#repetitions += 1
+    this.#forceFinish = this.#repetitions >= job.maxRepetitions
   }
 
   #findMissing({ intermediates }: ExecutionResult): string | undefined {

@@ -48,6 +48,7 @@ export interface Job<T = unknown> {
   readonly limits: ResourceLimits
   readonly maxRetries: number
   readonly maxSteps: number
+  readonly maxRepetitions: number
   readonly budget: SolveBudget
   readonly inputs: Readonly<Record<string, unknown>>
   readonly secrets: Readonly<Record<string, string>>

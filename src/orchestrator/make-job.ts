@@ -19,6 +19,7 @@ import { type TaskOptions, wholeNumber } from './options.ts'
 
 const MAX_RETRIES = 3
 const MAX_STEPS = 10
+const MAX_REPETITIONS = 2
 const LLM_TIMEOUT_MS = 120_000
 
 /** The modules that the policy `strict` lets a script import, the most useful first. */
@@ -73,7 +74,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     ...given,
     generator: new ScriptGenerator({
       tools: base.tools,
-      ...definedOf(options, ['prompts', 'instructions', 'maxToolChars', 'preamble', 'postamble']),
+      ...definedOf(options, ['prompts', 'instructions', 'maxToolChars', 'maxHistoryChars', 'preamble', 'postamble']),
       inputs,
       outputSchema: schemaOf(output),
       keepsState,
@@ -87,6 +88,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     limits: options.limits ?? {},
     maxRetries: wholeNumber('maxRetries', options.maxRetries ?? MAX_RETRIES, 0),
     maxSteps: wholeNumber('maxSteps', options.maxSteps ?? MAX_STEPS, 1),
+    maxRepetitions: wholeNumber('maxRepetitions', options.maxRepetitions ?? MAX_REPETITIONS, 1),
     budget: options.budget ?? {},
     inputs,
     secrets: checkSecrets(options.secrets),
@@ -117,6 +119,7 @@ function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptio
   }
   new ScriptExecutor({ mode, ...(limits === undefined ? {} : { limits }) }) // has them checked
   checkToolLimits(toolLimits ?? {})
+  wholeNumber('maxHistoryChars', options.maxHistoryChars ?? 0, 0)
   new Spending(budget)
   if (mode !== ExecutionMode.INTERACTIVE) return
   for (const name of ['collected', ...('state' in options ? ['state'] : [])]) {

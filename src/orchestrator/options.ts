@@ -12,6 +12,11 @@ export interface SolveDefaults {
   readonly maxRetries?: number | undefined
   /** Steps in INTERACTIVE mode. Default 10. */
   readonly maxSteps?: number | undefined
+  /**
+   * INTERACTIVE mode: steps or attempts in a row that repeat an earlier one before the task is down to a final step, which
+   * has no tools and only answers. The model is warned after each. Default 2.
+   */
+  readonly maxRepetitions?: number | undefined
   /** The policy of the check before a script runs. Default `strict`. */
   readonly policy?: Policy | undefined
   /** Modules that scripts may import in addition to those of `strict`. */
@@ -34,6 +39,8 @@ export interface SolveDefaults {
   readonly prompts?: Partial<Prompts> | undefined
   /** Maximum characters of the functions' stubs in a prompt. Default 12,000. */
   readonly maxToolChars?: number | undefined
+  /** Maximum characters of the data of earlier steps in a prompt of INTERACTIVE mode. Default 24,000. */
+  readonly maxHistoryChars?: number | undefined
   /** Environment variables of the scripts, for Python tools; redacted everywhere. */
   readonly secrets?: Readonly<Record<string, string>> | undefined
   /** Further values to redact everywhere, by name, such as keys of host tools. No script gets them. */
@@ -67,6 +74,7 @@ export interface TaskOptions<T = unknown> extends SolveDefaults {
 export const DEFAULTS_NAMES: readonly (keyof SolveDefaults)[] = [
   'maxRetries',
   'maxSteps',
+  'maxRepetitions',
   'policy',
   'allowModules',
   'limits',
@@ -78,6 +86,7 @@ export const DEFAULTS_NAMES: readonly (keyof SolveDefaults)[] = [
   'postamble',
   'prompts',
   'maxToolChars',
+  'maxHistoryChars',
   'secrets',
   'hide',
   'journal',

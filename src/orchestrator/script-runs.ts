@@ -1,4 +1,10 @@
-import { type ExecutionMode, type ExecutionResult, ScriptExecutor } from '../executor/index.ts'
+import {
+  type ExecutionMode,
+  type ExecutionResult,
+  MAX_LISTED_CALLS,
+  ScriptExecutor,
+  type Violation,
+} from '../executor/index.ts'
 import type { Place } from '../journal/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { FoundScript } from '../script/index.ts'
@@ -11,6 +17,8 @@ export interface ScriptSurroundings {
   readonly mode: ExecutionMode
   readonly tools: ToolSet | undefined
   readonly inputs: Readonly<Record<string, unknown>>
+  /** Tools of the task that this script cannot call. */
+  readonly withheld?: ToolSet | undefined
 }
 
 /** The script of an answer, null if there is none, and the findings about it. */
@@ -38,7 +46,10 @@ export class ScriptRuns {
    * Checks the script of an answer without running it, and decides which text the script is.
    * @throws EndRun when the machinery fails.
    */
-  async check({ script, whole }: FoundScript, { mode, tools, inputs }: ScriptSurroundings): Promise<ScriptCheck> {
+  async check(
+    { script, whole }: FoundScript,
+    { mode, tools, inputs, withheld }: ScriptSurroundings,
+  ): Promise<ScriptCheck> {
     const { job, signal } = this.#run
     const { policy, allowModules, host, generator } = job
     // Without a policy, the checker only decides which text is the script.
@@ -46,7 +57,9 @@ export class ScriptRuns {
     const started = performance.now()
     const asked = { policy, mode, tools, inputs, allowModules, signal, ...(whole === undefined ? {} : { whole }) }
     const { script: text, ...wrapper } = generator.assemble(script ?? '')
-    const { violations, isWhole } = await this.#run.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
+    const checked = await this.#run.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
+    const { isWhole } = checked
+    const violations = checked.violations.map((violation) => explainWithheld(violation, withheld))
     const ms = roundMs(performance.now() - started)
     if (isWhole && whole !== undefined) return { script: whole, violations, ms }
     return { script, violations: script === null ? [] : violations, ms }
@@ -99,7 +112,55 @@ export class ScriptRuns {
     return bridgedTools(tools, { ...limits, ...(Number.isFinite(most) ? { maxCalls: most } : {}) })
   }
 
+  /**
+   * Runs a script as {@link run} does, once more if its sandbox is lost before any `write` began.
+   * @param lease leases a sandbox that lives.
+   */
+  async runWithRerun(
+    place: Place,
+    script: string,
+    lease: () => Promise<{ readonly lease: Lease; readonly giveBack: () => void }>,
+    surroundings: ScriptSurroundings,
+  ): Promise<ExecutionResult> {
+    const runOnce = async (): Promise<ExecutionResult> => {
+      const { lease: held, giveBack } = await lease()
+      try {
+        return await this.run(place, script, held, surroundings)
+      } finally {
+        giveBack()
+      }
+    }
+    const first = await runOnce()
+    if (first.status !== 'sandbox-lost' || mayHaveWritten(first)) return first
+    this.#run.journal.write({ type: 'script_rerun', ...place, reason: first.error ?? first.status })
+    return runOnce()
+  }
+
   #keepWrites(calls: ExecutionResult['toolCalls']): void {
     for (const { name, effect, args, ok } of calls) if (ok && effect === 'write') this.#writes.push({ name, args })
   }
+}
+
+/** True if a call of a `write` tool began, whatever became of it, or if there were more calls than are listed. */
+function mayHaveWritten({ toolCalls }: ExecutionResult): boolean {
+  return (
+    toolCalls.length >= MAX_LISTED_CALLS ||
+    toolCalls.some(({ effect, state }) => effect === 'write' && state !== 'waiting')
+  )
+}
+
+/** The checker knows no tool that is withheld: it would suggest another name. */
+function explainWithheld(violation: Violation, withheld: ToolSet | undefined): Violation {
+  const name = violation.code === 'unknown_name' ? /^'(\w+)' is not defined$/.exec(violation.message)?.[1] : undefined
+  return isAmong(withheld, name) ? { ...violation, hint: noToolsText(name) } : violation
+}
+
+/** True for the name of a tool. */
+export function isAmong(tools: ToolSet | undefined, name: string | undefined): name is string {
+  return name !== undefined && (tools?.tools.has(name) === true || tools?.pythonTools.has(name) === true)
+}
+
+/** The explanation of a tool that a script cannot call. */
+export function noToolsText(name: string): string {
+  return `There are no tools in the final step: ${name} cannot be called. Take the data from the variable collected.`
 }

@@ -30,7 +30,16 @@ export const OUTCOMES = {
     errorKind: 'error',
     exitCode: 1,
     causes: [],
-    wireKinds: ['exception', 'exit', 'syntax', 'secrets'],
+    wireKinds: ['exception', 'exit', 'syntax'],
+    lateWarning: 'error_after_result',
+  },
+  setupFailed: {
+    meaning: 'what the caller gives the script failed before it: a missing secret, a Python tool, the preamble',
+    status: 'failed',
+    errorKind: 'error',
+    exitCode: 1,
+    causes: [],
+    wireKinds: ['secrets', 'setup'],
     lateWarning: 'error_after_result',
   },
   crashed: {

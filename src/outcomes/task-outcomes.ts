@@ -27,7 +27,10 @@ export const TASK_OUTCOMES: Readonly<Record<RunStatus, { readonly meaning: strin
   stagnated: { meaning: 'the run repeated itself, and its last chance to answer failed', exitCode: NO_ANSWER },
   'budget-spent': { meaning: 'a budget of tokens, tool calls or time was spent', exitCode: NO_ANSWER },
   'model-failed': { meaning: 'the model threw, refused or did not answer within 120 s', exitCode: BROKEN },
-  infrastructure: { meaning: 'no sandbox, or a journal that cannot be written', exitCode: BROKEN },
+  infrastructure: {
+    meaning: 'no sandbox, a journal that cannot be written, or a failure of what every script is given',
+    exitCode: BROKEN,
+  },
   cancelled: { meaning: 'the caller cancelled the task', exitCode: OUTCOMES.cancelled.exitCode },
   unfinished: {
     meaning: 'the journal of the run has no end: its process ended first, or it goes on (in `runs` and `show` only)',

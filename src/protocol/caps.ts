@@ -133,7 +133,7 @@ export const FILE_CHUNK_BYTES: number = CAPS.fileChunkBytes
 export const MAX_DEPTH: number = CAPS.depth
 
 /** Kinds of `error` that a script's process may claim; any other becomes `exception`. */
-export const SCRIPT_ERROR_KINDS: readonly string[] = ['exception', 'exit', 'syntax', 'memory', 'timeout']
+export const SCRIPT_ERROR_KINDS: readonly string[] = ['exception', 'exit', 'syntax', 'setup', 'memory', 'timeout']
 
 /** Frame types that `maxOutputBytes` does not count; each has a cap of its own. */
 export const UNCOUNTED_FRAMES: ReadonlySet<string> = new Set([

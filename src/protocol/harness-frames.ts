@@ -213,7 +213,7 @@ export const harnessFrames: {
     kind: z
       .string()
       .default('exception')
-      .describe('exception, exit, syntax, memory, timeout, output_limit, cancelled, crash, secrets or request'),
+      .describe('exception, exit, syntax, setup, memory, timeout, output_limit, cancelled, crash, secrets or request'),
   }),
   log: z.object({
     type: z.literal('log'),

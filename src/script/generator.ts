@@ -15,6 +15,8 @@ export interface ScriptGeneratorOptions {
   readonly instructions?: string | undefined
   /** Maximum characters of the functions' stubs; further functions are listed by name. Default 12,000. */
   readonly maxToolChars?: number | undefined
+  /** Maximum characters of the data of earlier steps in a prompt. Default 24,000. */
+  readonly maxHistoryChars?: number | undefined
   /** Modules that scripts may import, if imports are restricted. */
   readonly modules?: readonly string[] | undefined
   /** Packages beside the standard library. */
@@ -51,6 +53,8 @@ export interface StepView {
   readonly forceFinish: boolean
   /** The `state` that the last step handed on. */
   readonly state: unknown
+  /** After a repetition: how many more of them make the next step the last. */
+  readonly repetitionsLeft?: number | undefined
 }
 
 const PROMPT_NAMES: readonly (keyof Prompts)[] = ['first', 'retry', 'step', 'stepRetry', 'finish']
@@ -66,6 +70,7 @@ export class ScriptGenerator {
   readonly #common: Readonly<Record<string, string>>
   readonly #fields: readonly string[]
   readonly #keepsState: boolean
+  readonly #maxHistoryChars: number | undefined
   readonly #preamble: string
   readonly #postamble: string
 
@@ -77,6 +82,7 @@ export class ScriptGenerator {
     for (const [name, template] of Object.entries(this.#prompts)) checkTemplate(name, template, PLACEHOLDERS)
     this.#fields = tools === undefined ? [] : fieldsOf(tools.checked)
     this.#keepsState = options.keepsState === true
+    this.#maxHistoryChars = options.maxHistoryChars
     this.#preamble = options.preamble ?? ''
     this.#postamble = options.postamble ?? ''
     this.#common = {
@@ -119,15 +125,16 @@ export class ScriptGenerator {
 
   /** The prompt of a step in INTERACTIVE mode, with the data of earlier steps. */
   stepPrompt(task: string, view: StepView): string {
-    const { step, maxSteps, collected, failure, forceFinish, state } = view
+    const { step, maxSteps, collected, failure, forceFinish, state, repetitionsLeft } = view
     const { step: first, stepRetry, finish } = this.#prompts
     return fillTemplate(forceFinish ? finish : failure === undefined ? first : stepRetry, {
       ...this.#common,
       ...(failure === undefined ? {} : this.#describeFailure(failure)),
       task,
-      history: historyText(collected) || (forceFinish ? '(none)' : ''),
+      history: historyText(collected, this.#maxHistoryChars) || (forceFinish ? '(none)' : ''),
       step: String(step),
       max_steps: String(maxSteps),
+      warning: repetitionsLeft === undefined ? '' : warningText(repetitionsLeft),
       state: this.#keepsState ? `${STATE}${step === 1 ? '' : ` Its value is now ${inputText(state)}`}` : '',
     })
   }
@@ -144,6 +151,11 @@ export class ScriptGenerator {
 
 const STATE =
   'The variable state holds the value that the last step handed on (None at first). emit_intermediate("state", value) hands a new JSON value to the next step.'
+
+function warningText(repetitionsLeft: number): string {
+  const more = repetitionsLeft === 1 ? 'one more script' : `${repetitionsLeft} more scripts`
+  return `You repeat yourself: the last script added nothing new. Do something different, or call emit_result(data) with the answer now. After ${more} that adds nothing, one final step is left, without the functions: it can only answer from the data so far.`
+}
 
 /** Replaces fences in a text, so that it cannot close the fence around it. */
 function removeFences(text: string): string {

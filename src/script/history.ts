@@ -15,20 +15,25 @@ const MAX_LABEL = 100
 /**
  * The data of earlier steps for a prompt: one line of JSON for each item, labelled by step. It cannot close the paragraph
  * or fence that contains it. If the text is too long, the longest items are cut in the middle; the oldest items are left
- * out only if even the cut ones do not fit.
+ * out only if even the cut ones do not fit. A line says what was cut.
  */
-export function historyText(collected: readonly CollectedItem[], most: number = MAX_CHARS): string {
+export function historyText(collected: readonly CollectedItem[], maxChars: number = MAX_CHARS): string {
   const lines = collected.map(
     ({ step, label, data }) => `step ${step}, ${inertJson(truncateMiddle(label, MAX_LABEL))}: ${inertJson(data)}`,
   )
-  const from = firstThatFits(lines, most)
+  const from = firstThatFits(lines, maxChars)
   const kept = lines.slice(from)
   const share = fairShare(
     kept.map(({ length }) => length),
-    most,
+    maxChars,
   )
   const left = from === 0 ? [] : [`(${from} earlier items are not shown; collected has them all)`]
-  return [...left, ...kept.map((line) => truncateMiddle(line, share))].join('\n')
+  const cut = kept.filter(({ length }) => length > share).length
+  const shown =
+    cut === 0
+      ? []
+      : [`(${cut} long ${cut === 1 ? 'item is' : 'items are'} cut in the middle; collected has them whole)`]
+  return [...left, ...shown, ...kept.map((line) => truncateMiddle(line, share))].join('\n')
 }
 
 function firstThatFits(lines: readonly string[], most: number): number {

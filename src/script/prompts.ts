@@ -30,6 +30,7 @@ export const PLACEHOLDERS: readonly string[] = [
   'history',
   'step',
   'max_steps',
+  'warning',
 ]
 
 const RULES = `Rules:
@@ -119,6 +120,8 @@ ${EARLIER_DATA}
 
 {{state}}
 
+{{warning}}
+
 This is step {{step}} of at most {{max_steps}}. ${ANSWER}`,
 
   stepRetry: `${STEP_OPENING}
@@ -132,11 +135,13 @@ ${EARLIER_DATA}
 
 {{state}}
 
+{{warning}}
+
 ${FAILED_BEFORE}
 
 This is still step {{step}} of at most {{max_steps}}. ${ANSWER_CORRECTED}`,
 
-  finish: `You collected data for a task, and the last steps added nothing new. Write one last Python script that outputs the answer from the data below. The only function that you can call is emit_result.
+  finish: `You collected data for a task, and the last steps added nothing new. Write one last Python script that outputs the answer from the data below. There are no tools in the final step. The only function that you can call is emit_result.
 
 - The variable collected holds the data as a list of {"step", "label", "data"}.
 - Call emit_result(data) exactly once, with the best answer that the data allows. Say in the answer what is missing.

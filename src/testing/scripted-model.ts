@@ -1,4 +1,5 @@
-import type { LLMCaller, LLMCallResult } from '../llm/index.ts'
+import { messageOf } from '../errors/index.ts'
+import { type LLMCaller, type LLMCallResult, ModelError } from '../llm/index.ts'
 
 /** One answer, or a function that makes it from the prompt. */
 export type ScriptedAnswer = string | LLMCallResult | ((prompt: string) => string | LLMCallResult | Promise<string>)
@@ -9,13 +10,21 @@ export interface ScriptedModel extends LLMCaller {
   readonly prompts: readonly string[]
 }
 
-/** A model that gives these answers in order, and repeats the last. */
+/**
+ * A model that gives these answers in order, and repeats the last. A function that throws fails the model call for good, so
+ * that a failed assertion in it ends the task.
+ */
 export function scriptedModel(...answers: readonly [ScriptedAnswer, ...ScriptedAnswer[]]): ScriptedModel {
   const prompts: string[] = []
   const model: LLMCaller = async (prompt) => {
     const answer = answers[Math.min(prompts.length, answers.length - 1)] ?? ''
     prompts.push(prompt)
-    return typeof answer === 'function' ? answer(prompt) : answer
+    if (typeof answer !== 'function') return answer
+    try {
+      return await answer(prompt)
+    } catch (error) {
+      throw new ModelError(`the model failed: ${messageOf(error)}`, { cause: error })
+    }
   }
   return Object.assign(model, { prompts })
 }

@@ -49,14 +49,16 @@ def run_script(
         return RAISED, 1
     scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
     ending = DONE, 0
+    is_setup = True
     try:
         if preamble:
             _run(preamble, explain.PREAMBLE, scope)
+        is_setup = False
         _run(source, explain.FILENAME, scope)
         if postamble:
             _run(postamble, explain.POSTAMBLE, scope)
     except BaseException as error:
-        ending = _report_ending(emitter, error, timeout_text)
+        ending = _report_ending(emitter, error, timeout_text, is_setup)
         if ending[0] is TIMED_OUT or emit.clock_ran_out():
             return ending
     try:
@@ -81,7 +83,7 @@ def _load(name, job, scope, emitter, filename=None):
         raise
     except BaseException as error:
         message, place = explain.describe(error)
-        kind = "memory" if isinstance(error, MemoryError) else "exception"
+        kind = "memory" if isinstance(error, MemoryError) else "setup"
         _report(emitter, f"{name} could not be loaded: {message}{_line_of(error, filename)}", place, kind)
         return False
     return True
@@ -106,17 +108,21 @@ def _are_free(kinds, base_globals, emitter):
         taken = next((name for name in names if python_tools.is_of_directory(base_globals.get(name))), None)
         if taken is not None:
             message = f"{taken} is {kind} of this run, and a function of the tools directory: give one another name"
-            _report(emitter, message, None, "exception")
+            _report(emitter, message, None, "setup")
             return False
     return True
 
 
-def _report_ending(emitter, error, timeout_text):
-    """Reports the exception that left the script. Returns (how it ended, exit code)."""
+def _report_ending(emitter, error, timeout_text, is_setup=False):
+    """Reports the exception that left the script, or the code before it. Returns (how it ended, exit code)."""
     if isinstance(error, emit.ScriptTimeout):
         place = explain.describe_place(error)
         _report(emitter, f"Script timed out after {timeout_text}s", place, "timeout")
         return TIMED_OUT, 1
+    if is_setup and not isinstance(error, MemoryError):
+        message, place = explain.describe(error)
+        _report(emitter, f"the preamble failed: {message}", place, "setup")
+        return RAISED, 1
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
         message, place = explain.describe(error)

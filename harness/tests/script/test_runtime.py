@@ -296,8 +296,8 @@ atexit.register(emit_log, "last registered")
         path = os.path.join(tempfile.mkdtemp(), "t.py")
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
         for line, name, kind in (
-            ("open('/nowhere')", "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'", "exception"),
-            ("raise SystemExit(3)", "SystemExit: 3", "exception"),
+            ("open('/nowhere')", "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'", "setup"),
+            ("raise SystemExit(3)", "SystemExit: 3", "setup"),
             ("raise MemoryError", "MemoryError", "memory"),
         ):
             with self.subTest(line):

@@ -84,7 +84,7 @@ class ToolSourcesTest(unittest.TestCase):
             with self.subTest(text):
                 frames = self.frames("emit_log('ran')", source("f", text))
                 told = [(frame["message"], frame["kind"]) for frame in frames]
-                self.assertEqual(told, [(f"the Python tool f could not be loaded: {message}", "exception")])
+                self.assertEqual(told, [(f"the Python tool f could not be loaded: {message}", "setup")])
 
     def test_an_error_in_a_call_shows_the_lines_of_script_and_tool(self):
         frames = self.frames("x = 1\nboom()", source("boom", "def boom():\n    raise KeyError('gone')"))
@@ -104,7 +104,7 @@ class ToolSourcesTest(unittest.TestCase):
         ):
             with self.subTest(kind):
                 frames, ending = forked.run("emit_log('ran')", base_globals=dict(base), **options)
-                want = {"type": "error", "message": "clean " + text.format(kind), "traceback": None, "kind": "exception"}
+                want = {"type": "error", "message": "clean " + text.format(kind), "traceback": None, "kind": "setup"}
                 self.assertEqual((frames, ending), ([want], ["raised", 1]))
         frames, _ = forked.run("emit_result(dumps())", base_globals=dict(base), tools={"dumps": lambda: 7})
         self.assertEqual(frames, [{"type": "final_result", "data": 7}])

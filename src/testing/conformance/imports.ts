@@ -82,7 +82,7 @@ export function importTests(at: Fixture): void {
             const { events, done } = await peer.finish(request.execution_id)
             const traceback = String(events[0]?.['traceback'])
             const message = 'the tool file late.py could not be loaded: RuntimeError: no luck'
-            assert.deepEqual(events, [{ type: 'error', message, traceback, kind: 'exception' }])
+            assert.deepEqual(events, [{ type: 'error', message, traceback, kind: 'setup' }])
             assert.match(traceback, /late\.py", line 4, in <module>\n/)
             assert.deepEqual([done.ending, done.reusable], [endingByExit(1), true])
             assert.equal((await peer.run('emit_result(answer())')).result, 42)

@@ -50,7 +50,7 @@ export function pythonToolTests(at: Fixture): void {
         'the Python tool broken could not be loaded: ZeroDivisionError: division by zero (<tool broken>, line 3)'
       assert.deepEqual(
         [events.map(({ type, kind, message }) => [type, kind, message]), done.reusable],
-        [[['error', 'exception', message]], true],
+        [[['error', 'setup', message]], true],
       )
       const [{ traceback } = {}] = events
       assert.match(String(traceback), /File "<tool broken>", line 3, in <module>\n {4}broken\.x = 1 \/ 0\n/)
@@ -103,7 +103,7 @@ export function pythonToolTests(at: Fixture): void {
             type: 'error',
             message: `known is ${kind} of this run, and a function of the tools directory: give one another name`,
             traceback: null,
-            kind: 'exception',
+            kind: 'setup',
           })
           const ofPython = await peer.run('emit_log("ran")', { tool_sources: [tool] })
           const host = await peer.run('emit_log("ran")', { tools: [HOST_TOOL] })

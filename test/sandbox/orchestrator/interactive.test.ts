@@ -61,25 +61,66 @@ await onLocal((at) => {
       expect(result.error).toContain('ZeroDivisionError')
     })
 
-    test('the same result twice: only the answer is wanted, from `collected`, without tools (OR-04)', async () => {
-      const model = scriptedModel(
-        'emit_intermediate("rates", rates())',
-        'emit_intermediate("rates", rates())',
-        (prompt) => {
-          expect(prompt).toContain('The only function that you can call is emit_result')
-          expect(prompt).not.toContain('def rates')
-          return 'emit_result(rates())'
-        },
-        (prompt) => {
-          expect(prompt).toContain('rates')
-          return 'emit_result([item["data"]["USD"] for item in collected])'
-        },
-      )
-      const result = await at.sg.solve('The rate', { model, tools, mode })
-      expect(result.finalData).toEqual([1.1, 1.1])
-      const [, second, third] = result.record.steps
-      expect(second?.attempts[0]?.repetition).toBe('same-result')
-      expect(third).toMatchObject({ forceFinish: true, attempts: [{ status: 'rejected' }, { status: 'completed' }] })
+    test.each(['strict', 'off'] as const)(
+      'the same result twice is warned of, and then only the answer is wanted, without tools: policy %s (OR-04)',
+      async (policy) => {
+        const again = 'emit_intermediate("rates", rates())'
+        const model = scriptedModel(
+          again,
+          (prompt) => {
+            expect(prompt).not.toContain('You repeat yourself')
+            return again
+          },
+          (prompt) => {
+            expect(prompt).toContain('You repeat yourself')
+            expect(prompt).toContain('After one more script that adds nothing')
+            expect(prompt).toContain('def rates')
+            return again
+          },
+          (prompt) => {
+            expect(prompt).toContain(
+              'There are no tools in the final step. The only function that you can call is emit_result',
+            )
+            expect(prompt).not.toContain('def rates')
+            return 'emit_result(rates())'
+          },
+          (prompt) => {
+            expect(prompt).toContain('There are no tools in the final step: rates cannot be called')
+            expect(prompt).not.toContain('Did you mean')
+            return 'emit_result([item["data"]["USD"] for item in collected])'
+          },
+        )
+        const result = await at.sg.solve('The rate', { model, tools, mode, policy })
+        expect(result).toMatchObject({ finalData: [1.1, 1.1, 1.1], error: null })
+        const [, second, third, last] = result.record.steps
+        expect(second).toMatchObject({ forceFinish: false, attempts: [{ repetition: 'same-result' }] })
+        expect(third).toMatchObject({ forceFinish: false, attempts: [{ repetition: 'same-result' }] })
+        const refused = policy === 'off' ? 'failed' : 'rejected'
+        expect(last).toMatchObject({ forceFinish: true, attempts: [{ status: refused }, { status: 'completed' }] })
+      },
+    )
+
+    test('maxRepetitions: 1 gives no warning (OR-04)', async () => {
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_intermediate("a", 1)', 'emit_result(2)')
+      const result = await at.sg.solve('Anything', { model, mode, maxRepetitions: 1 })
+      expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, true])
+      await expect(at.sg.solve('Anything', { model, mode, maxRepetitions: 0 })).rejects.toThrow(/maxRepetitions/)
+    })
+
+    test('a step that adds something ends the count (OR-04)', async () => {
+      const steps = [1, 1, 2, 2, 3, 3]
+      const model = scriptedModel(...(steps.map((n) => `emit_intermediate("n", ${n})`) as [string]), 'emit_result(0)')
+      const result = await at.sg.solve('Anything', { model, mode })
+      expect(result.record.steps.some(({ forceFinish }) => forceFinish)).toBe(false)
+      expect(model.prompts.map((prompt) => prompt.includes('You repeat yourself'))).toEqual([
+        false,
+        false,
+        true,
+        false,
+        true,
+        false,
+        true,
+      ])
     })
 
     test('results that come every other time are a cycle (OR-04)', async () => {
@@ -89,7 +130,7 @@ await onLocal((at) => {
         'emit_intermediate("a", 1)',
         'emit_result(len(collected))',
       )
-      const result = await at.sg.solve('Anything', { model, mode })
+      const result = await at.sg.solve('Anything', { model, mode, maxRepetitions: 1 })
       expect(result.finalData).toBe(3)
       expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, false, true])
     })
@@ -144,7 +185,7 @@ await onLocal((at) => {
 
     test('a run that goes in circles and cannot be finished is stagnated, and has the partial answer (OR-04, OR-08)', async () => {
       const model = scriptedModel('emit_intermediate("a", 1)', 'emit_intermediate("a", 1)', 'emit_result(1 / 0)')
-      const result = await at.sg.solve('Anything', { model, mode, maxRetries: 1, maxSteps: 2 })
+      const result = await at.sg.solve('Anything', { model, mode, maxRetries: 1, maxSteps: 2, maxRepetitions: 1 })
       expect(model.prompts.length).toBe(4)
       expect(result).toMatchObject({
         success: false,

@@ -23,6 +23,7 @@ test('a run gives the whole outcome', async () => {
   const { durationMs, outputBytes, ...rest } = got
   expect(rest).toEqual({
     status: 'completed',
+    setupFailed: false,
     success: true,
     errorKind: null,
     executionId: ID,
@@ -150,11 +151,12 @@ describe('the ending decides when there is neither result nor error', () => {
 
 describe('an error frame decides', () => {
   // EX-05
-  test.each([
+  test.each<[string, string, string, boolean?]>([
     ['exception', 'failed', 'error'],
     ['exit', 'failed', 'error'],
     ['syntax', 'failed', 'error'],
-    ['secrets', 'failed', 'error'],
+    ['secrets', 'failed', 'error', true],
+    ['setup', 'failed', 'error', true],
     ['something new', 'failed', 'error'],
     ['__proto__', 'failed', 'error'],
     ['request', 'failed', 'invalid_request'],
@@ -162,7 +164,7 @@ describe('an error frame decides', () => {
     ['memory', 'memory-limit', 'oom'],
     ['crash', 'crashed', 'crash'],
     ['cancelled', 'cancelled', 'cancelled'],
-  ])('%s is %s', async (kind, status, errorKind) => {
+  ])('%s is %s', async (kind, status, errorKind, setupFailed = false) => {
     const { result: got, sandbox } = await play([
       error('boom', { kind, traceback: 'Traceback' }),
       done({ cause: 'signal', signal: 'SIGSEGV', exit_code: null }),
@@ -170,6 +172,7 @@ describe('an error frame decides', () => {
     expect(got).toMatchObject({
       status,
       errorKind,
+      setupFailed,
       error: 'boom',
       traceback: 'Traceback',
       warnings: [],

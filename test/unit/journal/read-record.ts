@@ -30,4 +30,5 @@ export const EMPTY: Readonly<Record<string, unknown>> = {
   executionMs: null,
   durationMs: null,
   repetition: null,
+  rerun: null,
 }

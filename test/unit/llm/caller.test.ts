@@ -74,6 +74,46 @@ describe('what a caller resolves to (OR-01, OR-10)', () => {
   )
 })
 
+describe('a caller that throws (OR-08)', () => {
+  const throwing = (...errors: readonly Error[]): { readonly caller: LLMCaller; readonly asked: () => number } => {
+    let count = 0
+    const caller: LLMCaller = async () => {
+      const error = errors[count]
+      count += 1
+      if (error !== undefined) throw error
+      return 'x'
+    }
+    return { caller, asked: () => count }
+  }
+
+  test('is asked once more', async () => {
+    const { caller, asked } = throwing(new Error('reset'))
+    expect((await ask(caller)).text).toBe('x')
+    expect(asked()).toBe(2)
+  })
+
+  test('twice is not asked a third time, and the second error counts', async () => {
+    const { caller, asked } = throwing(new Error('a'), new Error('b'), new Error('c'))
+    await expect(ask(caller)).rejects.toThrow(new ModelError('the model failed: b'))
+    expect(asked()).toBe(2)
+  })
+
+  test('a ModelError is not asked again', async () => {
+    const { caller, asked } = throwing(new ModelError('no such model'))
+    await expect(ask(caller)).rejects.toThrow(new ModelError('no such model'))
+    expect(asked()).toBe(1)
+  })
+
+  test('is not asked again once the call was cancelled', async () => {
+    const { caller, asked } = throwing(new Error('a'))
+    const controller = new AbortController()
+    const answer = ask(caller, { signal: controller.signal })
+    setImmediate(() => controller.abort(new Error('stop')))
+    await expect(answer).rejects.toThrow('stop')
+    expect(asked()).toBe(1)
+  })
+})
+
 describe('a caller that does not answer (OR-08)', () => {
   test('in time is given up, and its signal fires', async () => {
     vi.useFakeTimers()

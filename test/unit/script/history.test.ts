@@ -19,9 +19,10 @@ describe('data of earlier steps in a prompt (OR-03)', () => {
 
   test('what short items leave is for the long ones', () => {
     const lines = historyText([item(1, 50), item(2, 5000), item(3, 50)], 2000).split('\n')
-    expect(lines.map(({ length }) => length > 1500)).toEqual([false, true, false])
-    expect(lines[0]).not.toContain('left out')
-    expect(lines[1]).toMatch(/^step 2, "rows": "xx.* characters left out .*xx"$/)
+    expect(lines.map(({ length }) => length > 1500)).toEqual([false, false, true, false])
+    expect(lines[0]).toBe('(1 long item is cut in the middle; collected has them whole)')
+    expect(lines[1]).not.toContain('left out')
+    expect(lines[2]).toMatch(/^step 2, "rows": "xx.* characters left out .*xx"$/)
   })
 
   test('a label that is long is cut', () => {
@@ -35,6 +36,7 @@ describe('data of earlier steps in a prompt (OR-03)', () => {
     ).split('\n')
     expect(lines[0]).toBe('(90 earlier items are not shown; collected has them all)')
     expect(lines.at(-1)).toMatch(/^step 99, /)
-    expect(lines.length).toBe(11)
+    expect(lines[1]).toBe('(10 long items are cut in the middle; collected has them whole)')
+    expect(lines.length).toBe(12)
   })
 })
