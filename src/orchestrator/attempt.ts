@@ -5,7 +5,7 @@ import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { ModelAnswer } from '../llm/index.ts'
-import { type Failure, type FoundScript, scriptIn } from '../script/index.ts'
+import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { EndRun } from './end-run.ts'
 import { ModelCalls } from './model-calls.ts'
@@ -177,7 +177,7 @@ function statusAtEnd({ status }: EndRun): AttemptStatus {
 const PROBLEMS = {
   empty: 'the answer is empty: it holds no script',
   'no-code': 'the answer holds no Python code: write one whole script in a ```python block',
-  'too-long': 'the answer is longer than 1,048,576 characters and was not read: write a short script',
+  'too-long': `the answer is longer than ${MAX_ANSWER_CHARS.toLocaleString('en-US')} characters and was not read: write a short script`,
 } as const
 
 const REPETITIONS: Readonly<Record<Repetition, string>> = {

@@ -1,4 +1,11 @@
-import { definedOf, type NamedPackage, packagesText, refuseUnknown, truncateAndCount } from '../support/index.ts'
+import {
+  definedOf,
+  type NamedPackage,
+  packagesText,
+  refuseUnknown,
+  truncateAndCount,
+  truncateMiddle,
+} from '../support/index.ts'
 import type { ToolSet } from '../tools/index.ts'
 import { type Failure, feedbackOn, fieldsOf } from './feedback.ts'
 import { type CollectedItem, historyText, inertJson } from './history.ts'
@@ -60,6 +67,8 @@ export interface StepView {
 const PROMPT_NAMES: readonly (keyof Prompts)[] = ['first', 'retry', 'step', 'stepRetry', 'finish']
 const TOOL_CHARS = 12_000
 const INPUT_CHARS = 300
+const SCRIPT_CHARS = 32_000
+const LINE_CHARS = 2000
 
 /**
  * Writes the prompts of a run. Tools are rendered once. Text from tools and earlier scripts is inserted as JSON or without
@@ -145,7 +154,7 @@ export class ScriptGenerator {
   }
 
   #describeFailure(failure: Failure): { script: string; feedback: string } {
-    return { script: removeFences(failure.script ?? ''), feedback: this.feedback(failure) }
+    return { script: removeFences(cutScript(failure.script ?? '')), feedback: this.feedback(failure) }
   }
 }
 
@@ -155,6 +164,12 @@ const STATE =
 function warningText(repetitionsLeft: number): string {
   const more = repetitionsLeft === 1 ? 'one more script' : `${repetitionsLeft} more scripts`
   return `You repeat yourself: the last script added nothing new. Do something different, or call emit_result(data) with the answer now. After ${more} that adds nothing, one final step is left, without the functions: it can only answer from the data so far.`
+}
+
+/** A script as prompts show it: long lines are data, and are cut. */
+function cutScript(script: string): string {
+  const lines = script.split('\n').map((line) => truncateMiddle(line, LINE_CHARS))
+  return truncateMiddle(lines.join('\n'), SCRIPT_CHARS, '\n')
 }
 
 /** Replaces fences in a text, so that it cannot close the fence around it. */

@@ -90,6 +90,17 @@ describe('prompts (OR-12)', () => {
     }
   })
 
+  test('long lines of the last script are cut, and so is a script that is long as a whole', () => {
+    const failure = { traceback: null, error: 'failed' }
+    for (const script of [`x = "${'a'.repeat(200_000)}"`, 'x = 1\n'.repeat(40_000)]) {
+      const prompt = new ScriptGenerator().retryPrompt(TASK, makeFailure({ ...failure, script }))
+      expect(prompt.length).toBeLessThan(40_000)
+      expect(prompt).toContain('characters left out')
+    }
+    const script = 'x = 1\n'.repeat(4000)
+    expect(new ScriptGenerator().retryPrompt(TASK, makeFailure({ ...failure, script }))).toContain(script)
+  })
+
   test('without tools, inputs and the rest nothing speaks of them', () => {
     const text = new ScriptGenerator().firstPrompt(TASK)
     for (const word of ['Functions:', 'Variables:', 'JSON Schema', 'runs before', 'Modules']) {
