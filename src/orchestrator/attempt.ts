@@ -160,7 +160,9 @@ export class Attempts {
       repetition: repetition === null ? null : REPETITIONS[repetition],
       ...found,
     }
-    return { status, outcome: { kind: 'failed', failure, emitted, repetition } }
+    // A prompt cuts it, and a piece of a secret cannot be found.
+    const safe = this.run.redactor.value(failure) as Failure
+    return { status, outcome: { kind: 'failed', failure: safe, emitted, repetition } }
   }
 }
 

@@ -98,12 +98,21 @@ class Steps {
   }
 
   #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
-    const { task, maxSteps, maxRepetitions, generator, tools, inputs } = this.#attempts.run.job
+    const { job, redactor } = this.#attempts.run
+    const { task, maxSteps, maxRepetitions, generator, tools, inputs } = job
     const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
     const repetitionsLeft = this.#repetitions === 0 ? undefined : maxRepetitions - this.#repetitions
     return this.#attempts.make({
       place: { step, attempt },
-      prompt: generator.stepPrompt(task, { step, maxSteps, collected, failure, forceFinish, state, repetitionsLeft }),
+      prompt: generator.stepPrompt(task, {
+        step,
+        maxSteps,
+        collected,
+        failure,
+        forceFinish,
+        state: redactor.value(state),
+        repetitionsLeft,
+      }),
       surroundings: {
         mode: forceFinish ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
         // A step that must finish has no tools.

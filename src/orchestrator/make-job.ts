@@ -8,6 +8,7 @@ import {
 } from '../executor/index.ts'
 import { memoryStore } from '../journal/index.ts'
 import type { LLMCaller } from '../llm/index.ts'
+import { Redactor } from '../redaction/index.ts'
 import { ScriptGenerator } from '../script/index.ts'
 import { definedOf, didYouMean, MAX_TIMER_MS, type NamedPackage } from '../support/index.ts'
 import { currentTrace } from '../telemetry/index.ts'
@@ -68,6 +69,8 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   const { policy = 'strict', allowModules = [], output } = options
   const inputs = checkInputs(options.inputs)
   const keepsState = 'state' in options
+  const secrets = checkSecrets(options.secrets)
+  const hide = checkHidden(options.hide)
   const { packages = [], ...given } = base
   return {
     task,
@@ -75,7 +78,8 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     generator: new ScriptGenerator({
       tools: base.tools,
       ...definedOf(options, ['prompts', 'instructions', 'maxToolChars', 'maxHistoryChars', 'preamble', 'postamble']),
-      inputs,
+      // Prompts cut them, and a piece of a secret cannot be found.
+      inputs: new Redactor(hide, secrets).value(inputs) as typeof inputs,
       outputSchema: schemaOf(output),
       keepsState,
       modules: policy === 'strict' ? [...STRICT_MODULES, ...allowModules] : undefined,
@@ -91,8 +95,8 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     maxRepetitions: wholeNumber('maxRepetitions', options.maxRepetitions ?? MAX_REPETITIONS, 1),
     budget: options.budget ?? {},
     inputs,
-    secrets: checkSecrets(options.secrets),
-    hide: checkHidden(options.hide),
+    secrets,
+    hide,
     output,
     state: keepsState ? { initial: options.state ?? null } : undefined,
     journal: options.journal ?? memoryStore({ maxRuns: 1 }),

@@ -68,5 +68,31 @@ await onLocal((at) => {
         expect(parts.filter((part) => text.includes(part))).toEqual([])
       }
     })
+
+    test('leaves no piece where a prompt cuts a line, an argument or the state (OR-06)', async () => {
+      const key = 'sk-0123456789abcdefghij'
+      const tool = defineTool({
+        name: 'put',
+        description: 'Takes a text',
+        effect: 'write',
+        input: z.object({ text: z.string() }),
+        execute: () => 1,
+      })
+      const starts = [170, 176, 182, 188, 194, 985, 991, 997, 1990, 1996]
+      const scripts = starts.map((start) => {
+        const line = `x = "${'a'.repeat(start - 5)}${key}${'b'.repeat(3000)}"; {}[${start}]`
+        return `put(text="${'a'.repeat(start - 40)}${key}${'b'.repeat(900)}")\n${line}`
+      })
+      const [first = '', ...others] = scripts
+      const model = scriptedModel(first, ...others, 'emit_result(1)')
+      const options = { model, tools: [tool], policy: 'off', hide: { K: key }, maxRetries: starts.length } as const
+      expect(await at.sg.solve('Write', options)).toMatchObject({ success: true })
+      const stepping = scriptedModel('emit_intermediate("found", 1)', 'emit_result(1)')
+      const state = 'a'.repeat(290) + key + 'b'.repeat(900)
+      await at.sg.solve('Write', { ...options, mode: 'interactive', model: stepping, state })
+      expect(stepping.prompts[1]).toContain('Its value is now')
+      expect(JSON.stringify([model.prompts, stepping.prompts])).not.toContain('sk-0')
+      expect(model.prompts).toHaveLength(scripts.length + 1)
+    })
   })
 })

@@ -19,6 +19,14 @@ test.each([
   )
 })
 
+test('no piece of a value to hide is left where a prompt cuts an input', () => {
+  const KEY = 'sk-0123456789abcdefghij'
+  for (let before = 270; before < 300; before += 1) {
+    const { generator } = jobWith({ inputs: { text: 'a'.repeat(before) + KEY + 'b'.repeat(500) }, hide: { KEY } })
+    expect(generator.firstPrompt('Do it')).not.toContain('sk-0')
+  }
+})
+
 function jobWith(options: TaskOptions): ReturnType<typeof makeJob> {
   const unused = (): never => {
     throw new Error('not called')
