@@ -277,4 +277,57 @@ raise type(P, (Exception,), {})(P)
       assert.equal(files.length, 1)
     },
   },
+  {
+    id: 'SECRET-04',
+    claim: 'A value that ends within an escape',
+    claimIn: 'docs/redaction.md',
+    title: 'says secrets that end within an escape, with text behind them that completes it',
+    engines: ALL,
+    options: { secrets: { A: 'k3y!Zw9~%4', B: String.raw`k3y!Zw9~\u00`, C: 'k3y!Zw9~&am', D: 'k3y!Zw9~%5' } },
+    script: String.raw`
+import html, json, urllib.parse as url
+said = []
+for name, more in (("A", "1"), ("B", "41"), ("C", "p;"), ("D", "cn")):
+    text = os.environ[name] + more
+    said += [text, repr(text), json.dumps(json.dumps(text)), url.quote(text), html.escape(text)]
+for text in said:
+    print(text)
+emit_result(said)
+`,
+    expected: {
+      status: 'completed',
+      data: {
+        asymmetricMatch: (said: unknown) =>
+          Array.isArray(said) && said.length === 20 && said.every((one) => String(one).includes('[redacted:')),
+      },
+    },
+    host: ({ first }) => {
+      assert.equal(JSON.stringify([first.result, first.events]).includes('k3y!'), false)
+    },
+  },
+  {
+    id: 'SECRET-05',
+    claim: 'a piece of 4 characters counts too',
+    claimIn: 'docs/redaction.md',
+    title:
+      'says a secret where labels and levels are cut, at each place within it, and an error and a path of a warning',
+    engines: ALL,
+    options: { secrets: { K: 'sk-0123456789' } },
+    script: String.raw`
+K = os.environ["K"]
+for n in range(len(K)):
+    emit_intermediate("a" * (1024 - n) + K + "b", 1)
+    emit_log("m", "l" * (64 - n) + K + "b")
+emit_result({"p" * 390 + K: float("nan")})
+raise ValueError("a" * 4090 + K + "b" * 20000 + K + "c" * 4090)
+`,
+    expected: {
+      status: 'completed',
+      data: { ['p'.repeat(390) + '[redacted:K]']: null },
+      warnings: ['error_after_result', 'nan_as_null'],
+    },
+    host: ({ first }) => {
+      assert.equal(JSON.stringify([first.result, first.events]).includes('sk-0'), false)
+    },
+  },
 ]
