@@ -57,6 +57,8 @@ export {
   type LLMCaller,
   type LLMCallResult,
   ModelError,
+  type ModelPrice,
+  type Pricing,
   type ModelInput,
   recordModel,
   replayModel,

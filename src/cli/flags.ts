@@ -70,6 +70,8 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--max-steps': { value: 'N' },
     '--budget-tokens': { value: 'N' },
     '--budget-seconds': { value: 'S' },
+    '--budget-cost': { value: 'N' },
+    '--pricing': { value: 'FILE' },
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
   },

@@ -155,6 +155,8 @@ Task:
   --policy POLICY           what scripts are checked for: off, standard or strict; default strict
   --budget-tokens N         end when this many tokens are used
   --budget-seconds S        end after this time
+  --budget-cost N           end when the model calls cost this much by --pricing
+  --pricing FILE            JSON with the prices of models, per million tokens: {"NAME": {"input": 1, "output": 4}}
 
 Output:
   --journal PATH            where the run is kept: a directory, or a SQLite file named *.db or *.sqlite;

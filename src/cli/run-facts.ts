@@ -21,6 +21,7 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
     ...(budget === '' ? [] : [['budget', budget] as const]),
     ['tools', tools.length === 0 ? 'none' : tools.map(nameText).join(', ')],
     ['took', [rounds, tokensText(record), plural(totalToolCalls, 'tool call'), msText(durationMs)].join(', ')],
+    ...(record.cost === null ? [] : [['cost', String(record.cost)] as const]),
     ['started', `${whenText(record.startedAt)} UTC`],
     ...(traceId === null ? [] : [['trace', nameText(traceId)] as const]),
     ...(missing === 0 ? [] : [['damaged', `${plural(missing, 'event')} of this journal cannot be read`] as const]),
@@ -28,10 +29,11 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
 }
 
 /** The facts of an attempt: prompt, model, sandbox and time. */
-export function attemptFacts({ prompt, generation, sandbox, executionMs, rerun }: AttemptRecord): Fact[] {
+export function attemptFacts({ prompt, generation, cost, sandbox, executionMs, rerun }: AttemptRecord): Fact[] {
   return [
     ...(prompt === null ? [] : [['prompt', `${countText(prompt.chars)} characters`] as const]),
     ...(generation === null ? [] : [['answer', generationText(generation)] as const]),
+    ...(cost === null ? [] : [['cost', String(cost)] as const]),
     ...(sandbox === null ? [] : [['sandbox', sandboxText(sandbox)] as const]),
     ...(executionMs === null ? [] : [['script', `ran for ${msText(executionMs)}`] as const]),
     ...(rerun === null ? [] : [['run again', truncateAndCount(rerun, MAX_RERUN)] as const]),
@@ -65,11 +67,12 @@ function atMost(maxRetries: number, maxSteps: number | null): string {
   return maxSteps === null ? attempts : `at most ${plural(maxSteps, 'step')}, of ${attempts} each`
 }
 
-function budgetText({ tokens, toolCalls: calls, wallMs }: RunRecord['budget']): string {
+function budgetText({ tokens, toolCalls: calls, wallMs, cost }: RunRecord['budget']): string {
   return [
     ...(tokens === null ? [] : [`${countText(tokens)} tokens`]),
     ...(calls === null ? [] : [plural(calls, 'tool call')]),
     ...(wallMs === null ? [] : [msText(wallMs)]),
+    ...(cost === null ? [] : [`a cost of ${cost}`]),
   ].join(', ')
 }
 

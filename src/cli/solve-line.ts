@@ -17,6 +17,7 @@ export function solveLine(record: RunRecord): Record<string, unknown> {
     models: record.models,
     prompt_tokens: record.totalPromptTokens,
     completion_tokens: record.totalCompletionTokens,
+    cost: record.cost,
     tool_calls: record.totalToolCalls,
     duration_ms: record.durationMs,
   }

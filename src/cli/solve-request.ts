@@ -1,5 +1,7 @@
+import { messageOf } from '../errors/index.ts'
 import { ExecutionMode } from '../executor/index.ts'
 import type { SolveOptions } from '../index.ts'
+import { checkPricing, type Pricing } from '../llm/index.ts'
 import type { Given } from './args.ts'
 import { readText } from './bounded-read.ts'
 import type { Context } from './context.ts'
@@ -10,6 +12,7 @@ import { parseInputs, secretsFrom } from './run-request.ts'
 import { parseCount, parseNumber } from './sizes.ts'
 
 const MAX_TASK_BYTES = 1024 * 1024
+const MAX_PRICING_BYTES = 1024 * 1024
 const MAX_COUNT = 1000
 const MAX_TOKENS = 1e12
 const MAX_SECONDS = 86_400 * 7
@@ -42,11 +45,21 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
   const maxRetries = readCount(given, '--max-retries', 0, MAX_COUNT)
   const maxSteps = readCount(given, '--max-steps', 1, MAX_COUNT)
   const schema = given.last('--output')
+  const prices = given.last('--pricing')
+  const pricing = prices === undefined ? undefined : await readPricing(prices, signal)
+  if (pricing === undefined && given.has('--budget-cost')) {
+    throw new UsageError('invalid_request', '--budget-cost needs --pricing FILE with the prices of the model')
+  }
   const options = {
     mode: given.has('--interactive') ? ExecutionMode.INTERACTIVE : ExecutionMode.PLAN,
     ...(maxRetries === undefined ? {} : { maxRetries }),
     ...(maxSteps === undefined ? {} : { maxSteps }),
-    budget: { tokens: readCount(given, '--budget-tokens', 1, MAX_TOKENS), wallMs: budgetMs(given) },
+    budget: {
+      tokens: readCount(given, '--budget-tokens', 1, MAX_TOKENS),
+      wallMs: budgetMs(given),
+      cost: budgetCost(given),
+    },
+    ...(pricing === undefined ? {} : { pricing }),
     inputs,
     secrets: secretsFrom(given.all('--secret'), env),
     allowModules: given.all('--allow-module').map(moduleName),
@@ -66,6 +79,23 @@ function moduleName(text: string): string {
 function readCount(given: Given, flag: string, min: number, max: number): number | undefined {
   const text = given.last(flag)
   return text === undefined ? undefined : parseCount(flag, text, min, max)
+}
+
+function budgetCost(given: Given): number | undefined {
+  const text = given.last('--budget-cost')
+  if (text === undefined) return undefined
+  const cost = parseNumber('--budget-cost', text)
+  if (cost > 0) return cost
+  throw new UsageError('invalid_request', `--budget-cost: ${text} is not a number above 0`)
+}
+
+async function readPricing(path: string, signal: AbortSignal): Promise<Pricing> {
+  const text = await readText(path, '--pricing', MAX_PRICING_BYTES, signal)
+  try {
+    return checkPricing(JSON.parse(text) as Pricing)
+  } catch (error) {
+    throw new UsageError('invalid_request', `--pricing ${path}: ${messageOf(error)}`)
+  }
 }
 
 function budgetMs(given: Given): number | undefined {

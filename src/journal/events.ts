@@ -14,7 +14,7 @@ export type AttemptStatus =
   | 'infrastructure'
 
 /** The budgets of a run. */
-export type BudgetName = 'tokens' | 'tool_calls' | 'wall_ms'
+export type BudgetName = 'tokens' | 'tool_calls' | 'wall_ms' | 'cost'
 
 /** The kinds of repetition. */
 export type Repetition = 'same-result' | 'same-script' | 'same-error' | 'cycle'
@@ -49,7 +49,8 @@ export type JournalBody =
       readonly tools_digest: string | null
       readonly max_retries: number
       readonly max_steps: number | null
-      readonly budget: Readonly<Record<BudgetName, number | null>>
+      /** Without `cost` in journals of before it. */
+      readonly budget: Readonly<Record<Exclude<BudgetName, 'cost'>, number | null> & { cost?: number | null }>
     }
   | { readonly type: 'step_started'; readonly step: number; readonly force_finish: boolean }
   | (Place & {
@@ -64,6 +65,9 @@ export type JournalBody =
       readonly model: string | null
       readonly prompt_tokens: number | null
       readonly completion_tokens: number | null
+      /** Absent in journals of before it, as `cost` is; null if it is not known. */
+      readonly cached_prompt_tokens?: number | null
+      readonly cost?: number | null
       readonly latency_ms: number
       readonly answer_chars: number
       readonly script: string | null
@@ -137,6 +141,7 @@ export type JournalBody =
       readonly partial: unknown
       readonly prompt_tokens: number
       readonly completion_tokens: number
+      readonly cost?: number | null
       readonly tool_calls: number
       readonly duration_ms: number
     }

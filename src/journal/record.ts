@@ -23,6 +23,8 @@ export interface ToolCallRecord {
 export interface GenerationRecord {
   readonly model: string | null
   readonly promptTokens: number | null
+  /** Of these, the tokens from the provider's cache. */
+  readonly cachedPromptTokens: number | null
   readonly completionTokens: number | null
   readonly latencyMs: number
   /** The head of an answer without a script. */
@@ -51,6 +53,8 @@ export interface AttemptRecord {
   readonly traceback: string | null
   readonly prompt: { readonly digest: string; readonly chars: number; readonly text: string | null } | null
   readonly generation: GenerationRecord | null
+  /** Of the model call, by `pricing`; null if it is not known. */
+  readonly cost: number | null
   readonly script: string | null
   readonly violations: readonly Violation[]
   readonly hasResult: boolean
@@ -94,7 +98,12 @@ export interface RunRecord {
   readonly maxRetries: number
   readonly maxSteps: number | null
   /** Null if nothing bounds it. */
-  readonly budget: { readonly tokens: number | null; readonly toolCalls: number | null; readonly wallMs: number | null }
+  readonly budget: {
+    readonly tokens: number | null
+    readonly toolCalls: number | null
+    readonly wallMs: number | null
+    readonly cost: number | null
+  }
   readonly status: RunStatus
   readonly success: boolean
   readonly error: string | null
@@ -108,6 +117,8 @@ export interface RunRecord {
   readonly models: readonly string[]
   readonly totalPromptTokens: number
   readonly totalCompletionTokens: number
+  /** Of all model calls, by `pricing`; null if that of one is not known. */
+  readonly cost: number | null
   readonly totalToolCalls: number
   /** ISO 8601, UTC. */
   readonly startedAt: string
@@ -145,7 +156,12 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
     tools: first.tools,
     maxRetries: first.max_retries,
     maxSteps: first.max_steps,
-    budget: { tokens: first.budget.tokens, toolCalls: first.budget.tool_calls, wallMs: first.budget.wall_ms },
+    budget: {
+      tokens: first.budget.tokens,
+      toolCalls: first.budget.tool_calls,
+      wallMs: first.budget.wall_ms,
+      cost: first.budget.cost ?? null,
+    },
     status: end?.status ?? 'unfinished',
     success: end?.status === 'completed',
     error: end === undefined ? 'the journal has no end: the process ended early, or the run is still going' : end.error,
@@ -156,11 +172,19 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
     models: [...new Set(models)],
     totalPromptTokens: end?.prompt_tokens ?? sum(({ generation }) => generation?.promptTokens),
     totalCompletionTokens: end?.completion_tokens ?? sum(({ generation }) => generation?.completionTokens),
+    cost: end === undefined ? costSoFar(all) : (end.cost ?? null),
     totalToolCalls: end?.tool_calls ?? sum(({ toolCalls }) => toolCalls.length),
     startedAt: first.at,
     durationMs: end?.duration_ms ?? msBetween(first.at, events.at(-1)?.at),
     lastTraceback: () => all.findLast(({ traceback }) => traceback !== null)?.traceback ?? null,
   }
+}
+
+/** The cost of a run without an end. */
+function costSoFar(attempts: readonly AttemptDraft[]): number | null {
+  const costs = attempts.flatMap(({ generation, cost }) => (generation === null ? [] : [cost]))
+  if (costs.length === 0 || costs.includes(null)) return null
+  return costs.reduce<number>((total, cost) => total + (cost ?? 0), 0)
 }
 
 /** Zero if one of the times is invalid. */
@@ -220,7 +244,16 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       return
     case 'script_generated': {
       const { model, prompt_tokens: promptTokens, completion_tokens: completionTokens, answer } = event
-      attempt.generation = { model, promptTokens, completionTokens, latencyMs: event.latency_ms, answer }
+      const cachedPromptTokens = event.cached_prompt_tokens ?? null
+      attempt.generation = {
+        model,
+        promptTokens,
+        cachedPromptTokens,
+        completionTokens,
+        latencyMs: event.latency_ms,
+        answer,
+      }
+      attempt.cost = event.cost ?? null
       attempt.script = event.script
       return
     }
@@ -288,6 +321,7 @@ function emptyAttempt(number: number): AttemptDraft {
     traceback: null,
     prompt: null,
     generation: null,
+    cost: null,
     script: null,
     violations: [],
     hasResult: false,

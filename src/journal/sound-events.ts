@@ -16,6 +16,10 @@ const orNull =
   (check: Check): Check =>
   (value) =>
     value === null || check(value)
+const orAbsent =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value)
 const shaped =
   (shape: Shape): Check =>
   (value) =>
@@ -48,7 +52,12 @@ const SHAPES: Shapes = {
     tools_digest: orNull(text),
     max_retries: number,
     max_steps: orNull(number),
-    budget: shaped({ tokens: orNull(number), tool_calls: orNull(number), wall_ms: orNull(number) }),
+    budget: shaped({
+      tokens: orNull(number),
+      tool_calls: orNull(number),
+      wall_ms: orNull(number),
+      cost: orAbsent(orNull(number)),
+    }),
   },
   step_started: { step: number, force_finish: flag },
   prompt_written: { ...PLACE, digest: text, chars: number, text: orNull(text) },
@@ -57,6 +66,8 @@ const SHAPES: Shapes = {
     model: orNull(text),
     prompt_tokens: orNull(number),
     completion_tokens: orNull(number),
+    cached_prompt_tokens: orAbsent(orNull(number)),
+    cost: orAbsent(orNull(number)),
     latency_ms: number,
     answer_chars: number,
     script: orNull(text),
@@ -105,6 +116,7 @@ const SHAPES: Shapes = {
     partial: any,
     prompt_tokens: number,
     completion_tokens: number,
+    cost: orAbsent(orNull(number)),
     tool_calls: number,
     duration_ms: number,
   },

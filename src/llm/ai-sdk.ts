@@ -51,6 +51,8 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
     return {
       text: textIn(field(answer, 'content')),
       promptTokens: tokensOf(field(usage, 'inputTokens')),
+      cachedPromptTokens:
+        numberIn(field(usage, 'cachedInputTokens')) ?? numberIn(field(field(usage, 'inputTokens'), 'cacheRead')),
       completionTokens: tokensOf(field(usage, 'outputTokens')),
       model: stringIn(field(field(answer, 'response'), 'modelId')) ?? model.modelId,
     }

@@ -7,6 +7,8 @@ export interface LLMCallResult {
   readonly text: string
   /** Tokens of the prompt, as the provider counts them. */
   readonly promptTokens?: number | undefined
+  /** Of these, the tokens that the provider served from its cache. */
+  readonly cachedPromptTokens?: number | undefined
   /** Tokens of the answer. */
   readonly completionTokens?: number | undefined
   /** The time of the answer in milliseconds; measured if absent. */
@@ -35,6 +37,7 @@ export interface ModelAnswer {
   readonly text: string
   /** Null if the provider does not count tokens. */
   readonly promptTokens: number | null
+  readonly cachedPromptTokens: number | null
   readonly completionTokens: number | null
   readonly latencyMs: number
   readonly model: string | null
@@ -69,10 +72,18 @@ export async function callModel(
   if (typeof given !== 'object' || given === null || !('text' in given) || typeof given.text !== 'string') {
     throw new ModelError('the model gave no text: a caller must resolve to { text } or to a string')
   }
-  const { text, promptTokens, completionTokens, latencyMs: reportedMs, model } = given as LLMCallResult
+  const {
+    text,
+    promptTokens,
+    cachedPromptTokens,
+    completionTokens,
+    latencyMs: reportedMs,
+    model,
+  } = given as LLMCallResult
   return {
     text,
     promptTokens: countOf(promptTokens),
+    cachedPromptTokens: countOf(cachedPromptTokens),
     completionTokens: countOf(completionTokens),
     latencyMs: Math.round((countOf(reportedMs) ?? latencyMs) * 1000) / 1000,
     model: typeof model === 'string' ? model : null,

@@ -121,6 +121,7 @@ function answerIn(text: string, url: URL, redactor: Redactor): LLMCallResult {
   return {
     text: textIn(content),
     promptTokens: numberIn(field(usage, 'prompt_tokens')),
+    cachedPromptTokens: numberIn(field(field(usage, 'prompt_tokens_details'), 'cached_tokens')),
     completionTokens: numberIn(field(usage, 'completion_tokens')),
     model: stringIn(field(given, 'model')),
   }

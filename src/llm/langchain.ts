@@ -24,6 +24,7 @@ export function langChainCaller(model: LangChainModel): LLMCaller {
     return {
       text: textIn(field(message, 'content')),
       promptTokens: numberIn(field(usage, 'input_tokens')),
+      cachedPromptTokens: numberIn(field(field(usage, 'input_token_details'), 'cache_read')),
       completionTokens: numberIn(field(usage, 'output_tokens')),
       model: stringIn(field(field(message, 'response_metadata'), 'model_name')) ?? stringIn(field(model, 'model')),
     }

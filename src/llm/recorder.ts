@@ -20,6 +20,7 @@ export function recordModel(file: string, model: LLMCaller): LLMCaller {
       text: given.text,
       model: given.model ?? null,
       prompt_tokens: given.promptTokens ?? null,
+      cached_prompt_tokens: given.cachedPromptTokens ?? null,
       completion_tokens: given.completionTokens ?? null,
       latency_ms: Math.round(given.latencyMs ?? performance.now() - started),
     }
@@ -53,6 +54,7 @@ export function replayModel(file: string, { match = 'prompt' }: ReplayModelOptio
       text: stringIn(field(line, 'text')) ?? '',
       model: stringIn(field(line, 'model')),
       promptTokens: numberIn(field(line, 'prompt_tokens')),
+      cachedPromptTokens: numberIn(field(line, 'cached_prompt_tokens')),
       completionTokens: numberIn(field(line, 'completion_tokens')),
       latencyMs: numberIn(field(line, 'latency_ms')),
     }

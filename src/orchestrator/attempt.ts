@@ -4,11 +4,10 @@ import type { ExecutionResult } from '../executor/index.ts'
 import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { Lease } from '../pool/index.ts'
-import type { ModelAnswer } from '../llm/index.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { EndRun } from './end-run.ts'
-import { ModelCalls } from './model-calls.ts'
+import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
 import { isAmong, noToolsText, type ScriptCheck, ScriptRuns, type ScriptSurroundings } from './script-runs.ts'
 import { Stagnation } from './stagnation.ts'
@@ -103,7 +102,7 @@ export class Attempts {
   }
 
   /** Checks the script of an answer, and records the answer: only the check decides which text is its script. */
-  async #check(place: Place, answer: ModelAnswer, found: FoundScript, at: ScriptSurroundings): Promise<ScriptCheck> {
+  async #check(place: Place, answer: PricedAnswer, found: FoundScript, at: ScriptSurroundings): Promise<ScriptCheck> {
     let { script } = found
     try {
       const check = await this.scripts.check(found, at)

@@ -1,4 +1,5 @@
 import type { BudgetName } from '../journal/index.ts'
+import { costOf, type ModelAnswer, type Pricing, roundCost } from '../llm/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 
 /** The limits on the cost of a run. A run that reaches one ends with its partial result. */
@@ -9,6 +10,8 @@ export interface SolveBudget {
   readonly toolCalls?: number | undefined
   /** Wall-clock time in milliseconds, from the call on. */
   readonly wallMs?: number | undefined
+  /** Cost of all prompts and answers by `pricing`, in its currency. A model without a price ends the task. */
+  readonly cost?: number | undefined
 }
 
 const CHARS_PER_TOKEN = 4
@@ -16,13 +19,19 @@ const CHARS_PER_TOKEN = 4
 /** Counts the cost of a run. */
 export class Spending {
   readonly #budget: SolveBudget
+  readonly #pricing: Pricing
   promptTokens = 0
   completionTokens = 0
   toolCalls = 0
+  /** Null as soon as the cost of a call is not known. */
+  cost: number | null
 
-  /** @throws TypeError for an unknown budget, one that is not positive, or a number of tool calls that is not whole. */
-  constructor(budget: SolveBudget) {
-    refuseUnknown('budget', budget, ['tokens', 'toolCalls', 'wallMs'])
+  /**
+   * @throws TypeError for an unknown budget, one that is not positive, a number of tool calls that is not whole, or a cost
+   * without prices.
+   */
+  constructor(budget: SolveBudget, pricing: Pricing = {}) {
+    refuseUnknown('budget', budget, ['tokens', 'toolCalls', 'wallMs', 'cost'])
     for (const [name, value] of Object.entries(budget)) {
       if (value !== undefined && !(typeof value === 'number' && value > 0)) {
         throw new TypeError(`budget.${name}: must be a number above 0`)
@@ -32,13 +41,25 @@ export class Spending {
     if (Number.isFinite(toolCalls) && !Number.isSafeInteger(toolCalls)) {
       throw new TypeError('budget.toolCalls: must be a whole number')
     }
+    const hasPrices = Object.keys(pricing).length > 0
+    if (budget.cost !== undefined && !hasPrices) {
+      throw new TypeError('budget.cost: needs the prices of the model, pricing: { NAME: { input, output } }')
+    }
     this.#budget = budget
+    this.#pricing = pricing
+    this.cost = hasPrices ? 0 : null
   }
 
-  /** Adds a prompt and its answer; `tokens` is null where the model does not count. */
-  addAnswer(prompt: { readonly tokens: number | null; readonly chars: number }, answer: typeof prompt): void {
-    this.promptTokens += prompt.tokens ?? Math.ceil(prompt.chars / CHARS_PER_TOKEN)
-    this.completionTokens += answer.tokens ?? Math.ceil(answer.chars / CHARS_PER_TOKEN)
+  /** Adds an answer and its prompt. @returns the cost of both, or null if it is not known. */
+  addAnswer(promptChars: number, answer: ModelAnswer): number | null {
+    const promptTokens = answer.promptTokens ?? tokensIn(promptChars)
+    const completionTokens = answer.completionTokens ?? tokensIn(answer.text.length)
+    this.promptTokens += promptTokens
+    this.completionTokens += completionTokens
+    const cachedPromptTokens = answer.cachedPromptTokens ?? 0
+    const cost = costOf(answer.model, { promptTokens, cachedPromptTokens, completionTokens }, this.#pricing)
+    this.cost = this.cost === null || cost === null ? null : roundCost(this.cost + cost)
+    return cost
   }
 
   /** Tool calls that the budget still allows. */
@@ -51,10 +72,15 @@ export class Spending {
    * @param usesTools true if the next attempt may call tools of the host.
    */
   findSpent(usesTools: boolean): BudgetName | undefined {
-    const { tokens } = this.#budget
+    const { tokens, cost } = this.#budget
     if (tokens !== undefined && this.promptTokens + this.completionTokens >= tokens) return 'tokens'
+    if (cost !== undefined && (this.cost === null || this.cost >= cost)) return 'cost'
     return usesTools && this.toolCallsLeft === 0 ? 'tool_calls' : undefined
   }
+}
+
+function tokensIn(chars: number): number {
+  return Math.ceil(chars / CHARS_PER_TOKEN)
 }
 
 /** The message for a spent budget. */
@@ -64,6 +90,8 @@ export function spentText(name: BudgetName, budget: SolveBudget): string {
       return `the budget of ${budget.tokens} tokens is spent`
     case 'tool_calls':
       return `the budget of ${budget.toolCalls} tool calls is spent`
+    case 'cost':
+      return `the budget of ${budget.cost} for the cost is spent`
     case 'wall_ms':
       return `the budget of ${budget.wallMs} ms is spent`
   }

@@ -1,7 +1,7 @@
 import type { AnswerCheck } from '../checkers.ts'
 import type { ExecutionMode, Policy } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
-import type { LLMCaller } from '../llm/index.ts'
+import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import type { ScriptGenerator } from '../script/index.ts'
@@ -50,6 +50,7 @@ export interface Job<T = unknown> {
   readonly maxSteps: number
   readonly maxRepetitions: number
   readonly budget: SolveBudget
+  readonly pricing: Pricing
   readonly inputs: Readonly<Record<string, unknown>>
   readonly secrets: Readonly<Record<string, string>>
   /** Further values that are redacted everywhere; no script gets them. */

@@ -7,7 +7,7 @@ import {
   ScriptExecutor,
 } from '../executor/index.ts'
 import { memoryStore } from '../journal/index.ts'
-import type { LLMCaller } from '../llm/index.ts'
+import { checkPricing, type LLMCaller } from '../llm/index.ts'
 import { Redactor } from '../redaction/index.ts'
 import { ScriptGenerator } from '../script/index.ts'
 import { definedOf, didYouMean, MAX_TIMER_MS, type NamedPackage } from '../support/index.ts'
@@ -94,6 +94,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     maxSteps: wholeNumber('maxSteps', options.maxSteps ?? MAX_STEPS, 1),
     maxRepetitions: wholeNumber('maxRepetitions', options.maxRepetitions ?? MAX_REPETITIONS, 1),
     budget: options.budget ?? {},
+    pricing: options.pricing ?? {},
     inputs,
     secrets,
     hide,
@@ -117,14 +118,14 @@ function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptio
   if (typeof task !== 'string' || task.trim() === '') {
     throw new TypeError('task: must be a text that describes the task')
   }
-  const { policy, limits, toolLimits, inputs, budget = {} } = options
+  const { policy, limits, toolLimits, inputs, budget = {}, pricing = {} } = options
   if (policy !== undefined && !POLICIES.includes(policy)) {
     throw new TypeError(`policy: no policy ${JSON.stringify(policy)}.${didYouMean(policy, POLICIES)}`)
   }
   new ScriptExecutor({ mode, ...(limits === undefined ? {} : { limits }) }) // has them checked
   checkToolLimits(toolLimits ?? {})
   wholeNumber('maxHistoryChars', options.maxHistoryChars ?? 0, 0)
-  new Spending(budget)
+  new Spending(budget, checkPricing(pricing))
   if (mode !== ExecutionMode.INTERACTIVE) return
   for (const name of ['collected', ...('state' in options ? ['state'] : [])]) {
     if (inputs !== undefined && Object.hasOwn(inputs, name)) {

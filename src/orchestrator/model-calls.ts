@@ -7,6 +7,9 @@ import type { TaskRun } from './task-run.ts'
 /** Maximum characters of an answer without a script in the journal. */
 const MAX_ANSWER = 2000
 
+/** An answer with its cost; null if that is not known. */
+export type PricedAnswer = ModelAnswer & { readonly cost: number | null }
+
 /** The calls of the model in one run: asks, counts tokens, and records prompts and answers. */
 export class ModelCalls {
   readonly #run: TaskRun
@@ -16,7 +19,7 @@ export class ModelCalls {
   }
 
   /** Asks the model. The prompt is redacted first: no secret reaches a model. @throws EndRun */
-  async ask(place: Place, text: string): Promise<ModelAnswer> {
+  async ask(place: Place, text: string): Promise<PricedAnswer> {
     const { job, journal, redactor, signal, spending } = this.#run
     const prompt = redactor.text(text)
     const kept = job.keepPrompts ? prompt : null
@@ -28,23 +31,27 @@ export class ModelCalls {
       signal.throwIfAborted()
       throw new EndRun('model-failed', messageOf(error), { cause: error })
     }
-    spending.addAnswer(
-      { tokens: answer.promptTokens, chars: prompt.length },
-      { tokens: answer.completionTokens, chars: answer.text.length },
-    )
-    return answer
+    const cost = spending.addAnswer(prompt.length, answer)
+    if (cost === null && job.budget.cost !== undefined) {
+      const { model } = answer
+      const named = model === null ? 'a model that does not report its name' : `the model ${JSON.stringify(model)}`
+      throw new EndRun('budget-spent', `budget.cost: pricing has no price for ${named}, so its cost cannot be bounded`)
+    }
+    return { ...answer, cost }
   }
 
   /** Records an answer, with the script that was found in it. */
-  record(place: Place, answer: ModelAnswer, script: string | null): void {
-    const { model, promptTokens, completionTokens, latencyMs, text } = answer
+  record(place: Place, answer: PricedAnswer, script: string | null): void {
+    const { model, promptTokens, cachedPromptTokens, completionTokens, cost, latencyMs, text } = answer
     const { journal, redactor } = this.#run
     journal.write({
       type: 'script_generated',
       ...place,
       model,
       prompt_tokens: promptTokens,
+      cached_prompt_tokens: cachedPromptTokens,
       completion_tokens: completionTokens,
+      cost,
       latency_ms: latencyMs,
       answer_chars: text.length,
       script,

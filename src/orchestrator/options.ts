@@ -1,5 +1,6 @@
 import type { Policy } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
+import type { Pricing } from '../llm/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import type { Prompts } from '../script/index.ts'
 import type { ToolLimits } from '../tools/index.ts'
@@ -27,6 +28,8 @@ export interface SolveDefaults {
   readonly toolLimits?: ToolLimits | undefined
   /** The limits on the cost of a task. Default: none. */
   readonly budget?: SolveBudget | undefined
+  /** The prices of the models, for the cost of each attempt and of the task. Default: none; the cost is then null. */
+  readonly pricing?: Pricing | undefined
   /** The maximum time of one answer of the model, in milliseconds. Default 120,000. */
   readonly llmTimeoutMs?: number | undefined
   /** Text for the model before the functions. */
@@ -80,6 +83,7 @@ export const DEFAULTS_NAMES: readonly (keyof SolveDefaults)[] = [
   'limits',
   'toolLimits',
   'budget',
+  'pricing',
   'llmTimeoutMs',
   'instructions',
   'preamble',

@@ -9,7 +9,7 @@ export function publishEvent(event: JournalEvent, traceId: string | null): void 
   const base = { trace_id: traceId, run_id: event.run_id }
   switch (event.type) {
     case 'script_generated': {
-      const { step, attempt, model, prompt_tokens, completion_tokens, latency_ms, script } = event
+      const { step, attempt, model, prompt_tokens, completion_tokens, cost = null, latency_ms, script } = event
       const ok = script !== null
       publish('scriptGenerated', () => ({
         event: 'script_generated',
@@ -20,6 +20,7 @@ export function publishEvent(event: JournalEvent, traceId: string | null): void 
         model,
         prompt_tokens,
         completion_tokens,
+        cost,
         latency_ms,
       }))
       return
@@ -44,7 +45,7 @@ export function publishEvent(event: JournalEvent, traceId: string | null): void 
       return
     }
     case 'run_ended': {
-      const { status, error, duration_ms, prompt_tokens, completion_tokens, tool_calls } = event
+      const { status, error, duration_ms, prompt_tokens, completion_tokens, cost = null, tool_calls } = event
       publish('runEnded', () => ({
         event: 'run_ended',
         ...base,
@@ -54,6 +55,7 @@ export function publishEvent(event: JournalEvent, traceId: string | null): void 
         duration_ms,
         prompt_tokens,
         completion_tokens,
+        cost,
         tool_calls,
       }))
       return

@@ -75,13 +75,14 @@ function recordEnd({ journal, spending, elapsedMs }: TaskRun, end: End, partial:
     partial: status === 'completed' ? null : toJson(partial.best),
     prompt_tokens: spending.promptTokens,
     completion_tokens: spending.completionTokens,
+    cost: spending.cost,
     tool_calls: spending.toolCalls,
     duration_ms: elapsedMs,
   })
 }
 
 function recordStart({ job, journal }: TaskRun): void {
-  const { tokens, toolCalls, wallMs } = job.budget
+  const { tokens, toolCalls, wallMs, cost } = job.budget
   journal.write({
     type: 'run_started',
     task: job.task,
@@ -93,7 +94,7 @@ function recordStart({ job, journal }: TaskRun): void {
     tools_digest: job.tools?.digest ?? null,
     max_retries: job.maxRetries,
     max_steps: job.mode === ExecutionMode.PLAN ? null : job.maxSteps,
-    budget: { tokens: tokens ?? null, tool_calls: toolCalls ?? null, wall_ms: wallMs ?? null },
+    budget: { tokens: tokens ?? null, tool_calls: toolCalls ?? null, wall_ms: wallMs ?? null, cost: cost ?? null },
   })
 }
 

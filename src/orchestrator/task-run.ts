@@ -26,7 +26,7 @@ export class TaskRun {
 
   constructor(job: Job) {
     this.job = job
-    this.spending = new Spending(job.budget)
+    this.spending = new Spending(job.budget, job.pricing)
     this.signal = this.#ended.signal
     this.redactor = new Redactor(job.hide, job.secrets)
     this.journal = new Journal(newRunId(), job.journal, this.redactor, (event) => {

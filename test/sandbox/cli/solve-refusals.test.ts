@@ -62,6 +62,8 @@ describe('sandglass solve refuses before anything starts', () => {
     ],
     [['x', '--model', RIGHT, '--max-retries', '-1'], '--max-retries needs a value: --max-retries N'],
     [['x', '--model', RIGHT, '--budget-seconds', '0'], '--budget-seconds: 0 is not a number of seconds from 0.001 to'],
+    [['x', '--model', RIGHT, '--budget-cost', '1'], '--budget-cost needs --pricing FILE'],
+    [['x', '--model', RIGHT, '--pricing', '/nowhere.json'], 'cannot read --pricing: ENOENT'],
     [['x', '--model', RIGHT, '--budget-tokens', '1.5'], '--budget-tokens: "1.5" is not a whole number from 1 to'],
     [['x', '--model', RIGHT, '--input', 'a b=1'], '--input a b: "a b" is not a Python identifier'],
     [['x', '--model', RIGHT, '--input', 'class=1'], '--input class: "class" is a keyword of Python'],

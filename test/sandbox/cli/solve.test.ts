@@ -74,6 +74,7 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
       models: ['scripted-1'],
       prompt_tokens: 300,
       completion_tokens: 30,
+      cost: null,
       tool_calls: 3,
       duration_ms: expect.any(Number) as number,
     })
@@ -145,6 +146,17 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     const shown = await cli.run(['show', 'last'], { env: { XDG_STATE_HOME: join(cli.directory, 'inputs') } })
     expect(shown.stdout).toContain('task      Count up\n')
     expect(shown.stdout).toContain('| [redacted:TOKEN]\n')
+  })
+
+  test('--pricing tells the cost, and --budget-cost ends the run', async () => {
+    const prices = cli.file('prices.json', '{"scripted-1": {"input": 10, "output": 100}}')
+    const args = ['Add up', '--model', LEARNS, '--tools', TOOLS, '--pricing', prices]
+    const ended = await solve('cost', [...args, '--json'])
+    expect(lastLine(ended)).toMatchObject({ status: 'completed', attempts: 3, cost: 0.006 })
+    const shown = await cli.run(['show', 'last'], { env: { XDG_STATE_HOME: join(cli.directory, 'cost') } })
+    expect(shown.stdout).toMatch(/cost +0\.006\n[^]*cost +0\.002\n/)
+    const bounded = await solve('bounded', [...args, '--budget-cost', '0.003', '--json'])
+    expect(lastLine(bounded)).toMatchObject({ status: 'budget-spent', attempts: 2, cost: 0.004 })
   })
 
   test('ends when the budget of tokens is spent, with the partial answer', async () => {

@@ -31,7 +31,7 @@ await onLocal((at) => {
         partial: [{ label: 'rows', data: [1, 10] }],
         record: {
           status: 'budget-spent',
-          budget: { tokens: 150, toolCalls: null, wallMs: null },
+          budget: { tokens: 150, toolCalls: null, wallMs: null, cost: null },
           totalPromptTokens: 180,
           totalCompletionTokens: 20,
           attempts: [{ status: 'failed' }, { status: 'failed' }],
@@ -45,6 +45,38 @@ await onLocal((at) => {
       expect(record.status).toBe('budget-spent')
       expect(record.totalPromptTokens).toBe(Math.ceil((model.prompts[0]?.length ?? 0) / 4))
       expect(record.totalCompletionTokens).toBe(5)
+    })
+
+    test('cost, of each attempt and in sum: no call follows the one that reaches it', async () => {
+      const answer = { promptTokens: 1000, cachedPromptTokens: 600, completionTokens: 100, model: 'm-2026-01-31' }
+      const model = scriptedModel({ text: 'emit_intermediate("rows", page(1))\nemit_result({}["a"])', ...answer })
+      const pricing = { m: { input: 1, output: 10, cachedInput: 0.5 } }
+      const each = 0.0017
+      const result = await at.sg.solve(TASK, { model, tools, pricing, budget: { cost: 2 * each } })
+      expect(model.prompts.length).toBe(2)
+      expect(result).toMatchObject({
+        error: 'the budget of 0.0034 for the cost is spent',
+        partial: [{ label: 'rows', data: [1, 10] }],
+        record: {
+          status: 'budget-spent',
+          budget: { cost: 2 * each },
+          cost: 2 * each,
+          attempts: [{ cost: each, generation: { cachedPromptTokens: 600 } }, { cost: each }],
+        },
+      })
+    })
+
+    test('cost: a model without a price ends it, and prices that are missing are refused', async () => {
+      const model = scriptedModel({ text: 'emit_result(1)', model: 'other' })
+      const pricing = { m: { input: 1, output: 10 } }
+      const unpriced = await at.sg.solve(TASK, { model, pricing })
+      expect(unpriced).toMatchObject({ finalData: 1, record: { cost: null, attempts: [{ cost: null }] } })
+      const bounded = await at.sg.solve(TASK, { model, pricing, budget: { cost: 1 } })
+      expect(bounded).toMatchObject({
+        error: 'budget.cost: pricing has no price for the model "other", so its cost cannot be bounded',
+        record: { status: 'budget-spent' },
+      })
+      await expect(at.sg.solve(TASK, { model, budget: { cost: 1 } })).rejects.toThrow(/budget\.cost: needs the prices/)
     })
 
     test('tool calls: those beyond it fail in the script, and no further script begins', async () => {

@@ -94,6 +94,7 @@ describe.skipIf(skip)('the events of a run (OR-09)', () => {
         model: 'm',
         prompt_tokens: 5,
         completion_tokens: 2,
+        cost: null,
         latency_ms: 3,
       },
       {
@@ -117,6 +118,7 @@ describe.skipIf(skip)('the events of a run (OR-09)', () => {
         model: null,
         prompt_tokens: null,
         completion_tokens: null,
+        cost: null,
         latency_ms: aNumber,
       },
       {
@@ -141,6 +143,7 @@ describe.skipIf(skip)('the events of a run (OR-09)', () => {
         ...anyMs,
         prompt_tokens: record.totalPromptTokens,
         completion_tokens: record.totalCompletionTokens,
+        cost: null,
         tool_calls: 0,
       },
     ])

@@ -183,6 +183,10 @@ const runOutcome = {
   models: z.array(z.string()),
   prompt_tokens: count,
   completion_tokens: count,
+  cost: z
+    .number()
+    .nullable()
+    .meta({ description: 'Of all model calls, by `--pricing`; null if that of one is not known.' }),
   tool_calls: count,
   duration_ms: milliseconds,
 }
@@ -216,11 +220,13 @@ const attempt = z.strictObject({
     .strictObject({
       model: z.string().nullable(),
       prompt_tokens: count.nullable(),
+      cached_prompt_tokens: count.nullable(),
       completion_tokens: count.nullable(),
       latency_ms: milliseconds,
       answer: z.string().nullable(),
     })
     .nullable(),
+  cost: z.number().nullable(),
   script: z.string().nullable(),
   violations: result.shape.violations,
   has_result: z.boolean(),
@@ -249,6 +255,7 @@ const attempt = z.strictObject({
   execution_ms: milliseconds.nullable(),
   duration_ms: milliseconds.nullable(),
   repetition: z.enum(['same-result', 'same-script', 'same-error', 'cycle']).nullable(),
+  rerun: z.string().nullable().meta({ description: 'Why the script ran twice: its first sandbox was lost.' }),
 })
 
 const runRecord = z
@@ -267,6 +274,7 @@ const runRecord = z
       tokens: z.number().nullable(),
       tool_calls: z.number().nullable(),
       wall_ms: z.number().nullable(),
+      cost: z.number().nullable(),
     }),
     attempts: z.array(attempt),
     steps: z.array(

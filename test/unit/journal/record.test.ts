@@ -72,7 +72,14 @@ describe('a record of PLAN mode (OR-06)', () => {
       status: 'rejected',
       error: 'the script was rejected',
       prompt: { digest: 'p1', chars: 100, text: 'the prompt' },
-      generation: { model: 'small', promptTokens: 10, completionTokens: 2, latencyMs: 5, answer: null },
+      generation: {
+        model: 'small',
+        promptTokens: 10,
+        cachedPromptTokens: null,
+        completionTokens: 2,
+        latencyMs: 5,
+        answer: null,
+      },
       script: 'prise()',
       violations: [VIOLATION],
       durationMs: 20,
@@ -83,7 +90,14 @@ describe('a record of PLAN mode (OR-06)', () => {
       status: 'failed',
       error: 'ZeroDivisionError',
       traceback: TRACEBACK,
-      generation: { model: null, promptTokens: null, completionTokens: 7, latencyMs: 5, answer: null },
+      generation: {
+        model: null,
+        promptTokens: null,
+        cachedPromptTokens: null,
+        completionTokens: 7,
+        latencyMs: 5,
+        answer: null,
+      },
       script: 'emit_result(1)',
       intermediates: [{ label: 'half', data: { n: 1 } }],
       logs: [{ level: 'info', message: 'so far' }],
@@ -105,7 +119,14 @@ describe('a record of PLAN mode (OR-06)', () => {
       number: 3,
       status: 'no-script',
       error: 'no Python',
-      generation: { model: 'small', promptTokens: 10, completionTokens: 2, latencyMs: 5, answer: 'I cannot' },
+      generation: {
+        model: 'small',
+        promptTokens: 10,
+        cachedPromptTokens: null,
+        completionTokens: 2,
+        latencyMs: 5,
+        answer: 'I cannot',
+      },
       durationMs: 9,
     },
   ]
@@ -133,7 +154,7 @@ describe('a record of PLAN mode (OR-06)', () => {
       tools: ['price'],
       maxRetries: 3,
       maxSteps: null,
-      budget: { tokens: 1000, toolCalls: null, wallMs: 5000 },
+      budget: { tokens: 1000, toolCalls: null, wallMs: 5000, cost: null },
       status: 'retries-spent',
       success: false,
       error: 'no Python',
@@ -144,6 +165,7 @@ describe('a record of PLAN mode (OR-06)', () => {
       models: ['small'],
       totalPromptTokens: 33,
       totalCompletionTokens: 12,
+      cost: null,
       totalToolCalls: 3,
       startedAt: '2026-01-02T03:04:00.000Z',
       durationMs: 77,
@@ -163,6 +185,17 @@ describe('a record of PLAN mode (OR-06)', () => {
       totalCompletionTokens: 11,
       totalToolCalls: 3,
       durationMs: (bodies.length - 1) * 1000,
+    })
+  })
+
+  test('has the cost of each attempt and of all; an old journal has none', () => {
+    const priced = [scriptGenerated({ cost: 0.5 }), scriptGenerated({ attempt: 2, cost: 0.25 })]
+    expect(readRecord(runStarted(), ...priced)).toMatchObject({ cost: 0.75, attempts: [{ cost: 0.5 }, { cost: 0.25 }] })
+    expect(readRecord(runStarted(), ...priced, runEnded({ cost: 0.75 })).cost).toBe(0.75)
+    expect(readRecord(runStarted(), ...priced, scriptGenerated({ attempt: 3, cost: null })).cost).toBe(null)
+    expect(readRecord(runStarted(), scriptGenerated(), runEnded())).toMatchObject({
+      cost: null,
+      budget: { cost: null },
     })
   })
 

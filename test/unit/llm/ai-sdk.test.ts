@@ -11,10 +11,10 @@ const ask = (model: ModelInput): Promise<ModelAnswer> =>
 
 const finishReason = { unified: 'stop', raw: undefined } as const
 const usage = {
-  inputTokens: { total: 7, noCache: 7, cacheRead: undefined, cacheWrite: undefined },
+  inputTokens: { total: 7, noCache: 7, cacheRead: 5, cacheWrite: undefined },
   outputTokens: { total: 3, text: 3, reasoning: undefined },
 }
-const GOT = { promptTokens: 7, completionTokens: 3, latencyMs: aNumber }
+const GOT = { promptTokens: 7, cachedPromptTokens: 5, completionTokens: 3, latencyMs: aNumber }
 
 test("the AI SDK's own mock models are models (OR-10)", async () => {
   const content = [
@@ -40,7 +40,7 @@ test('version 2 has plain counts, and a model without a response has its own nam
     modelId: 'two',
     doGenerate: async () => ({
       content: [{ type: 'text', text: 'x' }],
-      usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10 },
+      usage: { inputTokens: 7, cachedInputTokens: 5, outputTokens: 3, totalTokens: 10 },
     }),
   }
   expect(await ask(model)).toEqual({ ...GOT, text: 'x', model: 'two' })
@@ -139,6 +139,7 @@ test('reports a model that answers nothing or fails', async () => {
   expect(await ask(of(async () => ({ content: [{ type: 'tool-call' }] })))).toMatchObject({
     text: '',
     promptTokens: null,
+    cachedPromptTokens: null,
     completionTokens: null,
   })
 })

@@ -29,6 +29,7 @@ describe('what a caller resolves to (OR-01, OR-10)', () => {
     expect(await ask(caller)).toEqual({
       text: 're: the prompt',
       promptTokens: 3,
+      cachedPromptTokens: null,
       completionTokens: 5,
       latencyMs: 12.346,
       model: 'm',
@@ -40,6 +41,7 @@ describe('what a caller resolves to (OR-01, OR-10)', () => {
     expect(answer).toEqual({
       text: 'text',
       promptTokens: null,
+      cachedPromptTokens: null,
       completionTokens: null,
       latencyMs: aNumber,
       model: null,
@@ -57,6 +59,7 @@ describe('what a caller resolves to (OR-01, OR-10)', () => {
     expect(await ask(caller)).toEqual({
       text: 'x',
       promptTokens: null,
+      cachedPromptTokens: null,
       completionTokens: null,
       latencyMs: aNumber,
       model: null,

@@ -20,6 +20,7 @@ export const fine: Reply = reply(200, ANSWER)
 export const GOT: Readonly<Record<string, unknown>> = {
   text: 'emit_result(1)',
   promptTokens: 11,
+  cachedPromptTokens: null,
   completionTokens: 4,
   latencyMs: aNumber,
   model: 'coder-1-2026',

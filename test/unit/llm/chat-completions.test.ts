@@ -40,7 +40,13 @@ describe('an OpenAI-compatible address (OR-10)', () => {
     await using server = await modelServer(
       reply(200, `\uFEFF${JSON.stringify({ choices: [{ message: { content } }] })}`),
     )
-    expect(await ask({ url: server.url })).toEqual({ ...GOT, promptTokens: null, completionTokens: null, model: null })
+    expect(await ask({ url: server.url })).toEqual({
+      ...GOT,
+      promptTokens: null,
+      cachedPromptTokens: null,
+      completionTokens: null,
+      model: null,
+    })
   })
 
   test('may have nothing to say', async () => {

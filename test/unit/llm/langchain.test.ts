@@ -12,6 +12,7 @@ test("LangChain's own fake chat models are models (OR-10)", async () => {
   expect(await ask(model)).toEqual({
     text: 'emit_result(1)',
     promptTokens: null,
+    cachedPromptTokens: null,
     completionTokens: null,
     latencyMs: aNumber,
     model: null,
@@ -21,12 +22,13 @@ test("LangChain's own fake chat models are models (OR-10)", async () => {
 
 test('usage and the name of the model are read', async () => {
   const message = Object.assign(new AIMessage('emit_result(1)'), {
-    usage_metadata: { input_tokens: 7, output_tokens: 3, total_tokens: 10 },
+    usage_metadata: { input_tokens: 7, output_tokens: 3, total_tokens: 10, input_token_details: { cache_read: 5 } },
     response_metadata: { model_name: 'chain-1' },
   })
   expect(await ask({ invoke: async () => message })).toEqual({
     text: 'emit_result(1)',
     promptTokens: 7,
+    cachedPromptTokens: 5,
     completionTokens: 3,
     latencyMs: aNumber,
     model: 'chain-1',
