@@ -191,12 +191,15 @@ class ScriptRunner {
     const started = await this.#start(script, run)
     if ('status' in started) return started
     const { executor, request, lease } = started
+    let result: ExecutionResult
     try {
-      return await applySchema(await executor.run(request), run.output)
+      result = await executor.run(request)
     } finally {
       // Not awaited: the executor has ended a sandbox that must not serve again.
       void lease.release()
     }
+    // Without the lease: the check of the result may have to wait for others.
+    return applySchema(result, run.output)
   }
 
   async *stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
@@ -206,14 +209,16 @@ class ScriptRunner {
       return
     }
     const { executor, request, lease } = started
+    let end: Extract<RunEvent, { type: 'result' }> | undefined
     try {
       for await (const event of executor.stream(request)) {
-        if (event.type !== 'result') yield event
-        else yield { ...event, result: await applySchema(event.result, run.output) }
+        if (event.type === 'result') end = event
+        else yield event
       }
     } finally {
       await lease.release()
     }
+    if (end !== undefined) yield { ...end, result: await applySchema(end.result, run.output) }
   }
 
   async check(script: string, given: CheckOptions = {}): Promise<CheckResult> {

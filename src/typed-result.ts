@@ -1,6 +1,6 @@
 import type { ExecutionResult } from './executor/index.ts'
 import { statusFields } from './outcomes/index.ts'
-import { boundedValidator, joinProblems, type StandardToolSchema } from './tools/index.ts'
+import { boundedValidator, joinProblems, type SchemaIssue, type StandardToolSchema } from './tools/index.ts'
 
 /** The part of the Standard Schema specification (standardschema.dev, version 1) that is used here. */
 export interface StandardSchema<T> {
@@ -20,19 +20,25 @@ export async function applySchema<T>(
   schema: StandardSchema<T> | undefined,
 ): Promise<ExecutionResult<T>> {
   if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
-  const checked = await boundedValidator(schema as StandardToolSchema<T>)(result.finalData)
+  // An asker of its own: the results of runs take turns.
+  const checked = await boundedValidator(schema as StandardToolSchema<T>)(result.finalData, { isOver: false })
   if (checked.issues === undefined) return { ...result, finalData: checked.value as T }
-  const problems = joinProblems(
-    checked.issues,
-    ({ path = [], message }) => `${['result', ...path.map(segmentName)].join('.')}: ${message}`,
-  )
+  const [first] = checked.issues
+  const error =
+    first?.isUnchecked === true
+      ? `the result ${first.message}`
+      : `the result does not match \`output\`: ${joinProblems(checked.issues, problemText)}`
   return {
     ...result,
     ...statusFields('failed'),
     success: false,
     finalData: null,
-    error: `the result does not match \`output\`: ${problems}`,
+    error,
   }
+}
+
+function problemText({ path = [], message }: SchemaIssue): string {
+  return `${['result', ...path.map(segmentName)].join('.')}: ${message}`
 }
 
 function segmentName(segment: unknown): string {

@@ -13,7 +13,7 @@ export interface Question {
   readonly asker?: Asker | undefined
 }
 
-/** The source of questions. Askers take turns, so that one with many questions delays another by at most one. */
+/** The source of questions. Askers take turns, so that one with many questions delays another by one of them. */
 export interface Asker {
   /** True if it needs no answer any more: its questions are not asked. */
   readonly isOver: boolean
@@ -24,6 +24,8 @@ export type Judgement =
   | { readonly kind: 'answer'; readonly text: string }
   /** No answer within the deadline. */
   | { readonly kind: 'overrun' }
+  /** No turn: other slow questions took all the time. */
+  | { readonly kind: 'busy' }
   | { readonly kind: 'out-of-memory' }
   /** The module or the thread failed. */
   | { readonly kind: 'failed'; readonly text: string }
@@ -43,6 +45,9 @@ export type Told = { readonly kind: 'begun' } | Extract<Judgement, { readonly te
 interface Waiting {
   readonly question: Question
   readonly settle: (judgement: Judgement) => void
+  readonly askedAt: number
+  /** True if the first try was too short. */
+  readonly isSlow: boolean
 }
 
 const MiB = 1024 * 1024
@@ -50,12 +55,46 @@ const HEAP_MB = 48
 const HEAP_BYTES_PER_BYTE = 16
 /** The time for the thread to start and to import the module. */
 const START_MS = 10_000
+/** The deadline of the first try of a question: most answers take a few milliseconds. */
+const FIRST_TRY_MS = 200
+/** The time that new questions may take in vain before a slow one has its turn. */
+const MAX_FIRST_TRIES_MS = 1000
+/** The maximum time from a slow question to its second try. */
+const MAX_SLOW_WAIT_MS = 3000
 /** A thread without work ends after this time. */
 const IDLE_MS = 10_000
 
-/** One thread at a time answers questions. One that overruns its deadline is killed; the next question starts another. */
+/** Questions whose askers take turns. */
+class Turns {
+  readonly #lists = new Map<Asker | undefined, Waiting[]>()
+
+  add(waiting: Waiting): void {
+    const { asker } = waiting.question
+    const list = this.#lists.get(asker)
+    if (list === undefined) this.#lists.set(asker, [waiting])
+    else list.push(waiting)
+  }
+
+  take(): Waiting | undefined {
+    const [first] = this.#lists
+    if (first === undefined) return undefined
+    const [asker, list] = first
+    const next = list.shift()
+    this.#lists.delete(asker)
+    if (list.length > 0) this.#lists.set(asker, list)
+    return next
+  }
+}
+
+/**
+ * One thread at a time answers questions. One that overruns its deadline is killed; the next question starts another. Every
+ * question is tried for a short time first, so that those that need longer delay the others little.
+ */
 class JudgeThread {
-  readonly #waiting = new Map<Asker | undefined, Waiting[]>()
+  readonly #new = new Turns()
+  readonly #slow = new Turns()
+  /** The time that first tries took in vain since a slow question had its turn. */
+  #triedMs = 0
   #busy = false
   #worker: Worker | undefined
   #heapMb = 0
@@ -65,10 +104,7 @@ class JudgeThread {
   /** Never rejects. */
   ask(question: Question): Promise<Judgement> {
     const { promise, resolve } = Promise.withResolvers<Judgement>()
-    const mine = this.#waiting.get(question.asker)
-    const waiting = { question, settle: resolve }
-    if (mine === undefined) this.#waiting.set(question.asker, [waiting])
-    else mine.push(waiting)
+    this.#new.add({ question, settle: resolve, askedAt: performance.now(), isSlow: false })
     if (!this.#busy) void this.#work()
     return promise
   }
@@ -77,8 +113,9 @@ class JudgeThread {
     this.#busy = true
     clearTimeout(this.#idle)
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
-      const isOver = next.question.asker?.isOver === true
-      next.settle(isOver ? { kind: 'overrun' } : await this.#answer(next.question))
+      const judgement = await this.#judge(next)
+      if (judgement === undefined) this.#slow.add({ ...next, isSlow: true })
+      else next.settle(judgement)
     }
     this.#busy = false
     this.#worker?.unref()
@@ -86,16 +123,27 @@ class JudgeThread {
   }
 
   #takeNext(): Waiting | undefined {
-    const [first] = this.#waiting
-    if (first === undefined) return undefined
-    const [asker, list] = first
-    const next = list.shift()
-    this.#waiting.delete(asker)
-    if (list.length > 0) this.#waiting.set(asker, list)
-    return next
+    if (this.#triedMs < MAX_FIRST_TRIES_MS) {
+      const next = this.#new.take()
+      if (next !== undefined) return next
+    }
+    this.#triedMs = 0
+    return this.#slow.take() ?? this.#new.take()
   }
 
-  async #answer({ module, input, inputBytes, deadlineMs }: Question): Promise<Judgement> {
+  /** Undefined after a first try that was too short. */
+  async #judge({ question, askedAt, isSlow }: Waiting): Promise<Judgement | undefined> {
+    const { asker, deadlineMs } = question
+    if (asker?.isOver === true) return { kind: 'overrun' }
+    const started = performance.now()
+    if (isSlow) return started - askedAt > MAX_SLOW_WAIT_MS ? { kind: 'busy' } : this.#answer(question, deadlineMs)
+    const judgement = await this.#answer(question, Math.min(deadlineMs, FIRST_TRY_MS))
+    if (judgement.kind !== 'overrun' || deadlineMs <= FIRST_TRY_MS) return judgement
+    this.#triedMs += performance.now() - started
+    return undefined
+  }
+
+  async #answer({ module, input, inputBytes }: Question, deadlineMs: number): Promise<Judgement> {
     const { promise, resolve } = Promise.withResolvers<Judgement>()
     let timer: NodeJS.Timeout | undefined
     const allow = (ms: number, otherwise: Judgement): void => {

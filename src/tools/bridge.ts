@@ -8,6 +8,7 @@ import { resultJson } from './result-json.ts'
 import type { ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
 import type { ToolSet } from './tool-set.ts'
+import { memoryOf } from './value-size.ts'
 
 /** The run behind a bridge; the executor provides it. */
 export interface BridgedRun {
@@ -78,7 +79,7 @@ export class Bridge implements Asker {
     }
     // Only accepted calls are kept, and their number is limited: a script can send refused ones endlessly.
     this.#ids.add(call.id)
-    const release = this.#limits.enter(JSON.stringify(call.args).length)
+    const release = this.#limits.enter(memoryOf(call.args))
     void this.#serve(tool, call).finally(release)
     await this.#limits.room()
   }

@@ -13,7 +13,8 @@ const DEFAULT_CALLS = 10_000
 const DEFAULT_CONCURRENCY = 32
 /** Maximum of waiting and running calls before frames of the script are no longer read. */
 const MAX_WAITING = 1000
-const MAX_WAITING_CHARS = 64 * 1024 * 1024
+/** Bytes of their arguments in memory, roughly. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 /** @throws TypeError for a limit that is not a positive integer. */
 export function checkToolLimits({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits): void {
@@ -29,7 +30,7 @@ export class CallLimits {
   readonly #turns = new Map<PreparedTool, Turns>()
   #count = 0
   #waiting = 0
-  #waitingChars = 0
+  #waitingBytes = 0
   #closed = false
   #room: PromiseWithResolvers<void> | undefined
 
@@ -56,12 +57,12 @@ export class CallLimits {
   }
 
   /** Registers a call; call the returned function when it has ended. */
-  enter(chars: number): () => void {
+  enter(bytes: number): () => void {
     this.#waiting += 1
-    this.#waitingChars += chars
+    this.#waitingBytes += bytes
     return () => {
       this.#waiting -= 1
-      this.#waitingChars -= chars
+      this.#waitingBytes -= bytes
       if (this.#hasRoom()) this.#room?.resolve()
     }
   }
@@ -100,7 +101,7 @@ export class CallLimits {
   }
 
   #hasRoom(): boolean {
-    return this.#closed || (this.#waiting < MAX_WAITING && this.#waitingChars < MAX_WAITING_CHARS)
+    return this.#closed || (this.#waiting < MAX_WAITING && this.#waitingBytes < MAX_WAITING_BYTES)
   }
 }
 

@@ -17,7 +17,14 @@ export {
   type RunPythonTool,
   runPythonTool,
 } from './run-python.ts'
-export type { AcceptedBy, JsonSchemaObject, StandardToolSchema, ToolSchema, ValueOf } from './standard-schema.ts'
+export type {
+  AcceptedBy,
+  JsonSchemaObject,
+  SchemaIssue,
+  StandardToolSchema,
+  ToolSchema,
+  ValueOf,
+} from './standard-schema.ts'
 export { defineTool, type Tool, type ToolContext, type ToolEffect, type ToolOptions } from './tool.ts'
 export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-error.ts'
 export { standardSchemaOf } from './validator.ts'

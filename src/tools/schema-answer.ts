@@ -5,7 +5,8 @@ import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 /** The question: a schema and a value, both as JSON. */
 export interface SchemaQuestion {
   readonly schema: string
-  readonly value: string
+  /** Undefined if JSON has no form for it: the code that sends such a value refuses it with the reason. */
+  readonly value: string | undefined
 }
 
 const MAX_KEPT = 32
@@ -17,6 +18,7 @@ compileSchema({})
 
 /** The first problem of the value as JSON, or an empty text. Runs in the judge's thread. */
 export function answer({ schema, value }: SchemaQuestion): string {
+  if (value === undefined) return ''
   const issue = checkOf(schema)(JSON.parse(value))
   if (issue === undefined) return ''
   const text = JSON.stringify(issue)

@@ -9,6 +9,8 @@ import { holdsBytes, sizeUpTo } from './value-size.ts'
 const MAX_INLINE_CHARS = 64 * 1024
 /** Characters times the weight of the schema; about 50 ms. */
 const MAX_INLINE_WORK = 2 * 1024 * 1024
+/** No value that arrives here is larger. */
+const MAX_JUDGED_CHARS = 64 * 1024 * 1024
 /** The time for one value. An ordinary value takes milliseconds. */
 const DEADLINE_MS = 1000
 
@@ -44,10 +46,8 @@ export class SchemaJudge {
  * the code that sends values refuses it with the reason.
  */
 export async function problemInThread(schema: string, value: unknown, asker?: Asker): Promise<SchemaIssue | undefined> {
-  const text = jsonOf(value)
-  if (text === undefined) return undefined
-  const input = (): SchemaQuestion => ({ schema, value: text })
-  const inputBytes = schema.length + text.length
+  const input = (): SchemaQuestion => ({ schema, value: jsonOf(value) })
+  const inputBytes = schema.length + sizeUpTo(value, MAX_JUDGED_CHARS)
   return issueIn(await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, asker }))
 }
 
@@ -56,12 +56,18 @@ function issueIn(judgement: Judgement): SchemaIssue | undefined {
     case 'answer':
       return judgement.text === '' ? undefined : (JSON.parse(judgement.text) as SchemaIssue)
     case 'overrun':
-      return { message: `cannot be checked against the schema within ${DEADLINE_MS} ms` }
+      return unchecked(` within ${DEADLINE_MS} ms`)
+    case 'busy':
+      return unchecked(': other values take all the time for checks; try again')
     case 'out-of-memory':
-      return { message: 'cannot be checked against the schema: it takes too much memory' }
+      return unchecked(': it takes too much memory')
     case 'failed':
-      return { message: `cannot be checked against the schema: ${judgement.text}` }
+      return unchecked(`: ${judgement.text}`)
   }
+}
+
+function unchecked(why: string): SchemaIssue {
+  return { message: `cannot be checked against the schema${why}`, isUnchecked: true }
 }
 
 function jsonOf(value: unknown): string | undefined {

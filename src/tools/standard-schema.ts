@@ -23,6 +23,8 @@ export type SchemaResult<T = unknown> =
 export interface SchemaIssue {
   readonly message: string
   readonly path?: readonly unknown[] | undefined
+  /** True if the value was not checked, which says nothing about it. */
+  readonly isUnchecked?: true
 }
 
 interface ConversionOptions {

@@ -29,6 +29,28 @@ function sizeOfFields(item: object, rest: unknown[], limit: number): number {
   return size
 }
 
+/** About the bytes that a value of JSON takes in memory: those of its texts, and those of its objects, lists and fields. */
+export function memoryOf(value: unknown): number {
+  let bytes = 0
+  const rest: unknown[] = [value]
+  while (rest.length > 0) {
+    const item = rest.pop()
+    bytes += 16
+    if (typeof item === 'string') bytes += item.length
+    else if (Array.isArray(item)) {
+      bytes += 32 + 8 * item.length
+      for (const field of item) rest.push(field)
+    } else if (typeof item === 'object' && item !== null) {
+      bytes += 32
+      for (const [key, field] of Object.entries(item)) {
+        bytes += 8 + key.length
+        rest.push(field)
+      }
+    }
+  }
+  return bytes
+}
+
 /** More values than an answer may have: what is behind them is refused where it should be sent. */
 const MAX_VALUES = 1024 * 1024
 

@@ -239,4 +239,32 @@ export const MUTATIONS: readonly Mutation[] = [
     look: [{ suite: 'cases', titles: ['SEC-006', 'SEC-009', 'SEC-012', 'SEC-013'] }],
     shortly: [{ suite: 'cases', titles: ['SEC-006'] }],
   },
+  {
+    name: 'escapes-in-redaction',
+    defence: 'escapes that Python writes (`\\n`, `\\x0a`, `%22`, `&quot;`) are read before a secret is looked for',
+    instead: 'a backslash stands for itself',
+    patches: [
+      {
+        file: 'src/redaction/unit-reader.ts',
+        from: '    if (code === BACKSLASH) return this.#decoded(BACKSLASH)\n',
+        to: '    if (code === BACKSLASH) return unitFor(BACKSLASH)\n',
+      },
+    ],
+    look: [{ suite: 'defences', titles: ['the form that repr writes'] }],
+    shortly: [{ suite: 'defences', titles: ['the form that repr writes'] }],
+  },
+  {
+    name: 'deadline-of-checks',
+    defence: 'a value that is slow to check has 1 s in a thread of its own',
+    instead: 'it has as long as it takes',
+    patches: [
+      {
+        file: 'src/judge/judge-thread.ts',
+        from: "allow(deadlineMs, { kind: 'overrun' })",
+        to: "allow(deadlineMs * 1e6, { kind: 'overrun' })",
+      },
+    ],
+    look: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
+    shortly: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
+  },
 ]

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import type { Sandglass } from '../../../src/index.ts'
 import { runnerOf } from '../driver/answer.ts'
 import { twoAtOnce } from '../driver/case-tools.ts'
@@ -43,6 +44,22 @@ export async function defences(tested: TestedEngine): Promise<void> {
       const { status, finalData } = await sg.run(script)
       expect({ status, finalData }).toEqual({ status: 'completed', finalData: 'still here' })
       expect(await sg.run('emit_result(1)')).toMatchObject({ status: 'completed', finalData: 1 })
+    })
+
+    test('holds no other run by a value that is slow to check', async () => {
+      const words = z.array(z.string().regex(/^(\w+\s?)*$/))
+      const { status, error } = await sg.run('emit_result(["word " * 40 + "!"] * 20)', { output: words })
+      expect({ status, error }).toEqual({
+        status: 'failed',
+        error: 'the result cannot be checked against the schema within 1000 ms',
+      })
+    }, 15_000)
+
+    test('shows no secret in the form that repr writes', async () => {
+      const secrets = { KEY: 'a "quoted" key\nover two lines \\ é' }
+      const script = 'import os\nkey = os.environ["KEY"]\nprint({"k": key}, ascii(key))\nemit_result([repr(key)])'
+      const { finalData, stdout } = await sg.run(script, { secrets })
+      expect(JSON.stringify([finalData, stdout])).not.toMatch(/quoted|over two/)
     })
 
     test('has a uid on the host that no other living sandbox has', async (context) => {

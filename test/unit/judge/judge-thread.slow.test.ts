@@ -67,6 +67,27 @@ describe("the judge's thread", () => {
     expect(order).toEqual(['a1 answer', 'a2 answer', 'gone overrun', 'b answer', 'a3 answer'])
   })
 
+  test('answers a quick question before the slow ones that were asked first, and lets none wait for long', async () => {
+    const started = performance.now()
+    const slow = Array.from({ length: 5 }, async () => {
+      const question = {
+        module: MODULE,
+        input: () => 'loop',
+        inputBytes: 0,
+        deadlineMs: 1500,
+        asker: { isOver: false },
+      }
+      const { kind } = await askThread(question)
+      return { kind, ms: performance.now() - started }
+    })
+    const quick = await ask('next', { isOver: false })
+    const quickMs = performance.now() - started
+    expect(quick).toEqual({ kind: 'answer', text: 'next' })
+    const ended = await Promise.all(slow)
+    expect([...new Set(ended.map(({ kind }) => kind))].toSorted()).toEqual(['busy', 'overrun'])
+    expect(ended.filter(({ ms }) => ms < quickMs).length).toBeLessThanOrEqual(1)
+  })
+
   test('keeps no process alive, and does not end one that waits for it', () => {
     const script = `
       const { askThread } = await import(${JSON.stringify(DOOR)})

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { problemInThread } from '../../../src/tools/schema-judge.ts'
-import { holdsBytes, sizeUpTo } from '../../../src/tools/value-size.ts'
+import { holdsBytes, memoryOf, sizeUpTo } from '../../../src/tools/value-size.ts'
+import { heldMemory } from '../../support/memory.ts'
 import { boundedValidator } from '../../../src/tools/validator.ts'
 
 const MiB = 1024 * 1024
@@ -33,6 +34,19 @@ describe('the size of a value', () => {
     expect(sizeUpTo(value, 100)).toBe(100)
     expect(read).toBeLessThan(20)
   })
+})
+
+test.each<[string, string]>([
+  ['lists', `[${Array.from({ length: 100_000 }, () => '[]').join(',')}]`],
+  ['objects', `[${Array.from({ length: 50_000 }, () => '{"a":1,"b":[2]}').join(',')}]`],
+  ['texts', JSON.stringify(Array.from({ length: 50_000 }, (_, n) => `text ${n}`))],
+])('the memory of a value is not far from what is counted: %s', (_, text) => {
+  const before = heldMemory()
+  const value: unknown = JSON.parse(text)
+  const held = heldMemory() - before
+  const counted = memoryOf(value)
+  expect(held / counted).toBeLessThan(2)
+  expect(held / counted).toBeGreaterThan(0.2)
 })
 
 describe('a value that holds many bytes', () => {

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createSandglass, type ExecutionResult } from '../../src/index.ts'
+import { requireLocalEngine } from '../support/local-engine.ts'
+
+const { skip } = await requireLocalEngine()
+const TIMEOUT_SEC = 5
+const limits = { executionTimeoutSec: TIMEOUT_SEC }
+
+describe.skipIf(skip)('results that take all the time for checks', () => {
+  test('hold neither an honest result nor a sandbox, and settle within timeout + 5 s themselves', async () => {
+    await using sg = await createSandglass({ engine: 'local', poolSize: 1, maxOverflow: 1 })
+    const words = z.array(z.string().regex(/^(\w+\s?)*$/))
+    const numbers = z.array(z.number())
+    const timed = async (script: string, output: z.ZodType): Promise<{ result: ExecutionResult; ms: number }> => {
+      const started = performance.now()
+      const result = await sg.run(script, { output, limits })
+      return { result, ms: performance.now() - started }
+    }
+    const hostile = Array.from({ length: 6 }, () => timed('emit_result(["word " * 40 + "!"] * 20)', words))
+    const honest = await timed('emit_result(list(range(20_000)))', numbers)
+    expect(honest.result).toMatchObject({ success: true, error: null })
+    const ended = await Promise.all(hostile)
+    for (const { result } of ended) {
+      expect(result).toMatchObject({ success: false, status: 'failed', hasResult: true })
+      expect(result.error).toMatch(
+        /^the result cannot be checked against the schema(?: within 1000 ms|: other values take all the time for checks; try again)$/,
+      )
+    }
+    for (const { ms } of [honest, ...ended]) expect(ms).toBeLessThan((TIMEOUT_SEC + 5) * 1000)
+    // Six checks of a second each were ahead of it.
+    expect(honest.ms).toBeLessThan(Math.max(...ended.map(({ ms }) => ms)))
+  })
+})
