@@ -150,7 +150,7 @@ export class Conversation {
     const { redactor, toolLog } = this.#transcript
     return tools?.open({
       executionId,
-      redact: (text) => redactor.text(text),
+      redact: (text, isCut = false) => redactor.text(text, { end: isCut }),
       answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
       began: (call, effect) => toolLog.began(call, effect),
       executes: (id) => {

@@ -24,7 +24,8 @@ export interface ToolRun {
   /** A call that began came to its end. */
   ended(id: string, outcome: ToolOutcome): void
   /** A text without the secrets of the run. */
-  redact(text: string): string
+  /** @param isCut true if the text may end within a secret. */
+  redact(text: string, isCut?: boolean): string
 }
 
 /** The effect that a tool declares for its calls. */

@@ -24,7 +24,8 @@ export interface BridgedRun {
       readonly resultJson: string | undefined
     },
   ): void
-  redact(text: string): string
+  /** @param isCut true if the text may end within a secret. */
+  redact(text: string, isCut?: boolean): string
 }
 
 /** The tools of a run for an executor. */
@@ -100,7 +101,7 @@ export class Bridge implements Asker {
     try {
       answer = { resultJson: await this.#within(tool, call) }
     } catch (thrown) {
-      answer = { error: failureOf(tool, thrown, (text) => this.#run.redact(text)) }
+      answer = { error: failureOf(tool, thrown, (text, isCut) => this.#run.redact(text, isCut)) }
     }
     noteEnd()
     await this.#answer(call.id, answer, performance.now() - started)

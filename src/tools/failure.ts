@@ -5,19 +5,29 @@ import { ToolCallError } from './tool-error.ts'
 
 const MAX_MESSAGE = 4096
 const MAX_CODE = 64
+/** Characters that are read of an error text, whose length a tool server chooses. */
+const MAX_READ = 64 * 1024
 
 /**
  * The failure of a call for the script: the message of the error, never its stack, without the secrets of the run and of the
  * tool. Never throws.
  */
-export function failureOf(tool: PreparedTool, thrown: unknown, redact: (text: string) => string): ToolFailure {
+export function failureOf(tool: PreparedTool, thrown: unknown, redact: RedactText): ToolFailure {
   const { code, message } = wordsOf(tool.name, thrown)
-  const clean = (text: string): string => redact(tool.redactOwn(text))
+  const clean = (given: string): string => {
+    const text = given.slice(0, MAX_READ)
+    // The cut may split a secret.
+    const isCut = text.length < given.length
+    return redact(tool.redactOwn(text, isCut), isCut)
+  }
   return {
     code: clean(code).slice(0, MAX_CODE),
     message: truncate(clean(message), MAX_MESSAGE),
   }
 }
+
+/** Removes secrets from a text. @param isCut true if the text may end within one. */
+export type RedactText = (text: string, isCut?: boolean) => string
 
 function wordsOf(name: string, thrown: unknown): ToolFailure {
   try {

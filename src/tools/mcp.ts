@@ -1,29 +1,30 @@
-import { MAX_TIMER_MS } from '../support/index.ts'
+import { z } from 'zod'
+import { formatValue, MAX_TIMER_MS, truncate } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
+import type { JsonSchemaObject } from './standard-schema.ts'
 import { defineTool, type Tool, type ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
+import { holdsMoreThan, sizeUpTo } from './value-size.ts'
 
 /**
  * A connected client of an MCP server: `Client` of `@modelcontextprotocol/client`, or of `@modelcontextprotocol/sdk`
  * before it.
  */
 export interface McpClient {
-  listTools(
-    params?: { cursor?: string },
-    options?: { signal?: AbortSignal },
-  ): Promise<{ tools: readonly McpToolListing[]; nextCursor?: unknown }>
-  callTool(params: { name: string; arguments: Record<string, unknown> }, ...rest: never[]): Promise<unknown>
+  request(
+    request: { method: string; params?: Record<string, unknown> },
+    resultSchema: z.ZodUnknown,
+    options?: { signal?: AbortSignal; timeout?: number },
+  ): Promise<unknown>
 }
 
-/** A tool as an MCP server lists it. */
-export interface McpToolListing {
+/** The parts of a listed tool that are used. */
+interface Listing {
   readonly name: string
-  readonly description?: string | undefined
-  readonly inputSchema: object
-  readonly outputSchema?: object | undefined
-  readonly annotations?:
-    | { readonly readOnlyHint?: boolean | undefined; readonly idempotentHint?: boolean | undefined }
-    | undefined
+  readonly description: string
+  readonly inputSchema: JsonSchemaObject
+  readonly outputSchema: JsonSchemaObject | undefined
+  readonly effect: ToolEffect
 }
 
 /** Options of {@link mcpTools}. */
@@ -36,8 +37,18 @@ export interface McpToolsOptions {
   readonly signal?: AbortSignal
 }
 
-/** Maximum pages, because a server can announce another page forever. */
+/** Maximum pages and tools, because a server can announce another page forever. */
 const MAX_PAGES = 1000
+const MAX_TOOLS = 1000
+/** Maximum characters of the two schemas of a tool, and of its description: they are compiled, and shown to models. */
+const MAX_SCHEMA_CHARS = 64 * 1024
+const MAX_DESCRIPTION_CHARS = 16 * 1024
+/** Maximum characters and values of an answer, as of the arguments of a call, and characters of an error. */
+const MAX_ANSWER_CHARS = 4 * 1024 * 1024
+const MAX_ANSWER_PARTS = 131_072
+const MAX_ERROR_CHARS = 64 * 1024
+/** The client's own schemas take seconds for a small answer of many blocks: the results are read here, within bounds. */
+const ANYTHING = z.unknown()
 /** The signal of the run ends a call; the default limit of the client, one minute, would end slow tools early. */
 const NO_TIMEOUT_MS = MAX_TIMER_MS
 
@@ -45,7 +56,8 @@ const NO_TIMEOUT_MS = MAX_TIMER_MS
  * The tools of an MCP server. `readOnlyHint` makes a tool `read`, `idempotentHint` `idempotent`; all others are
  * `write`. The server itself declares these hints: rely on them only if you trust it. A tool answers with its
  * structured content, else with its text, else with the list of its content blocks.
- * @throws the error of the client if the server does not answer; TypeError for an unknown name in `only`.
+ * @throws the error of the client if the server does not answer; TypeError for an unknown name in `only`, and for a listing that
+ * is not one, or is too long.
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<Tool[]> {
   const { prefix = '', only } = options
@@ -60,52 +72,95 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
     .map((listing) => fromListing(client, listing, prefix))
 }
 
-async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<McpToolListing[]> {
-  const found: McpToolListing[] = []
+async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<Listing[]> {
+  const found: Listing[] = []
   const options = signal === undefined ? {} : { signal }
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { tools, nextCursor } = await client.listTools(cursor === undefined ? undefined : { cursor }, options)
-    found.push(...tools)
-    if (typeof nextCursor !== 'string' || nextCursor === cursor) return found
-    cursor = nextCursor
+    const params = cursor === undefined ? {} : { cursor }
+    const listed = await client.request({ method: 'tools/list', params }, ANYTHING, options)
+    const tools: unknown = field(listed, 'tools')
+    if (!Array.isArray(tools)) throw new TypeError('mcpTools: the server sent no list of tools')
+    if (found.length + tools.length > MAX_TOOLS) {
+      throw new TypeError(`mcpTools: the server lists more than ${MAX_TOOLS} tools`)
+    }
+    for (const tool of tools) found.push(listingOf(tool))
+    const next = field(listed, 'nextCursor')
+    if (typeof next !== 'string' || next === cursor) return found
+    cursor = next
   }
   throw new TypeError(`mcpTools: the server lists more than ${MAX_PAGES} pages of tools`)
 }
 
-function fromListing(client: McpClient, listing: McpToolListing, prefix: string): Tool {
-  const { name, description = '', inputSchema, outputSchema } = listing
+function listingOf(tool: unknown): Listing {
+  const [name, description, annotations] = ['name', 'description', 'annotations'].map((key) => field(tool, key))
+  if (typeof name !== 'string') throw new TypeError('mcpTools: the server lists a tool without a name')
+  const schemaOf = (key: string): JsonSchemaObject | undefined => {
+    const schema = field(tool, key)
+    if (schema === undefined || schema === null) return undefined
+    if (isSchemaObject(schema) && sizeUpTo(schema, MAX_SCHEMA_CHARS) < MAX_SCHEMA_CHARS) return schema
+    const what = isSchemaObject(schema) ? `has more than ${MAX_SCHEMA_CHARS} characters` : 'is not JSON Schema'
+    throw new TypeError(`mcpTools: the ${key} of the tool ${formatValue(name)} ${what}`)
+  }
+  return {
+    name,
+    description: typeof description === 'string' ? truncate(description, MAX_DESCRIPTION_CHARS) : '',
+    inputSchema: schemaOf('inputSchema') ?? { type: 'object' },
+    outputSchema: schemaOf('outputSchema'),
+    effect: effectOf(annotations),
+  }
+}
+
+function fromListing(client: McpClient, listing: Listing, prefix: string): Tool {
+  const { name, description, inputSchema, outputSchema, effect } = listing
   return defineTool({
     name: `${prefix}${name}`,
     description,
-    input: inputSchema as Record<string, unknown>,
-    output: outputSchema as Record<string, unknown> | undefined,
-    effect: effectOf(listing),
+    input: inputSchema,
+    output: outputSchema,
+    effect,
     execute: async (input, { signal }) => {
-      const params = { name, arguments: input }
-      const options = { signal, timeout: NO_TIMEOUT_MS }
-      // The older client has a schema of the result as the parameter before the options; it has a default.
-      const rest = client.callTool.length === 1 ? [undefined, options] : [options]
-      return answerOf(name, await client.callTool(params, ...(rest as never[])))
+      const request = { method: 'tools/call', params: { name, arguments: input } }
+      return answerOf(name, await client.request(request, ANYTHING, { signal, timeout: NO_TIMEOUT_MS }))
     },
   })
 }
 
-function effectOf({ annotations }: McpToolListing): ToolEffect {
-  if (annotations?.readOnlyHint === true) return 'read'
-  return annotations?.idempotentHint === true ? 'idempotent' : 'write'
+function effectOf(annotations: unknown): ToolEffect {
+  if (field(annotations, 'readOnlyHint') === true) return 'read'
+  return field(annotations, 'idempotentHint') === true ? 'idempotent' : 'write'
 }
 
 function answerOf(name: string, result: unknown): unknown {
   if (!isSchemaObject(result)) throw new ToolCallError('tool_failed', `${name}: the MCP server sent no result`)
-  const blocks: unknown[] = Array.isArray(result['content']) ? result['content'] : []
-  const texts = blocks.map((block) =>
-    isSchemaObject(block) && block['type'] === 'text' ? String(block['text']) : undefined,
-  )
-  if (result['isError'] === true) {
-    const said = texts.filter((text) => text !== undefined).join('\n')
-    throw new ToolCallError('tool_failed', said === '' ? `${name}: the MCP server says that the call failed` : said)
+  const isError = result['isError'] === true
+  if (!isError && (sizeUpTo(result, MAX_ANSWER_CHARS) >= MAX_ANSWER_CHARS || holdsMoreThan(result, MAX_ANSWER_PARTS))) {
+    const most = `${MAX_ANSWER_CHARS} characters or ${MAX_ANSWER_PARTS} values`
+    throw new ToolCallError('result_too_large', `${name}: the answer of the MCP server has more than ${most}`)
   }
+  const blocks: unknown[] = Array.isArray(result['content']) ? result['content'] : []
+  if (isError)
+    throw new ToolCallError('tool_failed', errorTextOf(blocks) || `${name}: the MCP server says that the call failed`)
   if (result['structuredContent'] !== undefined) return result['structuredContent']
+  const texts = blocks.map(textOf)
   return texts.includes(undefined) ? blocks : texts.join('\n')
+}
+
+function textOf(block: unknown): string | undefined {
+  return field(block, 'type') === 'text' ? String(field(block, 'text')) : undefined
+}
+
+/** The texts of an error, joined up to the maximum; what is cut is cut again, without secrets, where it is sent. */
+function errorTextOf(blocks: readonly unknown[]): string {
+  let said = ''
+  for (const block of blocks.slice(0, MAX_ERROR_CHARS)) {
+    const text = textOf(block)
+    if (text !== undefined) said += said === '' ? text : `\n${text}`
+    if (said.length > MAX_ERROR_CHARS) break
+  }
+  return said
+}
+
+function field(given: unknown, key: string): unknown {
+  return isSchemaObject(given) ? given[key] : undefined
 }

@@ -4,15 +4,15 @@ import { Redactor } from '../redaction/index.ts'
  * Redacts the values of environment variables in texts. They are read for each text, since the host may change them; what
  * looks for them is kept, since to make it takes tens of milliseconds for a long value.
  */
-export function redactVariables(names: readonly string[]): (text: string) => string {
+export function redactVariables(names: readonly string[]): (text: string, isCut?: boolean) => string {
   let values: readonly string[] = []
   let redactor: Redactor | undefined
-  return (text) => {
+  return (text, isCut = false) => {
     const current = names.map((name) => process.env[name] ?? '')
     if (current.some((value, index) => value !== values[index])) {
       redactor = new Redactor(Object.fromEntries(names.map((name, index) => [name, current[index] ?? ''])))
       values = current
     }
-    return redactor?.text(text) ?? text
+    return redactor?.text(text, { end: isCut }) ?? text
   }
 }

@@ -31,7 +31,7 @@ export interface PreparedTool {
   readonly maxCalls: number | undefined
   readonly concurrency: number | undefined
   /** Redacts the tool's own secrets in an error text. */
-  readonly redactOwn: (text: string) => string
+  readonly redactOwn: (text: string, isCut?: boolean) => string
   /**
    * Validates arguments; returns the input for `execute`. Askers, one for each run, take turns at the judge's thread.
    * @throws ToolCallError `invalid_arguments`; the message names the parameter and the expected value.

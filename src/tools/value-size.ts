@@ -51,6 +51,20 @@ export function memoryOf(value: unknown): number {
   return bytes
 }
 
+/** True for a value with more than this number of values in it. */
+export function holdsMoreThan(value: unknown, limit: number): boolean {
+  let count = 0
+  const rest: unknown[] = [value]
+  while (rest.length > 0) {
+    const item = rest.pop()
+    count += 1
+    if (count + rest.length > limit) return true
+    if (typeof item !== 'object' || item === null) continue
+    for (const field of Array.isArray(item) ? item.slice(0, limit + 1) : Object.values(item)) rest.push(field)
+  }
+  return false
+}
+
 /** More values than an answer may have: what is behind them is refused where it should be sent. */
 const MAX_VALUES = 1024 * 1024
 

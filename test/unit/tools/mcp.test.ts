@@ -10,7 +10,6 @@ import {
   connectMcp,
   type McpClient,
   type McpConnection,
-  type McpToolListing,
   mcpTools,
   type PreparedTool,
   prepareTools,
@@ -98,25 +97,23 @@ test('the older client is taken as well', async () => {
 })
 
 describe('a client', () => {
-  const listing = (name: string, annotations: McpToolListing['annotations'] = {}): McpToolListing => ({
+  const listing = (name: string, annotations: object = {}): object => ({
     name,
     inputSchema: { type: 'object' },
     annotations,
   })
-  const answering = (result: unknown, tools: readonly McpToolListing[] = [listing('a')]): McpClient => ({
-    listTools: () => Promise.resolve({ tools }),
-    callTool: () => Promise.resolve(result),
+  const answering = (result: unknown, tools: readonly object[] = [listing('a')]): McpClient => ({
+    request: ({ method }) => Promise.resolve(method === 'tools/list' ? { tools } : result),
   })
 
   test('is asked for all pages', async () => {
-    const pages = new Map([
+    const pages = new Map<string | undefined, object>([
       [undefined, { tools: [listing('a')], nextCursor: '2' }],
       ['2', { tools: [listing('b')], nextCursor: '3' }],
       ['3', { tools: [listing('c')], nextCursor: '3' }],
     ])
     const client: McpClient = {
-      listTools: (params) => Promise.resolve(pages.get(params?.cursor) ?? { tools: [] }),
-      callTool: () => Promise.resolve({}),
+      request: ({ params }) => Promise.resolve(pages.get(params?.['cursor'] as string | undefined) ?? { tools: [] }),
     }
     expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['a', 'b', 'c'])
   })
@@ -164,6 +161,42 @@ describe('a client', () => {
   ])('that answers %j makes the call fail', async (result, message) => {
     const [tool] = prepareTools(await mcpTools(answering(result))).tools.values()
     await expect(call(tool, {})).rejects.toMatchObject({ code: 'tool_failed', message })
+  })
+
+  test('that lists what is no listing, or too much, is refused', async () => {
+    const many = {
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: 9000 }, (_, n) => [`f${n}`, {}])),
+    }
+    for (const [listed, message] of [
+      [{}, /sent no list of tools/],
+      [{ tools: [3] }, /a tool without a name/],
+      [{ tools: Array.from({ length: 1001 }, () => listing('a')) }, /more than 1000 tools/],
+      [{ tools: [{ name: 'a', inputSchema: [] }] }, /the inputSchema of the tool "a" is not JSON Schema/],
+      [{ tools: [{ name: 'a', inputSchema: many }] }, /the inputSchema of the tool "a" has more than 65536 characters/],
+    ] as const) {
+      await expect(mcpTools({ request: () => Promise.resolve(listed) })).rejects.toThrow(message)
+    }
+    const endless = { request: () => Promise.resolve({ tools: [], nextCursor: String(Math.random()) }) }
+    await expect(mcpTools(endless)).rejects.toThrow(/more than 1000 pages/)
+  })
+
+  test('that answers too much makes the call fail', async () => {
+    for (const result of [
+      { content: [{ type: 'text', text: 'x'.repeat(4 * 1024 * 1024) }] },
+      { structuredContent: { list: Array.from({ length: 140_000 }, () => 0) } },
+      { content: Array.from({ length: 140_000 }, () => ({})) },
+    ]) {
+      const [tool] = prepareTools(await mcpTools(answering(result))).tools.values()
+      await expect(call(tool, {})).rejects.toMatchObject({ code: 'result_too_large' })
+    }
+  })
+
+  test('that reports a long error gives its beginning', async () => {
+    const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'no such order' }))
+    const [tool] = prepareTools(await mcpTools(answering({ isError: true, content }))).tools.values()
+    const error: unknown = await call(tool, {}).catch((thrown: unknown) => thrown)
+    expect(String((error as Error).message).length).toBeLessThan(70_000)
   })
 
   test('without a tool that was asked for is refused', async () => {
