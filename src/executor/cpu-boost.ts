@@ -1,4 +1,4 @@
-import { messageOf } from '../errors/index.ts'
+import { messageOf, SandglassError } from '../errors/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 import { Countdown } from '../support/index.ts'
 import { within } from './bounded.ts'
@@ -7,17 +7,28 @@ import { within } from './bounded.ts'
 const PUT_BACK_MS = 500
 
 /**
- * Lifts the CPU limit of a sandbox while a run has to end. The broker, which ends it, shares that limit with the script:
+ * Changes the CPU limit of a sandbox for one run: lowers it if the run asks for less, and lifts it while the run has to end. The broker, which ends it, shares that limit with the script:
  * behind dozens of busy processes it would wait for its turn for seconds.
  */
 export class CpuBoost {
   readonly #sandbox: Sandbox
   #countdown: Countdown | undefined
+  #lowered: AsyncDisposable | undefined
   #lifted: AsyncDisposable | undefined
   #stopped = false
 
   constructor(sandbox: Sandbox) {
     this.#sandbox = sandbox
+  }
+
+  /** Lowers the limit until {@link putBack}. @throws SandglassError `limit_not_enforceable` */
+  async lower(cpus: number | undefined): Promise<void> {
+    if (cpus === undefined) return
+    try {
+      this.#lowered = await this.#sandbox.lowerCpuLimit?.(cpus)
+    } catch (error) {
+      throw new SandglassError('limit_not_enforceable', `limits.cpus: ${cpus} could not be set: ${messageOf(error)}`)
+    }
   }
 
   /** Lifts the limit when no time is left, if the run is not over by then. */
@@ -47,13 +58,18 @@ export class CpuBoost {
   /** Restores the limit, for a sandbox that serves on.
    * @returns the problem, or undefined. */
   async putBack(): Promise<string | undefined> {
-    if (this.#lifted === undefined) return undefined
+    if (this.#lifted === undefined && this.#lowered === undefined) return undefined
     try {
-      const done = Promise.resolve(this.#lifted[Symbol.asyncDispose]()).then(() => true)
+      const done = this.#restore().then(() => true)
       if ((await within(done, PUT_BACK_MS)) === true) return undefined
       return `the CPU limit of the sandbox was not back after ${PUT_BACK_MS} ms`
     } catch (error) {
       return `the CPU limit of the sandbox could not be put back: ${messageOf(error)}`
     }
+  }
+
+  async #restore(): Promise<void> {
+    await this.#lifted?.[Symbol.asyncDispose]()
+    await this.#lowered?.[Symbol.asyncDispose]()
   }
 }

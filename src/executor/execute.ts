@@ -38,6 +38,7 @@ export async function execute(
     if (signal.aborted) return nameMisuse(cancelledBeforeStart(run, started), revoked)
     const transcript = new RunTranscript(run)
     const boost = new CpuBoost(run.sandbox)
+    await boost.lower(run.fewerCpus)
     const { verdict, reusable } = await converse(run, transcript, deliver, boost)
     if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
     return nameMisuse(resultOf(run, transcript, verdict, started), revoked)

@@ -40,15 +40,16 @@ export function checkLimits(given: ResourceLimits): RunLimits {
 
 /**
  * The limits to ask of the harness so that a run gets less than its sandbox has.
- * @throws SandglassError `limit_not_enforceable` for more than the sandbox has, and for another cpu or disk limit,
- * which cannot be changed for one run.
+ * @throws SandglassError `limit_not_enforceable` for more than the sandbox has, and for another limit that cannot be changed
+ * for one run: that of the disk, and that of CPU time on some engines.
  */
 export function lesserLimits(asked: Partial<SandboxLimits>, sandbox: Sandbox): LesserLimits {
   const has = sandbox.info.limits
-  for (const name of ['memoryBytes', 'pids'] as const) {
+  for (const name of ['memoryBytes', 'pids', 'cpus'] as const) {
     if ((asked[name] ?? 0) > has[name]) throw notEnforceable(name, asked, has, 'a run may only ask for less')
   }
-  for (const name of ['cpus', 'diskBytes'] as const) {
+  const fixed = sandbox.lowerCpuLimit === undefined ? (['cpus', 'diskBytes'] as const) : (['diskBytes'] as const)
+  for (const name of fixed) {
     if ((asked[name] ?? has[name]) !== has[name]) {
       throw notEnforceable(name, asked, has, 'it cannot be changed for one run')
     }

@@ -28,6 +28,8 @@ export interface PreparedRun {
   readonly maxOutputBytes: number
   /** True if the run has less memory than its sandbox; a limit of the address space enforces that. */
   readonly asksLessMemory: boolean
+  /** The CPUs of the run, if they are fewer than those of its sandbox. */
+  readonly fewerCpus?: number | undefined
   /** What is redacted in all that the run says: its secrets, and what the caller wants hidden. */
   readonly hidden: readonly Readonly<Record<string, string>>[]
   readonly files: readonly StagedFile[]
@@ -94,6 +96,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     maxToolWaitSec: limits.maxToolWaitSec,
     maxOutputBytes: limits.maxOutputBytes,
     asksLessMemory: lesser.memory_bytes !== undefined,
+    fewerCpus: (limits.asked.cpus ?? Infinity) < sandbox.info.limits.cpus ? limits.asked.cpus : undefined,
     hidden: [checkHidden(request.hide), secrets],
     files: checkFiles(request.files),
     collects: collect.length > 0,

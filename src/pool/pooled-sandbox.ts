@@ -105,6 +105,7 @@ function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
     memoryKills: () => sandbox.memoryKills(),
     ...(sandbox.recovered === undefined ? {} : { recovered: sandbox.recovered.bind(sandbox) }),
     ...(sandbox.liftCpuLimit === undefined ? {} : { liftCpuLimit: sandbox.liftCpuLimit.bind(sandbox) }),
+    ...(sandbox.lowerCpuLimit === undefined ? {} : { lowerCpuLimit: sandbox.lowerCpuLimit.bind(sandbox) }),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }

@@ -71,6 +71,12 @@ export interface Sandbox extends AsyncDisposable {
    */
   liftCpuLimit?(): AsyncDisposable
   /**
+   * Holds the sandbox to fewer CPUs than its spec says, until the returned object is disposed of. Rejects when the limit
+   * could not be set, and disposing when it could not be restored: such a sandbox must not be used again. Absent where the
+   * limit cannot be changed.
+   */
+  lowerCpuLimit?(cpus: number): Promise<AsyncDisposable>
+  /**
    * Resolves when it can begin a run at once, or is over. Never rejects. Absent where it always can. An engine that
    * prepares something for each run has it, so that the run's time does not include the preparation.
    */

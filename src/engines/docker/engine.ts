@@ -251,7 +251,10 @@ function sandboxOf(
     // The harness counts and reports them at the end of each run: the daemon may be remote.
     memoryKills: () => (limitsEnforced.includes('memory') ? 0 : null),
     ...(limitsEnforced.includes('cpu') && canChange
-      ? { liftCpuLimit: () => container.liftCpuLimit(at.info.cpus, cpus) }
+      ? {
+          liftCpuLimit: () => container.liftCpuLimit(at.info.cpus, cpus),
+          lowerCpuLimit: (fewer: number) => container.lowerCpuLimit(fewer, cpus),
+        }
       : {}),
     destroy,
     [Symbol.asyncDispose]: destroy,

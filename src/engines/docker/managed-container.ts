@@ -101,6 +101,12 @@ export class ManagedContainer {
     }
   }
 
+  /** Holds it to fewer CPUs until the returned object is disposed of. Both reject when the daemon does not set the limit. */
+  async lowerCpuLimit(cpus: number, limit: number): Promise<AsyncDisposable> {
+    await this.#handle.setCpus(cpus)
+    return { [Symbol.asyncDispose]: () => this.#handle.setCpus(limit) }
+  }
+
   /** Resolves to true if its CPU limit can be changed while it runs, which not every runtime allows; undefined without an answer. */
   canChangeCpus(cpus: number): Promise<boolean | undefined> {
     return this.#handle.setCpus(cpus).then(

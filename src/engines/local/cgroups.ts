@@ -20,6 +20,8 @@ export interface Cgroup {
    * cannot be put back on a group that is still there.
    */
   liftCpu(): Disposable
+  /** Lowers the CPU limit until it is disposed of. Throws when the limit cannot be set, and disposing as that of liftCpu. */
+  lowerCpu(cpus: number): Disposable
   /** The number of processes that the kernel killed in it for memory; null when nothing counts them. Keeps its last value. */
   memoryKills(): number | null
   /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
@@ -46,7 +48,8 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
     throw error
   }
   const background = backgroundSwitch(existing)
-  const quota = existing('cpu.max') ?? existing('cpu.cfs_quota_us')
+  const quotaFile = existing('cpu.max') ?? existing('cpu.cfs_quota_us')
+  const quota = new CpuQuota(quotaFile, (cpus) => quotaText(host.version, cpus), limits.cpus)
   return {
     paths,
     add: async (pid) => {
@@ -67,7 +70,8 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       return limitsOf(held)
     },
     setBackground: background,
-    liftCpu: lifterOf(quota, quotaText(host.version, null), quotaText(host.version, limits.cpus)),
+    liftCpu: () => quota.lift(),
+    lowerCpu: (cpus) => quota.lower(cpus),
     memoryKills: () => counter.read(),
     close: () => counter.close(),
   }
@@ -122,33 +126,63 @@ function quotaText(version: 1 | 2 | null, cpus: number | null): string {
   return version === 2 ? `${quota ?? 'max'} ${PERIOD_US}` : String(quota ?? -1)
 }
 
-/** Makes a function that writes `lifted` for its first caller and `limited` when the last one is done. */
-function lifterOf(path: string | undefined, lifted: string, limited: string): () => Disposable {
-  let lifts = 0
-  const write = (text: string): void => {
-    if (path !== undefined) writeFileSync(path, text)
+/** The CPU limit of a group, which can be lifted, and lowered for one run. */
+class CpuQuota {
+  readonly #path: string | undefined
+  readonly #textOf: (cpus: number | null) => string
+  #cpus: number
+  #lifts = 0
+
+  constructor(path: string | undefined, textOf: (cpus: number | null) => string, cpus: number) {
+    this.#path = path
+    this.#textOf = textOf
+    this.#cpus = cpus
   }
-  return () => {
+
+  lift(): Disposable {
     try {
-      write(lifted)
+      this.#write(null)
     } catch {
       // the limit stays in force, or the group is gone
     }
-    lifts += 1
-    let isOver = false
-    return {
-      [Symbol.dispose]() {
-        if (isOver) return
-        isOver = true
-        lifts -= 1
-        if (lifts > 0) return
-        try {
-          write(limited)
-        } catch (error) {
-          if (!GONE.includes(errnoOf(error))) throw error
-        }
-      },
+    this.#lifts += 1
+    return disposeOnce(() => {
+      this.#lifts -= 1
+      if (this.#lifts === 0) this.#restore()
+    })
+  }
+
+  lower(cpus: number): Disposable {
+    const before = this.#cpus
+    this.#cpus = cpus
+    if (this.#lifts === 0) this.#write(cpus)
+    return disposeOnce(() => {
+      this.#cpus = before
+      if (this.#lifts === 0) this.#restore()
+    })
+  }
+
+  #restore(): void {
+    try {
+      this.#write(this.#cpus)
+    } catch (error) {
+      if (!GONE.includes(errnoOf(error))) throw error
     }
+  }
+
+  #write(cpus: number | null): void {
+    if (this.#path !== undefined) writeFileSync(this.#path, this.#textOf(cpus))
+  }
+}
+
+function disposeOnce(act: () => void): Disposable {
+  let isOver = false
+  return {
+    [Symbol.dispose]() {
+      if (isOver) return
+      isOver = true
+      act()
+    },
   }
 }
 

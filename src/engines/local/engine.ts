@@ -142,6 +142,10 @@ function sandboxOf(
     const lifted = cgroup?.liftCpu()
     return { [Symbol.asyncDispose]: async () => lifted?.[Symbol.dispose]() }
   }
+  const lowerCpuLimit = async (cpus: number): Promise<AsyncDisposable> => {
+    const lowered = cgroup?.lowerCpu(cpus)
+    return { [Symbol.asyncDispose]: async () => lowered?.[Symbol.dispose]() }
+  }
   const destroy = async (): Promise<void> => {
     liftCpuLimit() // killed processes need the processor until they are gone
     await launched.kill()
@@ -165,6 +169,7 @@ function sandboxOf(
     closed,
     memoryKills,
     liftCpuLimit,
+    ...(limitsInForce(at, held).includes('cpu') ? { lowerCpuLimit } : {}),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }

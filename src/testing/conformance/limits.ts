@@ -280,6 +280,32 @@ export function limitTests(at: Fixture): void {
   )
 
   at.test(
+    'cpu: a run may ask for less than its sandbox has, where the limit can be changed',
+    ['kernel'],
+    () =>
+      runIn({ cpus: 1 }, async (sandbox) => {
+        const script = python`
+          import time
+          until, done = time.monotonic() + 0.5, 0
+          while time.monotonic() < until:
+              for _ in range(20_000): done += 1
+          emit_result(done)
+        `
+        if (sandbox.lowerCpuLimit === undefined) {
+          await assert.rejects(run(sandbox, script, { cpus: 0.2 }), { code: 'limit_not_enforceable' })
+          return
+        }
+        let [most, least] = [0, Number.POSITIVE_INFINITY]
+        for (let round = 0; round < 2; round += 1) {
+          least = Math.min(least, Number((await run(sandbox, script, { cpus: 0.2 })).finalData))
+          most = Math.max(most, Number((await run(sandbox, script)).finalData))
+        }
+        assert.ok(least < 0.6 * most, `${least / most} of the work of a whole processor, with a fifth of it`)
+      }),
+    needs('cpu'),
+  )
+
+  at.test(
     'a run may ask for less than its sandbox has',
     ['harness', 'kernel'],
     () =>

@@ -46,6 +46,33 @@ describe('the CPU limit of a sandbox', () => {
     expect([order, vi.getTimerCount()]).toEqual([['execute'], 0])
   })
 
+  test('is lowered for a run that asks for less, and restored before the run settles', async () => {
+    const { sandbox, order } = makeLimitedSandbox([result(1), done()])
+    sandbox.lowerCpuLimit = async (cpus) => {
+      order.push(`${cpus} CPUs`)
+      return { [Symbol.asyncDispose]: async () => void order.push('restored') }
+    }
+    const lesser = new ScriptExecutor({ limits: { cpus: 0.25 } })
+    expect(await lesser.run({ ...request, sandbox })).toMatchObject({ status: 'completed', warnings: [] })
+    expect(order).toEqual(['0.25 CPUs', 'execute', 'restored'])
+  })
+
+  test('that cannot be lowered refuses the run, and one that is not restored costs the sandbox', async () => {
+    const lesser = new ScriptExecutor({ limits: { cpus: 0.25 } })
+    const broken = makeLimitedSandbox([result(1), done()])
+    broken.sandbox.lowerCpuLimit = () => Promise.reject(new Error('EIO'))
+    await expect(lesser.run({ ...request, sandbox: broken.sandbox })).rejects.toMatchObject({
+      code: 'limit_not_enforceable',
+      message: 'limits.cpus: 0.25 could not be set: EIO',
+    })
+    expect([broken.order, broken.sandbox.destroyed]).toEqual([[], true])
+    const stuck = makeLimitedSandbox([result(1), done()])
+    stuck.sandbox.lowerCpuLimit = async () => ({ [Symbol.asyncDispose]: () => Promise.reject(new Error('EIO')) })
+    const ended = await lesser.run({ ...request, sandbox: stuck.sandbox })
+    expect(ended.warnings.map(({ code }) => code)).toEqual(['cpu_limit_lost'])
+    expect(stuck.sandbox.destroyed).toBe(true)
+  })
+
   test('is lifted 300 ms after the timeout, and restored before the run settles', async () => {
     vi.useFakeTimers()
     const abort = new AbortController()

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { dockerEngine } from '../../../../src/engines/docker/index.ts'
+import { ScriptExecutor } from '../../../../src/executor/index.ts'
 import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
 import { createSandglass } from '../../../../src/sandglass.ts'
 import { requireDockerEngine } from '../../../support/docker-engine.ts'
@@ -27,6 +28,21 @@ describe.skipIf(skip)('the limit of CPU time of a container', () => {
     expect(problem).toBeUndefined()
     await lifted?.[Symbol.asyncDispose]()
     expect(cpusOf(sandbox.id)).toBe(0.5)
+    await engine.close()
+  })
+
+  test('is lower for a run that asks for less, and restored after it', async () => {
+    const engine = dockerEngine({ image })
+    await using sandbox = await engine.create({ limits: sandboxLimits(resolveLimits()) })
+    let during = 0
+    const executor = new ScriptExecutor({
+      limits: { cpus: 0.25 },
+      onEvent: ({ type }) => {
+        if (type === 'log') during = cpusOf(sandbox.id)
+      },
+    })
+    expect(await executor.run({ sandbox, script: 'emit_log("up")' })).toMatchObject({ error: null })
+    expect([during, cpusOf(sandbox.id)]).toEqual([0.25, 1])
     await engine.close()
   })
 
