@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchStalls } from '../../../test/support/stall.ts'
-import type { Entrance } from './entrances.ts'
+import type { Entrance } from './entrance.ts'
 
 /** The cost of one size at one entrance: the best of its repetitions, because a busy machine only adds. */
 export interface Cost {

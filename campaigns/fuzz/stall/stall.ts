@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { type Entrance, ENTRANCES } from './entrances.ts'
+import type { Entrance } from './entrance.ts'
+import { ENTRANCES } from './entrances.ts'
 import type { Cost, StallReport } from './measure.ts'
 
 const MiB = 1024 * 1024

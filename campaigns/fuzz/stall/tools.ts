@@ -1,0 +1,204 @@
+import { defineTool, type JsonSchemaObject, mcpTools, type NamedTool } from '../../../src/index.ts'
+import { CAPS } from '../../../src/protocol/index.ts'
+import { type Entrance, keys, many, running } from './entrance.ts'
+import { line } from './peer.ts'
+
+const CALLS = CAPS.argBytes
+const ANSWERS_OF_TOOLS = CAPS.answerBytes
+
+const tool = (input: JsonSchemaObject, name = 'ask'): NamedTool =>
+  defineTool({ name, description: 'Takes anything.', effect: 'read', input, execute: () => 1 }) as NamedTool
+const withField = (schema: JsonSchemaObject): JsonSchemaObject => ({ type: 'object', properties: { a: schema } })
+const NODE = { $ref: '#/$defs/node' }
+const TREE = {
+  type: 'object',
+  properties: { a: NODE },
+  $defs: {
+    node: {
+      anyOf: [
+        { type: 'object', properties: { n: NODE }, required: ['n'] },
+        { type: 'object', properties: { n: NODE, m: { type: 'string' } }, required: ['n', 'm'] },
+        { type: 'null' },
+      ],
+    },
+  },
+}
+const deepTree = (n: number): string => `${'{"n":'.repeat(n)}1${'}'.repeat(n)}`
+
+const CALLS_OF: readonly {
+  name: string
+  unit: string
+  sizes: readonly number[]
+  args: (size: number) => string
+  count?: number
+  input: JsonSchemaObject
+}[] = [
+  {
+    name: 'a large array of empty objects',
+    unit: 'objects',
+    sizes: [2000, 20_000, 60_000],
+    args: (n) => many(n, '{}'),
+    input: withField({
+      type: 'array',
+      items: { type: 'object', properties: { s: { type: 'string' } }, required: ['s'] },
+    }),
+  },
+  {
+    name: 'many keys',
+    unit: 'keys',
+    sizes: [2000, 20_000, 60_000],
+    args: keys,
+    input: withField({ type: 'object' }),
+  },
+  {
+    name: 'numbers that look unsafe',
+    unit: 'numbers',
+    sizes: [4000, 40_000, 120_000],
+    args: (n) => many(n, '0.1234567890123456'),
+    input: withField({}),
+  },
+  {
+    name: 'a text against a pattern that backtracks',
+    unit: 'characters',
+    sizes: [20, 30, 40],
+    args: (n) => JSON.stringify(`${'a'.repeat(n)}!`),
+    input: withField({ type: 'string', pattern: '^(\\w+\\s?)*$' }),
+  },
+  {
+    name: 'sixty calls against that pattern',
+    unit: 'characters',
+    sizes: [20, 40],
+    count: 60,
+    args: (n) => JSON.stringify(`${'a'.repeat(n)}!`),
+    input: withField({ type: 'string', pattern: '^(\\w+\\s?)*$' }),
+  },
+  {
+    name: 'long repetitions in a pattern',
+    unit: 'characters',
+    sizes: [100, 400, 1200],
+    args: (n) => JSON.stringify(`${'a'.repeat(n)}!`),
+    input: withField({ type: 'string', pattern: '^[a-z]{0,400}[a-z0-9]{0,400}[a-z]{0,400}$' }),
+  },
+  {
+    name: 'items under contains',
+    unit: 'items',
+    sizes: [10, 40, 1000],
+    args: (n) => many(n, `"${'a'.repeat(28)}!"`),
+    input: withField({ type: 'array', contains: { type: 'string', pattern: '^(\\w+\\s?)*$' } }),
+  },
+  {
+    name: 'unique objects',
+    unit: 'objects',
+    sizes: [1000, 10_000, 40_000],
+    args: (n) => `[${Array.from({ length: n }, (_, at) => `{"a":${at}}`).join(',')}]`,
+    input: withField({ type: 'array', uniqueItems: true, items: { type: 'object' } }),
+  },
+  { name: 'recursive alternatives', unit: 'levels', sizes: [10, 20, 60], args: deepTree, input: TREE },
+  {
+    name: 'a text against format url',
+    unit: 'characters',
+    sizes: [1000, 30_000, 200_000],
+    args: (n) => JSON.stringify(`http://${'a.'.repeat(n / 2)}`),
+    input: withField({ type: 'string', format: 'url' }),
+  },
+  {
+    name: 'a text against format email',
+    unit: 'characters',
+    sizes: [1000, 30_000, 200_000],
+    args: (n) => JSON.stringify(`${'a.'.repeat(n / 2)}@`),
+    input: withField({ type: 'string', format: 'email' }),
+  },
+]
+
+const CALL_ENTRANCES: readonly Entrance[] = [
+  ...CALLS_OF.map(({ args, input, count = 1, ...rest }): Entrance => ({
+    ...rest,
+    name: `call: ${rest.name}`,
+    from: 'a script',
+    limitBytes: CALLS,
+    prepare: (size) => {
+      const text = args(size)
+      const frames = Array.from({ length: count }, (_, at) =>
+        line('tool_call', `"id":"c${at}","name":"ask","args":{"a":${text}}`),
+      )
+      return running(frames, { tools: [tool(input)] })
+    },
+  })),
+  {
+    name: 'call: tools that do not exist, among 300',
+    from: 'a script',
+    unit: 'calls',
+    sizes: [100, 1000, 10_000],
+    limitBytes: CALLS,
+    prepare: (size) => {
+      const tools = Array.from({ length: 300 }, (_, at) =>
+        tool({ type: 'object', properties: {} }, `get_item_number_${at}`),
+      )
+      const frames = Array.from({ length: size }, (_, at) =>
+        line('tool_call', `"id":"c${at}","name":"get_itme_nubmer_${at}","args":{}`),
+      )
+      return running(frames, { tools })
+    },
+  },
+]
+
+const MCP_ANSWERS: readonly { name: string; unit: string; sizes: readonly number[]; result: (n: number) => object }[] =
+  [
+    {
+      name: 'empty blocks',
+      unit: 'blocks',
+      sizes: [1000, 20_000, 120_000],
+      result: (n) => ({ content: Array.from({ length: n }, () => ({})) }),
+    },
+    {
+      name: 'keys',
+      unit: 'keys',
+      sizes: [1000, 20_000, 120_000],
+      result: (n) => ({ structuredContent: Object.fromEntries(Array.from({ length: n }, (_, at) => [`k${at}`, at])) }),
+    },
+    {
+      name: 'a text of an error',
+      unit: 'characters',
+      sizes: [10_000, 1_000_000, 8_000_000],
+      result: (n) => ({ isError: true, content: [{ type: 'text', text: 'x'.repeat(n) }] }),
+    },
+  ]
+
+const SERVER_ENTRANCES: readonly Entrance[] = [
+  {
+    name: 'tool answer: many objects',
+    from: 'a tool server',
+    unit: 'objects',
+    sizes: [10_000, 100_000, 1_000_000],
+    limitBytes: ANSWERS_OF_TOOLS,
+    prepare: (size) => {
+      const answer = Array.from({ length: size }, () => ({}))
+      const big = defineTool({
+        name: 'ask',
+        description: 'A lot.',
+        effect: 'read',
+        input: {},
+        output: { type: 'array', items: { type: 'object', required: ['s'] } },
+        execute: () => answer,
+      })
+      return running([line('tool_call', '"id":"c1","name":"ask","args":{}')], { tools: [big] })
+    },
+  },
+  ...MCP_ANSWERS.map(({ result, ...rest }): Entrance => ({
+    ...rest,
+    name: `MCP answer: ${rest.name}`,
+    from: 'a tool server',
+    limitBytes: ANSWERS_OF_TOOLS,
+    prepare: async (size) => {
+      const answer = result(size)
+      const listed = { tools: [{ name: 'ask', inputSchema: { type: 'object' } }] }
+      const client = {
+        request: ({ method }: { method: string }) => Promise.resolve(method === 'tools/list' ? listed : answer),
+      }
+      return running([line('tool_call', '"id":"c1","name":"ask","args":{}')], { tools: await mcpTools(client) })
+    },
+  })),
+]
+
+/** Calls of a script, and answers of tools. */
+export const TOOL_ENTRANCES: readonly Entrance[] = [...CALL_ENTRANCES, ...SERVER_ENTRANCES]

@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { stallCampaign } from '../../../campaigns/fuzz/stall/stall.ts'
+
+/**
+ * One entrance for each mechanism that keeps the promise, far from its bounds on any machine. `npm run fuzz -- --stall` drives
+ * all of them.
+ */
+test.each([
+  'answer: tags, strings and fences',
+  'result: objects that do not match a zod schema',
+  'error: dictionary changed',
+  'output: many small frames',
+  'a result full of forged gaps',
+  'call: a large array of empty objects',
+  'call: a text against a pattern that backtracks',
+  'call: tools that do not exist',
+  'MCP answer: empty blocks',
+  'journal: levels',
+])('hostile input of growing size stalls, fills and ends no host: %s', async (only) => {
+  const verdicts = await stallCampaign({ repetitions: 2, only })
+  expect(verdicts.map(({ problems }) => problems)).toEqual([[]])
+})
