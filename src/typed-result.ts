@@ -20,7 +20,7 @@ export async function applySchema<T>(
   schema: StandardSchema<T> | undefined,
 ): Promise<ExecutionResult<T>> {
   if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
-  // An asker of its own: the results of runs take turns.
+  // A requester of its own: the results of runs take turns.
   const checked = await boundedValidator(schema as StandardToolSchema<T>)(result.finalData, { isOver: false })
   if (checked.issues === undefined) return { ...result, finalData: checked.value as T }
   const [first] = checked.issues

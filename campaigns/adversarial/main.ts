@@ -15,7 +15,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type Copy, copyTree } from './mutations/copy.ts'
-import { CONTROL, type Look, type Mutation } from './mutations/mutation.ts'
+import { CONTROL, type TestSelection, type Mutation } from './mutations/mutation.ts'
 import { MUTATIONS } from './mutations/mutations.ts'
 import { type Noticed, readNoticed, RECORD, withSection } from './mutations/noticed.ts'
 import { tryOut } from './mutations/trial.ts'
@@ -92,7 +92,7 @@ async function mutate(): Promise<number> {
 
 /** Runs the tests without a mutation. All must pass, or later failures prove nothing. */
 async function baseline(chosen: readonly Mutation[], tree: Copy): Promise<void> {
-  const looks = [CONTROL, ...chosen.flatMap(({ look }) => look)]
+  const looks = [CONTROL, ...chosen.flatMap(({ tests }) => look)]
   const { trial, seconds } = await timed(tree, [], looks)
   const problem = problemOfBaseline(looks, trial)
   if (problem !== undefined) throw new Error(`${problem}\n${trial.output.slice(-4000)}`)
@@ -100,7 +100,7 @@ async function baseline(chosen: readonly Mutation[], tree: Copy): Promise<void> 
 }
 
 async function tryMutation(mutation: Mutation, tree: Copy): Promise<{ verdict: Verdict; seconds: number }> {
-  const { trial, seconds } = await timed(tree, mutation.patches, [CONTROL, ...mutation.look])
+  const { trial, seconds } = await timed(tree, mutation.patches, [CONTROL, ...mutation.tests])
   const verdict = verdictOn(mutation, trial)
   for (const test of trial.tests.filter(({ passed }) => !passed)) {
     console.log(`  ${nameOf(test)}\n    ${inOneLine(test.why ?? '')}`)
@@ -112,7 +112,7 @@ async function tryMutation(mutation: Mutation, tree: Copy): Promise<{ verdict: V
 async function timed(
   tree: Copy,
   patches: Mutation['patches'],
-  looks: readonly Look[],
+  looks: readonly TestSelection[],
 ): Promise<{ trial: Awaited<ReturnType<typeof tryOut>>; seconds: number }> {
   using copy = copyTree(patches, tree.root)
   const started = performance.now()

@@ -3,7 +3,7 @@ import type { Random } from '../../test/support/random.ts'
 import type { EngineName } from '../../src/engines/index.ts'
 import type { Site } from './site.ts'
 
-/** What a fault can use. */
+/** The means of a fault. */
 export interface FaultContext {
   readonly site: Site
   readonly host: ChaosHost

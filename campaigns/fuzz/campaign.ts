@@ -15,7 +15,7 @@ export interface Campaign {
   /** One case alone, of the part that has this name. */
   readonly only?: { readonly side: string; readonly number: number }
   readonly withinMs?: number
-  /** Where real brokers run; without it that part is left out. */
+  /** The engine of the real brokers; without it that part is left out. */
   readonly engine?: SandboxEngine
   readonly onReport: (report: DriveReport) => void
   readonly onProgress?: (side: string, done: number) => void

@@ -26,7 +26,7 @@ function rowOf(
   where: string,
 ): string {
   const held = [heldAtQuarter, heldAtEnd].map((bytes) => `${(bytes / MiB).toFixed(1)} MiB`).join(', ')
-  // Where several are under way at once, one alone has no time of its own.
+  // If several run at once, one alone has no time of its own.
   const slowest = slowestMs === 0 ? 'not told' : `${slowestMs.toFixed(0)} ms`
   const count = cases.toLocaleString('en')
   return `| ${[side, count, seconds.toFixed(0), findings.length - hangs, hangs, slowest, held, where].join(' | ')} |`

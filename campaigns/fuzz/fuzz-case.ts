@@ -2,7 +2,7 @@ import type { Random } from '../../test/support/random.ts'
 
 /** One input and what must hold for it. */
 export interface FuzzCase {
-  /** What the property says, for the count of each. */
+  /** The property in words, for the count of each. */
   readonly property: string
   /** The input, in the pieces in which it is given. */
   readonly pieces: readonly Uint8Array[]

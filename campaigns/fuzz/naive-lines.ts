@@ -1,4 +1,4 @@
-/** What lies between newlines; the bytes behind the last one are the last of the list. */
+/** The bytes between newlines; the bytes behind the last one are the last of the list. */
 export function between(bytes: Buffer): Buffer[] {
   const lines: Buffer[] = []
   for (let at = 0; at <= bytes.length;) {

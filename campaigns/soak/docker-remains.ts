@@ -5,7 +5,7 @@ import type { Sandbox } from '../../src/index.ts'
 import { describeProcess, filesLeft, mountsOf, type Place, withoutEmpty, type Remains, textOf } from './remains.ts'
 import type { WatchedEngine } from './watched-engine.ts'
 
-/** What sandboxes of the engine `docker` left on the daemon at DOCKER_HOST, and on this machine if the daemon runs here. */
+/** The resources that sandboxes of the engine `docker` left on the daemon at DOCKER_HOST, and on this machine if the daemon runs here. */
 export async function dockerRemains(
   place: Place,
   engine: Pick<WatchedEngine, 'living' | 'ended'>,

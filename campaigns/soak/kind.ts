@@ -3,7 +3,7 @@ import type { EngineName } from '../../src/engines/index.ts'
 import type { ErrorKind, ExecutionResult, ExecutionStatus, Sandglass, SandboxCapabilities } from '../../src/index.ts'
 import type { Random } from '../../test/support/random.ts'
 
-/** What a run of the soak can use. */
+/** The means of a run of the soak. */
 export interface RunContext {
   readonly sg: Sandglass
   readonly engine: EngineName

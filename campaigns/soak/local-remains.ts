@@ -14,7 +14,7 @@ const NAMES: Readonly<Record<LocalResource['kind'], string>> = {
   'uid-lock': 'uid locks',
 }
 
-/** What sandboxes of the engine `local` left on this machine, from the list of `sandglass ps` and from /proc. */
+/** The resources that sandboxes of the engine `local` left on this machine, from the list of `sandglass ps` and from /proc. */
 export async function localRemains(
   place: Place,
   engine: Pick<WatchedEngine, 'living' | 'ended'>,

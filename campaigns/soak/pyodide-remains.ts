@@ -2,7 +2,7 @@ import { commandLineOf, descendantsOf } from '../../test/support/processes.ts'
 import { describeProcess, filesLeft, mountsOf, orphansOf, type Place, withoutEmpty, type Remains } from './remains.ts'
 import type { WatchedEngine } from './watched-engine.ts'
 
-/** What instances of the engine `pyodide` left: their command lines, and those of their boxes, name the sandbox. */
+/** The processes that instances of the engine `pyodide` left: their command lines, and those of their boxes, name the sandbox. */
 export function pyodideRemains(
   place: Place,
   { living }: Pick<WatchedEngine, 'living'>,

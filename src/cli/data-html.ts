@@ -11,22 +11,22 @@ type Json = Readonly<Record<string, unknown>>
  * Data that a script emitted. A list of records is a table, also one level deep in an object; anything else is text or JSON.
  * @param most the maximum of characters to show.
  */
-export function dataHtml(data: unknown, most: number): Html {
-  if (isTable(data)) return tableHtml(data, most)
+export function dataHtml(data: unknown, max: number): Html {
+  if (isTable(data)) return tableHtml(data, max)
   if (isRecord(data) && Object.values(data).some(isTable)) {
     const fields = Object.entries(data)
-    const each = most / fields.length
+    const each = max / fields.length
     const shown = fields.slice(0, MAX_COLUMNS).map(([name, value]) => {
       return html`<h4>${nameText(name)}</h4>
         ${isTable(value) ? tableHtml(value, each) : textHtml(value, each)}`
     })
     return html`${shown}${moreHtml(fields.length - shown.length)}`
   }
-  return textHtml(data, most)
+  return textHtml(data, max)
 }
 
-function textHtml(data: unknown, most: number): Html {
-  return html`<pre>${truncateAndCount(typeof data === 'string' ? data : jsonText(data, 2), Math.floor(most))}</pre>`
+function textHtml(data: unknown, max: number): Html {
+  return html`<pre>${truncateAndCount(typeof data === 'string' ? data : jsonText(data, 2), Math.floor(max))}</pre>`
 }
 
 /** True for a list of objects that share enough keys for a table with few empty cells. */
@@ -51,10 +51,10 @@ function columnsOf(rows: readonly Json[]): string[] {
   return [...columns]
 }
 
-function tableHtml(rows: readonly Json[], most: number): Html {
+function tableHtml(rows: readonly Json[], max: number): Html {
   const columns = columnsOf(rows).map((name) => ({ name, style: isNumeric(rows, name) ? 'number' : 'words' }))
   const shown: Html[] = []
-  for (let left = most; shown.length < rows.length && left > 0;) {
+  for (let left = max; shown.length < rows.length && left > 0;) {
     const row = rows[shown.length] ?? {}
     const cells = columns.map(({ name, style }) => ({ style, text: cellText(row, name) }))
     left -= cells.reduce((sum, { text }) => sum + text.length + 1, 0)

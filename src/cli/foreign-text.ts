@@ -7,17 +7,17 @@ export const MAX_LINE = 400
 const MAX_NAME = 80
 
 /** A foreign text as safe lines for a terminal, each of at most `most` characters. */
-export function asLines(text: string, most: number = MAX_LINE): string[] {
-  return cutLines(text, most).map(escapeForMessage)
+export function asLines(text: string, max: number = MAX_LINE): string[] {
+  return cutLines(text, max).map(escapeForMessage)
 }
 
 /** A foreign text as lines of at most `most` characters; control characters stay. */
-export function cutLines(text: string, most: number = MAX_LINE): string[] {
+export function cutLines(text: string, max: number = MAX_LINE): string[] {
   return text
     .replace(/\r\n?/g, '\n')
     .replace(/\n$/, '')
     .split('\n')
-    .map((line) => truncateAndCount(line, most))
+    .map((line) => truncateAndCount(line, max))
 }
 
 /** A foreign name for a fact or a table cell: one short line. */
@@ -26,8 +26,8 @@ export function nameText(name: string): string {
 }
 
 /** The last lines of a list, after a line with the number of those left out. */
-export function lastLines(lines: readonly string[], most: number): readonly string[] {
-  return lines.length <= most ? lines : [`… ${countText(lines.length - most)} lines before`, ...lines.slice(-most)]
+export function lastLines(lines: readonly string[], max: number): readonly string[] {
+  return lines.length <= max ? lines : [`… ${countText(lines.length - max)} lines before`, ...lines.slice(-max)]
 }
 
 /** The line below a list that was cut; none if nothing is left out. */

@@ -96,6 +96,6 @@ export class LiveLine implements Disposable {
  */
 export function fitting(text: string, columns: number | undefined): string {
   const line = escapeForMessage(text).replaceAll('\n', ' ')
-  const most = (columns ?? 0) === 0 ? DEFAULT_COLUMNS - 1 : (columns ?? 0) - 1
-  return line.length <= most ? line : `${line.slice(0, Math.max(0, most - 1))}…`
+  const max = (columns ?? 0) === 0 ? DEFAULT_COLUMNS - 1 : (columns ?? 0) - 1
+  return line.length <= max ? line : `${line.slice(0, Math.max(0, max - 1))}…`
 }

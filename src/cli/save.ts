@@ -112,7 +112,7 @@ function saveFile({ root, overwrite }: Saving, { path, content }: CollectedFile)
   const temporary = join(folder, `.sandglass-${randomUUID()}`)
   try {
     writeFileSync(temporary, content, { flag: 'wx' })
-    if (!overwrite && isThere(target)) throw new Error('it is there already')
+    if (!overwrite && isThere(target)) throw new Error('it exists already')
     renameSync(temporary, target)
   } catch (error) {
     rmSync(temporary, { force: true })

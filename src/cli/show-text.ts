@@ -138,8 +138,8 @@ function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
     escapeForMessage(callText(call)),
     call.ms === null ? '-' : msText(call.ms),
   ])
-  const width = (column: number, most: number): number =>
-    Math.min(most, Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  const width = (column: number, max: number): number =>
+    Math.min(max, Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const [first, second, third] = [width(0, 12), width(1, 60), width(2, 12)]
   const lines = shown.map((call, index) => {
     const [place = '', text = '', ms = ''] = cells[index] ?? []
@@ -168,11 +168,11 @@ function rows<T>(items: readonly T[], row: (item: T) => string): string[] {
   return [...items.slice(0, MAX_ROWS).map(row), ...more]
 }
 
-function boxLines(name: string, text: string, most: number, paint: Paint): string[] {
+function boxLines(name: string, text: string, max: number, paint: Paint): string[] {
   if (text.trim() === '') return []
   return [
     `  ${paint(DIM, name)}`,
-    ...lastLines(asLines(text), most).map((line) => `    ${paint(DIM, '|')} ${line}`.trimEnd()),
+    ...lastLines(asLines(text), max).map((line) => `    ${paint(DIM, '|')} ${line}`.trimEnd()),
   ]
 }
 

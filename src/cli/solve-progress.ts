@@ -4,7 +4,7 @@ import { countText, msText, plural } from './figures.ts'
 /** The progress of a task, from the events of its journal. */
 export class SolveProgress {
   readonly #started = performance.now()
-  #most = ''
+  #max = ''
   #place = 'starting'
   #doing = 'waiting for a sandbox'
   #tokens = 0
@@ -13,10 +13,10 @@ export class SolveProgress {
   take(event: JournalEvent): void {
     switch (event.type) {
       case 'run_started':
-        this.#most = event.mode === 'plan' ? `/${event.max_retries + 1}` : ''
+        this.#max = event.mode === 'plan' ? `/${event.max_retries + 1}` : ''
         return
       case 'prompt_written':
-        this.#place = placeText(event, this.#most)
+        this.#place = placeText(event, this.#max)
         this.#calls = 0
         this.#doing = 'asking the model'
         return
@@ -59,7 +59,7 @@ export class SolveProgress {
  */
 export function placeText(
   { step, attempt }: { readonly step: number | null; readonly attempt: number },
-  most: string = '',
+  max: string = '',
 ): string {
-  return step === null ? `attempt ${attempt}${most}` : `step ${step}, attempt ${attempt}`
+  return step === null ? `attempt ${attempt}${max}` : `step ${step}, attempt ${attempt}`
 }

@@ -26,7 +26,7 @@ export async function readRun(store: JournalStore, runId: string): Promise<Store
   const [first] = events
   // The id is the one of the file, whatever its content says.
   if (first?.type !== 'run_started' || first.run_id !== runId) return undefined
-  const last = found.reduce((most, { seq }) => Math.max(most, seq), 0)
+  const last = found.reduce((max, { seq }) => Math.max(max, seq), 0)
   return { events, record: recordOf(events), missing: Math.max(0, last + 1 - events.length) }
 }
 

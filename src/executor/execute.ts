@@ -16,8 +16,7 @@ const CLOSING_MS = 2000
 const RECOVERY_MS = 30_000
 /** Time for a sandbox to be destroyed. */
 const DESTROY_MS = 2000
-const NOT_LEASED =
-  'the run was cancelled: its sandbox was not leased to it any more; keep the lease until the run has settled'
+const NOT_LEASED = 'the run was cancelled: its lease had been released; keep the lease until the run has settled'
 
 /**
  * Runs a prepared request and leaves the sandbox either fit for the next run or destroyed.

@@ -30,7 +30,7 @@ export interface PreparedRun {
   readonly asksLessMemory: boolean
   /** The CPUs of the run, if they are fewer than those of its sandbox. */
   readonly fewerCpus?: number | undefined
-  /** What is redacted in all that the run says: its secrets, and what the caller wants hidden. */
+  /** The values to redact in all output of the run: its secrets, and those that the caller hides. */
   readonly hidden: readonly Readonly<Record<string, string>>[]
   readonly files: readonly StagedFile[]
   /** True if files were requested, so that `file` frames are expected. */

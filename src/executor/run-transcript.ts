@@ -204,8 +204,8 @@ export class RunTranscript {
   }
 
   /** Bounds the text of an error for all its later readers: hints, prompts, stores. */
-  #errorText(text: string, most: number): string {
-    return this.redactor.text(truncateLikeHarness(text, most))
+  #errorText(text: string, max: number): string {
+    return this.redactor.text(truncateLikeHarness(text, max))
   }
 
   /** Searches each file for secrets when it is complete: all files at once would block the event loop. */

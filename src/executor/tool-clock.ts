@@ -1,7 +1,7 @@
 /** A call that executes for this long is reported to the harness. Most calls are shorter, and a frame costs as much as a call. */
-const TELL_AFTER_MS = 10
+const REPORT_AFTER_MS = 10
 /** Shorter calls are reported together. */
-const TELL_TOGETHER_MS = 100
+const REPORT_STEP_MS = 100
 
 /**
  * Counts the time in which at least one tool executes on the host during a run. It is not the script's time: the deadline
@@ -13,8 +13,8 @@ export class ToolClock {
   #executing = 0
   #since = 0
   #earlierMs = 0
-  #toldMs = 0
-  #isTold = false
+  #reportedMs = 0
+  #isReportedExecuting = false
   #stopped = false
   #timer: NodeJS.Timeout | undefined
 
@@ -56,19 +56,19 @@ export class ToolClock {
   #start(): void {
     this.#since = performance.now()
     if (this.#maxMs === 0) return
-    this.#timer = setTimeout(() => this.#report(true), TELL_AFTER_MS)
+    this.#timer = setTimeout(() => this.#report(true), REPORT_AFTER_MS)
   }
 
   #pause(): void {
     clearTimeout(this.#timer)
     this.#earlierMs += performance.now() - this.#since
-    if (this.#isTold || this.#earlierMs - this.#toldMs >= TELL_TOGETHER_MS) this.#report(false)
+    if (this.#isReportedExecuting || this.#earlierMs - this.#reportedMs >= REPORT_STEP_MS) this.#report(false)
   }
 
   #report(executing: boolean): void {
     if (this.#maxMs === 0) return
-    this.#isTold = executing
-    this.#toldMs = this.#totalMs
-    this.#tell(Math.round(this.#toldMs * 1000) / 1000, executing)
+    this.#isReportedExecuting = executing
+    this.#reportedMs = this.#totalMs
+    this.#tell(Math.round(this.#reportedMs * 1000) / 1000, executing)
   }
 }

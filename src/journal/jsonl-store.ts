@@ -59,14 +59,14 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
       }
     },
     async list({ limit } = {}) {
-      const most = checkLimit(limit)
+      const max = checkLimit(limit)
       const names = attempt(directory, () => readdirSync(directory)).filter((name) => name.endsWith(SUFFIX))
       return names
         .map((name) => name.slice(0, -SUFFIX.length))
         .filter((runId) => startOfRunId(runId) !== undefined)
         .toSorted()
         .toReversed()
-        .slice(0, most)
+        .slice(0, max)
         .map((runId) => ({ runId, startedAt: startOfRunId(runId) ?? '' }))
     },
     async remove(runId) {

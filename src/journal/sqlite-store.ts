@@ -49,8 +49,8 @@ function writingStore(path: string): JournalStore {
       return eventsOf(attempt(path, () => select.all(runId)))
     },
     async list({ limit } = {}) {
-      const most = checkLimit(limit)
-      return summariesOf(attempt(path, () => runs.all(most)))
+      const max = checkLimit(limit)
+      return summariesOf(attempt(path, () => runs.all(max)))
     },
     async remove(runId) {
       checkRunId(runId)

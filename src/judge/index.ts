@@ -1,1 +1,1 @@
-export { type Asker, askThread, type Judgement, MAX_ANSWER_CHARS, siblingModule } from './judge-thread.ts'
+export { type Requester, askThread, type Judgement, MAX_ANSWER_CHARS, siblingModule } from './judge-thread.ts'

@@ -10,11 +10,11 @@ export interface Question {
   readonly inputBytes: number
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number
-  readonly asker?: Asker | undefined
+  readonly requester?: Requester | undefined
 }
 
-/** The source of questions. Askers take turns, so that one with many questions delays another by one of them. */
-export interface Asker {
+/** The source of questions. Requesters take turns, so that one with many questions delays another by one of them. */
+export interface Requester {
   /** True if it needs no answer any more: its questions are not asked. */
   readonly isOver: boolean
 }
@@ -23,7 +23,7 @@ export interface Asker {
 export type Judgement =
   | { readonly kind: 'answer'; readonly text: string }
   /** No answer within the deadline. */
-  | { readonly kind: 'overrun' }
+  | { readonly kind: 'timed-out' }
   /** No turn: other slow questions took all the time. */
   | { readonly kind: 'busy' }
   | { readonly kind: 'out-of-memory' }
@@ -33,14 +33,14 @@ export type Judgement =
 /** The most characters of an answer; a longer one is cut. The host decodes it on its own thread. */
 export const MAX_ANSWER_CHARS = 4000
 
-/** What is sent to the thread. */
-export interface Asked {
+/** A question, as the thread gets it. */
+export interface ThreadRequest {
   readonly module: string
   readonly input: unknown
 }
 
 /** A message from the thread. */
-export type Told = { readonly kind: 'begun' } | Extract<Judgement, { readonly text: string }>
+export type ThreadMessage = { readonly kind: 'started' } | Extract<Judgement, { readonly text: string }>
 
 interface Waiting {
   readonly question: Question
@@ -64,24 +64,24 @@ const MAX_SLOW_WAIT_MS = 3000
 /** A thread without work ends after this time. */
 const IDLE_MS = 10_000
 
-/** Questions whose askers take turns. */
+/** Questions whose requesters take turns. */
 class Turns {
-  readonly #lists = new Map<Asker | undefined, Waiting[]>()
+  readonly #lists = new Map<Requester | undefined, Waiting[]>()
 
   add(waiting: Waiting): void {
-    const { asker } = waiting.question
-    const list = this.#lists.get(asker)
-    if (list === undefined) this.#lists.set(asker, [waiting])
+    const { requester } = waiting.question
+    const list = this.#lists.get(requester)
+    if (list === undefined) this.#lists.set(requester, [waiting])
     else list.push(waiting)
   }
 
   take(): Waiting | undefined {
     const [first] = this.#lists
     if (first === undefined) return undefined
-    const [asker, list] = first
+    const [requester, list] = first
     const next = list.shift()
-    this.#lists.delete(asker)
-    if (list.length > 0) this.#lists.set(asker, list)
+    this.#lists.delete(requester)
+    if (list.length > 0) this.#lists.set(requester, list)
     return next
   }
 }
@@ -99,7 +99,7 @@ class JudgeThread {
   #worker: Worker | undefined
   #heapMb = 0
   #idle: NodeJS.Timeout | undefined
-  #onTold: ((told: Told | Judgement) => void) | undefined
+  #onMessage: ((message: ThreadMessage | Judgement) => void) | undefined
 
   /** Never rejects. */
   ask(question: Question): Promise<Judgement> {
@@ -133,12 +133,12 @@ class JudgeThread {
 
   /** Undefined after a first try that was too short. */
   async #judge({ question, askedAt, isSlow }: Waiting): Promise<Judgement | undefined> {
-    const { asker, deadlineMs } = question
-    if (asker?.isOver === true) return { kind: 'overrun' }
+    const { requester, deadlineMs } = question
+    if (requester?.isOver === true) return { kind: 'timed-out' }
     const started = performance.now()
     if (isSlow) return started - askedAt > MAX_SLOW_WAIT_MS ? { kind: 'busy' } : this.#answer(question, deadlineMs)
     const judgement = await this.#answer(question, Math.min(deadlineMs, FIRST_TRY_MS))
-    if (judgement.kind !== 'overrun' || deadlineMs <= FIRST_TRY_MS) return judgement
+    if (judgement.kind !== 'timed-out' || deadlineMs <= FIRST_TRY_MS) return judgement
     this.#triedMs += performance.now() - started
     return undefined
   }
@@ -153,15 +153,16 @@ class JudgeThread {
     try {
       const worker = this.#workerWith(HEAP_MB + Math.ceil((inputBytes * HEAP_BYTES_PER_BYTE) / MiB))
       worker.ref()
-      this.#onTold = (told) => (told.kind === 'begun' ? allow(deadlineMs, { kind: 'overrun' }) : resolve(told))
+      this.#onMessage = (message) =>
+        message.kind === 'started' ? allow(deadlineMs, { kind: 'timed-out' }) : resolve(message)
       allow(START_MS, { kind: 'failed', text: `the thread was not ready within ${START_MS} ms` })
-      worker.postMessage({ module: module.href, input: input() } satisfies Asked)
+      worker.postMessage({ module: module.href, input: input() } satisfies ThreadRequest)
     } catch (error) {
       resolve({ kind: 'failed', text: String(error) })
     }
     const judgement = await promise
     clearTimeout(timer)
-    this.#onTold = undefined
+    this.#onMessage = undefined
     if (judgement.kind !== 'answer') this.#end()
     return judgement
   }
@@ -178,8 +179,8 @@ class JudgeThread {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 },
     })
-    const tell = (told: Told | Judgement): void => {
-      if (this.#worker === worker) this.#onTold?.(told)
+    const tell = (message: ThreadMessage | Judgement): void => {
+      if (this.#worker === worker) this.#onMessage?.(message)
     }
     worker.on('message', tell)
     worker.on('error', (error) => tell(judgementOf(error)))

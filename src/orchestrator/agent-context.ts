@@ -28,17 +28,17 @@ function element(name: string, content: string): string {
 }
 
 /** Escapes within JSON strings, so that the text stays valid JSON. */
-function jsonElementText(value: unknown, most: number): string {
+function jsonElementText(value: unknown, max: number): string {
   const text = (JSON.stringify(value) ?? 'null').replaceAll(
     /[<>&\u007F-\u009F\u2028-\u202E\u2066-\u2069\uFFFE\uFFFF]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-  return truncateMiddle(text, most, '\n')
+  return truncateMiddle(text, max, '\n')
 }
 
-function elementText(text: string, most: number): string {
+function elementText(text: string, max: number): string {
   // Half an escape is not valid XML.
-  return truncateMiddle(escapeXml(text), most, '\n').replace(/&[a-z]{0,3}\n…/, '\n…')
+  return truncateMiddle(escapeXml(text), max, '\n').replace(/&[a-z]{0,3}\n…/, '\n…')
 }
 
 function attribute(text: string): string {

@@ -108,8 +108,8 @@ export class ScriptRuns {
   /** The tools of a script, limited to the calls that the budget still allows. */
   #bridgeTools(tools: ToolSet, callsLeft: number): ReturnType<typeof bridgedTools> {
     const { maxCalls = Number.POSITIVE_INFINITY, ...limits } = this.#run.job.toolLimits
-    const most = Math.min(maxCalls, callsLeft)
-    return bridgedTools(tools, { ...limits, ...(Number.isFinite(most) ? { maxCalls: most } : {}) })
+    const max = Math.min(maxCalls, callsLeft)
+    return bridgedTools(tools, { ...limits, ...(Number.isFinite(max) ? { maxCalls: max } : {}) })
   }
 
   /**

@@ -47,8 +47,8 @@ export function decodeLine(line: Uint8Array, maxParts: number = MAX_JSON_PARTS):
   const schema = typeof type === 'string' ? schemas.get(type) : undefined
   if (schema === undefined) return { kind: 'unknown', reason: 'no known type' }
   if (depth > MAX_DEPTH + 2) return { kind: 'unknown', reason: `nested deeper than ${MAX_DEPTH}` }
-  const most = MAX_PARTS[String(type)] ?? MAX_PLAIN_PARTS
-  if (parts > most) return { kind: 'unknown', reason: `${String(type)}: holds more than ${most} values` }
+  const max = MAX_PARTS[String(type)] ?? MAX_PLAIN_PARTS
+  if (parts > max) return { kind: 'unknown', reason: `${String(type)}: holds more than ${max} values` }
   // zod copies a record key by key, and leaves out the key `__proto__`: arguments are checked as a whole.
   const args = type === 'tool_call' ? (value as Partial<ToolCallFrame>).args : undefined
   const parsed = schema.safeParse(isObject(args) ? { ...value, args: {} } : value)

@@ -2,11 +2,11 @@
  * Cuts the middle out of a text that is too long, as the harness does, counted in characters of Python. Redaction
  * uses the gap to find pieces of secrets that the cut left.
  */
-export function truncateLikeHarness(text: string, most: number): string {
-  if (text.length <= most) return text
+export function truncateLikeHarness(text: string, max: number): string {
+  if (text.length <= max) return text
   const count = countCharacters(text)
-  if (count <= most) return text
-  const half = Math.floor(most / 2)
+  if (count <= max) return text
+  const half = Math.floor(max / 2)
   const [head, tail] = [text.slice(0, endOfHead(text, half)), text.slice(startOfTail(text, half))]
   return `${head}\n... ${count - 2 * half} characters left out ...\n${tail}`
 }

@@ -41,8 +41,8 @@ export class Redactor {
   }
 
   /** A text that is cut at a greatest length, by characters: one that has it may be only a head. */
-  head(text: string, most: number): string {
-    return this.text(text, { end: text.length >= most })
+  head(text: string, max: number): string {
+    return this.text(text, { end: text.length >= max })
   }
 
   /**

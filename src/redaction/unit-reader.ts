@@ -243,18 +243,18 @@ export interface UnitText {
 }
 
 /** The first units of a text from a place on. */
-export function readUnits(text: string, from: number = 0, most: number = Number.POSITIVE_INFINITY): UnitText {
-  return read(text, from, most, true)
+export function readUnits(text: string, from: number = 0, max: number = Number.POSITIVE_INFINITY): UnitText {
+  return read(text, from, max, true)
 }
 
-function read(text: string, from: number, most: number, isWhole: boolean): UnitText {
+function read(text: string, from: number, max: number, isWhole: boolean): UnitText {
   const reader = new UnitReader()
   const codes = new Uint16Array(text.length)
   for (let at = 0; at < text.length; at += 1) codes[at] = text.charCodeAt(at)
   let units = ''
   let last = NOTHING
   const ends: number[] = []
-  for (let at = from; at < codes.length && units.length < most; at = reader.end) {
+  for (let at = from; at < codes.length && units.length < max; at = reader.end) {
     const unit = reader.read(codes, codes.length, at, isWhole)
     if (unit === INCOMPLETE) break
     if (unit === NOTHING || (unit === SEPARATOR && last === SEPARATOR)) continue

@@ -36,20 +36,20 @@ export function historyText(collected: readonly CollectedItem[], maxChars: numbe
   return [...left, ...shown, ...kept.map((line) => truncateMiddle(line, share))].join('\n')
 }
 
-function firstThatFits(lines: readonly string[], most: number): number {
+function firstThatFits(lines: readonly string[], max: number): number {
   let length = 0
   let from = lines.length
   while (from > 0) {
     length += Math.min(lines[from - 1]?.length ?? 0, LEAST)
-    if (length > most) break
+    if (length > max) break
     from -= 1
   }
   return from
 }
 
 /** The maximum length of each item, so that long items share the room that short ones leave. */
-function fairShare(lengths: readonly number[], most: number): number {
-  let left = most
+function fairShare(lengths: readonly number[], max: number): number {
+  let left = max
   const sorted = lengths.toSorted((a, b) => a - b)
   for (const [index, length] of sorted.entries()) {
     const share = Math.floor(left / (sorted.length - index))

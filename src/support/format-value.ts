@@ -2,11 +2,11 @@ const MAX_VALUE = 80
 const MAX_PATH = 200
 
 /** Any value as a short text on one line, for a message. The content of objects and arrays is left out. */
-export function formatValue(value: unknown, most: number = MAX_VALUE): string {
-  if (typeof value === 'string') return JSON.stringify(truncate(value, most))
+export function formatValue(value: unknown, max: number = MAX_VALUE): string {
+  if (typeof value === 'string') return JSON.stringify(truncate(value, max))
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
-  return typeof value === 'bigint' ? `${truncate(String(value), most)}n` : String(value)
+  return typeof value === 'bigint' ? `${truncate(String(value), max)}n` : String(value)
 }
 
 /** A path for a message. */
@@ -15,22 +15,22 @@ export function formatPath(path: string): string {
 }
 
 /** The first `most` characters of a text, with `…` if it is longer. */
-export function truncate(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
+export function truncate(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max).toWellFormed()}…`
 }
 
 /** The same, with the number of characters that are left out. */
-export function truncateAndCount(text: string, most: number): string {
-  const left = text.length - most
+export function truncateAndCount(text: string, max: number): string {
+  const left = text.length - max
   return left <= 0
     ? text
-    : `${truncate(text, most)} (${left.toLocaleString('en-US')} more character${left === 1 ? '' : 's'})`
+    : `${truncate(text, max)} (${left.toLocaleString('en-US')} more character${left === 1 ? '' : 's'})`
 }
 
 /** The first and the last characters of a text, `most` in all, with the number of those left out between them. */
-export function truncateMiddle(text: string, most: number, separator: string = ' '): string {
-  if (text.length <= most) return text
-  const half = Math.floor(most / 2)
+export function truncateMiddle(text: string, max: number, separator: string = ' '): string {
+  if (text.length <= max) return text
+  const half = Math.floor(max / 2)
   const tail = half === 0 ? '' : text.slice(-half)
   const note = `… ${text.length - 2 * half} characters left out …`
   return [text.slice(0, half).toWellFormed(), note, tail.toWellFormed()].join(separator)

@@ -24,8 +24,8 @@ export function didYouMean(name: string, known: Iterable<string>): string {
 }
 
 /** The edit distance of two words, at most `most`; it stops as soon as every way costs that much. */
-function editDistance(a: string, b: string, most: number): number {
-  if (Math.abs(a.length - b.length) >= most) return most
+function editDistance(a: string, b: string, max: number): number {
+  if (Math.abs(a.length - b.length) >= max) return max
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i += 1) {
     const row = [i]
@@ -33,8 +33,8 @@ function editDistance(a: string, b: string, most: number): number {
       const replaced = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
       row.push(Math.min(replaced, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
     }
-    if (row.every((distance) => distance >= most)) return most
+    if (row.every((distance) => distance >= max)) return max
     previous = row
   }
-  return Math.min(previous[b.length] ?? most, most)
+  return Math.min(previous[b.length] ?? max, max)
 }

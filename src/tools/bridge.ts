@@ -1,5 +1,5 @@
 import { didYouMean, formatValue } from '../support/index.ts'
-import type { Asker } from '../judge/index.ts'
+import type { Requester } from '../judge/index.ts'
 import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
 import { CallLimits, type ToolLimits } from './call-limits.ts'
 import { failureOf } from './failure.ts'
@@ -49,7 +49,7 @@ const MAX_HINTS = 20
  * Answers the tool calls of one run. Only the bridge decides which tools may be called and which ids are used: names and ids come
  * from the script's process and prove nothing.
  */
-export class Bridge implements Asker {
+export class Bridge implements Requester {
   readonly #set: ToolSet
   readonly #run: BridgedRun
   readonly #limits: CallLimits

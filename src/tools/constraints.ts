@@ -39,18 +39,18 @@ export function soleAlternative(schema: JsonSchemaObject): JsonSchema | undefine
 }
 
 /** The first `most` characters of a text, on one line. */
-export function truncateLine(text: string, most: number): string {
-  return truncate(text.replaceAll(/\s+/g, ' ').trim(), most)
+export function truncateLine(text: string, limit: number): string {
+  return truncate(text.replaceAll(/\s+/g, ' ').trim(), limit)
 }
 
 function range(schema: JsonSchemaObject): string[] {
   const [least, above] = [bound(schema['minimum']), bound(schema['exclusiveMinimum'])]
-  const [most, below] = [bound(schema['maximum']), bound(schema['exclusiveMaximum'])]
-  if (least !== undefined && most !== undefined) return [`${least} to ${most}`]
+  const [limit, below] = [bound(schema['maximum']), bound(schema['exclusiveMaximum'])]
+  if (least !== undefined && limit !== undefined) return [`${least} to ${limit}`]
   return [
     ...(least === undefined ? [] : [`at least ${least}`]),
     ...(above === undefined ? [] : [`above ${above}`]),
-    ...(most === undefined ? [] : [`at most ${most}`]),
+    ...(limit === undefined ? [] : [`at most ${limit}`]),
     ...(below === undefined ? [] : [`below ${below}`]),
   ]
 }
@@ -61,12 +61,12 @@ function bound(value: unknown): number | undefined {
 }
 
 function lengths(schema: JsonSchemaObject, min: string, max: string, what: string): string[] {
-  const [least, most] = [bound(schema[min]), bound(schema[max])]
-  if (least !== undefined && least === most) return [`exactly ${least} ${what}`]
-  if (least !== undefined && most !== undefined) return [`${least} to ${most} ${what}`]
+  const [least, limit] = [bound(schema[min]), bound(schema[max])]
+  if (least !== undefined && least === limit) return [`exactly ${least} ${what}`]
+  if (least !== undefined && limit !== undefined) return [`${least} to ${limit} ${what}`]
   if (least === 1) return ['not empty']
   if (least !== undefined && least > 0) return [`at least ${least} ${what}`]
-  return most === undefined ? [] : [`at most ${most} ${what}`]
+  return limit === undefined ? [] : [`at most ${limit} ${what}`]
 }
 
 /** The allowed values, unless the type names them all. */

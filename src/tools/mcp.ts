@@ -135,8 +135,8 @@ function answerOf(name: string, result: unknown): unknown {
   if (!isSchemaObject(result)) throw new ToolCallError('tool_failed', `${name}: the MCP server sent no result`)
   const isError = result['isError'] === true
   if (!isError && (sizeUpTo(result, MAX_ANSWER_CHARS) >= MAX_ANSWER_CHARS || holdsMoreThan(result, MAX_ANSWER_PARTS))) {
-    const most = `${MAX_ANSWER_CHARS} characters or ${MAX_ANSWER_PARTS} values`
-    throw new ToolCallError('result_too_large', `${name}: the answer of the MCP server has more than ${most}`)
+    const max = `${MAX_ANSWER_CHARS} characters or ${MAX_ANSWER_PARTS} values`
+    throw new ToolCallError('result_too_large', `${name}: the answer of the MCP server has more than ${max}`)
   }
   const blocks: unknown[] = Array.isArray(result['content']) ? result['content'] : []
   if (isError)

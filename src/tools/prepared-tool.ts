@@ -1,6 +1,6 @@
 import { messageOf } from '../errors/index.ts'
 import type { CheckedTool, ToolSignature } from '../protocol/index.ts'
-import type { Asker } from '../judge/index.ts'
+import type { Requester } from '../judge/index.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { normalizeInput, normalizeOutput } from './normalized-schema.ts'
 import { redactVariables } from './own-secrets.ts'
@@ -33,15 +33,15 @@ export interface PreparedTool {
   /** Redacts the tool's own secrets in an error text. */
   readonly redactOwn: (text: string, isCut?: boolean) => string
   /**
-   * Validates arguments; returns the input for `execute`. Askers, one for each run, take turns at the judge's thread.
+   * Validates arguments; returns the input for `execute`. Requesters, one for each run, take turns at the judge's thread.
    * @throws ToolCallError `invalid_arguments`; the message names the parameter and the expected value.
    */
-  validateInput(args: Readonly<Record<string, unknown>>, asker?: Asker): Promise<unknown>
+  validateInput(args: Readonly<Record<string, unknown>>, requester?: Requester): Promise<unknown>
   /**
    * Validates an answer; returns the value to send.
    * @throws ToolCallError `invalid_result`; the message names the place but no value.
    */
-  validateOutput(value: unknown, asker?: Asker): Promise<unknown>
+  validateOutput(value: unknown, requester?: Requester): Promise<unknown>
   execute(input: unknown, context: ToolContext): unknown
 }
 
@@ -83,15 +83,15 @@ export function prepareTool(tool: Tool, { classPrefix = '' }: PrepareOptions = {
     maxCalls: tool.maxCalls,
     concurrency: tool.concurrency,
     redactOwn: redactVariables(tool.secrets),
-    async validateInput(args, asker) {
+    async validateInput(args, requester) {
       if (holdsProtoKey(args)) throw invalidArguments(name, 'the key "__proto__" is not allowed')
-      const result = await checkInput(args, asker)
+      const result = await checkInput(args, requester)
       if (result.issues === undefined) return result.value
       throw invalidArguments(name, inputProblem(result.issues, args, described))
     },
-    async validateOutput(value, asker) {
+    async validateOutput(value, requester) {
       if (checkOutput === undefined) return value
-      const result = await checkOutput(value, asker)
+      const result = await checkOutput(value, requester)
       if (result.issues === undefined) return result.value
       throw new ToolCallError(
         'invalid_result',
@@ -133,7 +133,7 @@ function outputProblem(issues: readonly SchemaIssue[]): string {
 /** Messages of validation libraries for a missing field. */
 const MISSING = /undefined|required|missing/i
 /** Messages that are clear without the value. */
-const NO_VALUE = /is missing|no such name/
+const NO_VALUE = /is missing|no known name/
 
 function valueAt(value: unknown, path: readonly unknown[]): { value: unknown; missing: boolean } {
   let place = value

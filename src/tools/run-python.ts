@@ -131,60 +131,60 @@ function describe(
   return parts.filter((part) => part !== undefined && part !== '').join('\n\n')
 }
 
-function answerOf(ran: RanScript, most: number): RunPythonAnswer {
+function answerOf(ran: RanScript, max: number): RunPythonAnswer {
   const ok = ran.success || ran.status === 'step-done'
   const { intermediates, logs, stdout, stderr, violations } = ran
   return {
     ok,
     status: ran.status,
-    ...(ran.hasResult ? { result: boundedJson(ran.finalData, most) } : {}),
-    ...(intermediates.length === 0 ? {} : { intermediates: boundedList(intermediates, most, leftOutIntermediates) }),
+    ...(ran.hasResult ? { result: boundedJson(ran.finalData, max) } : {}),
+    ...(intermediates.length === 0 ? {} : { intermediates: boundedList(intermediates, max, leftOutIntermediates) }),
     ...(logs.length === 0
       ? {}
       : {
           logs: boundedList(
             logs.map(({ level, message }) => `${level}: ${message}`),
-            most,
+            max,
             leftOutNote,
           ),
         }),
-    ...(stdout === '' ? {} : { stdout: truncateAndCount(stdout, most) }),
-    ...(stderr === '' ? {} : { stderr: truncateAndCount(stderr, most) }),
+    ...(stdout === '' ? {} : { stdout: truncateAndCount(stdout, max) }),
+    ...(stderr === '' ? {} : { stderr: truncateAndCount(stderr, max) }),
     ...(violations.length > 0
       ? {
           mistakes: boundedList(
             violations.map((v) => `line ${v.line}: ${v.message} (${v.code}) ${v.hint}`.trim()),
-            most,
+            max,
             leftOutNote,
           ),
         }
       : ran.error === null
         ? {}
-        : { error: truncateAndCount(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, most) }),
-    ...noteOf(ran, ok, most),
+        : { error: truncateAndCount(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, max) }),
+    ...noteOf(ran, ok, max),
   }
 }
 
 /** A note about facts that the model would not notice by itself. */
-function noteOf({ hasResult, warnings }: RanScript, ok: boolean, most: number): { readonly note?: string } {
+function noteOf({ hasResult, warnings }: RanScript, ok: boolean, max: number): { readonly note?: string } {
   const notes = warnings.filter(({ code }) => code === 'nan_as_null').map(({ message }) => message)
   if (ok && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')
-  return notes.length === 0 ? {} : { note: truncateAndCount(notes.join('\n'), most) }
+  return notes.length === 0 ? {} : { note: truncateAndCount(notes.join('\n'), max) }
 }
 
 /** A value, or the beginning of its JSON if it is too large. */
-function boundedJson(value: unknown, most: number): unknown {
+function boundedJson(value: unknown, max: number): unknown {
   const text = JSON.stringify(value) ?? 'null'
-  return text.length <= most ? value : truncateAndCount(text, most)
+  return text.length <= max ? value : truncateAndCount(text, max)
 }
 
 /** The first items that fit, with a note on the number of missing ones. */
-function boundedList<T>(items: readonly T[], most: number, wordOn: (count: number) => T): T[] {
+function boundedList<T>(items: readonly T[], max: number, wordOn: (count: number) => T): T[] {
   const kept: T[] = []
   let length = 0
   for (const item of items) {
     length += JSON.stringify(item).length
-    if (length > most) break
+    if (length > max) break
     kept.push(item)
   }
   const missing = items.length - kept.length

@@ -1,4 +1,4 @@
-import { type Asker, askThread, type Judgement, siblingModule } from '../judge/index.ts'
+import { type Requester, askThread, type Judgement, siblingModule } from '../judge/index.ts'
 import { compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { SchemaQuestion } from './schema-answer.ts'
 import { weightOf } from './schema-weight.ts'
@@ -34,10 +34,10 @@ export class SchemaJudge {
     this.#inlineChars = weight === undefined ? 0 : Math.min(MAX_INLINE_CHARS, MAX_INLINE_WORK / weight)
   }
 
-  /** The first problem of a value, or undefined. `asker` takes turns with others, see {@link askThread}. */
-  problemOf(value: unknown, asker?: Asker): SchemaIssue | undefined | Promise<SchemaIssue | undefined> {
+  /** The first problem of a value, or undefined. `requester` takes turns with others, see {@link askThread}. */
+  problemOf(value: unknown, requester?: Requester): SchemaIssue | undefined | Promise<SchemaIssue | undefined> {
     if (sizeUpTo(value, this.#inlineChars) < this.#inlineChars) return this.#check(value)
-    return problemInThread((this.#text ??= JSON.stringify(this.#schema)), value, asker)
+    return problemInThread((this.#text ??= JSON.stringify(this.#schema)), value, requester)
   }
 }
 
@@ -45,17 +45,21 @@ export class SchemaJudge {
  * Has a value checked in the judge's thread; the schema is JSON. A value that JSON cannot represent is not checked here:
  * the code that sends values refuses it with the reason.
  */
-export async function problemInThread(schema: string, value: unknown, asker?: Asker): Promise<SchemaIssue | undefined> {
+export async function problemInThread(
+  schema: string,
+  value: unknown,
+  requester?: Requester,
+): Promise<SchemaIssue | undefined> {
   const input = (): SchemaQuestion => ({ schema, value: jsonOf(value) })
   const inputBytes = schema.length + sizeUpTo(value, MAX_JUDGED_CHARS)
-  return issueIn(await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, asker }))
+  return issueIn(await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, requester }))
 }
 
 function issueIn(judgement: Judgement): SchemaIssue | undefined {
   switch (judgement.kind) {
     case 'answer':
       return judgement.text === '' ? undefined : (JSON.parse(judgement.text) as SchemaIssue)
-    case 'overrun':
+    case 'timed-out':
       return unchecked(` within ${DEADLINE_MS} ms`)
     case 'busy':
       return unchecked(': other values take all the time for checks; try again')

@@ -1,4 +1,4 @@
-import type { Asker } from '../judge/index.ts'
+import type { Requester } from '../judge/index.ts'
 import { boundingSchemaOf } from './bounding-schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { problemInThread, SchemaJudge } from './schema-judge.ts'
@@ -11,8 +11,8 @@ import {
 } from './standard-schema.ts'
 import { sizeUpTo } from './value-size.ts'
 
-/** Validates a value: returns the value to use, or its issues. `asker` takes turns with others at the judge's thread. */
-export type Validator = (value: unknown, asker?: Asker) => SchemaResult | Promise<SchemaResult>
+/** Validates a value: returns the value to use, or its issues. `requester` takes turns with others at the judge's thread. */
+export type Validator = (value: unknown, requester?: Requester) => SchemaResult | Promise<SchemaResult>
 
 /** A value of fewer characters cannot have many problems. */
 const FEW_CHARS = 2048
@@ -29,8 +29,8 @@ export function validatorOf(schema: ToolSchema, json: JsonSchemaObject): Validat
 /** @throws TypeError as {@link validatorOf}. */
 function jsonSchemaValidator(schema: JsonSchemaObject): Validator {
   const judge = new SchemaJudge(schema)
-  return async (value, asker) => {
-    const issue = await judge.problemOf(value, asker)
+  return async (value, requester) => {
+    const issue = await judge.problemOf(value, requester)
     return issue === undefined ? { value } : { issues: [issue] }
   }
 }
@@ -58,11 +58,11 @@ export function boundedValidator(schema: StandardToolSchema): Validator {
   const known = validators.get(schema)
   if (known !== undefined) return known
   let form: string | null | undefined
-  const made: Validator = async (value, asker) => {
+  const made: Validator = async (value, requester) => {
     if (sizeUpTo(value, FEW_CHARS) === FEW_CHARS) {
       form = form === undefined ? formOf(schema) : form
       // In the thread alone: loading the compiler would stop the host for longer than most judgements.
-      const issue = form === null ? undefined : await problemInThread(form, value, asker)
+      const issue = form === null ? undefined : await problemInThread(form, value, requester)
       if (issue !== undefined) return { issues: [issue] }
     }
     return schema['~standard'].validate(value)

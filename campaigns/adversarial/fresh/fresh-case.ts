@@ -16,7 +16,7 @@ export interface ExpectedRun {
   readonly mayWarn?: readonly string[]
 }
 
-/** What the host observed during a case. */
+/** The host's observations during a case. */
 export interface Observation {
   readonly engine: EngineName
   readonly first: Answer

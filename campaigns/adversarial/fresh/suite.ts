@@ -15,7 +15,7 @@ import { type FreshCase, type Observation, PRELUDE, type ExpectedRun } from './f
 
 /** Deadline of a case without one of its own, in seconds. */
 const DEADLINE_SEC = 10
-/** What a call may take beyond its deadline where the host's backstop has to end it. */
+/** The time that a call may take beyond its deadline if the host's backstop has to end it. */
 const BACKSTOP_MS = 6000
 /** Making Pyodide's snapshot takes that long on a busy machine. */
 const START_MS = 180_000
@@ -142,7 +142,7 @@ function expectedOf(run: ExpectedRun | undefined): unknown {
   return { status: run?.status, data: run?.data, warnings: run?.warnings ?? [] }
 }
 
-/** What the descriptors of a process lead to, as the host's root sees it. */
+/** The targets of a process's descriptors, as the host's root sees them. */
 function openedBy({ pid }: SandboxProcess): string[] {
   const directory = `/proc/${pid}/fd`
   try {

@@ -1,18 +1,18 @@
 /** One defence, and how a copy of the tree loses it. The package itself has no switch that weakens anything. */
 export interface Mutation {
   readonly name: string
-  /** What is taken away, in the words of the design. */
+  /** The defence that is removed, in the words of the design. */
   readonly defence: string
-  /** What the patched copy does instead. */
+  /** The behaviour of the patched copy. */
   readonly instead: string
   /** Everything that has to be changed; each piece stands exactly once in its file. */
   readonly patches: readonly Patch[]
-  /** What else would stop the attack, and is therefore taken away, too. */
+  /** A second defence that would stop the attack, and is removed as well. */
   readonly doubled?: string
   /** The tests that are about this defence: only they are run, beside the control, and only they can notice. */
-  readonly look: readonly Look[]
+  readonly tests: readonly TestSelection[]
   /** One or two of those that notice, quick ones: the short form runs them alone. */
-  readonly shortly: readonly Look[]
+  readonly quickTests: readonly TestSelection[]
 }
 
 /** An exact replacement in one file. */
@@ -24,7 +24,7 @@ export interface Patch {
 }
 
 /** Tests of one suite of `campaigns/adversarial/suites`. */
-export interface Look {
+export interface TestSelection {
   readonly suite: Suite
   /** Words of their full titles; a test with any of them is meant. */
   readonly titles: readonly string[]
@@ -35,10 +35,10 @@ export const SUITES = ['cases', 'supervisor', 'between-runs', 'defences'] as con
 /** One of them. */
 export type Suite = (typeof SUITES)[number]
 
-/** What has to pass in every mutated tree: a copy in which nothing runs proves nothing about a defence. */
-export const CONTROL: Look = { suite: 'cases', titles: ['benign-control'] }
+/** The tests that must pass in every mutated tree: a copy in which nothing runs proves nothing about a defence. */
+export const CONTROL: TestSelection = { suite: 'cases', titles: ['benign-control'] }
 /** The same for the short form. */
-export const SHORT_CONTROL: Look = { suite: 'cases', titles: ['OK-013'] }
+export const SHORT_CONTROL: TestSelection = { suite: 'cases', titles: ['OK-013'] }
 
 /**
  * The text of a file with one patch in it.

@@ -17,11 +17,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '            if True:\n',
       },
     ],
-    look: [
+    tests: [
       { suite: 'supervisor', titles: ['daemon', 'not running any more'] },
       { suite: 'cases', titles: ['ISO-002', 'CTL-018'] },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['daemon'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['daemon'] }],
   },
   {
     name: 'seccomp',
@@ -34,7 +34,7 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '    program = [(_RET, 0, 0, _ALLOW)]\n',
       },
     ],
-    look: [
+    tests: [
       {
         suite: 'supervisor',
         titles: ['every system call of the filter', 'changes no limit', 'nothing that the next run can see'],
@@ -58,7 +58,7 @@ export const MUTATIONS: readonly Mutation[] = [
         ],
       },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['every system call of the filter'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['every system call of the filter'] }],
   },
   {
     name: 'tmpfs-sizes',
@@ -71,33 +71,33 @@ export const MUTATIONS: readonly Mutation[] = [
         to: "size < 0 ? [] : ['--perms', mode, '--tmpfs', path]",
       },
     ],
-    look: [
+    tests: [
       { suite: 'supervisor', titles: ['fills every file system'] },
       { suite: 'cases', titles: ['RES-007', 'RES-012', 'RES-016'] },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['with bytes'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['with bytes'] }],
   },
   {
     name: 'empty-environment',
     defence: 'spawn with an empty environment',
     instead: 'bubblewrap, and so the harness, gets the environment of the host',
     patches: [{ file: 'src/engines/local/spawn-launcher.ts', from: ' env: {},\n', to: ' env: process.env,\n' }],
-    look: [
+    tests: [
       { suite: 'defences', titles: ['environment'] },
       { suite: 'cases', titles: ['SEC-001', 'SEC-002', 'SEC-004', 'ISO-023'] },
     ],
-    shortly: [{ suite: 'defences', titles: ['environment'] }],
+    quickTests: [{ suite: 'defences', titles: ['environment'] }],
   },
   {
     name: 'non-dumpable-broker',
     defence: 'the broker, and the zygote with it, is non-dumpable from its first act on',
     instead: 'both stay dumpable',
     patches: [{ file: `${HARNESS}/start.py`, from: '    set_dumpable(False)\n', to: '' }],
-    look: [
+    tests: [
       { suite: 'supervisor', titles: ['below /proc', 'in the memory of the next run'] },
       { suite: 'cases', titles: ['ISO-008', 'ISO-023', 'ISO-051', 'CTL-042'] },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['below /proc'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['below /proc'] }],
   },
   {
     name: 'pid-1',
@@ -109,7 +109,7 @@ export const MUTATIONS: readonly Mutation[] = [
       { file: `${HARNESS}/start.py`, from: '    if os.getpid() != 1:\n', to: '    if os.getpid() == 0:\n' },
       { file: 'src/sandbox/checks.ts', from: '  pid: 1,\n', to: '' },
     ],
-    look: [
+    tests: [
       { suite: 'defences', titles: ['kills all that it can reach'] },
       {
         suite: 'supervisor',
@@ -117,7 +117,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       { suite: 'cases', titles: ['CTL-028', 'ISO-002', 'TIM-001'] },
     ],
-    shortly: [{ suite: 'defences', titles: ['kills all that it can reach'] }],
+    quickTests: [{ suite: 'defences', titles: ['kills all that it can reach'] }],
   },
   {
     name: 'separate-zygote',
@@ -136,11 +136,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        if message[:1] == b"X":\n            request = json.loads(message[1:]) if message[-1:] == b"\\n" else None\n        elif message == b"S":\n',
       },
     ],
-    look: [
+    tests: [
       { suite: 'supervisor', titles: ['in the memory of the next run'] },
       { suite: 'cases', titles: ['SEC-004', 'CTL-003', 'ISO-023'] },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['in the memory of the next run'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['in the memory of the next run'] }],
   },
   {
     name: 'frame-size-limit',
@@ -153,11 +153,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '    if (length >= 0) return\n',
       },
     ],
-    look: [
+    tests: [
       { suite: 'cases', titles: ['PRO-013', 'PRO-014', 'PRO-015', 'PRO-016', 'PRO-037'] },
       { suite: 'supervisor', titles: ['without end'] },
     ],
-    shortly: [{ suite: 'cases', titles: ['PRO-037'] }],
+    quickTests: [{ suite: 'cases', titles: ['PRO-037'] }],
   },
   {
     name: 'own-stamping-of-ids',
@@ -170,11 +170,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        frame = decode(line)\n        if "execution_id" in frame:\n            return self._outbox.put(encode(frame))\n',
       },
     ],
-    look: [
+    tests: [
       { suite: 'supervisor', titles: ['frames that are not its own'] },
       { suite: 'cases', titles: ['PRO-005', 'PRO-007', 'PRO-042', 'CTL-024', 'RPC-018'] },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['frames that are not its own'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['frames that are not its own'] }],
   },
   {
     name: 'uid-per-sandbox',
@@ -187,11 +187,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: 'this.#free[index] as number',
       },
     ],
-    look: [
+    tests: [
       { suite: 'defences', titles: ['uid'] },
       { suite: 'cases', titles: ['FLT-026', 'CTL-028'] },
     ],
-    shortly: [{ suite: 'defences', titles: ['uid'] }],
+    quickTests: [{ suite: 'defences', titles: ['uid'] }],
   },
   {
     name: 'wipe',
@@ -204,12 +204,12 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        return deadline > 0\n',
       },
     ],
-    look: [
+    tests: [
       { suite: 'supervisor', titles: ['fills every file system', 'nothing that the next run can see'] },
       { suite: 'between-runs', titles: ['flags on its stdin'] },
       { suite: 'cases', titles: ['RES-016', 'RES-018', 'CTL-003', 'CTL-006'] },
     ],
-    shortly: [{ suite: 'supervisor', titles: ['nothing that the next run can see'] }],
+    quickTests: [{ suite: 'supervisor', titles: ['nothing that the next run can see'] }],
   },
   {
     name: 'network-counters',
@@ -222,8 +222,8 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        return len(self._read()) == len(self._normal)\n',
       },
     ],
-    look: [{ suite: 'between-runs', titles: ['that used the network'] }],
-    shortly: [{ suite: 'between-runs', titles: ['that used the network for a connection'] }],
+    tests: [{ suite: 'between-runs', titles: ['that used the network'] }],
+    quickTests: [{ suite: 'between-runs', titles: ['that used the network for a connection'] }],
   },
   {
     name: 'secret-redaction',
@@ -236,8 +236,8 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '= patternsOf(secrets.slice(secrets.length))\n',
       },
     ],
-    look: [{ suite: 'cases', titles: ['SEC-006', 'SEC-009', 'SEC-012', 'SEC-013'] }],
-    shortly: [{ suite: 'cases', titles: ['SEC-006'] }],
+    tests: [{ suite: 'cases', titles: ['SEC-006', 'SEC-009', 'SEC-012', 'SEC-013'] }],
+    quickTests: [{ suite: 'cases', titles: ['SEC-006'] }],
   },
   {
     name: 'escapes-in-redaction',
@@ -250,8 +250,8 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '    if (code === BACKSLASH) return unitFor(BACKSLASH)\n',
       },
     ],
-    look: [{ suite: 'defences', titles: ['the form that repr writes'] }],
-    shortly: [{ suite: 'defences', titles: ['the form that repr writes'] }],
+    tests: [{ suite: 'defences', titles: ['the form that repr writes'] }],
+    quickTests: [{ suite: 'defences', titles: ['the form that repr writes'] }],
   },
   {
     name: 'deadline-of-checks',
@@ -260,11 +260,11 @@ export const MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/judge/judge-thread.ts',
-        from: "allow(deadlineMs, { kind: 'overrun' })",
-        to: "allow(deadlineMs * 1e6, { kind: 'overrun' })",
+        from: "allow(deadlineMs, { kind: 'timed-out' })",
+        to: "allow(deadlineMs * 1e6, { kind: 'timed-out' })",
       },
     ],
-    look: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
-    shortly: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
+    tests: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
+    quickTests: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
   },
 ]

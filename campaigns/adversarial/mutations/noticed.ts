@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { withSection as withinMarkers } from '../../../test/support/page-section.ts'
 import { MUTATIONS } from './mutations.ts'
 
-/** What the long form found, as `npm run adversarial -- --mutate --write` records it. */
+/** The findings of the long form, as `npm run adversarial -- --mutate --write` records them. */
 export interface Noticed {
   readonly engine: 'local'
-  /** Where it was found. */
+  /** The machine of the run. */
   readonly machine: string
   /** How long one run over all mutations took; absent when they were tried in several. */
   readonly minutes?: number

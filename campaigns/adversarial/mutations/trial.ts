@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Copy } from './copy.ts'
-import { type Look, type Suite, SUITES } from './mutation.ts'
+import { type TestSelection, type Suite, SUITES } from './mutation.ts'
 
 /** The results of the tests of a copy. */
 export interface Trial {
@@ -39,7 +39,7 @@ interface Report {
 const TRIAL_MS = 15 * 60_000
 
 /** Runs the tests that are looked at in a copy, on the engine `local`. */
-export async function tryOut(copy: Copy, looks: readonly Look[], signal?: AbortSignal): Promise<Trial> {
+export async function tryOut(copy: Copy, looks: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {
   const report = join(copy.root, 'report.json')
   const output = await runVitest(
     copy,
@@ -54,7 +54,7 @@ export async function tryOut(copy: Copy, looks: readonly Look[], signal?: AbortS
     ],
     signal,
   )
-  return { tests: testsOf(report, output).filter((test) => looks.some((look) => isMeant(test, look))), output }
+  return { tests: testsOf(report, output).filter((test) => looks.some((tests) => isMeant(test, tests))), output }
 }
 
 /** All tests of the suites that mutations are tried with; none of them is run. */
@@ -66,9 +66,9 @@ export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<
   return listed.map(({ name, file }) => ({ suite: suiteOf(file), title: name.split(' > ').slice(1).join(' > ') }))
 }
 
-/** Returns true when a look selects a test. */
-export function isMeant({ suite, title }: Pick<TriedTest, 'suite' | 'title'>, look: Look): boolean {
-  return suite === look.suite && look.titles.some((words) => title.includes(words))
+/** Returns true when a tests selects a test. */
+export function isMeant({ suite, title }: Pick<TriedTest, 'suite' | 'title'>, tests: TestSelection): boolean {
+  return suite === tests.suite && tests.titles.some((words) => title.includes(words))
 }
 
 async function runVitest(copy: Copy, args: readonly string[], signal?: AbortSignal): Promise<string> {

@@ -1,4 +1,4 @@
-import { CONTROL, type Look, type Mutation } from './mutation.ts'
+import { CONTROL, type TestSelection, type Mutation } from './mutation.ts'
 import { isMeant, type Trial, type TriedTest } from './trial.ts'
 
 /** The verdict on one mutation. */
@@ -10,20 +10,24 @@ export interface Verdict {
 }
 
 /** A mutation is noticed when a test about its defence fails, while harmless scripts still pass. */
-export function verdictOn({ look }: Pick<Mutation, 'look'>, { tests }: Trial, control: Look = CONTROL): Verdict {
+export function verdictOn(
+  { tests }: Pick<Mutation, 'tests'>,
+  { tests }: Trial,
+  control: TestSelection = CONTROL,
+): Verdict {
   const controls = tests.filter((test) => isMeant(test, control))
   const noticed = tests
-    .filter((test) => !test.passed && look.some((one) => isMeant(test, one)))
+    .filter((test) => !test.passed && tests.some((one) => isMeant(test, one)))
     .map(nameOf)
     .toSorted()
   return { noticed, problem: problemOf(controls, noticed) }
 }
 
 /** The reason why an unmutated copy cannot be the baseline; undefined when it can. */
-export function problemOfBaseline(looks: readonly Look[], { tests }: Trial): string | undefined {
+export function problemOfBaseline(looks: readonly TestSelection[], { tests }: Trial): string | undefined {
   const failed = tests.filter(({ passed }) => !passed).map(nameOf)
   if (failed.length > 0) return `fails without a mutation: ${failed.join('; ')}`
-  // A title without a test would look like a test that notices nothing.
+  // A title without a test would tests like a test that notices nothing.
   const absent = looks.flatMap(({ suite, titles }) =>
     titles
       .filter((words) => !tests.some((test) => isMeant(test, { suite, titles: [words] })))

@@ -1,4 +1,4 @@
-"""What a run can see of the runs before it: files, attributes, IPC objects, settings."""
+"""Lists everything that a run can see of the runs before it: files, attributes, IPC objects, settings."""
 
 import os
 import resource

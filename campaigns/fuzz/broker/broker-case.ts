@@ -51,7 +51,7 @@ function hostLinesCase(peer: Peer, random: Random): FuzzCase {
   }
 }
 
-/** What a script's process writes becomes frames of its own run, and of the types that a script may send. */
+/** Bytes of a script's process become frames of its own run, and of the types that a script may send. */
 function childFramesCase(peer: Peer, random: Random): FuzzCase {
   const pieces = cut(mutatedStream(CHILD_CORPUS, random, 12), random)
   const request = {
@@ -115,7 +115,7 @@ function hidesSecret({ secrets }: { readonly secrets?: unknown }): boolean {
   return hidden !== undefined && typeof hidden.value !== 'string'
 }
 
-/** Where Python and JavaScript differ: what is no UTF-8, white space of Unicode, whole numbers as floats, depth. */
+/** The differences of Python and JavaScript: invalid UTF-8, white space of Unicode, whole numbers as floats, depth. */
 function readsOtherwise(line: Buffer): boolean {
   const text = line.toString('utf8')
   const hasOtherSpace = text.trim() !== text.replace(/^[ \t\r]+/, '').replace(/[ \t\r]+$/, '')

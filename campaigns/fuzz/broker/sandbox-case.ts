@@ -45,7 +45,7 @@ function channelCase(engine: SandboxEngine, random: Random): FuzzCase {
   }
 }
 
-/** What a script writes to the harness's own socket costs it no more than its run. */
+/** Bytes that a script writes to the harness's own socket cost it no more than its run. */
 function scriptCase(engine: SandboxEngine, random: Random): FuzzCase {
   const bytes = mutatedStream(CHILD_CORPUS, random, 12)
   const hasTools = random.oneIn(2)
@@ -82,7 +82,7 @@ export function checkEnding({ cause, exitCode, message }: Ending): void {
   ok(!words.includes('\n'), `more than one line: ${words}`)
 }
 
-/** What comes behind the garbage gives its result; where a run of the garbage may be under way, it may be refused. */
+/** A request after the garbage gives its result; while a run of the garbage may be under way, it may be refused. */
 async function runsOn(sandbox: Sandbox, { mayBeBusy }: { readonly mayBeBusy: boolean }): Promise<void> {
   const next = await new ScriptExecutor({ limits: { executionTimeoutSec: 5 } }).run({
     sandbox,

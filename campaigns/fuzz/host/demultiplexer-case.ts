@@ -6,7 +6,7 @@ import { mutatedLine } from '../lines.ts'
 import { cut, mutatedBytes } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 
-/** What both streams of a container's connection carried; undefined where the bytes are no such connection. */
+/** The bytes of both streams of a container's connection; undefined if they are no such connection. */
 type Streams = { readonly stdout: string; readonly stderr: string; readonly isWhole: boolean } | undefined
 
 /** Interleaved streams are taken apart as their headers say, wherever they are cut; what is no header is refused. */

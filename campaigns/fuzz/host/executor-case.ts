@@ -9,7 +9,7 @@ import { cut } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 import { checkResult } from './result-check.ts'
 
-/** What the executor adds to the timeout of a run whose peer is silent. */
+/** The time that the executor adds to the timeout of a run whose peer is silent. */
 const BACKSTOP_MS = 5000
 /** 250 of these runs wait at once in one process, on a machine that others use. */
 const SLACK_MS = 10_000
@@ -114,7 +114,7 @@ function askedBy(random: Random): Asked {
   }
 }
 
-/** What must be the same however the bytes were cut. Left out: times, what a cut decides (whether bytes behind the last
+/** The facts that must be the same however the bytes were cut. Left out: times, what a cut decides (whether bytes behind the last
  * frame were read, and counted), and calls, which end in their own time. */
 function toldOf(result: ExecutionResult): Partial<ExecutionResult> {
   const { durationMs: _, outputBytes: _bytes, ignoredFrames: _frames, toolCalls: _calls, ...told } = result

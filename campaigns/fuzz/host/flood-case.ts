@@ -7,7 +7,7 @@ import { mutatedLine } from '../lines.ts'
 import type { Random } from '../../../test/support/random.ts'
 
 const KiB = 1024
-/** What the host takes beyond `maxOutputBytes`: its allowance for the harness's last words, and the longest line. */
+/** The bytes that the host takes beyond `maxOutputBytes`: its allowance for the harness's last words, and the longest line. */
 const BEYOND_BYTES = 64 * KiB + (512 + 64) * KiB
 /** So much would be sent; who reads all of it has no limit. */
 const FLOOD_BYTES = 64 * KiB * KiB
@@ -35,7 +35,7 @@ export function floodCase(random: Random): FuzzCase {
   }
 }
 
-/** What is repeated; nothing that could be a frame of the run, which may end it otherwise. */
+/** The repeated bytes; none of them could be a frame of the run, which may end it otherwise. */
 function floodOf(random: Random): Buffer {
   const foreign = HARNESS_CORPUS.map((frame) => ({ ...frame, execution_id: FOREIGN_ID }))
   switch (random.below(5)) {

@@ -54,7 +54,7 @@ export function checkStatus(result: ExecutionResult): void {
   strictEqual(result.error === null, result.errorKind === null)
 }
 
-/** What a marker in place of a secret may add. */
+/** The characters that a marker in place of a secret may add. */
 const SLACK = 4096
 
 function within(got: readonly unknown[], own: readonly string[], what: string): void {
@@ -70,7 +70,7 @@ function ownFrames(bytes: Buffer): Record<string, unknown>[] {
   return between(bytes).map(naiveJson).filter(isOwn).filter(hasText)
 }
 
-/** What JSON.stringify has no stack for is deeper than any frame may be. */
+/** A value for which JSON.stringify has no stack is deeper than any frame may be. */
 function hasText(value: unknown): boolean {
   try {
     return JSON.stringify(value) !== undefined

@@ -29,7 +29,7 @@ export const keys = (n: number): string => `{${Array.from({ length: n }, (_, at)
 export const nestedJson = (n: number): string => '['.repeat(n) + ']'.repeat(n)
 
 /** A peer that the host ignores says nothing more: such a run ends at its deadline. */
-const SOON = { executionTimeoutSec: 5 }
+const SOON = { executionTimeoutSec: 5, maxToolWaitSec: 0 }
 
 /** A run whose script sends prepared lines. */
 export async function running(answer: Answer, options: RunOptions = {}): Promise<Prepared> {

@@ -135,5 +135,5 @@ const STREAM_ENTRANCES: readonly Entrance[] = [
   },
 ]
 
-/** What a script sends. */
+/** Inputs from a script. */
 export const SCRIPT_ENTRANCES: readonly Entrance[] = [...RESULT_ENTRANCES, ...ERROR_ENTRANCES, ...STREAM_ENTRANCES]

@@ -67,7 +67,7 @@ const CALLS_OF: readonly {
   {
     name: 'sixty calls against that pattern',
     unit: 'characters',
-    sizes: [20, 40],
+    sizes: [40, 60],
     count: 60,
     args: (n) => JSON.stringify(`${'a'.repeat(n)}!`),
     input: withField({ type: 'string', pattern: '^(\\w+\\s?)*$' }),

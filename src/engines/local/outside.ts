@@ -14,7 +14,7 @@ export interface Outside {
 }
 
 /** The process to inspect. */
-export interface Look {
+export interface InspectedProcess {
   /** The process id on the host. */
   readonly pid: number
   /** The uid that it must have outside. */
@@ -26,7 +26,7 @@ export interface Look {
 }
 
 /** Compares a process with this one: never takes the word of the inside for it. */
-export function inspectOutside({ pid, uid, info, readLink = readlinkSync }: Look): Outside {
+export function inspectOutside({ pid, uid, info, readLink = readlinkSync }: InspectedProcess): Outside {
   const namespaces: Namespace[] = []
   const problems: string[] = []
   for (const name of NAMESPACES) {

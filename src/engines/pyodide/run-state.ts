@@ -266,8 +266,8 @@ export class RunState {
   }
 }
 
-function takeWholeCharacters(bytes: Uint8Array, most: number): string {
-  let end = Math.max(0, most)
+function takeWholeCharacters(bytes: Uint8Array, max: number): string {
+  let end = Math.max(0, max)
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   return Buffer.from(bytes.subarray(0, end)).toString('utf8')
 }

@@ -51,7 +51,7 @@ describe.skipIf(skip).concurrent('a copy of the tree', () => {
     'passes the tests that notice, when nothing is taken away',
     async ({ signal }) => {
       using copy = copyTree()
-      const looks = [SHORT_CONTROL, ...MUTATIONS.flatMap(({ shortly }) => shortly)]
+      const looks = [SHORT_CONTROL, ...MUTATIONS.flatMap(({ quickTests }) => quickTests)]
       const trial = await semaphore.run(false, () => tryOut(copy, looks, signal))
       expect(problemOfBaseline(looks, trial)).toBeUndefined()
     },
@@ -61,10 +61,10 @@ describe.skipIf(skip).concurrent('a copy of the tree', () => {
   test.for(MUTATIONS)(
     'without $name fails a test that is about it, and runs scripts as ever',
     { timeout: TRIAL_MS },
-    async ({ name, patches, shortly }, { signal }) => {
+    async ({ name, patches, quickTests }, { signal }) => {
       using copy = copyTree(patches)
-      const trial = await semaphore.run(false, () => tryOut(copy, [SHORT_CONTROL, ...shortly], signal))
-      const { noticed, problem } = verdictOn({ look: shortly }, trial, SHORT_CONTROL)
+      const trial = await semaphore.run(false, () => tryOut(copy, [SHORT_CONTROL, ...quickTests], signal))
+      const { noticed, problem } = verdictOn({ tests: quickTests }, trial, SHORT_CONTROL)
       if (problem !== undefined) throw new Error(`${problem}\n${trial.output.slice(-4000)}`)
       expect(readNoticed().noticed[name]).toEqual(expect.arrayContaining([...noticed]))
     },

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ROOT } from '../../../campaigns/adversarial/mutations/copy.ts'
-import { type Look, patched } from '../../../campaigns/adversarial/mutations/mutation.ts'
+import { type TestSelection, patched } from '../../../campaigns/adversarial/mutations/mutation.ts'
 import { MUTATIONS } from '../../../campaigns/adversarial/mutations/mutations.ts'
 import { readNoticed, withSection } from '../../../campaigns/adversarial/mutations/noticed.ts'
 import { verdictOn } from '../../../campaigns/adversarial/mutations/verdict.ts'
@@ -30,11 +30,11 @@ test.each(MUTATIONS)('the patch of $name applies to the tree as it is', ({ patch
 })
 
 describe('a mutation', () => {
-  const look: readonly Look[] = [{ suite: 'supervisor', titles: ['attack'] }]
+  const tests: readonly TestSelection[] = [{ suite: 'supervisor', titles: ['attack'] }]
   const control = { suite: 'cases', title: 'benign-control > OK-001 fine', passed: true } as const
   const attack = { suite: 'supervisor', title: 'an attack', passed: false } as const
   const verdict = (...tests: Parameters<typeof verdictOn>[1]['tests']): object =>
-    verdictOn({ look }, { tests, output: '' })
+    verdictOn({ tests }, { tests, output: '' })
 
   test('is noticed by a failed test about its defence beside a control that passes', () => {
     expect(verdict(control, attack)).toEqual({ noticed: ['supervisor: an attack'], problem: undefined })

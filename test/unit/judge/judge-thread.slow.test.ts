@@ -2,14 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { askThread, type Asker, type Judgement } from '../../../src/judge/index.ts'
+import { askThread, type Requester, type Judgement } from '../../../src/judge/index.ts'
 import { stallDuring } from '../../support/stall.ts'
 
 const DOOR = join(import.meta.dirname, '../../../src/judge/index.ts')
 const MODULE = pathToFileURL(join(import.meta.dirname, 'sample-answers.main.ts'))
 
-function ask(input: unknown, asker?: Asker): Promise<Judgement> {
-  return askThread({ module: MODULE, input: () => input, inputBytes: 0, deadlineMs: 300, asker })
+function ask(input: unknown, requester?: Requester): Promise<Judgement> {
+  return askThread({ module: MODULE, input: () => input, inputBytes: 0, deadlineMs: 300, requester })
 }
 
 describe("the judge's thread", () => {
@@ -22,7 +22,7 @@ describe("the judge's thread", () => {
   test.each(['loop', 'backtrack'])(
     'is killed when it overruns its deadline, and the next question is answered: %s',
     async (what) => {
-      const stall = await stallDuring(async () => expect(await ask(what)).toEqual({ kind: 'overrun' }))
+      const stall = await stallDuring(async () => expect(await ask(what)).toEqual({ kind: 'timed-out' }))
       expect(stall).toBeLessThan(250)
       expect(await ask('next')).toEqual({ kind: 'answer', text: 'next' })
     },
@@ -61,10 +61,10 @@ describe("the judge's thread", () => {
   test('serves askers in turns, and none that is over', async () => {
     const [many, one, gone] = [{ isOver: false }, { isOver: false }, { isOver: true }]
     const order: string[] = []
-    const told = (name: string, asker: Asker): Promise<unknown> =>
-      ask(name, asker).then(({ kind }) => order.push(`${name} ${kind}`))
+    const told = (name: string, requester: Requester): Promise<unknown> =>
+      ask(name, requester).then(({ kind }) => order.push(`${name} ${kind}`))
     await Promise.all([...['a1', 'a2', 'a3'].map((name) => told(name, many)), told('gone', gone), told('b', one)])
-    expect(order).toEqual(['a1 answer', 'a2 answer', 'gone overrun', 'b answer', 'a3 answer'])
+    expect(order).toEqual(['a1 answer', 'a2 answer', 'gone timed-out', 'b answer', 'a3 answer'])
   })
 
   test('answers a quick question before the slow ones that were asked first, and lets none wait for long', async () => {
@@ -75,7 +75,7 @@ describe("the judge's thread", () => {
         input: () => 'loop',
         inputBytes: 0,
         deadlineMs: 1500,
-        asker: { isOver: false },
+        requester: { isOver: false },
       }
       const { kind } = await askThread(question)
       return { kind, ms: performance.now() - started }
@@ -84,7 +84,7 @@ describe("the judge's thread", () => {
     const quickMs = performance.now() - started
     expect(quick).toEqual({ kind: 'answer', text: 'next' })
     const ended = await Promise.all(slow)
-    expect([...new Set(ended.map(({ kind }) => kind))].toSorted()).toEqual(['busy', 'overrun'])
+    expect([...new Set(ended.map(({ kind }) => kind))].toSorted()).toEqual(['busy', 'timed-out'])
     expect(ended.filter(({ ms }) => ms < quickMs).length).toBeLessThanOrEqual(1)
   })
 

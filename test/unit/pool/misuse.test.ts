@@ -6,8 +6,7 @@ import { replayChannel, wireLines } from '../../../src/testing/index.ts'
 import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
 import { quiet, watch } from './watch.ts'
 
-const MISUSE =
-  'the run was cancelled: its sandbox was not leased to it any more; keep the lease until the run has settled'
+const MISUSE = 'the run was cancelled: its lease had been released; keep the lease until the run has settled'
 const RESULT = { type: 'final_result', execution_id: 'late', data: 1 }
 
 /** A pool of one sandbox, whose scripts never end. */

@@ -33,7 +33,7 @@ if os.path.exists("/proc/net/snmp6"):
     counted += [line for line in open("/proc/net/snmp6") if line.split()[1] != "0"]
 `
 
-/** What lives on, and what is left, after a run. */
+/** Attacks by processes and files that outlive a run. */
 export const OUTLIVING: readonly FreshCase[] = [
   {
     id: 'LIVE-01',

@@ -82,8 +82,8 @@ export class SignalClock {
 
   /** Waits, at most until the deadline. */
   sleep(ms: number): void {
-    const most = Math.min(ms, Math.max(0, this.#deadline - performance.now()))
-    wait(PAUSE, 0, 0, most)
+    const max = Math.min(ms, Math.max(0, this.#deadline - performance.now()))
+    wait(PAUSE, 0, 0, max)
   }
 }
 

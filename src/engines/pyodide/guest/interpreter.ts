@@ -61,7 +61,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     createPyodideModule: create,
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
   })
-  if (memory === undefined || closeBridge === undefined) throw new Error('Pyodide made no memory')
+  if (memory === undefined || closeBridge === undefined) throw new Error('Pyodide has no memory')
   return { pyodide, memory, createCodeCache, isFromCache, closeBridge }
 }
 
