@@ -92,15 +92,15 @@ async function mutate(): Promise<number> {
 
 /** Runs the tests without a mutation. All must pass, or later failures prove nothing. */
 async function baseline(chosen: readonly Mutation[], tree: Copy): Promise<void> {
-  const looks = [CONTROL, ...chosen.flatMap(({ tests }) => look)]
-  const { trial, seconds } = await timed(tree, [], looks)
-  const problem = problemOfBaseline(looks, trial)
+  const selections = [CONTROL, ...chosen.flatMap(({ selected }) => selected)]
+  const { trial, seconds } = await timed(tree, [], selections)
+  const problem = problemOfBaseline(selections, trial)
   if (problem !== undefined) throw new Error(`${problem}\n${trial.output.slice(-4000)}`)
   console.log(`without a mutation: ${trial.tests.length} tests pass (${seconds} s)`)
 }
 
 async function tryMutation(mutation: Mutation, tree: Copy): Promise<{ verdict: Verdict; seconds: number }> {
-  const { trial, seconds } = await timed(tree, mutation.patches, [CONTROL, ...mutation.tests])
+  const { trial, seconds } = await timed(tree, mutation.patches, [CONTROL, ...mutation.selected])
   const verdict = verdictOn(mutation, trial)
   for (const test of trial.tests.filter(({ passed }) => !passed)) {
     console.log(`  ${nameOf(test)}\n    ${inOneLine(test.why ?? '')}`)
@@ -112,11 +112,11 @@ async function tryMutation(mutation: Mutation, tree: Copy): Promise<{ verdict: V
 async function timed(
   tree: Copy,
   patches: Mutation['patches'],
-  looks: readonly TestSelection[],
+  selections: readonly TestSelection[],
 ): Promise<{ trial: Awaited<ReturnType<typeof tryOut>>; seconds: number }> {
   using copy = copyTree(patches, tree.root)
   const started = performance.now()
-  const trial = await tryOut(copy, looks, interruption.signal)
+  const trial = await tryOut(copy, selections, interruption.signal)
   return { trial, seconds: Math.round((performance.now() - started) / 1000) }
 }
 

@@ -10,9 +10,9 @@ export interface Mutation {
   /** A second defence that would stop the attack, and is removed as well. */
   readonly doubled?: string
   /** The tests that are about this defence: only they are run, beside the control, and only they can notice. */
-  readonly tests: readonly TestSelection[]
+  readonly selected: readonly TestSelection[]
   /** One or two of those that notice, quick ones: the short form runs them alone. */
-  readonly quickTests: readonly TestSelection[]
+  readonly quick: readonly TestSelection[]
 }
 
 /** An exact replacement in one file. */

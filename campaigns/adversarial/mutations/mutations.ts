@@ -17,11 +17,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '            if True:\n',
       },
     ],
-    tests: [
+    selected: [
       { suite: 'supervisor', titles: ['daemon', 'not running any more'] },
       { suite: 'cases', titles: ['ISO-002', 'CTL-018'] },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['daemon'] }],
+    quick: [{ suite: 'supervisor', titles: ['daemon'] }],
   },
   {
     name: 'seccomp',
@@ -34,7 +34,7 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '    program = [(_RET, 0, 0, _ALLOW)]\n',
       },
     ],
-    tests: [
+    selected: [
       {
         suite: 'supervisor',
         titles: ['every system call of the filter', 'changes no limit', 'nothing that the next run can see'],
@@ -58,7 +58,7 @@ export const MUTATIONS: readonly Mutation[] = [
         ],
       },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['every system call of the filter'] }],
+    quick: [{ suite: 'supervisor', titles: ['every system call of the filter'] }],
   },
   {
     name: 'tmpfs-sizes',
@@ -71,33 +71,33 @@ export const MUTATIONS: readonly Mutation[] = [
         to: "size < 0 ? [] : ['--perms', mode, '--tmpfs', path]",
       },
     ],
-    tests: [
+    selected: [
       { suite: 'supervisor', titles: ['fills every file system'] },
       { suite: 'cases', titles: ['RES-007', 'RES-012', 'RES-016'] },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['with bytes'] }],
+    quick: [{ suite: 'supervisor', titles: ['with bytes'] }],
   },
   {
     name: 'empty-environment',
     defence: 'spawn with an empty environment',
     instead: 'bubblewrap, and so the harness, gets the environment of the host',
     patches: [{ file: 'src/engines/local/spawn-launcher.ts', from: ' env: {},\n', to: ' env: process.env,\n' }],
-    tests: [
+    selected: [
       { suite: 'defences', titles: ['environment'] },
       { suite: 'cases', titles: ['SEC-001', 'SEC-002', 'SEC-004', 'ISO-023'] },
     ],
-    quickTests: [{ suite: 'defences', titles: ['environment'] }],
+    quick: [{ suite: 'defences', titles: ['environment'] }],
   },
   {
     name: 'non-dumpable-broker',
     defence: 'the broker, and the zygote with it, is non-dumpable from its first act on',
     instead: 'both stay dumpable',
     patches: [{ file: `${HARNESS}/start.py`, from: '    set_dumpable(False)\n', to: '' }],
-    tests: [
+    selected: [
       { suite: 'supervisor', titles: ['below /proc', 'in the memory of the next run'] },
       { suite: 'cases', titles: ['ISO-008', 'ISO-023', 'ISO-051', 'CTL-042'] },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['below /proc'] }],
+    quick: [{ suite: 'supervisor', titles: ['below /proc'] }],
   },
   {
     name: 'pid-1',
@@ -109,7 +109,7 @@ export const MUTATIONS: readonly Mutation[] = [
       { file: `${HARNESS}/start.py`, from: '    if os.getpid() != 1:\n', to: '    if os.getpid() == 0:\n' },
       { file: 'src/sandbox/checks.ts', from: '  pid: 1,\n', to: '' },
     ],
-    tests: [
+    selected: [
       { suite: 'defences', titles: ['kills all that it can reach'] },
       {
         suite: 'supervisor',
@@ -117,7 +117,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       { suite: 'cases', titles: ['CTL-028', 'ISO-002', 'TIM-001'] },
     ],
-    quickTests: [{ suite: 'defences', titles: ['kills all that it can reach'] }],
+    quick: [{ suite: 'defences', titles: ['kills all that it can reach'] }],
   },
   {
     name: 'separate-zygote',
@@ -136,11 +136,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        if message[:1] == b"X":\n            request = json.loads(message[1:]) if message[-1:] == b"\\n" else None\n        elif message == b"S":\n',
       },
     ],
-    tests: [
+    selected: [
       { suite: 'supervisor', titles: ['in the memory of the next run'] },
       { suite: 'cases', titles: ['SEC-004', 'CTL-003', 'ISO-023'] },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['in the memory of the next run'] }],
+    quick: [{ suite: 'supervisor', titles: ['in the memory of the next run'] }],
   },
   {
     name: 'frame-size-limit',
@@ -153,11 +153,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '    if (length >= 0) return\n',
       },
     ],
-    tests: [
+    selected: [
       { suite: 'cases', titles: ['PRO-013', 'PRO-014', 'PRO-015', 'PRO-016', 'PRO-037'] },
       { suite: 'supervisor', titles: ['without end'] },
     ],
-    quickTests: [{ suite: 'cases', titles: ['PRO-037'] }],
+    quick: [{ suite: 'cases', titles: ['PRO-037'] }],
   },
   {
     name: 'own-stamping-of-ids',
@@ -170,11 +170,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        frame = decode(line)\n        if "execution_id" in frame:\n            return self._outbox.put(encode(frame))\n',
       },
     ],
-    tests: [
+    selected: [
       { suite: 'supervisor', titles: ['frames that are not its own'] },
       { suite: 'cases', titles: ['PRO-005', 'PRO-007', 'PRO-042', 'CTL-024', 'RPC-018'] },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['frames that are not its own'] }],
+    quick: [{ suite: 'supervisor', titles: ['frames that are not its own'] }],
   },
   {
     name: 'uid-per-sandbox',
@@ -187,11 +187,11 @@ export const MUTATIONS: readonly Mutation[] = [
         to: 'this.#free[index] as number',
       },
     ],
-    tests: [
+    selected: [
       { suite: 'defences', titles: ['uid'] },
       { suite: 'cases', titles: ['FLT-026', 'CTL-028'] },
     ],
-    quickTests: [{ suite: 'defences', titles: ['uid'] }],
+    quick: [{ suite: 'defences', titles: ['uid'] }],
   },
   {
     name: 'wipe',
@@ -204,12 +204,12 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        return deadline > 0\n',
       },
     ],
-    tests: [
+    selected: [
       { suite: 'supervisor', titles: ['fills every file system', 'nothing that the next run can see'] },
       { suite: 'between-runs', titles: ['flags on its stdin'] },
       { suite: 'cases', titles: ['RES-016', 'RES-018', 'CTL-003', 'CTL-006'] },
     ],
-    quickTests: [{ suite: 'supervisor', titles: ['nothing that the next run can see'] }],
+    quick: [{ suite: 'supervisor', titles: ['nothing that the next run can see'] }],
   },
   {
     name: 'network-counters',
@@ -222,8 +222,8 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '        return len(self._read()) == len(self._normal)\n',
       },
     ],
-    tests: [{ suite: 'between-runs', titles: ['that used the network'] }],
-    quickTests: [{ suite: 'between-runs', titles: ['that used the network for a connection'] }],
+    selected: [{ suite: 'between-runs', titles: ['that used the network'] }],
+    quick: [{ suite: 'between-runs', titles: ['that used the network for a connection'] }],
   },
   {
     name: 'secret-redaction',
@@ -236,8 +236,8 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '= patternsOf(secrets.slice(secrets.length))\n',
       },
     ],
-    tests: [{ suite: 'cases', titles: ['SEC-006', 'SEC-009', 'SEC-012', 'SEC-013'] }],
-    quickTests: [{ suite: 'cases', titles: ['SEC-006'] }],
+    selected: [{ suite: 'cases', titles: ['SEC-006', 'SEC-009', 'SEC-012', 'SEC-013'] }],
+    quick: [{ suite: 'cases', titles: ['SEC-006'] }],
   },
   {
     name: 'escapes-in-redaction',
@@ -250,8 +250,8 @@ export const MUTATIONS: readonly Mutation[] = [
         to: '    if (code === BACKSLASH) return unitFor(BACKSLASH)\n',
       },
     ],
-    tests: [{ suite: 'defences', titles: ['the form that repr writes'] }],
-    quickTests: [{ suite: 'defences', titles: ['the form that repr writes'] }],
+    selected: [{ suite: 'defences', titles: ['the form that repr writes'] }],
+    quick: [{ suite: 'defences', titles: ['the form that repr writes'] }],
   },
   {
     name: 'deadline-of-checks',
@@ -264,7 +264,7 @@ export const MUTATIONS: readonly Mutation[] = [
         to: "allow(deadlineMs * 1e6, { kind: 'timed-out' })",
       },
     ],
-    tests: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
-    quickTests: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
+    selected: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
+    quick: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
   },
 ]

@@ -39,22 +39,25 @@ interface Report {
 const TRIAL_MS = 15 * 60_000
 
 /** Runs the tests that are looked at in a copy, on the engine `local`. */
-export async function tryOut(copy: Copy, looks: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {
+export async function tryOut(copy: Copy, selections: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {
   const report = join(copy.root, 'report.json')
   const output = await runVitest(
     copy,
     [
       'run',
-      ...new Set(looks.map(({ suite }) => `test/campaign/adversarial/local/${suite}.test.ts`)),
+      ...new Set(selections.map(({ suite }) => `test/campaign/adversarial/local/${suite}.test.ts`)),
       '--testNamePattern',
-      looks.flatMap(({ titles }) => titles.map(literal)).join('|'),
+      selections.flatMap(({ titles }) => titles.map(literal)).join('|'),
       '--reporter=dot',
       '--reporter=json',
       `--outputFile.json=${report}`,
     ],
     signal,
   )
-  return { tests: testsOf(report, output).filter((test) => looks.some((tests) => isMeant(test, tests))), output }
+  return {
+    tests: testsOf(report, output).filter((test) => selections.some((selected) => isMeant(test, selected))),
+    output,
+  }
 }
 
 /** All tests of the suites that mutations are tried with; none of them is run. */
@@ -66,9 +69,9 @@ export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<
   return listed.map(({ name, file }) => ({ suite: suiteOf(file), title: name.split(' > ').slice(1).join(' > ') }))
 }
 
-/** Returns true when a tests selects a test. */
-export function isMeant({ suite, title }: Pick<TriedTest, 'suite' | 'title'>, tests: TestSelection): boolean {
-  return suite === tests.suite && tests.titles.some((words) => title.includes(words))
+/** Returns true when a selection includes a test. */
+export function isMeant({ suite, title }: Pick<TriedTest, 'suite' | 'title'>, selected: TestSelection): boolean {
+  return suite === selected.suite && selected.titles.some((words) => title.includes(words))
 }
 
 async function runVitest(copy: Copy, args: readonly string[], signal?: AbortSignal): Promise<string> {

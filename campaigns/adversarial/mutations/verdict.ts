@@ -11,24 +11,24 @@ export interface Verdict {
 
 /** A mutation is noticed when a test about its defence fails, while harmless scripts still pass. */
 export function verdictOn(
-  { tests }: Pick<Mutation, 'tests'>,
+  { selected }: Pick<Mutation, 'selected'>,
   { tests }: Trial,
   control: TestSelection = CONTROL,
 ): Verdict {
   const controls = tests.filter((test) => isMeant(test, control))
   const noticed = tests
-    .filter((test) => !test.passed && tests.some((one) => isMeant(test, one)))
+    .filter((test) => !test.passed && selected.some((one) => isMeant(test, one)))
     .map(nameOf)
     .toSorted()
   return { noticed, problem: problemOf(controls, noticed) }
 }
 
 /** The reason why an unmutated copy cannot be the baseline; undefined when it can. */
-export function problemOfBaseline(looks: readonly TestSelection[], { tests }: Trial): string | undefined {
+export function problemOfBaseline(selections: readonly TestSelection[], { tests }: Trial): string | undefined {
   const failed = tests.filter(({ passed }) => !passed).map(nameOf)
   if (failed.length > 0) return `fails without a mutation: ${failed.join('; ')}`
-  // A title without a test would tests like a test that notices nothing.
-  const absent = looks.flatMap(({ suite, titles }) =>
+  // A title without a test would look like a test that notices nothing.
+  const absent = selections.flatMap(({ suite, titles }) =>
     titles
       .filter((words) => !tests.some((test) => isMeant(test, { suite, titles: [words] })))
       .map((words) => `${suite}: ${words}`),

@@ -51,9 +51,9 @@ describe.skipIf(skip).concurrent('a copy of the tree', () => {
     'passes the tests that notice, when nothing is taken away',
     async ({ signal }) => {
       using copy = copyTree()
-      const looks = [SHORT_CONTROL, ...MUTATIONS.flatMap(({ quickTests }) => quickTests)]
-      const trial = await semaphore.run(false, () => tryOut(copy, looks, signal))
-      expect(problemOfBaseline(looks, trial)).toBeUndefined()
+      const selections = [SHORT_CONTROL, ...MUTATIONS.flatMap(({ quick }) => quick)]
+      const trial = await semaphore.run(false, () => tryOut(copy, selections, signal))
+      expect(problemOfBaseline(selections, trial)).toBeUndefined()
     },
     TRIAL_MS,
   )
@@ -61,10 +61,10 @@ describe.skipIf(skip).concurrent('a copy of the tree', () => {
   test.for(MUTATIONS)(
     'without $name fails a test that is about it, and runs scripts as ever',
     { timeout: TRIAL_MS },
-    async ({ name, patches, quickTests }, { signal }) => {
+    async ({ name, patches, quick }, { signal }) => {
       using copy = copyTree(patches)
-      const trial = await semaphore.run(false, () => tryOut(copy, [SHORT_CONTROL, ...quickTests], signal))
-      const { noticed, problem } = verdictOn({ tests: quickTests }, trial, SHORT_CONTROL)
+      const trial = await semaphore.run(false, () => tryOut(copy, [SHORT_CONTROL, ...quick], signal))
+      const { noticed, problem } = verdictOn({ selected: quick }, trial, SHORT_CONTROL)
       if (problem !== undefined) throw new Error(`${problem}\n${trial.output.slice(-4000)}`)
       expect(readNoticed().noticed[name]).toEqual(expect.arrayContaining([...noticed]))
     },

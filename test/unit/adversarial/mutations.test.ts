@@ -30,11 +30,11 @@ test.each(MUTATIONS)('the patch of $name applies to the tree as it is', ({ patch
 })
 
 describe('a mutation', () => {
-  const tests: readonly TestSelection[] = [{ suite: 'supervisor', titles: ['attack'] }]
+  const selected: readonly TestSelection[] = [{ suite: 'supervisor', titles: ['attack'] }]
   const control = { suite: 'cases', title: 'benign-control > OK-001 fine', passed: true } as const
   const attack = { suite: 'supervisor', title: 'an attack', passed: false } as const
   const verdict = (...tests: Parameters<typeof verdictOn>[1]['tests']): object =>
-    verdictOn({ tests }, { tests, output: '' })
+    verdictOn({ selected }, { tests, output: '' })
 
   test('is noticed by a failed test about its defence beside a control that passes', () => {
     expect(verdict(control, attack)).toEqual({ noticed: ['supervisor: an attack'], problem: undefined })
