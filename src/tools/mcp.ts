@@ -43,9 +43,9 @@ const MAX_TOOLS = 1000
 /** Maximum characters of the two schemas of a tool, and of its description: they are compiled, and shown to models. */
 const MAX_SCHEMA_CHARS = 64 * 1024
 const MAX_DESCRIPTION_CHARS = 16 * 1024
-/** Maximum characters and values of an answer, as of the arguments of a call, and characters of an error. */
+/** Maximum characters and values of an answer, and characters of an error. */
 const MAX_ANSWER_CHARS = 4 * 1024 * 1024
-const MAX_ANSWER_PARTS = 131_072
+const MAX_ANSWER_PARTS = 65_536
 const MAX_ERROR_CHARS = 64 * 1024
 /** The client's own schemas take seconds for a small answer of many blocks: the results are read here, within bounds. */
 const ANYTHING = z.unknown()

@@ -147,13 +147,13 @@ const MCP_ANSWERS: readonly { name: string; unit: string; sizes: readonly number
     {
       name: 'empty blocks',
       unit: 'blocks',
-      sizes: [1000, 20_000, 120_000],
+      sizes: [1000, 20_000, 60_000],
       result: (n) => ({ content: Array.from({ length: n }, () => ({})) }),
     },
     {
       name: 'keys',
       unit: 'keys',
-      sizes: [1000, 20_000, 120_000],
+      sizes: [1000, 20_000, 60_000],
       result: (n) => ({ structuredContent: Object.fromEntries(Array.from({ length: n }, (_, at) => [`k${at}`, at])) }),
     },
     {
