@@ -41,7 +41,7 @@ describe.skipIf(skip)('the limit of CPU time of a container', () => {
         if (type === 'log') during = cpusOf(sandbox.id)
       },
     })
-    expect(await executor.run({ sandbox, script: 'emit_log("up")' })).toMatchObject({ error: null })
+    expect(await executor.run({ sandbox, script: 'emit_log("up")\nemit_result(1)' })).toMatchObject({ error: null })
     expect([during, cpusOf(sandbox.id)]).toEqual([0.25, 1])
     await engine.close()
   })
