@@ -48,7 +48,7 @@ await onLocal((at) => {
     test.each([
       ['nothing', '', 'the answer is empty'],
       ['prose only', 'I am sorry, but I cannot do that for you today.', 'the answer holds no Python code'],
-      ['10 MB', 'x = 1\n'.repeat(1_700_000), 'is longer than 1,048,576 characters'],
+      ['10 MB', 'x = 1\n'.repeat(1_700_000), 'is longer than 262,144 characters'],
     ])('one that answers with %s is told so, and the error is that', async (_, answer, words) => {
       const model = scriptedModel(answer)
       const result = await at.sg.solve(TASK, { model, maxRetries: 1 })
