@@ -11,6 +11,7 @@ const SANDBOX: Specs = {
   ...COMMON,
   '--policy': { value: 'off|standard|strict' },
   '--timeout': { value: 'S' },
+  '--max-tool-wait': { value: 'S' },
   '--memory': { value: 'SIZE' },
   '--cpus': { value: 'N' },
   '--pids': { value: 'N' },

@@ -38,6 +38,7 @@ ${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in
 
 Limits:
   --timeout S               wall clock in seconds, default 30
+  --max-tool-wait S         time by which calls of --tools may move that end, default 300
   --memory SIZE             at least 80m, default 512m; sizes are bytes or 512m, 1g, 256MiB
   --cpus N                  CPU time per wall time, default 1
   --pids N                  processes and threads, default 128

@@ -73,6 +73,7 @@ function givenLimits(given: Given): ResourceLimits {
     parseIfGiven(given.last(flag), (text) => parseNumber(flag, text))
   const limits = withoutUndefined({
     executionTimeoutSec: counted('--timeout'),
+    maxToolWaitSec: counted('--max-tool-wait'),
     memoryBytes: sized('--memory'),
     cpus: counted('--cpus'),
     pids: counted('--pids'),

@@ -12,6 +12,7 @@ const KEYS: readonly [string, string][] = [
 ]
 const FLAGS: readonly [string, string][] = [
   ['limits.executionTimeoutSec', '--timeout'],
+  ['limits.maxToolWaitSec', '--max-tool-wait'],
   ['limits.memoryBytes', '--memory'],
   ['limits.maxOutputBytes', '--max-output'],
   ['limits.cpus', '--cpus'],

@@ -338,15 +338,15 @@ export function toolTests(at: Fixture): void {
 type Answer = { readonly result: unknown } | { readonly error: { readonly code: string; readonly message: string } }
 
 /**
- * Settles when the run is over by its timeout of a second. On a machine with other work the script uses less of the processor,
- * and ends later; with the time of its call it would end after a minute.
+ * Settles when the run is over by its timeout of a second, or up to 5 s later, as every run: on a machine with other work the
+ * script uses less of the processor. With the time of its call it would end after a minute.
  */
 async function timesOut(peer: HarnessPeer, id: string): Promise<void> {
   const { events, done } = await peer.finish(id)
   const errors = events.filter(({ type }) => type === 'error').map(({ message, kind }) => [message, kind])
   assert.deepEqual(errors, [['Script timed out after 1s', 'timeout']])
   assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
-  assert.ok(done.duration_ms !== undefined && done.duration_ms < 15_000, `it took ${done.duration_ms} ms`)
+  assert.ok(done.duration_ms !== undefined && done.duration_ms < 6000, `it took ${done.duration_ms} ms`)
 }
 
 const needsThreads = (report: { readonly capabilities: { readonly threads: boolean } }): string | undefined =>

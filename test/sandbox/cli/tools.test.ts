@@ -37,6 +37,19 @@ const TRIPLE = `tool({
 })`
 
 describe.skipIf(skip)('sandglass run --tools', () => {
+  test('--max-tool-wait bounds the time by which a slow tool moves the timeout (EX-08)', async () => {
+    const tools = moduleOf(
+      'slow.ts',
+      `export default defineTool({ name: 'slow', description: '', input: { type: 'object' },
+        execute: () => new Promise((done) => setTimeout(() => done(1), 1500)) })`,
+    )
+    const args = ['run', '-', '--json', '--tools', tools, '--timeout', '1']
+    const [waited, ended] = await Promise.all(
+      [[], ['--max-tool-wait', '0']].map((flags) => cli.run([...args, ...flags], { input: 'emit_result(slow())' })),
+    )
+    expect([waited?.code, ended?.code]).toEqual([0, 4])
+  })
+
   test.each<[string, string, string, unknown]>([
     ['a list as default export', `export default [${DOUBLE}]`, 'double(21)', 42],
     ['one tool as default export', `export default ${DOUBLE}`, 'double(21)', 42],

@@ -91,6 +91,7 @@ describe('wrong usage exits with 2 and says what to write', () => {
     [['--timeout=0'], '--timeout: 0 is not a number of seconds from 0.001 to 86400'],
     [['--timeout', 'soon'], '--timeout: "soon" is not a number'],
     [['--timeout', '1e999'], '--timeout: "1e999" is not a number'],
+    [['--max-tool-wait=-1'], '--max-tool-wait: -1 is not a number of seconds from 0 to 86400'],
     [['--json=yes'], '--json takes no value'],
     [['--memory', 'lots'], '--memory: "lots" is not a size; write bytes, 512m, 1g or 256MiB'],
     [['--memory', '79m'], '--memory: 79m is too little; the least is 80m: write --memory 80m or more'],
