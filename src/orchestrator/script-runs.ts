@@ -131,7 +131,8 @@ export class ScriptRuns {
       }
     }
     const first = await runOnce()
-    if (first.status !== 'sandbox-lost' || mayHaveWritten(first)) return first
+    const hasCalls = surroundings.tools === undefined || this.#run.spending.toolCallsLeft > 0
+    if (first.status !== 'sandbox-lost' || mayHaveWritten(first) || !hasCalls) return first
     this.#run.journal.write({ type: 'script_rerun', ...place, reason: first.error ?? first.status })
     return runOnce()
   }

@@ -126,6 +126,19 @@ describe.skipIf(skip)('a model is asked to fix only what its script did (OR-02, 
     await engine.close()
   })
 
+  test('nor if no tool call is left in the budget', async () => {
+    const { engine, sandboxes } = watchedEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
+    const { tool } = lossAtFirst(sandboxes, 'read')
+    const llmCall = scriptedModel('emit_result(lookup())')
+    const result = await orchestrator(pool, { llmCall, registry: [tool], budget: { toolCalls: 1 } }).execute(TASK)
+    expect(result).toMatchObject({
+      error: 'the budget of 1 tool calls is spent',
+      record: { status: 'budget-spent', attempts: [{ status: 'sandbox-lost', rerun: null }] },
+    })
+    await engine.close()
+  })
+
   test('a checker that is lost is replaced once', async () => {
     const { engine, sandboxes, checkers } = watchedEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
