@@ -62,18 +62,18 @@ const NO_TIMEOUT_MS = MAX_TIMER_MS
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<Tool[]> {
   const { prefix = '', only } = options
   const listed = await allTools(client, options.signal)
-  const names = new Set(listed.map(({ name }) => name))
+  const names = new Set(listed.map(nameOf))
   const missing = (only ?? []).filter((name) => !names.has(name))
   if (missing.length > 0) {
     throw new TypeError(`mcpTools: the server has no tool ${missing.map((name) => JSON.stringify(name)).join(', ')}`)
   }
   return listed
-    .filter(({ name }) => only === undefined || only.includes(name))
-    .map((listing) => fromListing(client, listing, prefix))
+    .filter((tool) => only === undefined || only.includes(nameOf(tool)))
+    .map((tool) => fromListing(client, listingOf(tool), prefix))
 }
 
-async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<Listing[]> {
-  const found: Listing[] = []
+async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<unknown[]> {
+  const found: unknown[] = []
   const options = signal === undefined ? {} : { signal }
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -84,7 +84,7 @@ async function allTools(client: McpClient, signal: AbortSignal | undefined): Pro
     if (found.length + tools.length > MAX_TOOLS) {
       throw new TypeError(`mcpTools: the server lists more than ${MAX_TOOLS} tools`)
     }
-    for (const tool of tools) found.push(listingOf(tool))
+    for (const tool of tools) found.push(tool)
     const next = field(listed, 'nextCursor')
     if (typeof next !== 'string' || next === cursor) return found
     cursor = next
@@ -92,22 +92,28 @@ async function allTools(client: McpClient, signal: AbortSignal | undefined): Pro
   throw new TypeError(`mcpTools: the server lists more than ${MAX_PAGES} pages of tools`)
 }
 
-function listingOf(tool: unknown): Listing {
-  const [name, description, annotations] = ['name', 'description', 'annotations'].map((key) => field(tool, key))
+function nameOf(tool: unknown): string {
+  const name = field(tool, 'name')
   if (typeof name !== 'string') throw new TypeError('mcpTools: the server lists a tool without a name')
+  return name
+}
+
+function listingOf(tool: unknown): Listing {
+  const name = nameOf(tool)
+  const description = field(tool, 'description')
   const schemaOf = (key: string): JsonSchemaObject | undefined => {
     const schema = field(tool, key)
     if (schema === undefined || schema === null) return undefined
     if (isSchemaObject(schema) && sizeUpTo(schema, MAX_SCHEMA_CHARS) < MAX_SCHEMA_CHARS) return schema
     const what = isSchemaObject(schema) ? `has more than ${MAX_SCHEMA_CHARS} characters` : 'is not JSON Schema'
-    throw new TypeError(`mcpTools: the ${key} of the tool ${formatValue(name)} ${what}`)
+    throw new TypeError(`mcpTools: the ${key} of the tool ${formatValue(name)} ${what}; name the others in \`only\``)
   }
   return {
     name,
     description: typeof description === 'string' ? truncate(description, MAX_DESCRIPTION_CHARS) : '',
     inputSchema: schemaOf('inputSchema') ?? { type: 'object' },
     outputSchema: schemaOf('outputSchema'),
-    effect: effectOf(annotations),
+    effect: effectOf(field(tool, 'annotations')),
   }
 }
 

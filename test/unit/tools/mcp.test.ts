@@ -177,6 +177,8 @@ describe('a client', () => {
     ] as const) {
       await expect(mcpTools({ request: () => Promise.resolve(listed) })).rejects.toThrow(message)
     }
+    const unused = { request: () => Promise.resolve({ tools: [listing('a'), { name: 'b', inputSchema: many }] }) }
+    expect((await mcpTools(unused, { only: ['a'] })).map(({ name }) => name)).toEqual(['a'])
     const endless = { request: () => Promise.resolve({ tools: [], nextCursor: String(Math.random()) }) }
     await expect(mcpTools(endless)).rejects.toThrow(/more than 1000 pages/)
   })
