@@ -27,7 +27,7 @@ export interface LLMCallContext {
 
 /**
  * Any async function from a prompt to an answer. Different ones can
- * serve different roles. A plain string counts as an answer, too. One that throws is called once more after 250 ms, within
+ * serve different roles. A plain string counts as an answer, too. One that throws is called once more after 100 ms, within
  * the time for an answer, unless it throws a {@link ModelError}.
  */
 export type LLMCaller = (prompt: string, context: LLMCallContext) => Promise<LLMCallResult | string>
@@ -44,7 +44,7 @@ export interface ModelAnswer {
 }
 
 /** The pause before a model that threw is asked again, in milliseconds. */
-const PAUSE_MS = 250
+const PAUSE_MS = 100
 
 /** A longer timer would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1
