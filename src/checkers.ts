@@ -65,6 +65,8 @@ export interface CheckedRun extends Pick<
   readonly tools?: ToolsInput | undefined
   /** Only the names count. */
   readonly inputs?: Readonly<Record<string, unknown>>
+  /** Modules of the packages that the run declares. */
+  readonly environment?: readonly string[]
   /** Only the paths count. */
   readonly files?: Readonly<Record<string, unknown>>
   readonly checkoutTimeoutMs?: number | undefined
@@ -133,15 +135,18 @@ export async function checkAnswer(
 
 /** Checks a script by a policy. A check whose sandbox is lost is made once more, in another one. */
 async function runCheck(checkers: Checkers, script: string, policy: Policy, run: CheckedRun): Promise<CheckedScript> {
-  const { inputs = {}, tools, allowModules = [], files = {} } = run
+  const { inputs = {}, tools, allowModules = [], files = {}, environment = [] } = run
   const set = tools === undefined ? undefined : prepareTools(tools)
   const request: CheckRequest = {
     script,
     policy,
     names: Object.keys(inputs),
     tools: set?.checked ?? [],
-    // The script can import modules among its own files; the checker does not read them.
-    allowModules: [...allowModules, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
+    // The script can import modules of its packages and among its own files; the checker does not read them.
+    allowModules: [
+      ...allowModules,
+      ...(policy === 'standard' ? [...environment, ...modulesAmong(Object.keys(files))] : []),
+    ],
     ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
   }
   const checked = await checkers.check(request, run.checkoutTimeoutMs)

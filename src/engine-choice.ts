@@ -19,6 +19,15 @@ const NOT_THE_ENGINE: ReadonlySet<string> = new Set([
   'limits_do_not_fit',
   'packages_unreadable',
   'mount_refused',
+  'dependency_invalid',
+  'dependency_not_found',
+  'dependency_conflict',
+  'dependency_too_new',
+  'dependency_not_allowed',
+  'index_unreachable',
+  'index_refused',
+  'installer_missing',
+  'cache_dir_unusable',
   'aborted',
 ])
 

@@ -3,6 +3,7 @@ export { dockerEngine, type DockerEngineOptions, type DockerTls, type HostResour
 export { type LocalEngineOptions, localEngine } from './engines/local/index.ts'
 export { type PyodideEngineOptions, pyodideEngine } from './engines/pyodide/index.ts'
 export type { PassedOver } from './engine-choice.ts'
+export type { EnvironmentOptions, InstallProgress } from './environments/index.ts'
 export { ERROR_CODES, type ErrorCode, SandglassError } from './errors/index.ts'
 export {
   type CheckedScript,
@@ -14,6 +15,7 @@ export {
   type ExecutorDiagnostic,
   type InputFile,
   type Policy,
+  type RunEnvironment,
   type RunEvent,
   type RunRequest,
   type RunTools,

@@ -1,4 +1,5 @@
 import { type EngineName, type EngineOptions, type EngineTable, ENGINES } from './engines/index.ts'
+import type { EnvironmentOptions } from './environments/index.ts'
 import { SandglassError } from './errors/index.ts'
 import { ExecutionMode, type Policy, type RunRequest, type ScriptExecutorOptions } from './executor/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
@@ -28,6 +29,13 @@ export interface SandglassOptions extends EngineOptions {
   readonly maxUses?: number
   /** The time that a run waits for a sandbox, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
+  /**
+   * Packages that scripts can import, as `pip` names them (`pandas>=2`): wheels from the package index, installed once and
+   * kept in a cache. Nothing of a package is executed outside of a sandbox. In place of `packages`.
+   */
+  readonly dependencies?: readonly string[]
+  /** The cache of packages, its index, and what scripts may name themselves. */
+  readonly environments?: EnvironmentOptions
   /** A directory filled by `pip install --target`, or a virtual environment's site-packages: importable, read-only. */
   readonly packages?: string
   /** A directory of Python files whose functions become globals of every script. */
@@ -60,6 +68,8 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
   readonly mode?: ExecutionMode
   /** Limits of this run, in place of those of `createSandglass`. */
   readonly limits?: ResourceLimits
+  /** Packages of this run, in place of those of `createSandglass`; installed and cached as they are. */
+  readonly dependencies?: readonly string[]
   /** Checks the result; a mismatch makes the run `failed`. Any Standard Schema (zod 4 and others). */
   readonly output?: StandardSchema<T>
   /** The owner who may get the same sandbox again. Default: this Sandglass. */
@@ -83,6 +93,8 @@ export interface CheckOptions {
   readonly tools?: ToolsInput
   /** Inputs that the script will have; only their names count. */
   readonly inputs?: Readonly<Record<string, unknown>>
+  /** Packages of the run that the check is for. */
+  readonly dependencies?: readonly string[]
   /** Modules that the policy `strict` admits in addition to its own. */
   readonly allowModules?: readonly string[]
   /** Cancels the check. */
@@ -98,6 +110,8 @@ export interface SolveOptions<T = unknown> extends TaskOptions<T> {
   readonly model: ModelInput
   /** The functions that scripts can call. */
   readonly tools?: ToolsInput | undefined
+  /** Packages that scripts can import, in place of those of `createSandglass`. */
+  readonly dependencies?: readonly string[] | undefined
   /** Default `plan`: one script for the whole task. `interactive`: step by step. */
   readonly mode?: ExecutionMode | undefined
 }
@@ -165,7 +179,7 @@ export function checkAsToolOptions(options: AsToolOptions): void {
 export function checkSolveOptions<T>(options: SolveOptions<T>): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('solve: it needs options, at least { model }')
-  refuseUnknown('solve', options, [...TASK_NAMES, 'model', 'tools', 'mode'])
+  refuseUnknown('solve', options, [...TASK_NAMES, 'model', 'tools', 'mode', 'dependencies'])
   const { mode } = options
   if (mode !== undefined && !MODES.includes(mode)) throw notKnown('mode', 'mode', mode, MODES)
 }
@@ -180,19 +194,30 @@ const SANDGLASS_OPTIONS: readonly Exclude<keyof SandglassOptions, EngineName>[] 
   'maxOverflow',
   'maxUses',
   'checkoutTimeoutMs',
+  'dependencies',
+  'environments',
   'packages',
   'toolsDir',
   'preload',
   'require',
   'signal',
 ]
-const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = ['policy', 'mode', 'tools', 'inputs', 'allowModules', 'signal']
+const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = [
+  'policy',
+  'mode',
+  'tools',
+  'inputs',
+  'dependencies',
+  'allowModules',
+  'signal',
+]
 const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   ...REQUEST_OPTIONS,
   'tools',
   'toolLimits',
   'policy',
   'allowModules',
+  'dependencies',
   'mode',
   'limits',
   'output',

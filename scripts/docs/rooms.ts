@@ -12,6 +12,8 @@ const HOLDS: Readonly<Record<string, string>> = {
   'engines/docker': "containers over Docker's API, demultiplexer, images, mounts, probes",
   'engines/pyodide':
     'Python in WebAssembly: a broker on the host, the snapshot, probes; `guest/` is the program of the child process',
+  environments:
+    'packages for sandboxes: requirements, the installer uv, the cache of read-only directories, trust in names',
   engines: 'the table of engines',
   pool: 'leases of warm sandboxes; it knows no engine',
   tools: 'tools of the host and of other libraries, Python tools, their schemas, signatures, stubs and calls',
@@ -24,6 +26,8 @@ const HOLDS: Readonly<Record<string, string>> = {
   journal: 'events of a task, stores, records as views of events',
   orchestrator: 'from a task to an answer, in PLAN and INTERACTIVE mode',
   checkers: 'the sandboxes that check scripts',
+  dependencies: 'the packages that a run asks for, and the environment that holds them',
+  'script-runner': 'checks scripts and runs them in leased sandboxes',
   'typed-result': 'a result checked by a schema',
   options: 'the options of every method, and their checks',
   'engine-choice': 'the choice of an engine',

@@ -20,6 +20,12 @@ const WRONG_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'limits_do_not_fit',
   'engine_unknown',
   'packages_unreadable',
+  'dependency_invalid',
+  'dependency_not_found',
+  'dependency_no_wheel',
+  'dependency_conflict',
+  'dependency_too_new',
+  'dependency_not_allowed',
 ])
 /** Codes of defects of this program: no user input causes them. */
 const DEFECT: ReadonlySet<ErrorCode> = new Set(['pool_closed', 'unknown_spec'])

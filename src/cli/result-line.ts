@@ -38,6 +38,7 @@ export function resultLine(id: string | null, result: ExecutionResult): Record<s
       limits_enforced: sandbox.limitsEnforced,
       network: sandbox.network,
     },
+    environment: result.environment,
     ignored_frames: result.ignoredFrames,
     limits_hit: result.limitsHit,
     files: result.files.map(({ path, size, sha256, content }) => ({

@@ -24,6 +24,16 @@ export type ErrorCode =
   | 'python_unreachable'
   | 'packages_unreadable'
   | 'packages_do_not_fit'
+  | 'dependency_invalid'
+  | 'dependency_not_found'
+  | 'dependency_no_wheel'
+  | 'dependency_conflict'
+  | 'dependency_too_new'
+  | 'dependency_not_allowed'
+  | 'index_unreachable'
+  | 'index_refused'
+  | 'installer_missing'
+  | 'cache_dir_unusable'
   | 'architecture_unsupported'
   | 'platform_unsupported'
   | 'state_dir_unusable'
@@ -124,6 +134,45 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
       'A package in the directory given as `packages` was built for another Python or operating system than that of the sandboxes; the message has the command that installs the right one.',
     retryable: false,
   },
+  dependency_invalid: {
+    meaning:
+      'A dependency is not written as `name[extras]version; marker` (options, paths and URLs are refused), or what the index delivered for it breaks the rules of wheels: another SHA-256, an archive bomb.',
+    retryable: false,
+  },
+  dependency_not_found: { meaning: 'The package index has no package of that name.', retryable: false },
+  dependency_no_wheel: {
+    meaning:
+      'The index has no wheel of a package for the Python and system of the sandboxes. Nothing is built from source; the message says how to bring a wheel.',
+    retryable: false,
+  },
+  dependency_conflict: {
+    meaning:
+      'No versions meet all requirements, or none meets one of them; the message holds the reason that uv gives.',
+    retryable: false,
+  },
+  dependency_too_new: {
+    meaning: 'Every version that fits was uploaded after the limit `environments.excludeNewer`.',
+    retryable: false,
+  },
+  dependency_not_allowed: {
+    meaning:
+      'A script or a model named a package, and `environments.fromScript` or `environments.allow` does not admit it. Nothing was downloaded.',
+    retryable: false,
+  },
+  index_unreachable: {
+    meaning: 'The package index does not answer, or not in time; the message names its address without credentials.',
+    retryable: true,
+  },
+  index_refused: { meaning: 'The package index refuses the user name, the password or the token.', retryable: false },
+  installer_missing: {
+    meaning: 'The program uv was not found and cannot be downloaded for this platform.',
+    retryable: false,
+  },
+  cache_dir_unusable: {
+    meaning:
+      'The directory of the package cache cannot be created, written or locked; the message names it and the cause.',
+    retryable: false,
+  },
   architecture_unsupported: {
     meaning: 'The system call filter exists for x86_64 and aarch64 only, or an image is made for another processor.',
     retryable: false,
@@ -134,7 +183,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   no_space: {
-    meaning: 'The file system that holds the state directory or the data of Docker is full.',
+    meaning: 'The file system that holds the state directory, the package cache or the data of Docker is full.',
     retryable: true,
   },
   no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },

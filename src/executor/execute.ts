@@ -168,6 +168,7 @@ function resultOf(run: PreparedRun, transcript: RunTranscript, verdict: Verdict,
     toolCalls: transcript.toolLog.calls,
     violations: [],
     sandbox: describeSandbox(run.sandbox, transcript),
+    environment: null,
     durationMs: Math.round((performance.now() - started) * 1000) / 1000,
     ...(transcript.callbackError === undefined ? {} : { cause: transcript.callbackError.thrown }),
   }

@@ -11,6 +11,7 @@ export {
   type InputFile,
   type RunEvent,
   type RunRequest,
+  type RunEnvironment,
   type RunWarning,
   type ServedBy,
   type ToolCall,

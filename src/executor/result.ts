@@ -40,6 +40,18 @@ export interface ToolCall {
   readonly error: { readonly code: string; readonly message: string } | null
 }
 
+/** The packages that a run could import, because it or its caller declared them. */
+export interface RunEnvironment {
+  /** The digest of its content, as `sandglass env list` shows it. */
+  readonly key: string
+  /** Version by name. */
+  readonly packages: Readonly<Record<string, string>>
+  /** False if this call installed it. */
+  readonly cached: boolean
+  /** The time until it was ready, in milliseconds. */
+  readonly ms: number
+}
+
 /** A mistake in a script, found before any of it ran. */
 export interface Violation {
   /** One of the codes of docs/checking.md. */
@@ -111,6 +123,8 @@ interface RunFacts {
   readonly ending: Ending
   readonly durationMs: number
   readonly sandbox: ServedBy
+  /** The packages of `dependencies`; null without any. */
+  readonly environment: RunEnvironment | null
   /** Lines from the sandbox that were not frames of this run. */
   readonly ignoredFrames: number
   /** The caps of `collect` that were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`, `max_time`. */

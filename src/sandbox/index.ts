@@ -37,7 +37,7 @@ export {
   packHarness,
   PYTHON_FLAGS,
 } from './harness.ts'
-export { assertPackagesFit, installedPackages, type InstalledPackage } from './installed-packages.ts'
+export { assertPackagesFit, installedPackages } from './installed-packages.ts'
 export { ping } from './ping.ts'
 export { type Probe, reportOfProbe } from './probe.ts'
 export { awaitReady } from './ready.ts'

@@ -30,4 +30,4 @@ export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-erro
 export { standardSchemaOf } from './validator.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
 export { boundedValidator } from './validator.ts'
-export { prepareTools, type ToolSet, type ToolsInput, type ToolSource } from './tool-set.ts'
+export { dependenciesOf, prepareTools, type ToolSet, type ToolsInput, type ToolSource } from './tool-set.ts'

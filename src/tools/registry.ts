@@ -78,6 +78,11 @@ export class ToolRegistry {
     return this.#pythonTools
   }
 
+  /** The packages of all tools, of all sandboxes, sorted. */
+  get dependencies(): readonly string[] {
+    return sortWords(this.#entries.flatMap(({ dependencies }) => dependencies))
+  }
+
   /** Names of the sandboxes that have tools, sorted. */
   get sandboxes(): readonly string[] {
     return sortWords(this.#entries.map(({ sandbox }) => sandbox))

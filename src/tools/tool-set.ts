@@ -66,6 +66,14 @@ export function prepareTools(given: ToolsInput): ToolSet {
   return set
 }
 
+/** The packages that tools need, as `pip` names them: of Python tools, and of all tools of a registry. */
+export function dependenciesOf(given: ToolsInput): readonly string[] {
+  const { dependencies } = given as { readonly dependencies?: unknown }
+  // A record of tools may have one of that name.
+  if (Array.isArray(dependencies)) return dependencies as readonly string[]
+  return [...new Set([...prepareTools(given).pythonTools.values()].flatMap((tool) => tool.dependencies))]
+}
+
 interface Element {
   readonly key: string | undefined
   readonly tool: unknown

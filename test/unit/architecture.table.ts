@@ -28,13 +28,14 @@ const WORKING = [
   'redaction',
   'outcomes',
   'executor',
+  'environments',
 ]
 /** Everything below the files that wire rooms. */
 export const LIBRARY: readonly string[] = [...WORKING, 'llm', 'telemetry', 'script', 'journal', 'orchestrator']
 
 export const ROOMS: readonly Room[] = [
   { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
-  { name: 'support', path: 'src/support/', mayImport: [], packages: [] },
+  { name: 'support', path: 'src/support/', mayImport: ['errors'], packages: [] },
   { name: 'judge', path: 'src/judge/', mayImport: [], packages: [] },
   { name: 'protocol', path: 'src/protocol/', mayImport: FOUNDATION, packages: ['zod'] },
   { name: 'sandbox', path: 'src/sandbox/', mayImport: [...FOUNDATION, 'protocol'], packages: [] },
@@ -55,6 +56,12 @@ export const ROOMS: readonly Room[] = [
     path: 'src/engines/pyodide/',
     mayImport: [...FOUNDATION, 'protocol', 'sandbox'],
     packages: ['pyodide'],
+  },
+  {
+    name: 'environments',
+    path: 'src/environments/',
+    mayImport: [...FOUNDATION, 'sandbox'],
+    packages: ['fflate', 'smol-toml'],
   },
   { name: 'engines', path: 'src/engines/index.ts', mayImport: ['sandbox', ...ENGINES], packages: [] },
   { name: 'pool', path: 'src/pool/', mayImport: [...FOUNDATION, 'sandbox'], packages: [] },
@@ -110,15 +117,48 @@ export const ROOMS: readonly Room[] = [
   },
   { name: 'typed-result', path: 'src/typed-result.ts', mayImport: ['outcomes', 'executor', 'tools'], packages: [] },
   {
+    name: 'dependencies',
+    path: 'src/dependencies.ts',
+    mayImport: ['errors', 'sandbox', 'tools', 'executor', 'environments'],
+    packages: [],
+  },
+  {
     name: 'options',
     path: 'src/options.ts',
-    mayImport: [...FOUNDATION, 'sandbox', TABLE, 'tools', 'executor', 'llm', 'orchestrator', 'typed-result'],
+    mayImport: [
+      ...FOUNDATION,
+      'sandbox',
+      'environments',
+      TABLE,
+      'tools',
+      'executor',
+      'llm',
+      'orchestrator',
+      'typed-result',
+    ],
     packages: [],
   },
   {
     name: 'engine-choice',
     path: 'src/engine-choice.ts',
     mayImport: ['errors', 'sandbox', TABLE, 'options'],
+    packages: [],
+  },
+  {
+    name: 'script-runner',
+    path: 'src/script-runner.ts',
+    mayImport: [
+      'support',
+      'sandbox',
+      'pool',
+      'tools',
+      'executor',
+      'environments',
+      'options',
+      'checkers',
+      'dependencies',
+      'typed-result',
+    ],
     packages: [],
   },
   {
@@ -134,15 +174,16 @@ export const ROOMS: readonly Room[] = [
       'orchestrator',
       'options',
       'checkers',
+      'dependencies',
       'engine-choice',
-      'typed-result',
+      'script-runner',
     ],
     packages: [],
   },
   {
     name: 'root',
     path: 'src/index.ts',
-    mayImport: [...LIBRARY, 'sandglass', 'options', 'checkers', 'engine-choice', 'typed-result'],
+    mayImport: [...LIBRARY, 'sandglass', 'options', 'checkers', 'engine-choice', 'script-runner', 'typed-result'],
     packages: [],
   },
   // Doors: nobody imports them.

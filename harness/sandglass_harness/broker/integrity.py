@@ -1,5 +1,6 @@
 """The state of broker and zygote at start, and the checks that no script changed it."""
 
+import importlib.machinery
 import os
 import resource
 
@@ -53,9 +54,19 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "scratch_sized": all(_size(root) < 1 << 50 for root in writable_roots),
         "descriptors_hidden": not _can_list(f"/proc/{zygote_pid}/fd"),
         "kernel": os.uname().release,
+        "abi": importlib.machinery.EXTENSION_SUFFIXES[0].removeprefix(".").removesuffix(".so"),
+        "libc": _libc(),
         "gvisor": gvisor,
         **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
     }
+
+
+def _libc():
+    """Returns the C library with its version, by which wheels are chosen. musl does not tell its version."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "musl"
+    except (OSError, ValueError):
+        return "musl"
 
 
 def _has_no_new_privs(zygote_pid):

@@ -245,4 +245,5 @@ def _checks(config):
         "processes": hasattr(os, "fork") and can(os.fork),
         "memory_limited": not can(grows_too_large),
         "disk_limited": not any(can(lambda d=d, s=s: fills(d, s)) for d, s in scratch),
+        "abi": _imp.extension_suffixes()[0].removeprefix(".").removesuffix(".so"),
     }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { lstatSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../../errors/index.ts'
-import { type FileLock, isLocked, tryLock } from './flock.ts'
+import { type FileLock, isLocked, tryLock } from '../../support/index.ts'
 import { namesIn, readText, stateError } from './state-path.ts'
 
 /** The place of one owner in the state directory: a lock, and on a root host the uids that go with it. */

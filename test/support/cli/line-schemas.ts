@@ -40,6 +40,16 @@ const sandbox = z.strictObject({
   network: z.enum(['none', 'language-only', 'open']),
 })
 
+const environment = z
+  .strictObject({
+    key: z.string().meta({ description: 'The digest of its content, as `env list` shows it.' }),
+    packages: z.record(z.string(), z.string()).meta({ description: 'Version by name.' }),
+    cached: z.boolean().meta({ description: 'False if this run installed it.' }),
+    ms: z.number().min(0),
+  })
+  .nullable()
+  .meta({ description: 'The packages that were declared; null without any.' })
+
 const toolArgs = z.record(z.string(), json)
 const toolState = z
   .enum(['answered', 'executing', 'waiting'])
@@ -109,6 +119,7 @@ const result = z
     ending,
     duration_ms: z.number().min(0),
     sandbox,
+    environment,
     ignored_frames: count,
     limits_hit: z.array(z.string()),
     files: z.array(

@@ -40,6 +40,7 @@ test('a run gives the whole outcome', async () => {
     stderrBytes: 3,
     truncated: false,
     ending: { cause: 'exit', exitCode: 0, signal: null, by: 'script' },
+    environment: null,
     sandbox: {
       id: 'replay',
       engine: 'replay',

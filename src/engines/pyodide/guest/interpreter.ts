@@ -24,6 +24,8 @@ export interface Interpreter {
   readonly memory: WasmMemory
   /** True if V8 accepted the compiled JavaScript of the snapshot. */
   readonly isFromCache: boolean
+  /** The platform of its extension modules, such as `pyemscripten 2026.0`. */
+  readonly libc: string
   /** Serializes V8's compiled code of Pyodide's JavaScript so far. */
   readonly createCodeCache: () => Uint8Array
   /** After this, a call to the bridge to JavaScript ends the run. */
@@ -50,7 +52,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
     loadPyodide: (options: object) => Promise<Pyodide>
   }
-  const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: unknown }
+  const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: { abi_version: string } }
   const { create, createCodeCache, isFromCache } = loadProgram(directory, snapshot?.cachedCode)
   const pyodide = await loadPyodide({
     indexURL: url,
@@ -62,7 +64,8 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
   })
   if (memory === undefined || closeBridge === undefined) throw new Error('Pyodide has no memory')
-  return { pyodide, memory, createCodeCache, isFromCache, closeBridge }
+  const libc = `pyemscripten ${lock.info.abi_version.replace('_', '.')}`
+  return { pyodide, memory, createCodeCache, isFromCache, libc, closeBridge }
 }
 
 /** A snapshot is a head, whose second word is its length, and the memory. */

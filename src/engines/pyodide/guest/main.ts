@@ -110,7 +110,7 @@ async function makeReady(
   shared: Int32Array,
 ): Promise<ReadyInstance> {
   hideNode()
-  const { pyodide, memory, isFromCache, closeBridge } = await loadInterpreter(plan.pyodide, {
+  const { pyodide, memory, isFromCache, libc, closeBridge } = await loadInterpreter(plan.pyodide, {
     maxBytes: plan.limits.memoryBytes,
     snapshot,
   })
@@ -128,7 +128,7 @@ async function makeReady(
   FS.chdir(plan.workspace)
   closeRealm(plan.modules)
   const prepared = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as ReadyInstance['ready']
-  const checks = { ...prepared.checks, code_from_cache: isFromCache }
+  const checks = { ...prepared.checks, code_from_cache: isFromCache, libc }
   const live = python['live']
   closeBridge()
   return { ready: { ...prepared, checks }, FS, budget, clock, live: () => live?.() }

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { tryLock } from '../../../../src/engines/local/flock.ts'
+import { tryLock } from '../../../src/support/flock.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'sandglass-flock-'))
 const path = process.env['PATH'] ?? ''

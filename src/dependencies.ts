@@ -1,0 +1,159 @@
+import { SandglassError } from './errors/index.ts'
+import {
+  type EnvironmentOptions,
+  Environments,
+  explainMissingModule,
+  type InstallProgress,
+  isSameTarget,
+  parseRequirements,
+  type PreparedEnvironment,
+  type PythonTarget,
+  readScriptMetadata,
+  requirementsOfImports,
+  type Requirement,
+  targetOf,
+} from './environments/index.ts'
+import type { ExecutionResult, RunEnvironment } from './executor/index.ts'
+import type { Sandbox } from './sandbox/index.ts'
+import { dependenciesOf, type ToolsInput } from './tools/index.ts'
+
+/** The packages that a run asks for. */
+export interface DependencyRequest {
+  /** In place of those of `createSandglass`. */
+  readonly dependencies?: readonly string[] | undefined
+  readonly tools?: ToolsInput | undefined
+  /** The script, whose own wishes count as far as `environments.fromScript` admits. */
+  readonly script?: string | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: InstallProgress) => void) | undefined
+}
+
+/** Options of `createSandglass` about packages. */
+export interface PackageOptions {
+  readonly dependencies?: readonly string[] | undefined
+  readonly environments?: EnvironmentOptions | undefined
+  /** A directory that the caller fills. */
+  readonly packages?: string | undefined
+}
+
+/** The environments of one Sandglass: which packages a run needs, and where they lie. */
+export class Dependencies {
+  readonly environments: Environments
+  readonly #engineId: string
+  readonly #own: readonly Requirement[]
+  readonly #hasDirectory: boolean
+  #target: PythonTarget | undefined
+
+  /**
+   * @param engineId names the engine and its options: the Python of its sandboxes is remembered under it.
+   * @throws SandglassError `dependency_invalid`, `invalid_request`.
+   */
+  constructor(engineId: string, { dependencies = [], environments, packages }: PackageOptions) {
+    this.environments = new Environments(environments)
+    this.#engineId = engineId
+    this.#own = parseRequirements(dependencies)
+    this.#hasDirectory = packages !== undefined
+    if (this.#hasDirectory && this.#own.length > 0) throw bothGiven()
+  }
+
+  /** The requirements of runs that have none of their own. */
+  get own(): readonly Requirement[] {
+    return this.#own
+  }
+
+  /** The Python for which packages are chosen; the one of the last time until a sandbox tells it. */
+  async knownTarget(): Promise<PythonTarget | undefined> {
+    return (this.#target ??= await this.environments.recallTarget(this.#engineId))
+  }
+
+  /** Takes over the Python of a sandbox. False if packages were chosen for another one. */
+  async learnTarget(sandbox: Sandbox): Promise<boolean> {
+    const found = targetOf(sandbox)
+    const before = this.#target
+    this.#target = found
+    if (found === undefined || (before !== undefined && isSameTarget(before, found))) return true
+    await this.environments.rememberTarget(this.#engineId, found)
+    return before === undefined
+  }
+
+  /**
+   * The environment of a run; undefined without any packages.
+   * @throws SandglassError with a code that begins with `dependency_` or `index_`, or another one of `Environments.prepare`.
+   */
+  async prepare(request: DependencyRequest): Promise<PreparedEnvironment | undefined> {
+    const { requirements, fromScript } = await this.#requirementsOf(request)
+    if (requirements.length === 0) return undefined
+    const target = await this.knownTarget()
+    if (target === undefined) {
+      throw new SandglassError(
+        'dependency_no_wheel',
+        'dependencies: this engine does not tell which Python its sandboxes have; give a directory of packages (option packages)',
+      )
+    }
+    const { signal, onProgress } = request
+    return this.environments.prepare({ requirements, target, fromScript, signal, onProgress })
+  }
+
+  async #requirementsOf({
+    dependencies,
+    tools,
+    script,
+  }: DependencyRequest): Promise<{ readonly requirements: readonly Requirement[]; readonly fromScript: boolean }> {
+    if (this.#hasDirectory) {
+      if (dependencies !== undefined) throw bothGiven()
+      return { requirements: [], fromScript: false }
+    }
+    const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
+    const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
+    const host = [...named, ...ofTools]
+    const wishes = script === undefined ? [] : await this.#wishesOf(script, host)
+    return { requirements: merge([...host, ...wishes]), fromScript: wishes.length > 0 }
+  }
+
+  /** What the script asks for beyond what the host names. @throws SandglassError `dependency_not_allowed`. */
+  async #wishesOf(script: string, host: readonly Requirement[]): Promise<readonly Requirement[]> {
+    const { fromScript } = this.environments.options
+    const named = new Set(host.map(({ name }) => name))
+    const declared = (await readScriptMetadata(script))?.dependencies ?? []
+    const wished = parseRequirements(declared, 'dependencies of the script (# /// script)')
+    if (fromScript !== 'off') {
+      return fromScript === 'imports' ? merge([...wished, ...requirementsOfImports(script, named)]) : wished
+    }
+    const refused = wished.filter(({ name }) => !named.has(name))
+    if (refused.length === 0) return []
+    throw new SandglassError(
+      'dependency_not_allowed',
+      `the script declares ${refused.map(({ text }) => text).join(', ')} (# /// script), and nothing that a script names is ` +
+        "installed: name them in dependencies yourself, or set environments: { fromScript: 'declared' }",
+    )
+  }
+}
+
+/** What a result tells about its environment. */
+export function runEnvironment(prepared: PreparedEnvironment | undefined): RunEnvironment | null {
+  if (prepared === undefined) return null
+  const { environment, cached, ms } = prepared
+  return { key: environment.key, packages: environment.packages, cached, ms: Math.round(ms * 10) / 10 }
+}
+
+/** A result with its environment, and with the package that a missing module is in. */
+export function withEnvironment<T>(
+  result: ExecutionResult<T>,
+  script: string,
+  prepared: PreparedEnvironment | undefined,
+): ExecutionResult<T> {
+  const environment = runEnvironment(prepared)
+  const hint = result.error === null ? undefined : explainMissingModule(result.error, script)
+  return { ...result, environment, ...(hint === undefined ? {} : { error: `${result.error}\n${hint}` }) }
+}
+
+function merge(requirements: readonly Requirement[]): readonly Requirement[] {
+  return [...new Map(requirements.map((one) => [one.text, one])).values()]
+}
+
+function bothGiven(): SandglassError {
+  return new SandglassError(
+    'invalid_request',
+    'dependencies: they cannot be combined with packages, the directory that you fill yourself: give one of the two',
+  )
+}

@@ -1,0 +1,306 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { lstat, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { awaitLock, type FileLock, makeDirectory, tryLock } from '../support/index.ts'
+import { digestOf } from './lock-file.ts'
+import type { PythonTarget } from './target.ts'
+
+/** What is known of an environment; stands beside its packages. */
+export interface EnvironmentRecord {
+  readonly key: string
+  readonly target: PythonTarget
+  /** The requirements for which it was first made. */
+  readonly requirements: readonly string[]
+  /** Version by normal name. */
+  readonly packages: Readonly<Record<string, string>>
+  /** Top-level modules that scripts can import, in order. */
+  readonly modules: readonly string[]
+  readonly bytes: number
+  /** A digest of the lists of files that the wheels brought; `verify` begins with it. */
+  readonly manifest: string
+  /** When it was made, as an ISO date. */
+  readonly created: string
+}
+
+/** An environment in the cache that is not removed before its release. */
+export interface EnvironmentLease {
+  readonly record: EnvironmentRecord
+  /** The directory to mount. */
+  readonly path: string
+  release(): void
+}
+
+/** An environment as `list` shows it. */
+export interface ListedEnvironment {
+  readonly record: EnvironmentRecord
+  readonly lastUsed: Date
+  readonly inUse: boolean
+}
+
+/** A request that was resolved once. */
+export interface ResolvedRequest {
+  readonly key: string
+  readonly requirements: readonly string[]
+  readonly lock: string
+}
+
+const KEY = /^[0-9a-f]{20}$/
+const DAY_MS = 86_400_000
+/** Directories whose builder died leave work behind; none takes this long. */
+const ABANDONED_MS = DAY_MS
+/** The use of an environment is noted at most this often. */
+const NOTE_USE_MS = 60_000
+
+/**
+ * The directory in which environments lie, by the digest of their content. Many processes may use it at once: a build holds
+ * an exclusive lock, a user a shared one, and both end with their process.
+ */
+export class EnvironmentCache {
+  readonly root: string
+
+  constructor(root: string) {
+    this.root = root
+  }
+
+  /**
+   * Makes the directories that are missing.
+   * @throws SandglassError `cache_dir_unusable` or `no_space`, naming the directory.
+   */
+  open(): void {
+    try {
+      for (const name of ['', 'environments', 'locks', 'requests', 'targets', 'uv', 'work']) {
+        const path = join(this.root, name)
+        makeDirectory(path, { own: name === '' || name === 'environments' ? 0o755 : 0o700, above: 0o755 })
+      }
+      const { uid, mode } = statSync(this.root)
+      const own = process.getuid?.()
+      if (own !== undefined && uid !== own) throw new Error(`it belongs to uid ${uid}, not to uid ${own}`)
+      if ((mode & 0o022) !== 0) throw new Error('it can be written by others (chmod go-w it if all in it is yours)')
+    } catch (error) {
+      throw this.explain(error)
+    }
+  }
+
+  // ── requests ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async findRequest(requestKey: string): Promise<ResolvedRequest | undefined> {
+    const found = await readJson<ResolvedRequest>(join(this.root, 'requests', `${requestKey}.json`))
+    return found !== undefined && KEY.test(found.key) && typeof found.lock === 'string' ? found : undefined
+  }
+
+  async saveRequest(requestKey: string, request: ResolvedRequest): Promise<void> {
+    await this.#write(join(this.root, 'requests', `${requestKey}.json`), request)
+  }
+
+  /** Forgets the requests that led to an environment, so that the next one is resolved anew. */
+  async forgetRequests(key: string): Promise<void> {
+    const directory = join(this.root, 'requests')
+    for (const name of await namesIn(directory)) {
+      const found = await readJson<ResolvedRequest>(join(directory, name))
+      if (found === undefined || found.key === key) await rm(join(directory, name), { force: true })
+    }
+  }
+
+  async findTarget(engineId: string): Promise<PythonTarget | undefined> {
+    const found = await readJson<PythonTarget>(this.#targetOf(engineId))
+    return typeof found?.python === 'string' && typeof found.abi === 'string' && typeof found.libc === 'string'
+      ? found
+      : undefined
+  }
+
+  async saveTarget(engineId: string, target: PythonTarget): Promise<void> {
+    await this.#write(this.#targetOf(engineId), target)
+  }
+
+  // ── environments ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes an environment into use; undefined if it is not there. */
+  async lease(key: string): Promise<EnvironmentLease | undefined> {
+    if (!KEY.test(key) || !existsSync(this.#recordOf(key))) return undefined
+    const lock = await tryLock(this.#lockOf(key, 'use'), 'shared')
+    // Without the lock it is being removed.
+    if (lock === undefined) return undefined
+    const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
+    if (record?.key !== key) {
+      lock.release()
+      return undefined
+    }
+    await this.#noteUse(key)
+    return { record, path: this.packagesOf(key), release: () => lock.release() }
+  }
+
+  /** Waits until no other process builds this environment, or resolves this request, and takes its place. */
+  async lockBuild(name: string, signal: AbortSignal): Promise<FileLock> {
+    try {
+      return await awaitLock(this.#lockOf(name, 'build'), signal)
+    } catch (error) {
+      throw this.explain(error)
+    }
+  }
+
+  /** Puts a finished directory in its place: the last step of a build. Another process may have been first. */
+  async publish(key: string, work: string, record: EnvironmentRecord, lock: string): Promise<void> {
+    await writeFile(join(work, 'record.json'), JSON.stringify(record))
+    await writeFile(join(work, 'pylock.toml'), lock)
+    const target = join(this.root, 'environments', key)
+    try {
+      await rename(work, target)
+    } catch (error) {
+      if (!existsSync(this.#recordOf(key))) {
+        // What is in the way has no record: it was damaged by hand.
+        await rm(target, { recursive: true, force: true })
+        await rename(work, target)
+      } else if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
+    }
+  }
+
+  packagesOf(key: string): string {
+    return join(this.root, 'environments', key, 'packages')
+  }
+
+  /** Every environment, the one used last at the end. */
+  async list(): Promise<readonly ListedEnvironment[]> {
+    const listed: ListedEnvironment[] = []
+    for (const key of await namesIn(join(this.root, 'environments'))) {
+      const record = KEY.test(key) ? await readJson<EnvironmentRecord>(this.#recordOf(key)) : undefined
+      if (record === undefined) continue
+      const used = await stat(this.#recordOf(key)).catch(() => undefined)
+      if (used !== undefined) listed.push({ record, lastUsed: used.mtime, inUse: await this.#isUsed(key) })
+    }
+    return listed.toSorted((a, b) => a.lastUsed.getTime() - b.lastUsed.getTime())
+  }
+
+  /** Removes an environment; false if it is in use or not there. */
+  async remove(key: string): Promise<boolean> {
+    if (!KEY.test(key)) return false
+    const lock = await tryLock(this.#lockOf(key, 'use'))
+    if (lock === undefined) return false
+    try {
+      const path = join(this.root, 'environments', key)
+      const aside = join(this.root, 'work', randomUUID())
+      try {
+        await rename(path, aside)
+      } catch (error) {
+        if (errnoOf(error) === 'ENOENT') return false
+        throw error
+      }
+      await rm(aside, { recursive: true, force: true })
+      return true
+    } catch (error) {
+      throw this.explain(error)
+    } finally {
+      lock.release()
+    }
+  }
+
+  /**
+   * Removes what is too old, what a dead builder left, and the environments used least recently above the limit of bytes;
+   * never one in use. Returns the keys of removed environments.
+   */
+  async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
+    await this.removeAbandoned()
+    const listed = await this.list()
+    let bytes = listed.reduce((sum, { record }) => sum + record.bytes, 0)
+    const removed: string[] = []
+    for (const { record, lastUsed, inUse } of listed) {
+      const isOld = Date.now() - lastUsed.getTime() > limits.maxAgeDays * DAY_MS
+      if (inUse || (!isOld && bytes <= limits.maxBytes)) continue
+      if (!(await this.remove(record.key))) continue
+      bytes -= record.bytes
+      removed.push(record.key)
+    }
+    return removed
+  }
+
+  /** Removes work of builders that died. */
+  async removeAbandoned(): Promise<void> {
+    const directory = join(this.root, 'work')
+    for (const name of await namesIn(directory)) {
+      const found = await lstat(join(directory, name)).catch(() => undefined)
+      if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS) {
+        await rm(join(directory, name), { recursive: true, force: true })
+      }
+    }
+  }
+
+  /** The error of a failed system call in the cache, with its remedy. */
+  explain(error: unknown): unknown {
+    const code = errnoOf(error)
+    if (error instanceof SandglassError || (code === undefined && !(error instanceof Error))) return error
+    if (error instanceof DOMException) return error
+    if (code === 'ENOSPC' || code === 'EDQUOT') {
+      return new SandglassError(
+        'no_space',
+        `no space is left for the package cache ${this.root}: free some, then try again`,
+        {
+          cause: error,
+        },
+      )
+    }
+    return new SandglassError(
+      'cache_dir_unusable',
+      `the package cache ${this.root} cannot be used: ${messageOf(error)}; name another directory (option ` +
+        'environments.cacheDir, variable SANDGLASS_CACHE_DIR)',
+      { cause: error },
+    )
+  }
+
+  async #isUsed(key: string): Promise<boolean> {
+    const lock = await tryLock(this.#lockOf(key, 'use'))
+    lock?.release()
+    return lock === undefined
+  }
+
+  async #noteUse(key: string): Promise<void> {
+    const path = this.#recordOf(key)
+    const used = await stat(path).catch(() => undefined)
+    if (used === undefined || Date.now() - used.mtimeMs < NOTE_USE_MS) return
+    const now = new Date()
+    await utimes(path, now, now).catch(() => undefined) // only its age depends on it
+  }
+
+  async #write(path: string, value: unknown): Promise<void> {
+    const temporary = join(this.root, 'work', randomUUID())
+    try {
+      await writeFile(temporary, JSON.stringify(value))
+      await rename(temporary, path)
+    } catch (error) {
+      await rm(temporary, { force: true })
+      throw this.explain(error)
+    }
+  }
+
+  #targetOf(engineId: string): string {
+    return join(this.root, 'targets', `${digestOf(engineId, 16)}.json`)
+  }
+
+  #recordOf(key: string): string {
+    return join(this.root, 'environments', key, 'record.json')
+  }
+
+  #lockOf(name: string, kind: 'use' | 'build'): string {
+    return join(this.root, 'locks', `${name}.${kind}`)
+  }
+}
+
+/** Makes an empty directory that can become an environment. */
+export async function makePackagesDirectory(work: string): Promise<string> {
+  const path = join(work, 'packages')
+  await mkdir(path, { recursive: true })
+  return path
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  return (await readdir(directory).catch((): string[] => [])).toSorted()
+}
+
+/** The content of a JSON file; undefined where it is missing or damaged. */
+async function readJson<T>(path: string): Promise<T | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as T
+  } catch {
+    return undefined
+  }
+}

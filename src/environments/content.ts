@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { chmod, lstat, readdir, readFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+
+/** The content of an environment, as far as it is recorded. */
+export interface Content {
+  readonly modules: readonly string[]
+  readonly bytes: number
+  readonly manifest: string
+}
+
+/** A file of an environment that differs from what its wheel brought. */
+export interface Difference {
+  /** Below the directory of packages. */
+  readonly path: string
+  readonly problem: 'changed' | 'missing' | 'added'
+}
+
+/** Files that appear after the installation: byte code. */
+const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$/
+/** Files that wheels list and that are removed after the installation. */
+const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
+const PARALLEL = 32
+
+/** Looks at a new environment, and lets every user read it. */
+export async function inspectContent(packages: string): Promise<Content> {
+  let bytes = 0
+  await chmod(packages, 0o755)
+  await forEachFile(packages, async (path) => {
+    const found = await lstat(path)
+    bytes += found.size
+    if ((found.mode & 0o444) !== 0o444) await chmod(path, found.mode | 0o444)
+  })
+  return { modules: await modulesIn(packages), bytes, manifest: await manifestOf(packages) }
+}
+
+/**
+ * Compares every file with the list that its wheel brought.
+ * @param manifest as it was when the environment was made.
+ */
+export async function findDifferences(packages: string, manifest: string): Promise<readonly Difference[]> {
+  const differences: Difference[] = []
+  const expected = await readRecords(packages)
+  if ((await manifestOf(packages)) !== manifest) differences.push({ path: '*.dist-info/RECORD', problem: 'changed' })
+  const found = new Set<string>()
+  await forEachFile(packages, async (path) => {
+    const name = relative(packages, path).split(sep).join('/')
+    found.add(name)
+    const hash = expected.get(name)
+    if (hash === undefined) {
+      if (!ADDED_LATER.test(name)) differences.push({ path: name, problem: 'added' })
+    } else if (hash !== '' && hash !== (await digestOfFile(path))) {
+      differences.push({ path: name, problem: 'changed' })
+    }
+  })
+  for (const name of expected.keys()) if (!found.has(name)) differences.push({ path: name, problem: 'missing' })
+  return differences.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+/** Names that `import` finds at the top of a directory. */
+async function modulesIn(packages: string): Promise<string[]> {
+  const entries = await readdir(packages, { withFileTypes: true })
+  const names = entries.flatMap((entry) => {
+    if (entry.isDirectory())
+      return /^[A-Za-z_]\w*$/.test(entry.name) && entry.name !== '__pycache__' ? [entry.name] : []
+    return /^([A-Za-z_]\w*)(?:\.[\w-]+)?\.(?:py|so|pyd)$/.exec(entry.name)?.[1] ?? []
+  })
+  return [...new Set(names)].toSorted()
+}
+
+/** Every file that the wheels of an environment list, with its SHA-256 in base64url; empty where the list has none. */
+async function readRecords(packages: string): Promise<ReadonlyMap<string, string>> {
+  const listed = new Map<string, string>()
+  for (const text of await recordTexts(packages)) {
+    for (const line of text.split(/\r?\n/)) {
+      const [, quoted, plain, hash = ''] = /^(?:"((?:[^"]|"")*)"|([^",]*)),(?:sha256=)?([\w-]*)/.exec(line) ?? []
+      const path = quoted?.replaceAll('""', '"') ?? plain ?? ''
+      if (path !== '' && !REMOVED.test(path)) listed.set(path, hash)
+    }
+  }
+  return listed
+}
+
+async function manifestOf(packages: string): Promise<string> {
+  const hash = createHash('sha256')
+  for (const text of await recordTexts(packages)) hash.update(`${text}\0`)
+  return hash.digest('hex')
+}
+
+async function recordTexts(packages: string): Promise<string[]> {
+  const names = (await readdir(packages)).filter((name) => name.endsWith('.dist-info')).toSorted()
+  return Promise.all(names.map((name) => readFile(join(packages, name, 'RECORD'), 'utf8').catch(() => '')))
+}
+
+async function digestOfFile(path: string): Promise<string> {
+  return createHash('sha256')
+    .update(await readFile(path))
+    .digest('base64url')
+}
+
+/** Calls a function for every file, some at a time. Directories that others cannot enter are opened. */
+async function forEachFile(root: string, visit: (path: string) => Promise<void>): Promise<void> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true })
+  for (let at = 0; at < entries.length; at += PARALLEL) {
+    await Promise.all(
+      entries.slice(at, at + PARALLEL).map(async (entry) => {
+        if (!entry.isDirectory()) await visit(join(entry.parentPath, entry.name))
+      }),
+    )
+  }
+}

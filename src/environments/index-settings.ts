@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { digestOf } from './lock-file.ts'
+
+/** Where packages come from. */
+export interface IndexSettings {
+  /** The base address of the index that is asked first; it may hold credentials. */
+  readonly base: string
+  /** Arguments and variables of uv that follow from the options. An address may hold a password, so it is no argument. */
+  readonly args: readonly string[]
+  readonly variables: Readonly<Record<string, string>>
+  /** Names the settings without their credentials: a lock of other settings is another lock. */
+  readonly digest: string
+}
+
+const PYPI = 'https://pypi.org/simple'
+/** Variables that decide which packages uv finds. */
+const DECIDING: readonly string[] = [
+  'UV_DEFAULT_INDEX',
+  'UV_INDEX_URL',
+  'UV_INDEX',
+  'UV_EXTRA_INDEX_URL',
+  'UV_FIND_LINKS',
+  'UV_INDEX_STRATEGY',
+  'UV_NO_INDEX',
+  'UV_PRERELEASE',
+  'UV_CONFIG_FILE',
+]
+/** Variables that decide how uv reaches them. */
+const REACHING =
+  /^(?:PATH|HOME|USER|LOGNAME|LANG|NETRC|XDG_CONFIG_HOME|XDG_RUNTIME_DIR|DBUS_SESSION_BUS_ADDRESS|SSL_CERT_(?:FILE|DIR)|(?:https?|all|no)_proxy|UV_INDEX_[A-Z0-9_]+_(?:USERNAME|PASSWORD)|UV_(?:KEYRING_PROVIDER|NATIVE_TLS|SYSTEM_CERTS|INSECURE_HOST|HTTP_TIMEOUT|HTTP_CONNECT_TIMEOUT|HTTP_RETRIES|CONCURRENT_\w+))$/i
+
+/** The settings of this process for an index: options come before variables, variables before uv's own configuration. */
+export function indexSettings(
+  { index, wheels }: { readonly index?: string | undefined; readonly wheels?: string | undefined },
+  env: NodeJS.ProcessEnv = process.env,
+): IndexSettings {
+  const base = index ?? env['UV_DEFAULT_INDEX'] ?? env['UV_INDEX_URL'] ?? PYPI
+  const deciding = DECIDING.map((name) => withoutCredentials(env[name] ?? ''))
+  return {
+    base: addressOf(base),
+    args: wheels === undefined ? [] : ['--find-links', resolve(wheels)],
+    variables: index === undefined ? {} : { UV_DEFAULT_INDEX: index },
+    digest: digestOf(
+      [withoutCredentials(index ?? ''), wheels === undefined ? '' : resolve(wheels), deciding, configuration(env)],
+      16,
+    ),
+  }
+}
+
+/** The environment of uv: what it needs to reach an index, and nothing that changes what it does. */
+export function uvVariables(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => REACHING.test(name) || DECIDING.includes(name)))
+}
+
+/** An address, or several, without user names and passwords. */
+export function withoutCredentials(text: string): string {
+  return text.replaceAll(/:\/\/[^/\s@]{0,1000}@/g, '://')
+}
+
+/** uv writes a named index as `name=address`. */
+function addressOf(base: string): string {
+  return base.replace(/^[\w-]{1,100}=/, '')
+}
+
+/** The user's and the system's configuration of uv. Its secrets only enter a digest. */
+function configuration(env: NodeJS.ProcessEnv): string[] {
+  const home = env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config')
+  return [join(home, 'uv', 'uv.toml'), '/etc/uv/uv.toml'].map((path) => {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch {
+      return ''
+    }
+  })
+}

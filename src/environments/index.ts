@@ -1,0 +1,6 @@
+export { Environments, type InstallProgress, type PreparedEnvironment } from './environments.ts'
+export type { EnvironmentOptions } from './options.ts'
+export { explainMissingModule, requirementsOfImports } from './missing-module.ts'
+export { parseRequirements, type Requirement } from './requirement.ts'
+export { readScriptMetadata } from './script-metadata.ts'
+export { isSameTarget, type PythonTarget, targetOf } from './target.ts'

@@ -1,0 +1,63 @@
+import { loadKnownPackages } from './known-packages.ts'
+import { parseRequirement, type Requirement } from './requirement.ts'
+
+const MISSING = /^ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,200})'/
+/** A call of pip within a script, as a command or as a list of words. */
+const PIP_INSTALL = /\b(?:pip3?|uv)\b["']?[\s,]{1,5}["']?install\b/
+const MAX_READ = 1024 * 1024
+const IMPORT =
+  /^(?:from[ \t]{1,20}([A-Za-z_][\w.]{0,200})[ \t]{1,20}import\b|import[ \t]{1,20}([A-Za-z_][^#\n]{0,1000}))/
+
+/** The sentence that helps after a failed import, or after a script that tried to install something. */
+export function explainMissingModule(error: string, script: string): string | undefined {
+  const module = MISSING.exec(error)?.[1]
+  const packages = module === undefined ? [] : packagesOf(module)
+  const [first, ...others] = packages
+  if (first !== undefined) {
+    const also = others.length === 0 ? '' : ` (also in ${others.join(', ')})`
+    return `${module} is in ${first}${also}: declare it, with dependencies: ['${first}'] or --with ${first}`
+  }
+  if (PIP_INSTALL.test(script.slice(0, MAX_READ))) {
+    return 'A script cannot install packages: its sandbox has no network. Declare them, with dependencies: [...] or --with NAME'
+  }
+  return undefined
+}
+
+/**
+ * Requirements for the modules that a script imports at the top level of a line, as far as a well-known package brings them.
+ * @param named names of packages that are there anyhow.
+ */
+export function requirementsOfImports(script: string, named: ReadonlySet<string>): readonly Requirement[] {
+  const found = new Map<string, Requirement>()
+  for (const module of importedModules(script)) {
+    const packages = packagesOf(module)
+    const [first] = packages
+    if (first !== undefined && !packages.some((name) => named.has(name))) found.set(first, parseRequirement(first))
+  }
+  return [...found.values()]
+}
+
+/** The modules that a script imports, with their dots, in the order of their lines. Each line is read once. */
+export function importedModules(script: string): readonly string[] {
+  const modules = new Set<string>()
+  for (const line of script.slice(0, MAX_READ).split('\n')) {
+    const [, from, list] = IMPORT.exec(line.trimStart()) ?? []
+    if (from !== undefined) modules.add(from)
+    for (const one of list?.split(',') ?? []) {
+      const name = /^\s*([A-Za-z_][\w.]*)/.exec(one)?.[1]
+      if (name !== undefined) modules.add(name)
+    }
+  }
+  return [...modules]
+}
+
+/** The packages of the longest known prefix of a dotted name. */
+function packagesOf(module: string): readonly string[] {
+  const known = loadKnownPackages()
+  const parts = module.split('.')
+  for (let length = Math.min(parts.length, 4); length > 0; length -= 1) {
+    const packages = known.packagesFor(parts.slice(0, length).join('.'))
+    if (packages.length > 0) return packages
+  }
+  return []
+}

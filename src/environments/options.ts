@@ -1,0 +1,131 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { SandglassError } from '../errors/index.ts'
+import { formatValue, refuseUnknown } from '../support/index.ts'
+
+/** A package of a lock, as {@link EnvironmentOptions.allow} sees it. */
+export interface LockedPackage {
+  /** In its normal form (PEP 503). */
+  readonly name: string
+  readonly version: string
+}
+
+/** Options of the environments: directories of packages that sandboxes import from. */
+export interface EnvironmentOptions {
+  /**
+   * The directory of the cache. Default: the variable SANDGLASS_CACHE_DIR, else `/var/cache/sandglass` for root, else
+   * `sandglass` in the user's cache directory. Sandboxes must be able to read it.
+   */
+  readonly cacheDir?: string
+  /** The program uv. Default: the one on `PATH` if its version fits, else a copy of its own from the index. */
+  readonly uv?: string
+  /** The base address of the package index. Default: uv's own settings, else PyPI. */
+  readonly index?: string
+  /** A directory of wheels that counts as an index beside the other one. */
+  readonly wheels?: string
+  /**
+   * Packages uploaded after this time do not exist: a date, or an age such as `7 days`. For what a script names the default
+   * is `7 days`; for what the host names there is none.
+   */
+  readonly excludeNewer?: string
+  /**
+   * What counts of a script's own wishes. Default `off`: a script that declares dependencies (PEP 723) is refused.
+   * `declared`: its block counts. `imports`: packages of modules that it imports count as well.
+   */
+  readonly fromScript?: 'off' | 'declared' | 'imports'
+  /**
+   * The packages that a script may name, and those that they need in turn. Default `known`: the packages of the shipped
+   * list of well-known ones. The question comes before anything is downloaded.
+   */
+  readonly allow?: 'known' | 'any' | readonly string[] | ((wanted: LockedPackage) => boolean)
+  /** Use what is in the cache and ask no index. Default false. */
+  readonly offline?: boolean
+  /** Bytes of the cache; environments used least recently are removed above it. Default 10 GiB. */
+  readonly maxBytes?: number
+  /** Days after which an unused environment is removed. Default 90. */
+  readonly maxAgeDays?: number
+  /** The time for the installation of one environment, in milliseconds. Default 600,000. */
+  readonly timeoutMs?: number
+}
+
+/** Options with their defaults. */
+export interface ResolvedEnvironmentOptions extends EnvironmentOptions {
+  readonly cacheDir: string
+  readonly fromScript: 'off' | 'declared' | 'imports'
+  readonly allow: NonNullable<EnvironmentOptions['allow']>
+  readonly offline: boolean
+  readonly maxBytes: number
+  readonly maxAgeDays: number
+  readonly timeoutMs: number
+}
+
+const NAMES: readonly (keyof EnvironmentOptions)[] = [
+  'cacheDir',
+  'uv',
+  'index',
+  'wheels',
+  'excludeNewer',
+  'fromScript',
+  'allow',
+  'offline',
+  'maxBytes',
+  'maxAgeDays',
+  'timeoutMs',
+]
+const FROM_SCRIPT: readonly unknown[] = ['off', 'declared', 'imports'] satisfies EnvironmentOptions['fromScript'][]
+const EXCLUDE_NEWER = /^(?:\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d))?|\d{1,4} (?:hours?|days?|weeks?))$/
+const MAX_TIMEOUT_MS = 86_400_000
+const GiB = 1024 ** 3
+
+/**
+ * Checks the options and fills in the defaults.
+ * @throws TypeError for an unknown option; SandglassError `invalid_request` for a value that cannot be used.
+ */
+export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): ResolvedEnvironmentOptions {
+  if (typeof given !== 'object' || given === null) throw invalid('environments', given, 'an object')
+  refuseUnknown('environments', given, NAMES)
+  const { excludeNewer, fromScript = 'off', allow = 'known', offline = false } = given
+  for (const name of ['cacheDir', 'uv', 'index', 'wheels'] as const) {
+    const value = given[name]
+    if (value !== undefined && (typeof value !== 'string' || value === '' || value.startsWith('-'))) {
+      throw invalid(`environments.${name}`, value, name === 'index' ? 'an address' : 'a path')
+    }
+  }
+  if (excludeNewer !== undefined && !(typeof excludeNewer === 'string' && EXCLUDE_NEWER.test(excludeNewer))) {
+    throw invalid('environments.excludeNewer', excludeNewer, 'a date such as 2026-01-31 or an age such as 7 days')
+  }
+  if (!FROM_SCRIPT.includes(fromScript))
+    throw invalid('environments.fromScript', fromScript, 'off, declared or imports')
+  if (!(allow === 'known' || allow === 'any' || typeof allow === 'function' || Array.isArray(allow))) {
+    throw invalid('environments.allow', allow, "'known', 'any', a list of names or a function")
+  }
+  return {
+    ...given,
+    cacheDir: given.cacheDir ?? defaultCacheDir(),
+    fromScript,
+    allow,
+    offline,
+    maxBytes: inRange('maxBytes', given.maxBytes ?? 10 * GiB, 0, Number.MAX_SAFE_INTEGER),
+    maxAgeDays: inRange('maxAgeDays', given.maxAgeDays ?? 90, 0, 36_500),
+    timeoutMs: inRange('timeoutMs', given.timeoutMs ?? 600_000, 1, MAX_TIMEOUT_MS),
+  }
+}
+
+/** The default directory of the cache for this user. */
+export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
+  const named = env['SANDGLASS_CACHE_DIR']
+  if (named !== undefined && named !== '') return named
+  // Sandboxes of root have uids of their own, which cannot enter its home.
+  if (process.getuid?.() === 0) return '/var/cache/sandglass'
+  const base = env['XDG_CACHE_HOME']
+  return join(base !== undefined && base.startsWith('/') ? base : join(homedir(), '.cache'), 'sandglass')
+}
+
+function inRange(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  throw invalid(`environments.${name}`, value, `a number from ${min} to ${max}`)
+}
+
+function invalid(name: string, value: unknown, expected: string): SandglassError {
+  return new SandglassError('invalid_request', `${name}: ${formatValue(value)} is not ${expected}`)
+}

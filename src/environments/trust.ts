@@ -1,0 +1,39 @@
+import { SandglassError } from '../errors/index.ts'
+import { loadKnownPackages } from './known-packages.ts'
+import type { EnvironmentOptions, LockedPackage } from './options.ts'
+import { normalName } from './requirement.ts'
+
+const MAX_NAMED = 10
+
+/**
+ * Refuses packages that a script may not name.
+ * @throws SandglassError `dependency_not_allowed`, naming them.
+ */
+export function assertAllowed(
+  packages: readonly LockedPackage[],
+  allow: NonNullable<EnvironmentOptions['allow']>,
+): void {
+  const isAllowed = ruleOf(allow)
+  const refused = packages.filter(({ name, version }) => !isAllowed({ name, version }))
+  if (refused.length === 0) return
+  const names = refused.slice(0, MAX_NAMED).map(({ name }) => name)
+  const more = refused.length > MAX_NAMED ? ` and ${refused.length - MAX_NAMED} more` : ''
+  throw new SandglassError(
+    'dependency_not_allowed',
+    `the script asks for ${names.join(', ')}${more}, which environments.allow does not admit` +
+      (allow === 'known'
+        ? " ('known': only well-known packages): name them in dependencies yourself, or list them in environments.allow"
+        : ': list them there, or use other packages'),
+  )
+}
+
+function ruleOf(allow: NonNullable<EnvironmentOptions['allow']>): (wanted: LockedPackage) => boolean {
+  if (typeof allow === 'function') return (wanted) => allow(wanted) === true
+  if (allow === 'any') return () => true
+  if (allow === 'known') {
+    const known = loadKnownPackages()
+    return ({ name }) => known.has(name)
+  }
+  const names = new Set(allow.map(normalName))
+  return ({ name }) => names.has(name)
+}

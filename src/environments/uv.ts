@@ -1,0 +1,151 @@
+import { execFile } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chmod, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { messageOf, SandglassError } from '../errors/index.ts'
+import { isProgram, makeDirectory, programsNamed } from '../support/index.ts'
+import { type IndexSettings, withoutCredentials } from './index-settings.ts'
+
+const run = promisify(execFile)
+
+/** The version that is downloaded. The stand-in interpreter speaks its private format. */
+export const UV_VERSION = '0.13.9'
+/** Versions on PATH that are used: the same minor version has the same format. */
+const FITTING = /^uv 0\.13\.\d+/
+/** The wheel of each platform on PyPI, pinned by its SHA-256. The one of musl is linked statically and runs on any Linux. */
+const WHEELS: Readonly<Record<string, readonly [tags: string, sha256: string]>> = {
+  'linux-x64': ['py3-none-musllinux_1_1_x86_64', '2c45530751517d6c3bbc69a19473f6effe47cce047bede01ffd8af7ea7b36b25'],
+  'linux-arm64': [
+    'py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64',
+    '5435c5ce14a56431208ca0996416d310f1598e8c2c8ba707688985a16bb82dbe',
+  ],
+  'darwin-x64': ['py3-none-macosx_10_12_x86_64', 'c16ed11e013557536b3e60065f1b912f6407bd6518e041b961e23ef9e6b4fbf5'],
+  'darwin-arm64': ['py3-none-macosx_11_0_arm64', '66c512266d633bef48384a1f53003f41f2a8e7b36fe6e7fbfd3e0fd52d96fa63'],
+}
+const MAX_WHEEL_BYTES = 64 * 1024 * 1024
+const MAX_PAGE_BYTES = 32 * 1024 * 1024
+const DOWNLOAD_TIMEOUT_MS = 120_000
+
+/** The settings that decide which uv is used. */
+interface UvSettings {
+  readonly uv?: string | undefined
+  readonly cacheDir: string
+  readonly offline: boolean
+  readonly index: IndexSettings
+}
+
+/**
+ * Finds uv: the program that the option names, one on PATH whose version fits, or a private copy, which is downloaded once.
+ * @throws SandglassError `installer_missing`, `index_unreachable`.
+ */
+export async function findUv(settings: UvSettings, signal?: AbortSignal): Promise<string> {
+  if (settings.uv !== undefined) {
+    const found = isProgram(settings.uv) ? [settings.uv] : programsNamed(settings.uv)
+    if (found[0] !== undefined) return found[0]
+    throw missing(`environments.uv: ${settings.uv} is not a program`)
+  }
+  const own = join(settings.cacheDir, 'bin', `uv-${UV_VERSION}`)
+  if (existsSync(own)) return own
+  for (const program of programsNamed('uv')) {
+    if (FITTING.test(await versionOf(program))) return program
+  }
+  return download(own, settings, signal)
+}
+
+async function versionOf(program: string): Promise<string> {
+  return run(program, ['--version'], { timeout: 10_000, cwd: '/' }).then(
+    ({ stdout }) => stdout,
+    () => '',
+  )
+}
+
+async function download(own: string, { index, offline }: UvSettings, signal: AbortSignal | undefined): Promise<string> {
+  const wheel = WHEELS[`${process.platform}-${process.arch}`]
+  if (wheel === undefined) throw missing(`there is no uv for ${process.platform} on ${process.arch}`)
+  if (offline) throw missing('environments.offline is set, and the cache has no uv')
+  const [tags, sha256] = wheel
+  const name = `uv-${UV_VERSION}-${tags}.whl`
+  try {
+    const bytes = await fetchBounded(await findWheel(index, name, signal), MAX_WHEEL_BYTES, signal)
+    if (createHash('sha256').update(bytes).digest('hex') !== sha256)
+      throw new Error(`${name} has another SHA-256 there`)
+    const program = await extract(bytes, `uv-${UV_VERSION}.data/scripts/uv`)
+    const temporary = `${own}.${randomUUID()}`
+    makeDirectory(join(own, '..'), { own: 0o755, above: 0o755 })
+    try {
+      await writeFile(temporary, program)
+      await chmod(temporary, 0o755)
+      await rename(temporary, own)
+    } finally {
+      await rm(temporary, { force: true })
+    }
+    return own
+  } catch (error) {
+    if (signal?.aborted === true) throw signal.reason
+    throw new SandglassError(
+      'index_unreachable',
+      `uv ${UV_VERSION}, which installs packages, cannot be downloaded from ${withoutCredentials(index.base)}: ${reasonOf(error)}. ` +
+        'Install it yourself (pip install uv), or name it with environments.uv',
+      { cause: error },
+    )
+  }
+}
+
+/** The address of a file in the index, from its page of the package (PEP 691, else PEP 503). */
+async function findWheel({ base }: IndexSettings, name: string, signal: AbortSignal | undefined): Promise<string> {
+  const page = new URL('uv/', base.endsWith('/') ? base : `${base}/`)
+  const text = Buffer.from(await fetchBounded(page.href, MAX_PAGE_BYTES, signal)).toString('utf8')
+  const at = text.indexOf(`/${name}`)
+  if (at === -1) throw new Error(`it has no ${name}`)
+  const start = Math.max(text.lastIndexOf('"', at), text.lastIndexOf("'", at)) + 1
+  return new URL(text.slice(start, at + 1 + name.length), page).href
+}
+
+async function fetchBounded(address: string, maxBytes: number, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  const url = new URL(address)
+  const { username, password } = url
+  url.username = ''
+  url.password = ''
+  const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')
+  const limit = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)
+  const response = await fetch(url, {
+    headers: {
+      accept: 'application/vnd.pypi.simple.v1+json, text/html;q=0.5, */*;q=0.1',
+      ...(username === '' ? {} : { authorization: `Basic ${login}` }),
+    },
+    signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
+  })
+  if (!response.ok || response.body === null)
+    throw new Error(`${withoutCredentials(address)} answered ${response.status}`)
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    length += chunk.length
+    if (length > maxBytes) throw new Error(`${withoutCredentials(address)} has more than ${maxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** One file of an archive, unpacked in a thread. */
+async function extract(archive: Uint8Array, name: string): Promise<Uint8Array> {
+  const { unzip } = await import('fflate')
+  return new Promise((resolve, reject) => {
+    unzip(archive, { filter: (file) => file.name === name }, (error, files) => {
+      const found = files?.[name]
+      if (found === undefined) reject(error ?? new Error(`the archive has no ${name}`))
+      else resolve(found)
+    })
+  })
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : ''
+  return `${messageOf(error)}${cause}`
+}
+
+function missing(why: string): SandglassError {
+  return new SandglassError('installer_missing', `packages are installed by uv, and it was not found: ${why}`)
+}

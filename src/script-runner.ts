@@ -1,0 +1,284 @@
+import { resolve } from 'node:path'
+import { type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf } from './checkers.ts'
+import { Dependencies, type DependencyRequest, runEnvironment, withEnvironment } from './dependencies.ts'
+import type { InstallProgress, PreparedEnvironment } from './environments/index.ts'
+import {
+  ExecutionMode,
+  type ExecutionResult,
+  type RunEnvironment,
+  type RunEvent,
+  type RunRequest,
+  type SandboxRunRequest,
+  ScriptExecutor,
+} from './executor/index.ts'
+import {
+  checkCheckOptions,
+  type CheckOptions,
+  checkRunOptions,
+  REQUEST_OPTIONS,
+  type RunOptions,
+  type SandglassOptions,
+} from './options.ts'
+import { type CheckoutOptions, type Lease, SandboxPool } from './pool/index.ts'
+import {
+  assertEnforced,
+  assertPackagesFit,
+  assertRequirements,
+  installedPackages,
+  ping,
+  type ResourceLimits,
+  resolveLimits,
+  type Sandbox,
+  sandboxLimits,
+  type SandboxEngine,
+  type SandboxSpec,
+} from './sandbox/index.ts'
+import { definedOf, type NamedPackage } from './support/index.ts'
+import { bridgedTools, prepareTools } from './tools/index.ts'
+import { applySchema } from './typed-result.ts'
+
+/** Options of {@link Sandglass.prepare}. */
+export interface PrepareOptions {
+  readonly signal?: AbortSignal
+  readonly onProgress?: (progress: InstallProgress) => void
+}
+
+const PING_TIMEOUT_MS = 2000
+
+/** A script on its way: what runs it, and the lease that must be given back. */
+interface StartedRun {
+  readonly environment: PreparedEnvironment | undefined
+  readonly executor: ScriptExecutor
+  readonly request: SandboxRunRequest
+  readonly lease: Lease
+}
+
+/** Checks scripts and runs them in leased sandboxes. */
+export class ScriptRunner {
+  readonly options: SandglassOptions
+  readonly pool: SandboxPool
+  readonly checkers: Checkers
+  readonly dependencies: Dependencies
+  readonly #engine: SandboxEngine
+  /** The packages that runs without any wishes find. */
+  packages: readonly NamedPackage[] = []
+  readonly #plain: string
+  readonly #specs: Set<string>
+
+  constructor(engine: SandboxEngine, options: SandglassOptions) {
+    const plain = specOf(options, undefined, undefined)
+    this.options = options
+    this.dependencies = new Dependencies(engineIdOf(engine, options), options)
+    this.#engine = engine
+    this.#plain = nameOf(plain)
+    this.#specs = new Set([this.#plain])
+    this.pool = new SandboxPool({
+      engine,
+      specs: { [this.#plain]: plain },
+      ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
+      isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
+    })
+    this.checkers = checkersOf(this.pool, this.#plain)
+  }
+
+  /** Starts the first sandbox, which stays in the pool. A missing engine fails here and not at the first run. */
+  async startFirst(): Promise<Sandbox> {
+    const { require = [], limits = {}, packages } = this.options
+    if (require.length > 0) assertRequirements(await this.#engine.report(), require)
+    const first = await this.#firstSandbox()
+    assertEnforced(first.info, limits)
+    if (packages !== undefined) {
+      const installed = await installedPackages(packages)
+      this.packages = installed
+      assertPackagesFit(resolve(packages), installed, first.info)
+    }
+    return first
+  }
+
+  /** A sandbox with the packages of this Sandglass. Only the first time on a machine, its Python must be found out before. */
+  async #firstSandbox(): Promise<Sandbox> {
+    const { dependencies } = this
+    const signal = definedOf(this.options, ['signal'])
+    const { poolSize = 2 } = this.options
+    for (;;) {
+      const isKnown = dependencies.own.length === 0 || (await dependencies.knownTarget()) !== undefined
+      const environment = isKnown ? await dependencies.prepare(signal) : undefined
+      const spec = specOf(this.options, undefined, environment)
+      if (!isKnown || poolSize === 0) {
+        // Not the pool: it would keep this kind warm.
+        await using sandbox = await this.#engine.create(spec, signal)
+        if ((await dependencies.learnTarget(sandbox)) && isKnown) return this.#note(environment, sandbox)
+        continue
+      }
+      const first = await this.pool.checkout(this.#nameFor(spec, {}), signal)
+      await first.release()
+      if (await dependencies.learnTarget(first.sandbox)) return this.#note(environment, first.sandbox)
+    }
+  }
+
+  #note(environment: PreparedEnvironment | undefined, sandbox: Sandbox): Sandbox {
+    this.packages = packagesOf(environment)
+    return sandbox
+  }
+
+  /** Installs packages for a run. @throws SandglassError as `Environments.prepare` does. */
+  async prepare(dependencies: readonly string[], given: PrepareOptions = {}): Promise<RunEnvironment> {
+    const prepared = await this.dependencies.prepare({ dependencies, ...given })
+    return runEnvironment(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }
+  }
+
+  async run<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {
+    const started = await this.#start(script, run)
+    if ('status' in started) return started
+    const { executor, request, lease } = started
+    let result: ExecutionResult
+    try {
+      result = await executor.run(request)
+    } finally {
+      // Not awaited: the executor has ended a sandbox that must not serve again.
+      void lease.release()
+    }
+    // Without the lease: the check of the result may have to wait for others.
+    return applySchema(withEnvironment(result, script, started.environment), run.output)
+  }
+
+  async *stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
+    const started = await this.#start(script, run)
+    if ('status' in started) {
+      yield { type: 'result', executionId: started.executionId, result: started }
+      return
+    }
+    const { executor, request, lease } = started
+    let end: Extract<RunEvent, { type: 'result' }> | undefined
+    try {
+      for await (const event of executor.stream(request)) {
+        if (event.type === 'result') end = event
+        else yield event
+      }
+    } finally {
+      await lease.release()
+    }
+    if (end === undefined) return
+    const result = withEnvironment(end.result, script, started.environment)
+    yield { ...end, result: await applySchema(result, run.output) }
+  }
+
+  async check(script: string, given: CheckOptions = {}): Promise<CheckResult> {
+    checkCheckOptions(given)
+    const { dependencies, ...check } = given
+    const environment = await this.dependencies.prepare({ dependencies, ...definedOf(given, ['tools', 'signal']) })
+    return checkResultOf(this.checkers, script, given.policy ?? 'standard', {
+      ...check,
+      environment: modulesOf(environment),
+    })
+  }
+
+  /** Leases a sandbox with these limits and packages. */
+  async checkout(
+    limits: ResourceLimits | undefined,
+    environment: PreparedEnvironment | undefined,
+    run: RunOptions,
+  ): Promise<Lease> {
+    const spec = specOf(this.options, limits, environment)
+    const lease = await this.pool.checkout(this.#nameFor(spec, { occasional: true }), checkoutOptions(run))
+    try {
+      assertEnforced(lease.sandbox.info, { ...this.options.limits, ...limits })
+      return lease
+    } catch (error) {
+      await lease.release()
+      throw error
+    }
+  }
+
+  /** The name of a spec in the pool. */
+  #nameFor(spec: SandboxSpec, options: { readonly occasional?: boolean }): string {
+    const name = nameOf(spec)
+    if (!this.#specs.has(name)) this.pool.addSpec(name, spec, options)
+    this.#specs.add(name)
+    return name
+  }
+
+  /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
+  async #start<T>(script: string, run: RunOptions<T>): Promise<StartedRun | ExecutionResult<T>> {
+    checkRunOptions(run)
+    const { dependencies, ...given } = run
+    const executor = this.#executorFor(given)
+    const request = requestOf(script, given)
+    const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
+    const environment = await this.dependencies.prepare(wanted)
+    const rejection = await rejectionOf(this.checkers, script, { ...run, environment: modulesOf(environment) })
+    if (rejection !== undefined) {
+      return { ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) }
+    }
+    const lease = await this.checkout(run.limits, environment, run)
+    return { environment, executor, request: { ...request, sandbox: lease.sandbox }, lease }
+  }
+
+  #executorFor({ limits, mode = ExecutionMode.INTERACTIVE, ...run }: RunOptions): ScriptExecutor {
+    return new ScriptExecutor({
+      limits: limitsOfRun({ ...this.options.limits, ...limits }),
+      mode,
+      ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
+    })
+  }
+}
+
+/** The packages of an environment, as prompts name them. */
+export function packagesOf(prepared: PreparedEnvironment | undefined): NamedPackage[] {
+  const packages = Object.entries(prepared?.environment.packages ?? {})
+  return packages.map(([name, version]) => ({ name, version }))
+}
+
+/** Modules that the packages of an environment bring. */
+export function modulesOf(prepared: PreparedEnvironment | undefined): readonly string[] {
+  return prepared?.environment.modules ?? []
+}
+
+function requestOf<T>(script: string, { tools, toolLimits, ...run }: RunOptions<T>): RunRequest {
+  return {
+    ...definedOf(run, REQUEST_OPTIONS),
+    ...(tools === undefined ? {} : { tools: bridgedTools(prepareTools(tools), toolLimits) }),
+    script,
+  }
+}
+
+/** The limits that each run has for itself; the others are those of its sandbox. */
+export function limitsOfRun(given: ResourceLimits): ResourceLimits {
+  return definedOf(resolveLimits(given), ['executionTimeoutSec', 'maxToolWaitSec', 'maxOutputBytes'])
+}
+
+/** Names an engine and its options: sandboxes of the same name have the same Python, as long as nobody installs another. */
+function engineIdOf({ name }: SandboxEngine, options: SandglassOptions): string {
+  const own = (options as Readonly<Record<string, unknown>>)[name]
+  return JSON.stringify([name, own ?? null, process.env['DOCKER_HOST'] ?? null])
+}
+
+function specOf(
+  options: SandglassOptions,
+  limits: ResourceLimits | undefined,
+  prepared: PreparedEnvironment | undefined,
+): SandboxSpec {
+  const packages =
+    prepared?.environment.path ?? (options.packages === undefined ? undefined : resolve(options.packages))
+  return {
+    limits: sandboxLimits(resolveLimits({ ...options.limits, ...limits })),
+    ...(packages === undefined ? {} : { packages }),
+    ...(options.toolsDir === undefined ? {} : { toolsDir: resolve(options.toolsDir) }),
+    ...(options.preload === undefined ? {} : { preload: options.preload }),
+  }
+}
+
+/** Equal limits and packages share a pool; everything else in a spec is the same for one Sandglass. */
+function nameOf(spec: SandboxSpec): string {
+  const { memoryBytes, cpus, pids, diskBytes } = spec.limits
+  const packages = spec.packages === undefined ? '' : ` packages=${spec.packages}`
+  return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}${packages}`
+}
+
+function checkoutOptions({ leaseKey, checkoutTimeoutMs, ...run }: RunOptions): CheckoutOptions {
+  return {
+    ...(leaseKey === undefined ? {} : { key: leaseKey }),
+    ...(checkoutTimeoutMs === undefined ? {} : { timeoutMs: checkoutTimeoutMs }),
+    ...definedOf(run, ['sandboxId', 'signal']),
+  }
+}

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { errnoOf, shortageError } from '../errors/index.ts'
+
+/** A file lock that the kernel releases when this process ends, however it ends. */
+export interface FileLock {
+  /** The descriptor that holds it. A child that inherits it holds the lock as well, until it ends. */
+  readonly fd: number
+  release(): void
+}
+
+/** A shared lock excludes exclusive ones only. */
+type LockKind = 'exclusive' | 'shared'
+
+const TAKEN = 75
+
+/**
+ * Takes a lock on a file; returns undefined when another process holds one that excludes it. Node has no flock(2), but the
+ * lock belongs to the open file description: a short-lived `flock` on an inherited descriptor takes it for this process.
+ * @throws the error of opening the file, or an Error when neither `flock` nor `python3` can do it, with the reason of each.
+ */
+export async function tryLock(path: string, kind: LockKind = 'exclusive'): Promise<FileLock | undefined> {
+  return hold(path, (fd) => lock(path, fd, kind))
+}
+
+/**
+ * Waits for an exclusive lock on a file.
+ * @throws the reason of the signal when it fires first; else as {@link tryLock} does.
+ */
+export async function awaitLock(path: string, signal?: AbortSignal): Promise<FileLock> {
+  const held = await hold(path, (fd) => lock(path, fd, 'exclusive', { signal }))
+  signal?.throwIfAborted()
+  if (held === undefined) throw new Error(`cannot lock ${path}: the wait ended early`)
+  return held
+}
+
+/** True if a process holds such a lock. Concurrent calls of this function do not count. Throws as {@link tryLock} does. */
+export async function isLocked(path: string): Promise<boolean> {
+  const fd = openSync(path, 'r')
+  try {
+    return !(await lock(path, fd, 'shared'))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+async function hold(path: string, take: (fd: number) => Promise<boolean>): Promise<FileLock | undefined> {
+  const fd = openSync(path, 'a', 0o600)
+  const isTaken = await take(fd).catch((error: unknown) => {
+    closeSync(fd)
+    throw error
+  })
+  if (isTaken) return { fd, release: () => closeSync(fd) }
+  closeSync(fd)
+  return undefined
+}
+
+/** False when another lock excludes this one. With `wait` it waits for that lock's end, or for the signal. */
+async function lock(
+  path: string,
+  fd: number,
+  kind: LockKind,
+  wait?: { readonly signal: AbortSignal | undefined },
+): Promise<boolean> {
+  const programs: readonly [string, readonly string[]][] = [
+    ['flock', [`--${kind}`, ...(wait === undefined ? ['-n'] : []), '-E', String(TAKEN), '3']],
+    ['python3', ['-c', PYTHON, kind, wait === undefined ? 'try' : 'wait']],
+  ]
+  const problems: string[] = []
+  for (const [program, args] of programs) {
+    const end = await runProgram(program, args, fd, wait?.signal)
+    if (end === 0) return true
+    if (end === TAKEN || wait?.signal?.aborted === true) return false
+    problems.push(`${program} ${typeof end === 'number' ? `ended with exit code ${end}` : end}`)
+  }
+  throw new Error(`cannot lock ${path}: ${problems.join(', ')}; install util-linux or python3`)
+}
+
+const PYTHON = `import fcntl,sys
+kind = fcntl.LOCK_EX if sys.argv[1] == "exclusive" else fcntl.LOCK_SH
+try: fcntl.flock(3, kind | (fcntl.LOCK_NB if sys.argv[2] == "try" else 0))
+except BlockingIOError: sys.exit(${TAKEN})`
+
+/** Resolves to the exit code, or to the reason for its absence. Throws if the host lacks resources: no other program helps then. */
+function runProgram(
+  program: string,
+  args: readonly string[],
+  fd: number,
+  signal: AbortSignal | undefined,
+): Promise<number | string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      stdio: ['ignore', 'ignore', 'ignore', fd],
+      ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' }),
+    })
+    child.once('error', (error) => {
+      if (shortageError(error, program) === undefined) resolve(`cannot be run (${errnoOf(error) ?? error.message})`)
+      else reject(error)
+    })
+    child.once('exit', (code, signal) => resolve(code ?? `was killed by ${signal ?? 'a signal'}`))
+  })
+}
