@@ -94,8 +94,7 @@ async function openOn(
   const ownsEngine = typeof options.engine !== 'object'
   const runner = new ScriptRunner(engine, options)
   const close = async (given?: { graceMs?: number }): Promise<void> => {
-    await runner.pool.close(given)
-    runner.dependencies.environments.close()
+    await runner.close(given)
     if (ownsEngine) await engine.close()
   }
   try {

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf } from './checkers.ts'
 import { Dependencies, type DependencyRequest, runEnvironment, withEnvironment } from './dependencies.ts'
 import type { InstallProgress, PreparedEnvironment } from './environments/index.ts'
+import { finishEnvironment } from './finish-environment.ts'
 import {
   ExecutionMode,
   type ExecutionResult,
@@ -63,6 +64,9 @@ export class ScriptRunner {
   /** The packages that runs without any wishes find. */
   packages: readonly NamedPackage[] = []
   readonly #plain: string
+  /** What is made for environments beside the runs, by their keys. */
+  readonly #finishing = new Map<string, Promise<void>>()
+  readonly #closed = new AbortController()
   readonly #specs: Set<string>
 
   constructor(engine: SandboxEngine, options: SandglassOptions) {
@@ -121,9 +125,31 @@ export class ScriptRunner {
     return sandbox
   }
 
+  /** Ends what goes on beside the runs. */
+  async close(options?: { readonly graceMs?: number }): Promise<void> {
+    this.#closed.abort()
+    await this.pool.close(options)
+    await Promise.all(this.#finishing.values())
+    this.dependencies.environments.close()
+  }
+
+  /** Has byte code made for an environment, once. Runs need not wait for it. */
+  #finish(prepared: PreparedEnvironment): Promise<void> {
+    const { environment } = prepared
+    const known = this.#finishing.get(environment.key)
+    if (known !== undefined) return known
+    const spec = specOf(this.options, undefined, prepared)
+    const { limits, packages = environment.path } = spec
+    // Without it, imports take longer: nothing else depends on it.
+    const work = finishEnvironment(environment, this.#engine, { limits, packages }, this.#closed.signal).catch(() => {})
+    this.#finishing.set(environment.key, work)
+    return work
+  }
+
   /** Installs packages for a run. @throws SandglassError as `Environments.prepare` does. */
   async prepare(dependencies: readonly string[], given: PrepareOptions = {}): Promise<RunEnvironment> {
     const prepared = await this.dependencies.prepare({ dependencies, ...given })
+    if (prepared !== undefined) await this.#finish(prepared)
     return runEnvironment(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }
   }
 
@@ -206,6 +232,7 @@ export class ScriptRunner {
     const request = requestOf(script, given)
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
     const environment = await this.dependencies.prepare(wanted)
+    if (environment !== undefined) void this.#finish(environment)
     const rejection = await rejectionOf(this.checkers, script, { ...run, environment: modulesOf(environment) })
     if (rejection !== undefined) {
       return { ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) }

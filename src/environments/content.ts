@@ -17,7 +17,7 @@ export interface Difference {
 }
 
 /** Files that appear after the installation: byte code. */
-const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$/
+const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$|^\.sandglass\//
 /** Files that wheels list and that are removed after the installation. */
 const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
 const PARALLEL = 32

@@ -1,4 +1,14 @@
-export { Environments, type InstallProgress, type PreparedEnvironment } from './environments.ts'
+export {
+  addByteCode,
+  addHomeFiles,
+  COMPILE_SCRIPT,
+  HOME_SCRIPTS,
+  isFinished,
+  markFinished,
+  type Source,
+  sourcesWithoutByteCode,
+} from './byte-code.ts'
+export { type Environment, Environments, type InstallProgress, type PreparedEnvironment } from './environments.ts'
 export type { EnvironmentOptions } from './options.ts'
 export { explainMissingModule, requirementsOfImports } from './missing-module.ts'
 export { parseRequirements, type Requirement } from './requirement.ts'

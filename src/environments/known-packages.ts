@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { nearest } from '../support/index.ts'
 import { normalName } from './requirement.ts'
 
 /** Well-known packages of PyPI, and the modules that they bring (docs/internals/known-packages.md). */
@@ -11,8 +10,6 @@ export interface KnownPackages {
   has(name: string): boolean
   /** The packages that bring a module, the most downloaded first. Empty if none is known: no name is guessed. */
   packagesFor(module: string): readonly string[]
-  /** The well-known package with the most similar name. */
-  nearest(name: string): string | undefined
 }
 
 /** The table as it is shipped. */
@@ -40,6 +37,5 @@ function knownPackagesOf({ date, packages, imports }: Table): KnownPackages {
     date,
     has: (name) => names.has(normalName(name)),
     packagesFor: (module) => (byModule.get(module) ?? []).flatMap((at) => packages[at] ?? []),
-    nearest: (name) => nearest(normalName(name), packages),
   }
 }

@@ -145,6 +145,12 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'finish-environment',
+    path: 'src/finish-environment.ts',
+    mayImport: ['sandbox', 'executor', 'environments'],
+    packages: [],
+  },
+  {
     name: 'script-runner',
     path: 'src/script-runner.ts',
     mayImport: [
@@ -157,6 +163,7 @@ export const ROOMS: readonly Room[] = [
       'options',
       'checkers',
       'dependencies',
+      'finish-environment',
       'typed-result',
     ],
     packages: [],

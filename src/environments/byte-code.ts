@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import type { PythonTarget } from './target.ts'
+
+/** A source file of an environment without byte code. */
+export interface Source {
+  /** Below the directory of packages. */
+  readonly path: string
+  readonly bytes: number
+}
+
+/** A file that a sandbox made for an environment. */
+export interface MadeFile {
+  readonly path: string
+  readonly content: Uint8Array
+}
+
+/** Directories whose modules scripts rarely import. */
+const SKIPPED = /(?:^|\/)(?:tests?|testing|_tests|__pycache__|idlelib|examples|\.sandglass)\//
+/** The directory of files that each run finds in its home. */
+export const HOME = '.sandglass/home'
+const MAX_HOME_BYTES = 1024 * 1024
+const MAX_HOME_FILES = 20
+
+/** The sources that have no byte code for this Python, those at the top of packages first. */
+export async function sourcesWithoutByteCode(packages: string, target: PythonTarget): Promise<readonly Source[]> {
+  const entries = await readdir(packages, { recursive: true, encoding: 'utf8' })
+  const all = new Set(entries)
+  const paths = entries.filter(
+    (path) => path.endsWith('.py') && !SKIPPED.test(path) && !all.has(byteCodePath(path, target)),
+  )
+  const sources = await Promise.all(
+    paths.map(async (path): Promise<Source> => {
+      const found = await stat(join(packages, path)).catch(() => undefined)
+      return { path, bytes: found?.size ?? 0 }
+    }),
+  )
+  return sources.toSorted((a, b) => depthOf(a.path) - depthOf(b.path) || (a.path < b.path ? -1 : 1))
+}
+
+/**
+ * Puts byte code beside its source. Only paths that were asked for are written.
+ * @param bytes what {@link COMPILE_SCRIPT} wrote.
+ */
+export async function addByteCode(
+  packages: string,
+  sources: readonly Source[],
+  bytes: Uint8Array,
+  target: PythonTarget,
+): Promise<void> {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (let at = 0; at + 8 <= view.length;) {
+    const source = sources[view.readUInt32LE(at)]
+    const length = view.readUInt32LE(at + 4)
+    at += 8
+    if (source === undefined || at + length > view.length) return
+    await put(join(packages, byteCodePath(source.path, target)), view.subarray(at, at + length))
+    at += length
+  }
+}
+
+/** Keeps files that every run of the environment is to find in its home. */
+export async function addHomeFiles(packages: string, files: readonly MadeFile[]): Promise<void> {
+  let bytes = 0
+  for (const { path, content } of files.slice(0, MAX_HOME_FILES)) {
+    bytes += content.length
+    if (bytes > MAX_HOME_BYTES || path.split('/').includes('..')) return
+    await put(join(packages, HOME, path), content)
+  }
+}
+
+/**
+ * Compiles sources inside of a sandbox, and executes nothing of them. Its inputs are `paths` and `root`; it writes records
+ * (number of the path, length, byte code) into files of at most 3 MiB. The byte code is not compared with its source at each
+ * import: both are read-only.
+ */
+export const COMPILE_SCRIPT = `
+import importlib.util, os, struct
+from importlib._bootstrap_external import _code_to_hash_pyc
+
+os.mkdir("out")
+number, file = 0, open("out/0", "wb")
+for index, path in enumerate(paths):
+    try:
+        with open(os.path.join(root, path), "rb") as source:
+            data = source.read()
+        made = _code_to_hash_pyc(compile(data, os.path.join(root, path), "exec", dont_inherit=True), importlib.util.source_hash(data), False)
+    except Exception:
+        continue
+    if len(made) > 3 * 1024 * 1024:
+        continue
+    if file.tell() + len(made) > 3 * 1024 * 1024:
+        file.close()
+        number += 1
+        file = open(f"out/{number}", "wb")
+    file.write(struct.pack("<II", index, len(made)) + made)
+file.close()
+`
+
+/** Files that packages would make in the home of each run anew, and how to make them once. */
+export const HOME_SCRIPTS: readonly { readonly module: string; readonly script: string }[] = [
+  {
+    module: 'matplotlib',
+    // The list of fonts.
+    script:
+      'import os\nos.environ["HOME"] = "/workspace/home"\nos.mkdir("/workspace/home")\nimport matplotlib.font_manager\n',
+  },
+]
+
+/** True once everything was made that can be. */
+export function isFinished(packages: string): boolean {
+  return existsSync(finishedMark(packages))
+}
+
+export async function markFinished(packages: string): Promise<void> {
+  await writeFile(finishedMark(packages), '')
+}
+
+function finishedMark(packages: string): string {
+  return join(dirname(packages), 'finished')
+}
+
+function byteCodePath(path: string, { abi }: PythonTarget): string {
+  const tag = abi.split('-').slice(0, 2).join('-')
+  return posix.join(posix.dirname(path), '__pycache__', `${posix.basename(path, '.py')}.${tag}.pyc`)
+}
+
+async function put(path: string, content: Uint8Array): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+  const temporary = `${path}.${randomUUID()}`
+  await writeFile(temporary, content, { mode: 0o644 })
+  await rename(temporary, path)
+}
+
+function depthOf(path: string): number {
+  return path.split('/').length
+}

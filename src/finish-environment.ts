@@ -1,0 +1,72 @@
+import {
+  addByteCode,
+  addHomeFiles,
+  COMPILE_SCRIPT,
+  type Environment,
+  HOME_SCRIPTS,
+  isFinished,
+  markFinished,
+  type Source,
+  sourcesWithoutByteCode,
+} from './environments/index.ts'
+import { ExecutionMode, type ExecutionResult, ScriptExecutor } from './executor/index.ts'
+import { INSIDE, type SandboxEngine, type SandboxSpec } from './sandbox/index.ts'
+
+/** Bytes of source for one run: it takes about a second, and what it made is kept even if nothing follows. */
+const BATCH_BYTES = 1.5 * 1024 * 1024
+const BATCH_FILES = 1000
+const TIMEOUT_SEC = 60
+const OUTPUT = 'out/*'
+const HOME_OUTPUT = 'home/.*/**'
+
+/**
+ * Makes the byte code of an environment, and the files that its packages want in their home, in a sandbox that sees it
+ * read-only: the first imports are several times faster afterwards. What was made before the signal fires is kept.
+ */
+export async function finishEnvironment(
+  environment: Environment,
+  engine: SandboxEngine,
+  spec: SandboxSpec,
+  signal: AbortSignal,
+): Promise<void> {
+  const { path, target, modules } = environment
+  if (isFinished(path)) return
+  await using sandbox = await engine.create(spec, { signal, background: true })
+  const executor = new ScriptExecutor({
+    mode: ExecutionMode.INTERACTIVE,
+    limits: { executionTimeoutSec: TIMEOUT_SEC },
+  })
+  const run = (script: string, collect: string, inputs: Record<string, unknown> = {}): Promise<ExecutionResult> =>
+    executor.run({ sandbox, script, inputs, collect: [collect], signal })
+
+  for (const { module, script } of HOME_SCRIPTS) {
+    if (!modules.includes(module)) continue
+    const { files } = await run(script, HOME_OUTPUT)
+    await addHomeFiles(
+      path,
+      files.map((file) => ({ path: file.path.replace(/^home\//, ''), content: file.content })),
+    )
+  }
+  for (const batch of batchesOf(await sourcesWithoutByteCode(path, target))) {
+    const result = await run(COMPILE_SCRIPT, OUTPUT, { root: INSIDE.packages, paths: batch.map((one) => one.path) })
+    if (signal.aborted || result.status === 'sandbox-lost') return
+    for (const { content } of result.files) await addByteCode(path, batch, content, target)
+  }
+  if (!signal.aborted) await markFinished(path)
+}
+
+function batchesOf(sources: readonly Source[]): Source[][] {
+  const batches: Source[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const source of sources) {
+    const last = batches.at(-1)
+    if (last === undefined || last.length >= BATCH_FILES || bytes + source.bytes > BATCH_BYTES) {
+      batches.push([source])
+      bytes = source.bytes
+    } else {
+      last.push(source)
+      bytes += source.bytes
+    }
+  }
+  return batches
+}
