@@ -43,6 +43,8 @@ export class Dependencies {
   readonly #own: readonly Requirement[]
   readonly #hasDirectory: boolean
   #target: PythonTarget | undefined
+  /** The environment of the first sandbox, until a run tells about its installation. */
+  #untold: PreparedEnvironment | undefined
 
   /**
    * @param engineId names the engine and its options: the Python of its sandboxes is remembered under it.
@@ -81,7 +83,7 @@ export class Dependencies {
    * @throws SandglassError with a code that begins with `dependency_` or `index_`, or another one of `Environments.prepare`.
    */
   async prepare(request: DependencyRequest): Promise<PreparedEnvironment | undefined> {
-    const { requirements, fromScript } = await this.#requirementsOf(request)
+    const { requirements, fromScript, trusted } = await this.#requirementsOf(request)
     if (requirements.length === 0) return undefined
     const target = await this.knownTarget()
     if (target === undefined) {
@@ -91,23 +93,41 @@ export class Dependencies {
       )
     }
     const { signal, onProgress } = request
-    return this.environments.prepare({ requirements, target, fromScript, signal, onProgress })
+    return this.#tell(
+      await this.environments.prepare({ requirements, target, fromScript, trusted, signal, onProgress }),
+    )
   }
 
-  async #requirementsOf({
-    dependencies,
-    tools,
-    script,
-  }: DependencyRequest): Promise<{ readonly requirements: readonly Requirement[]; readonly fromScript: boolean }> {
+  /** Notes what was installed for the first sandbox: the first run with it tells how long that took. */
+  noteFirst(prepared: PreparedEnvironment | undefined): void {
+    this.#untold = prepared
+  }
+
+  #tell(prepared: PreparedEnvironment): PreparedEnvironment {
+    const first = this.#untold
+    if (first?.environment.key !== prepared.environment.key) return prepared
+    this.#untold = undefined
+    return { ...prepared, cached: first.cached, ms: first.ms + prepared.ms }
+  }
+
+  async #requirementsOf({ dependencies, tools, script }: DependencyRequest): Promise<{
+    readonly requirements: readonly Requirement[]
+    readonly fromScript: boolean
+    readonly trusted: ReadonlySet<string>
+  }> {
     if (this.#hasDirectory) {
       if (dependencies !== undefined) throw bothGiven()
-      return { requirements: [], fromScript: false }
+      return { requirements: [], fromScript: false, trusted: new Set() }
     }
     const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
     const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
     const host = [...named, ...ofTools]
     const wishes = script === undefined ? [] : await this.#wishesOf(script, host)
-    return { requirements: merge([...host, ...wishes]), fromScript: wishes.length > 0 }
+    return {
+      requirements: merge([...host, ...wishes]),
+      fromScript: wishes.length > 0,
+      trusted: new Set(host.map(({ name }) => name)),
+    }
   }
 
   /** What the script asks for beyond what the host names. @throws SandglassError `dependency_not_allowed`. */

@@ -122,6 +122,7 @@ export class ScriptRunner {
 
   #note(environment: PreparedEnvironment | undefined, sandbox: Sandbox): Sandbox {
     this.packages = packagesOf(environment)
+    this.dependencies.noteFirst(environment)
     return sandbox
   }
 

@@ -7,6 +7,7 @@ import { openInput, sizeOf } from './bounded-read.ts'
 import { type Context, isLively, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
+import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
 import { parseCount } from './sizes.ts'
@@ -27,7 +28,10 @@ export async function batch(given: Given, context: Context): Promise<number> {
   const input = openInput(path, path, context.signal)
   const out = given.last('--out')
   await using answers = out === undefined ? answersTo(context.stdout) : await answersIn(out)
-  const sandglass = await start({ ...options, ...pool, checkoutTimeoutMs: CHECKOUT_TIMEOUT_MS }, context)
+  const installing = new InstallLine(context)
+  const environments = { onProgress: installing.onProgress }
+  const sandglass = await start({ ...options, ...pool, environments, checkoutTimeoutMs: CHECKOUT_TIMEOUT_MS }, context)
+  await installing[Symbol.asyncDispose]()
   const running = new BatchRun({
     sandglass,
     answers,

@@ -3,6 +3,7 @@ import { readText } from './bounded-read.ts'
 import { type Context, isLively } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
+import { InstallLine } from './install-line.ts'
 import { sandboxFlags } from './options.ts'
 import { inputName } from './run-request.ts'
 import { escapeForMessage } from './terminal-text.ts'
@@ -24,7 +25,9 @@ export async function check(given: Given, context: Context): Promise<number> {
   context.signal.throwIfAborted()
   try {
     // Only its checker is used: no sandbox is kept ready for scripts.
-    await using sandglass = await startSandglass({ ...options, poolSize: 0, maxOverflow: 1 }, context)
+    await using installing = new InstallLine(context)
+    const environments = { onProgress: installing.onProgress }
+    await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
     const { ok, violations } = await sandglass.check(script, {
       policy: policy ?? 'standard',
       mode,

@@ -20,17 +20,19 @@ const SANDBOX: Specs = {
   '--tools': { value: 'FILE' },
   '--tools-dir': { value: 'DIR' },
 }
+const WITH: Specs = { '--with': { value: 'PKG' } }
 const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
 const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
 /** A command of this version. */
-export type CommandName = 'run' | 'batch' | 'check' | 'solve' | 'runs' | 'show' | 'doctor' | 'ps' | 'prune'
+export type CommandName = 'run' | 'batch' | 'check' | 'solve' | 'env' | 'runs' | 'show' | 'doctor' | 'ps' | 'prune'
 
 /** The flags of each command, without those of the engines. */
 const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   run: {
     ...SANDBOX,
     ...MODE,
+    ...WITH,
     '-c': { value: 'CODE', takesAny: true },
     '--events': {},
     '--secret': { value: 'NAME' },
@@ -43,6 +45,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   batch: {
     ...SANDBOX,
     ...MODE,
+    ...WITH,
     '--out': { value: 'FILE' },
     '--concurrency': { value: 'N' },
     '--pool-size': { value: 'N' },
@@ -50,6 +53,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   },
   check: {
     ...COMMON,
+    ...WITH,
     '--mode': { value: 'interactive|plan' },
     '--policy': { value: 'standard|strict' },
     '--tools': { value: 'FILE' },
@@ -58,6 +62,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   },
   solve: {
     ...SANDBOX,
+    ...WITH,
     ...JOURNAL,
     '--keep-prompts': {},
     '--events': {},
@@ -76,6 +81,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
   },
+  env: COMMON,
   runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },
   show: { ...COMMON, ...JOURNAL, '--html': {}, '--out': { value: 'FILE' } },
   doctor: COMMON,
@@ -84,7 +90,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
 }
 
 /** The commands that start a sandbox, and so take the flags of the engines. */
-const STARTS_SANDBOX: readonly CommandName[] = ['run', 'batch', 'check', 'solve']
+const STARTS_SANDBOX: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'env']
 
 /** Every command. */
 export const COMMANDS: readonly CommandName[] = Object.keys(OWN_FLAGS) as CommandName[]

@@ -10,6 +10,7 @@ Usage: sandglass COMMAND [FLAGS]
   batch   run many: one JSON request a line in, one answer a line out
   check   find mistakes in a script without running it
   solve   let a model solve a task by writing Python
+  env     list, add, update, remove and verify installed packages
   runs    list the tasks of the journal
   show    show one of them in full: scripts, tool calls, errors
   doctor  show which engines work on this machine, and the remedy for the others
@@ -78,6 +79,8 @@ Script:
   --policy POLICY           look for mistakes first, and run nothing that has some: standard finds wrong syntax, names
                             and tool calls; strict also refuses what reaches beyond plain computing; default off
   --tools FILE              a JS or TS module that exports tools: functions of the host, and Python tools, for the script
+  --with PKG                a package that the script can import, as pip names it: "pandas>=2"; repeat for more
+                            what FILE itself declares (# /// script) counts as well, if it is well known
 
 Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
@@ -109,6 +112,7 @@ Batch:
   --pool-size N             warm sandboxes for each set of limits, default 2 or the concurrency
   --policy POLICY           off, standard or strict, for requests that name none
   --tools FILE              a JS or TS module that exports tools, for all requests
+  --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
   --max-uses N              scripts after which a sandbox is replaced, default 50
   --mode interactive|plan   for requests that name none
   --json                    errors of the batch itself as a line, too; answers always are JSON
@@ -125,6 +129,7 @@ Usage: sandglass check (FILE | -) [FLAGS]
   --tools FILE              a JS or TS module that exports tools, so that calls of them are checked
   --tools-dir DIR           Python files whose functions the script can call
   --mode interactive|plan   in plan a script without emit_result is wrong
+  --with PKG                a package that the script can import, as pip names it: "pandas>=2"; repeat for more
   --input NAME              a global that the script will have; repeat for more
   --json                    one JSON line: {"ok":false,"violations":[…]}
 
@@ -146,6 +151,7 @@ Model:
 
 Task:
   --tools FILE              a JS or TS module that exports tools for the scripts
+  --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
   --input NAME=JSON         a global of every script, by value; repeat for more
   --secret NAME             an environment variable of yours for the scripts, hidden in all output; repeat for more
   --output SCHEMA           JSON Schema that the answer must match: a file, or the schema itself; a mismatch is told the model
@@ -169,6 +175,25 @@ Output:
 ${SANDBOX_HELP}
 Example:
   sandglass solve "How many orders are late?" --model gpt-5-mini --tools orders.ts
+`,
+  env: `Packages that scripts can import. Each set is installed once and kept in a cache.
+
+Usage: sandglass env list|add|update|rm|prune|verify [FLAGS]
+
+  env list                  every environment, the one used last first
+  env add PKG…              install packages, as pip names them: "pandas>=2"; a run --with them then begins at once
+  env update KEY            resolve its packages again, and install what is newer
+  env rm KEY                remove it; exit code 9 if it is in use
+  env prune                 remove every environment that nobody uses, and what was downloaded for them
+  env verify [KEY]          compare each file with what was installed; exit code 1 if one differs
+  --json                    one JSON line for each environment
+
+  KEY                       a key of env list, or the beginning of one
+
+Engine whose Python the packages of env add are for:
+${ENGINE_FLAGS}
+Example:
+  sandglass env add pandas matplotlib
 `,
   runs: `List the tasks that sandglass solve was given, newest first.
 

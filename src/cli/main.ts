@@ -21,6 +21,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   batch: async () => (await import('./batch.ts')).batch,
   check: async () => (await import('./check.ts')).check,
   solve: async () => (await import('./solve.ts')).solve,
+  env: async () => (await import('./env.ts')).env,
   runs: async () => (await import('./runs.ts')).runs,
   show: async () => (await import('./show.ts')).show,
   doctor: async () => (await import('./doctor.ts')).doctor,
@@ -29,7 +30,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
 /** Commands that take positional arguments. */
-const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'show']
+const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'env', 'show']
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))

@@ -30,6 +30,7 @@ export function sandboxFlags(given: Given, engines: EngineTable = ENGINES): Sand
   const limits = givenLimits(given)
   const toolsDir = given.last('--tools-dir')
   const required = requirements(given)
+  const packages = given.all('--with')
   const mode = oneOf(given, '--mode', MODES)
   return {
     options: {
@@ -37,6 +38,7 @@ export function sandboxFlags(given: Given, engines: EngineTable = ENGINES): Sand
       limits,
       ...engineOptions(given, engine, engines),
       ...(toolsDir === undefined ? {} : { toolsDir }),
+      ...(packages.length === 0 ? {} : { dependencies: packages }),
       ...(required.length === 0 ? {} : { require: required }),
     },
     mode: mode === ExecutionMode.PLAN ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,

@@ -3,6 +3,7 @@ import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
+import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
 import { toolsOf } from './tools-file.ts'
@@ -30,7 +31,11 @@ export async function run(given: Given, context: Context): Promise<number> {
     given.has('--json') || given.has('--events') ? lineReporter(given, context) : humanReporter(given, script, context)
   try {
     context.signal.throwIfAborted()
-    const sandglass = await startSandglass({ ...options, poolSize: 1, maxOverflow: 0 }, context)
+    await using installing = new InstallLine(context)
+    // A person names the file, so what it declares counts; a script from elsewhere is a stranger's.
+    const fromScript = isFile(given) ? 'declared' : 'off'
+    const environments = { fromScript, onProgress: installing.onProgress } as const
+    const sandglass = await startSandglass({ ...options, environments, poolSize: 1, maxOverflow: 0 }, context)
     let result: ExecutionResult
     try {
       result = await sandglass.run(script, {
@@ -53,6 +58,12 @@ export async function run(given: Given, context: Context): Promise<number> {
   } finally {
     await reporter.end()
   }
+}
+
+/** True if the script is a file that the command line names. */
+function isFile(given: Given): boolean {
+  const source = scriptSource(given)
+  return 'path' in source && source.path !== '-'
 }
 
 /** Reports the events and the result of a run. */

@@ -3,6 +3,7 @@ import type { JournalStore } from '../journal/index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { TASK_OUTCOMES } from '../outcomes/index.ts'
+import { InstallLine } from './install-line.ts'
 import { journalPlace, openJournal } from './journal-flag.ts'
 import { modelOf } from './model-flag.ts'
 import { sandboxFlags } from './options.ts'
@@ -25,7 +26,9 @@ export async function solve(given: Given, context: Context): Promise<number> {
   const reporter = asLines ? lineReporter(given, context) : new SolveReporter(context, place.flag)
   try {
     context.signal.throwIfAborted()
-    const sandglass = await startSandglass({ ...options, poolSize: 1, maxOverflow: 0 }, context)
+    await using installing = new InstallLine(context)
+    const environments = { onProgress: installing.onProgress }
+    const sandglass = await startSandglass({ ...options, environments, poolSize: 1, maxOverflow: 0 }, context)
     let result: ToolExecutionResult | undefined
     try {
       const events = sandglass.solveStream(task, {

@@ -25,11 +25,22 @@ export function reword(error: unknown, as: 'keys' | 'flags'): unknown {
   if (!(error instanceof SandglassError) || error instanceof UsageError) return error
   const names = as === 'keys' ? KEYS : FLAGS
   const message = readable(
-    names.reduce((text, [from, to]) => text.replaceAll(from, to), error.message),
+    [...names, ...REMEDIES].reduce((text, [from, to]) => text.replaceAll(from, to), error.message),
     as,
   )
   return message === error.message ? error : new SandglassError(error.code, message, { cause: error })
 }
+
+/** What to do about packages, as the library says it and as a person at the command line does it. */
+const REMEDIES: readonly [string, string][] = [
+  [
+    "name them in dependencies yourself, or set environments: { fromScript: 'declared' }",
+    'name them with --with, or run the script as a file',
+  ],
+  ['name them in dependencies yourself, or list them in environments.allow', 'name them with --with'],
+  ['name its directory with environments.wheels', 'name its directory with UV_FIND_LINKS'],
+  ['name another directory with environments.cacheDir', 'name another directory with SANDGLASS_CACHE_DIR'],
+]
 
 const BYTES_OUT_OF_RANGE = /^(\S+): (\d+) is not a whole number of bytes from (\d+) to (\d+)$/
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { lstat, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { lstat, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { awaitLock, type FileLock, makeDirectory, tryLock } from '../support/index.ts'
@@ -20,6 +20,8 @@ export interface EnvironmentRecord {
   readonly bytes: number
   /** A digest of the lists of files that the wheels brought; `verify` begins with it. */
   readonly manifest: string
+  /** The directory of the packages: another one after each build, so that no sandbox of an earlier one serves. */
+  readonly directory: string
   /** When it was made, as an ISO date. */
   readonly created: string
 }
@@ -47,6 +49,7 @@ export interface ResolvedRequest {
 }
 
 const KEY = /^[0-9a-f]{20}$/
+const DIRECTORY = /^packages-[0-9a-f]{8}$/
 const DAY_MS = 86_400_000
 /** Directories whose builder died leave work behind; none takes this long. */
 const ABANDONED_MS = DAY_MS
@@ -119,24 +122,46 @@ export class EnvironmentCache {
   /** Takes an environment into use; undefined if it is not there. */
   async lease(key: string): Promise<EnvironmentLease | undefined> {
     if (!KEY.test(key) || !existsSync(this.#recordOf(key))) return undefined
-    const lock = await tryLock(this.#lockOf(key, 'use'), 'shared')
-    // Without the lock it is being removed.
-    if (lock === undefined) return undefined
+    // Others hold it alone only to look whether it is used, or to remove it: then its record is gone.
+    const lock = await awaitLock(this.#lockOf(key, 'use'), 'shared')
     const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
-    if (record?.key !== key) {
+    if (record?.key !== key || !DIRECTORY.test(record.directory)) {
       lock.release()
       return undefined
     }
     await this.#noteUse(key)
-    return { record, path: this.packagesOf(key), release: () => lock.release() }
+    const path = join(this.root, 'environments', key, record.directory)
+    return { record, path, release: () => lock.release() }
   }
 
   /** Waits until no other process builds this environment, or resolves this request, and takes its place. */
   async lockBuild(name: string, signal: AbortSignal): Promise<FileLock> {
     try {
-      return await awaitLock(this.#lockOf(name, 'build'), signal)
+      return await awaitLock(this.#lockOf(name, 'build'), 'exclusive', signal)
     } catch (error) {
       throw this.explain(error)
+    }
+  }
+
+  /** Keeps others from cleaning the directory of uv, until the lock is released. */
+  async useDownloads(): Promise<FileLock> {
+    return awaitLock(this.#lockOf('uv', 'use'), 'shared')
+  }
+
+  /**
+   * Removes what an interrupted uv left, unless another one is at work; with `all`, everything that was downloaded. What
+   * environments have of it stays.
+   */
+  async cleanDownloads({ all }: { readonly all: boolean }): Promise<void> {
+    const lock = await tryLock(this.#lockOf('uv', 'use'))
+    if (lock === undefined) return
+    try {
+      const directory = join(this.root, 'uv')
+      for (const name of await namesIn(directory)) {
+        if (all || name.startsWith('.tmp')) await rm(join(directory, name), { recursive: true, force: true })
+      }
+    } finally {
+      lock.release()
     }
   }
 
@@ -156,10 +181,6 @@ export class EnvironmentCache {
     }
   }
 
-  packagesOf(key: string): string {
-    return join(this.root, 'environments', key, 'packages')
-  }
-
   /** Every environment, the one used last at the end. */
   async list(): Promise<readonly ListedEnvironment[]> {
     const listed: ListedEnvironment[] = []
@@ -177,22 +198,17 @@ export class EnvironmentCache {
     if (!KEY.test(key)) return false
     const lock = await tryLock(this.#lockOf(key, 'use'))
     if (lock === undefined) return false
+    const aside = join(this.root, 'work', randomUUID())
     try {
-      const path = join(this.root, 'environments', key)
-      const aside = join(this.root, 'work', randomUUID())
-      try {
-        await rename(path, aside)
-      } catch (error) {
-        if (errnoOf(error) === 'ENOENT') return false
-        throw error
-      }
-      await rm(aside, { recursive: true, force: true })
-      return true
+      await rename(join(this.root, 'environments', key), aside)
     } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return false
       throw this.explain(error)
     } finally {
       lock.release()
     }
+    await rm(aside, { recursive: true, force: true })
+    return true
   }
 
   /**
@@ -211,6 +227,7 @@ export class EnvironmentCache {
       bytes -= record.bytes
       removed.push(record.key)
     }
+    if (removed.length > 0) await this.cleanDownloads({ all: true })
     return removed
   }
 
@@ -283,13 +300,6 @@ export class EnvironmentCache {
   #lockOf(name: string, kind: 'use' | 'build'): string {
     return join(this.root, 'locks', `${name}.${kind}`)
   }
-}
-
-/** Makes an empty directory that can become an environment. */
-export async function makePackagesDirectory(work: string): Promise<string> {
-  const path = join(work, 'packages')
-  await mkdir(path, { recursive: true })
-  return path
 }
 
 async function namesIn(directory: string): Promise<string[]> {

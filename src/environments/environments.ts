@@ -1,12 +1,20 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, rm, statfs } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
-import { EnvironmentCache, type EnvironmentLease, type EnvironmentRecord, makePackagesDirectory } from './cache.ts'
+import { EnvironmentCache, type EnvironmentLease, type EnvironmentRecord } from './cache.ts'
 import { type Difference, findDifferences, inspectContent } from './content.ts'
 import { indexSettings, withoutCredentials } from './index-settings.ts'
 import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory } from './installer.ts'
 import { digestOf, type Lock, readLock } from './lock-file.ts'
-import { type EnvironmentOptions, resolveEnvironmentOptions, type ResolvedEnvironmentOptions } from './options.ts'
+import {
+  type EnvironmentOptions,
+  type InstallProgress,
+  type LockedPackage,
+  resolveEnvironmentOptions,
+  type ResolvedEnvironmentOptions,
+} from './options.ts'
 import type { Requirement } from './requirement.ts'
 import { platformOf, type PythonTarget } from './target.ts'
 import { assertAllowed } from './trust.ts'
@@ -26,23 +34,14 @@ export interface Environment {
   readonly bytes: number
 }
 
-/** The progress of an installation. */
-export interface InstallProgress {
-  /** `resolve`: versions are chosen. `download`: wheels arrive and are unpacked. `done`: it can be used. */
-  readonly phase: 'resolve' | 'download' | 'done'
-  readonly packages: number
-  /** Bytes of wheels that arrived. */
-  readonly bytes: number
-  /** Bytes of all wheels, as far as the index tells; 0 before they are known. */
-  readonly totalBytes: number
-}
-
 /** A wish for an environment. */
 export interface EnvironmentRequest {
   readonly requirements: readonly Requirement[]
   readonly target: PythonTarget
   /** True if a script named some of them: then `allow` and an age of seven days apply. */
   readonly fromScript?: boolean | undefined
+  /** Packages that the host named itself, by normal name: `allow` is not asked for them. */
+  readonly trusted?: ReadonlySet<string> | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
 }
@@ -83,7 +82,6 @@ export class Environments {
   readonly #leases = new Map<string, EnvironmentLease>()
   /** What each request led to. */
   readonly #found = new Map<string, Promise<Environment>>()
-  #isOpen = false
 
   /** @throws as {@link resolveEnvironmentOptions} does. */
   constructor(options: EnvironmentOptions = {}) {
@@ -109,9 +107,9 @@ export class Environments {
       search.catch(() => this.#found.delete(requestKey))
       environment = await search
     }
-    if (request.fromScript === true) assertAllowed(packagesOf(environment), this.options.allow)
+    this.#assertAllowed(packagesOf(environment), request)
     const { packages, bytes } = environment
-    request.onProgress?.({ phase: 'done', packages: Object.keys(packages).length, bytes, totalBytes: bytes })
+    this.#reporterOf(request)({ phase: 'done', packages: Object.keys(packages).length, bytes, totalBytes: bytes })
     return { environment, cached, ms: performance.now() - began }
   }
 
@@ -183,6 +181,21 @@ export class Environments {
     this.#found.clear()
   }
 
+  #assertAllowed(packages: readonly LockedPackage[], { fromScript, trusted }: EnvironmentRequest): void {
+    if (fromScript !== true) return
+    assertAllowed(
+      packages.filter(({ name }) => trusted?.has(name) !== true),
+      this.options.allow,
+    )
+  }
+
+  #reporterOf({ onProgress }: EnvironmentRequest): (progress: InstallProgress) => void {
+    return (progress) => {
+      this.options.onProgress?.(progress)
+      onProgress?.(progress)
+    }
+  }
+
   #requestKey({ requirements, target }: EnvironmentRequest, excludeNewer: string | undefined): string {
     const { digest } = indexSettings(this.options)
     const texts = requirements.map(({ text }) => text).toSorted()
@@ -190,8 +203,7 @@ export class Environments {
   }
 
   #open(): void {
-    if (!this.#isOpen) this.#cache.open()
-    this.#isOpen = true
+    this.#cache.open()
   }
 
   async #find(
@@ -232,11 +244,18 @@ export class Environments {
       const requirements = request.requirements.map(({ text }) => text)
       const plan: InstallPlan = { ...options, uv, index, target: request.target, requirements, excludeNewer, signal }
       const only = await this.#cache.lockBuild(requestKey, signal)
+      const downloads = await this.#cache.useDownloads()
+      let isDone = false
       try {
         const again = await this.#cache.findRequest(requestKey)
         const found = again === undefined ? undefined : await this.#lease(again.key)
-        return found ?? (await this.#install(plan, request, requestKey, again?.lock))
+        const made = found ?? (await this.#install(plan, request, requestKey, again?.lock))
+        isDone = true
+        void this.#cache.evict(this.options).catch(() => undefined) // the next build tries again
+        return made
       } finally {
+        downloads.release()
+        if (!isDone) await this.#cache.cleanDownloads({ all: false })
         only.release()
       }
     } catch (error) {
@@ -260,13 +279,13 @@ export class Environments {
     requestKey: string,
     known: string | undefined,
   ): Promise<Environment> {
-    const { fromScript, onProgress } = request
+    const onProgress = this.#reporterOf(request)
     const work = await makeWorkDirectory(this.#cache.root, plan.target)
     try {
-      onProgress?.({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
+      onProgress({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
       const lock = known === undefined ? await lockRequirements(plan, work) : await readLock(known)
       // Before anything is downloaded.
-      if (fromScript === true) assertAllowed(lock.packages, this.options.allow)
+      this.#assertAllowed(lock.packages, request)
       const key = contentKey(lock, plan.target)
       const only = await this.#cache.lockBuild(key, plan.signal)
       try {
@@ -278,7 +297,6 @@ export class Environments {
       await this.#cache.saveRequest(requestKey, { key, requirements: plan.requirements, lock: lock.text })
       const made = await this.#lease(key)
       if (made === undefined) throw new Error(`the environment ${key} was removed while it was made`)
-      void this.#cache.evict(this.options).catch(() => undefined) // the next build tries again
       return made
     } finally {
       await rm(work, { recursive: true, force: true })
@@ -291,17 +309,19 @@ export class Environments {
     lock: Lock,
     work: string,
     heldLock: number,
-    onProgress: EnvironmentRequest['onProgress'],
+    onProgress: (progress: InstallProgress) => void,
   ): Promise<void> {
     const { downloadBytes: totalBytes, packages } = lock
     const report = (bytes: number): void =>
-      onProgress?.({ phase: 'download', packages: packages.length, bytes: Math.min(bytes, totalBytes), totalBytes })
+      onProgress({ phase: 'download', packages: packages.length, bytes: Math.min(bytes, totalBytes), totalBytes })
     report(0)
     await this.#assertRoom(totalBytes)
     const building = `${work}.new`
     try {
       await mkdir(building, { mode: 0o755 })
-      const target = await makePackagesDirectory(building)
+      const directory = `packages-${randomBytes(4).toString('hex')}`
+      const target = join(building, directory)
+      await mkdir(target)
       await installLock({ ...plan, onDownloaded: report }, work, lock, target, [heldLock])
       const content = await inspectContent(target)
       if (content.bytes > Math.max(MIN_BYTES, MAX_RATIO * totalBytes)) {
@@ -312,6 +332,7 @@ export class Environments {
       }
       const record: EnvironmentRecord = {
         key,
+        directory,
         target: plan.target,
         requirements: plan.requirements,
         packages: Object.fromEntries(packages.map(({ name, version }) => [name, version])),

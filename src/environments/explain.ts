@@ -19,7 +19,8 @@ export function explainFailure(stderr: string, question: Question): SandglassErr
   const text = withoutCredentials(stderr.slice(0, MAX_CHARS)).trim()
   const said = truncate(
     text
-      .replaceAll(/^(?:error|  cause|warning): /gm, '')
+      .replaceAll(/^(?:Using|Resolved|Prepared|Downloading| Downloaded|Installed|warning:) .*$/gm, '')
+      .replaceAll(/^(?:error|  cause): /gm, '')
       .replaceAll(/\s*\n\s*/g, ' ')
       .trim(),
     MAX_SHOWN,
@@ -98,7 +99,7 @@ const RULES: readonly Rule[] = [
       `the package index ${index} cannot be reached: check the network, the proxy (HTTPS_PROXY) and the address`,
   ],
   [
-    /Failed to parse|invalid|corrupt|zip|unzip|archive|escape|outside/i,
+    /Failed to (?:parse|install|read|unzip|extract|prepare)|invalid|corrupt|archive/i,
     'dependency_invalid',
     () => 'a package is damaged or does not follow the rules of wheels',
   ],

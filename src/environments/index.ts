@@ -8,8 +8,8 @@ export {
   type Source,
   sourcesWithoutByteCode,
 } from './byte-code.ts'
-export { type Environment, Environments, type InstallProgress, type PreparedEnvironment } from './environments.ts'
-export type { EnvironmentOptions } from './options.ts'
+export { type Environment, Environments, type EnvironmentSummary, type PreparedEnvironment } from './environments.ts'
+export type { EnvironmentOptions, InstallProgress } from './options.ts'
 export { explainMissingModule, requirementsOfImports } from './missing-module.ts'
 export { parseRequirements, type Requirement } from './requirement.ts'
 export { readScriptMetadata } from './script-metadata.ts'

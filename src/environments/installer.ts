@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { messageOf, SandglassError, shortageError } from '../errors/index.ts'
 import { programsNamed } from '../support/index.ts'
@@ -180,7 +181,9 @@ function runProgram(
     })
     let failure: unknown
     child.once('error', (error) => (failure = error))
-    child.once('close', (code) => {
+    child.once('close', (code, signal) => {
+      // It has no last words: the limit of one file was reached, in the box or without it.
+      if (signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ) stderr += '\nFile too large\n'
       if (failure === undefined || plan.signal.aborted) resolve({ code, stderr })
       else reject(shortageError(failure, program) ?? new Error(`${program} cannot be started: ${messageOf(failure)}`))
     })

@@ -10,6 +10,17 @@ export interface LockedPackage {
   readonly version: string
 }
 
+/** The progress of an installation. */
+export interface InstallProgress {
+  /** `resolve`: versions are chosen. `download`: wheels arrive and are unpacked. `done`: it can be used. */
+  readonly phase: 'resolve' | 'download' | 'done'
+  readonly packages: number
+  /** Bytes of wheels that arrived. */
+  readonly bytes: number
+  /** Bytes of all wheels, as far as the index tells; 0 before they are known. */
+  readonly totalBytes: number
+}
+
 /** Options of the environments: directories of packages that sandboxes import from. */
 export interface EnvironmentOptions {
   /**
@@ -38,6 +49,8 @@ export interface EnvironmentOptions {
    * list of well-known ones. The question comes before anything is downloaded.
    */
   readonly allow?: 'known' | 'any' | readonly string[] | ((wanted: LockedPackage) => boolean)
+  /** Called while packages are installed. */
+  readonly onProgress?: (progress: InstallProgress) => void
   /** Use what is in the cache and ask no index. Default false. */
   readonly offline?: boolean
   /** Bytes of the cache; environments used least recently are removed above it. Default 10 GiB. */
@@ -67,6 +80,7 @@ const NAMES: readonly (keyof EnvironmentOptions)[] = [
   'excludeNewer',
   'fromScript',
   'allow',
+  'onProgress',
   'offline',
   'maxBytes',
   'maxAgeDays',

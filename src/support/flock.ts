@@ -24,11 +24,11 @@ export async function tryLock(path: string, kind: LockKind = 'exclusive'): Promi
 }
 
 /**
- * Waits for an exclusive lock on a file.
+ * Waits for a lock on a file.
  * @throws the reason of the signal when it fires first; else as {@link tryLock} does.
  */
-export async function awaitLock(path: string, signal?: AbortSignal): Promise<FileLock> {
-  const held = await hold(path, (fd) => lock(path, fd, 'exclusive', { signal }))
+export async function awaitLock(path: string, kind: LockKind, signal?: AbortSignal): Promise<FileLock> {
+  const held = await hold(path, (fd) => lock(path, fd, kind, { signal }))
   signal?.throwIfAborted()
   if (held === undefined) throw new Error(`cannot lock ${path}: the wait ended early`)
   return held

@@ -23,7 +23,7 @@ export function bwrapArgs(layout: Layout): string[] {
     readOnly('/usr'),
     ...SYSTEM_DIRECTORIES.map(systemDirectory),
     ...layout.pythonPaths.filter((path) => !/^\/usr(\/|$)/.test(path)).map((path) => readOnly(path)),
-    ...['/etc/ld.so.cache', '/etc/localtime'].map((path) => ['--ro-bind-try', path, path]),
+    ...['/etc/ld.so.cache', '/etc/localtime', '/etc/fonts'].map((path) => ['--ro-bind-try', path, path]),
     ...ETC.map((name) => readOnly(`${layout.harness}/etc/${name}`, `/etc/${name}`)),
     ['--proc', '/proc'],
     readOnly('/proc/sys'),

@@ -302,7 +302,22 @@ const runRecord = z
   })
   .meta({ title: 'A record', description: 'Everything about one run of `solve`, as `show --json` prints it.' })
 
-/** Any line that `run`, `batch`, `solve` and `show` print on stdout as JSON. */
+const cachedEnvironment = z.strictObject({
+  v,
+  type: z.literal('environment'),
+  key: z.string(),
+  python: z.string(),
+  packages: z.record(z.string(), z.string()),
+  bytes: count,
+  last_used: z.string(),
+  in_use: z.boolean(),
+  ok: z.boolean().optional().meta({ description: 'Only of `env verify`.' }),
+  differences: z
+    .array(z.strictObject({ path: z.string(), problem: z.enum(['changed', 'missing', 'added']) }))
+    .optional(),
+})
+
+/** Any line that `run`, `batch`, `solve`, `show` and `env` print on stdout as JSON. */
 export const anyLine: z.ZodType = z
   .union([
     result,
@@ -311,6 +326,7 @@ export const anyLine: z.ZodType = z
     solveResult,
     journalEvent,
     runRecord,
+    cachedEnvironment,
     event('started', { sandbox_id: z.string() }),
     event('stdout', { text: z.string() }),
     event('stderr', { text: z.string() }),

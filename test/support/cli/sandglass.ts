@@ -12,6 +12,7 @@ const MAIN = join(import.meta.dirname, '../../../src/cli/main.ts')
 export interface Line {
   readonly type: string
   readonly id?: string | null
+  readonly key?: string
   readonly line?: number
   readonly status?: string
   readonly success?: boolean

@@ -1,0 +1,173 @@
+import type { SandglassError } from '../errors/index.ts'
+import { Environments, type EnvironmentSummary } from '../environments/index.ts'
+import type { Given } from './args.ts'
+import { type Context, note } from './context.ts'
+import { EXIT } from './exit-codes.ts'
+import { UsageError } from './failure.ts'
+import { InstallLine } from './install-line.ts'
+import { sandboxFlags } from './options.ts'
+import { startSandglass } from './start.ts'
+import { table } from './table.ts'
+
+/** Another process uses it. */
+const IN_USE = 9
+const MAX_NAMED = 6
+const MAX_DIFFERENCES = 20
+
+const ACTIONS: Readonly<Record<string, (words: readonly string[], given: Given, context: Context) => Promise<number>>> =
+  {
+    list: (words, given, context) => list(noWords('list', words), given, context),
+    add,
+    update,
+    rm: remove,
+    prune: (words, given, context) => prune(noWords('prune', words), given, context),
+    verify,
+  }
+
+/** `sandglass env`: the environments in the cache. Resolves to the exit code. */
+export async function env(given: Given, context: Context): Promise<number> {
+  const [word, ...words] = given.positionals
+  const names = Object.keys(ACTIONS).join(', ')
+  if (word === undefined) throw usage(`env needs one of ${names}; see sandglass env --help`)
+  const action = Object.hasOwn(ACTIONS, word) ? ACTIONS[word] : undefined
+  if (action === undefined) throw usage(`env has no ${JSON.stringify(word)}; it has ${names}`)
+  return action(words, given, context)
+}
+
+async function list(_: void, given: Given, context: Context): Promise<number> {
+  const found = await new Environments().list()
+  const newestFirst = found.toReversed()
+  if (given.has('--json')) for (const one of newestFirst) await context.stdout.line(environmentLine(one))
+  else await context.stdout.write(newestFirst.length === 0 ? 'the cache has no environments\n' : tableOf(newestFirst))
+  return EXIT.ok
+}
+
+async function add(words: readonly string[], given: Given, context: Context): Promise<number> {
+  if (words.length === 0) throw usage('env add needs packages, such as "pandas>=2"; see sandglass env --help')
+  const { options } = sandboxFlags(given, context.engines)
+  await using installing = new InstallLine(context)
+  const sandglass = await startSandglass({ ...options, poolSize: 0, maxOverflow: 1 }, context)
+  let key: string
+  try {
+    key = (await sandglass.prepare(words, { signal: context.signal, onProgress: installing.onProgress })).key
+  } finally {
+    await sandglass.close()
+  }
+  return show(key, given, context)
+}
+
+async function update(words: readonly string[], given: Given, context: Context): Promise<number> {
+  const environments = new Environments()
+  const before = await find(oneWord('update', words), environments)
+  await using installing = new InstallLine(context)
+  let key: string
+  try {
+    const updated = await environments.update(before.key, { signal: context.signal, onProgress: installing.onProgress })
+    if (updated === undefined) throw unknown(before.key)
+    if (!given.has('--json') && updated.environment.key === before.key) await note(context, 'nothing is newer')
+    key = updated.environment.key
+  } finally {
+    environments.close()
+  }
+  return show(key, given, context)
+}
+
+async function remove(words: readonly string[], given: Given, context: Context): Promise<number> {
+  const environments = new Environments()
+  const found = await find(oneWord('rm', words), environments)
+  if (await environments.remove(found.key)) {
+    if (given.has('--json')) await context.stdout.line(environmentLine(found))
+    return EXIT.ok
+  }
+  await note(context, `the environment ${found.key} is in use: it was not removed`)
+  return IN_USE
+}
+
+async function prune(_: void, given: Given, context: Context): Promise<number> {
+  const environments = new Environments()
+  const before = await environments.list()
+  const removed = new Set(await environments.prune())
+  const gone = before.filter(({ key }) => removed.has(key))
+  if (given.has('--json')) for (const one of gone) await context.stdout.line(environmentLine(one))
+  else {
+    const bytes = gone.reduce((sum, one) => sum + one.bytes, 0)
+    await context.stdout.write(`removed ${gone.length} environments that nobody uses, ${bytesText(bytes)}\n`)
+  }
+  return EXIT.ok
+}
+
+async function verify(words: readonly string[], given: Given, context: Context): Promise<number> {
+  const environments = new Environments()
+  const [key, ...others] = words
+  if (others.length > 0) throw usage('env verify takes one KEY')
+  const chosen = key === undefined ? await environments.list() : [await find(key, environments)]
+  let isSound = true
+  for (const one of chosen) {
+    const differences = (await environments.verify(one.key)) ?? []
+    if (differences.length > 0) isSound = false
+    if (given.has('--json')) {
+      const listed = differences.slice(0, MAX_DIFFERENCES)
+      await context.stdout.line({ ...environmentLine(one), ok: differences.length === 0, differences: listed })
+    } else {
+      const shown = differences.slice(0, MAX_DIFFERENCES).map(({ path, problem }) => `  ${problem} ${path}\n`)
+      const more = differences.length > MAX_DIFFERENCES ? `  and ${differences.length - MAX_DIFFERENCES} more\n` : ''
+      const verdict = differences.length === 0 ? 'as installed' : `${differences.length} files differ`
+      await context.stdout.write(`${one.key}: ${verdict}\n${shown.join('')}${more}`)
+    }
+  }
+  return isSound ? EXIT.ok : 1
+}
+
+async function show(key: string, given: Given, context: Context): Promise<number> {
+  const found = await find(key, new Environments())
+  if (given.has('--json')) await context.stdout.line(environmentLine(found))
+  else await context.stdout.write(tableOf([found]))
+  return EXIT.ok
+}
+
+/** The environment of a key, or of the beginning of one. @throws UsageError. */
+async function find(start: string, environments: Environments): Promise<EnvironmentSummary> {
+  const found = (await environments.list()).filter(({ key }) => key.startsWith(start))
+  const [first, ...others] = found
+  if (first === undefined) throw unknown(start)
+  if (others.length === 0) return first
+  throw usage(`${JSON.stringify(start)} is the beginning of ${found.length} keys; write more of it`)
+}
+
+/** An environment as one line of JSON (docs/cli.md). */
+function environmentLine(one: EnvironmentSummary): Record<string, unknown> {
+  const { key, python, packages, bytes, lastUsed, inUse } = one
+  return { v: 1, type: 'environment', key, python, packages, bytes, last_used: lastUsed.toISOString(), in_use: inUse }
+}
+
+function tableOf(environments: readonly EnvironmentSummary[]): string {
+  const rows = environments.map(({ key, python, packages, bytes, lastUsed, inUse }) => {
+    const names = Object.entries(packages).map(([name, version]) => `${name} ${version}`)
+    const more = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : ''
+    const used = inUse ? 'now' : lastUsed.toISOString().slice(0, 16).replace('T', ' ')
+    return [key, python, bytesText(bytes), used, `${names.slice(0, MAX_NAMED).join(', ')}${more}`]
+  })
+  return table(['KEY', 'PYTHON', 'SIZE', 'USED', 'PACKAGES'], rows)
+}
+
+function bytesText(bytes: number): string {
+  return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
+}
+
+function oneWord(action: string, words: readonly string[]): string {
+  const [key, ...others] = words
+  if (key === undefined || others.length > 0) throw usage(`env ${action} takes one KEY; sandglass env list shows them`)
+  return key
+}
+
+function noWords(action: string, [word]: readonly string[]): void {
+  if (word !== undefined) throw usage(`env ${action} takes no ${JSON.stringify(word)}`)
+}
+
+function unknown(key: string): SandglassError {
+  return usage(`the cache has no environment ${JSON.stringify(key)}; sandglass env list shows them`)
+}
+
+function usage(message: string): UsageError {
+  return new UsageError('invalid_request', message)
+}

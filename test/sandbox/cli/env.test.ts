@@ -1,0 +1,119 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { lastLine, linesOf, makeCli } from '../../support/cli/sandglass.ts'
+import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
+import { PackageIndex } from '../../support/environments/package-index.ts'
+import { makeWheel } from '../../support/environments/wheel.ts'
+import { requireLocalEngine } from '../../support/local-engine.ts'
+import { skipFor } from '../../support/required.ts'
+
+const { skip } = await requireLocalEngine()
+if (noUv !== undefined) skipFor('uv', noUv)
+const cli = makeCli()
+const cache = makeCacheDir()
+let index: PackageIndex
+
+beforeAll(async () => {
+  index = await PackageIndex.start(
+    makeWheel({ name: 'demo' }),
+    makeWheel({ name: 'pyyaml', files: { 'yaml/__init__.py': 'VERSION = "1"\n' } }),
+  )
+})
+afterAll(async () => {
+  cli[Symbol.dispose]()
+  cache[Symbol.dispose]()
+  await index[Symbol.asyncDispose]()
+})
+
+const sandglass = (args: string[], input = ''): ReturnType<typeof cli.run> =>
+  cli.run(args, { input, env: { SANDGLASS_CACHE_DIR: cache.path, UV_DEFAULT_INDEX: index.address } })
+
+describe.skipIf(skip || noUv !== undefined)('packages at the command line', () => {
+  test('run --with installs a package for the script', async () => {
+    const ended = await sandglass(
+      ['run', '-', '--json', '--with', 'demo', '--engine', 'local'],
+      'import demo\nemit_result(demo.VERSION)',
+    )
+    expect(lastLine(ended)).toMatchObject({
+      final_data: '1.0',
+      environment: { packages: { demo: '1.0' }, cached: false },
+    })
+    expect(ended.code).toBe(0)
+  })
+
+  test('what a file declares counts if it is well known; the same script from stdin is refused', async () => {
+    const declares = (name: string, module: string): string =>
+      `# /// script\n# dependencies = ["${name}"]\n# ///\nimport ${module}\nemit_result(${module}.VERSION)\n`
+    const [known, unknown, stdin] = await Promise.all([
+      sandglass(['run', cli.file('known.py', declares('pyyaml', 'yaml')), '--json', '--engine', 'local']),
+      sandglass(['run', cli.file('unknown.py', declares('demo', 'demo')), '--json', '--engine', 'local']),
+      sandglass(['run', '-', '--json', '--engine', 'local'], declares('pyyaml', 'yaml')),
+    ])
+    expect(lastLine(known)).toMatchObject({ final_data: '1', environment: { packages: { pyyaml: '1.0' } } })
+    expect(lastLine(unknown)).toMatchObject({
+      type: 'error',
+      code: 'dependency_not_allowed',
+      error: expect.stringContaining('--with') as string,
+    })
+    expect(lastLine(stdin)).toMatchObject({
+      type: 'error',
+      code: 'dependency_not_allowed',
+      error: expect.stringContaining('--with') as string,
+    })
+    expect([known.code, unknown.code, stdin.code]).toEqual([0, 2, 2])
+  })
+
+  // CA-12
+  test.concurrent.each([['--pre'], ['git+https://example.com/x'], ['./x'], ['x; y'], ['раndas']])(
+    'CA-12 the requirement %s is refused as usage',
+    async (requirement) => {
+      const asFlag = await sandglass(['run', '-', '--json', `--with=${requirement}`, '--engine', 'local'], '1')
+      const asWord = await sandglass(['env', 'add', '--json', '--', requirement])
+      expect([asFlag.code, asWord.code]).toEqual([2, 2])
+      expect(lastLine(asWord)).toMatchObject({ type: 'error', status: 'invalid-request' })
+    },
+  )
+
+  test('env add, list, verify, rm and prune', async () => {
+    const added = lastLine(await sandglass(['env', 'add', 'demo', '--json', '--engine', 'local']))
+    expect(added).toMatchObject({ v: 1, type: 'environment', packages: { demo: '1.0' }, in_use: false })
+    const key = String(added.key)
+    const listed = linesOf(await sandglass(['env', 'list', '--json']))
+    expect(listed.map((line) => line.key)).toContain(key)
+    expect((await sandglass(['env', 'list'])).stdout).toMatch(/^KEY +PYTHON +SIZE +USED +PACKAGES\n/)
+    const same = await sandglass(['env', 'update', key.slice(0, 8), '--json'])
+    expect(lastLine(same)).toMatchObject({ key })
+
+    expect((await sandglass(['env', 'verify', key])).code).toBe(0)
+    writeFileSync(join(cache.path, 'environments', key, packagesOf(key), 'demo/__init__.py'), 'evil = 1\n')
+    const changed = await sandglass(['env', 'verify', key, '--json'])
+    expect(lastLine(changed)).toMatchObject({
+      ok: false,
+      differences: [{ path: 'demo/__init__.py', problem: 'changed' }],
+    })
+    expect(changed.code).toBe(1)
+
+    expect((await sandglass(['env', 'rm', key])).code).toBe(0)
+    expect((await sandglass(['env', 'rm', key])).code).toBe(2)
+    expect((await sandglass(['env', 'prune'])).stdout).toMatch(/^removed \d+ environments/)
+    expect((await sandglass(['env', 'list'])).stdout).toBe('the cache has no environments\n')
+  })
+
+  test.concurrent.each([
+    [['env'], 'one of list, add'],
+    [['env', 'lst'], 'has no "lst"'],
+    [['env', 'add'], 'needs packages'],
+    [['env', 'rm'], 'takes one KEY'],
+    [['env', 'rm', 'ffff'], 'no environment "ffff"'],
+    [['env', 'list', 'x'], 'takes no "x"'],
+  ])('wrong usage: %j', async (args, message) => {
+    const ended = await sandglass(args)
+    expect(ended.stderr).toContain(message)
+    expect(ended.code).toBe(2)
+  })
+})
+
+function packagesOf(key: string): string {
+  return readdirSync(join(cache.path, 'environments', key)).find((name) => name.startsWith('packages-')) ?? ''
+}

@@ -1,0 +1,359 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createSandglass, type Sandglass, type SandglassOptions } from '../../../src/index.ts'
+import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
+import { PackageIndex } from '../../support/environments/package-index.ts'
+import { makeWheel, type Wheel } from '../../support/environments/wheel.ts'
+import { requireLocalEngine } from '../../support/local-engine.ts'
+import { skipFor } from '../../support/required.ts'
+
+const { skip } = await requireLocalEngine()
+if (noUv !== undefined) skipFor('uv', noUv)
+
+const caches: Disposable[] = []
+const indexes: AsyncDisposable[] = []
+afterAll(async () => {
+  for (const cache of caches) cache[Symbol.dispose]()
+  for (const index of indexes) await index[Symbol.asyncDispose]()
+})
+
+function newCache(): string {
+  const cache = makeCacheDir()
+  caches.push(cache)
+  return cache.path
+}
+
+async function newIndex(...wheels: Wheel[]): Promise<PackageIndex> {
+  const index = await PackageIndex.start(...wheels)
+  indexes.push(index)
+  return index
+}
+
+interface Given extends Omit<SandglassOptions, 'environments'> {
+  readonly environments?: SandglassOptions['environments']
+}
+
+function open(index: PackageIndex, cacheDir: string, { environments, ...options }: Given = {}): Promise<Sandglass> {
+  return createSandglass({
+    engine: 'local',
+    poolSize: 1,
+    ...options,
+    environments: { cacheDir, index: index.address, ...environments },
+  })
+}
+
+const demo = makeWheel({ name: 'demo', requires: ['helper>=1'] })
+const helper = makeWheel({ name: 'helper' })
+const IMPORT = 'import demo, helper\nemit_result([demo.VERSION, helper.VERSION])'
+
+describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
+  let index: PackageIndex
+  let cacheDir: string
+  beforeAll(async () => {
+    index = await newIndex(demo, helper, makeWheel({ name: 'other', version: '2.0' }))
+    cacheDir = newCache()
+  })
+
+  test('a declared package and what it needs can be imported; the second time nothing is asked of the index', async () => {
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo>=1'] })
+    const first = await sandglass.run(IMPORT, { policy: 'standard' })
+    expect(first).toMatchObject({ finalData: ['1.0', '1.0'], error: null })
+    expect(first.environment).toMatchObject({ packages: { demo: '1.0', helper: '1.0' }, cached: false })
+    expect((await sandglass.run(IMPORT)).environment).toMatchObject({ cached: true })
+    expect((await sandglass.report()).probes['packages']).toEqual(['demo 1.0', 'helper 1.0'])
+    const asked = index.requests.length
+
+    await using again = await open(index, cacheDir, { dependencies: ['Demo >=1'] })
+    expect((await again.run(IMPORT)).environment).toMatchObject({ key: first.environment?.key, cached: true })
+    expect(index.requests).toHaveLength(asked)
+  })
+
+  test('a run has a set of its own, cached beside; the packages are read-only for scripts', async () => {
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+    const own = await sandglass.run('import other\nemit_result(other.VERSION)', { dependencies: ['other'] })
+    expect(own).toMatchObject({ finalData: '2.0', environment: { packages: { other: '2.0' } } })
+    expect(await sandglass.run('import other', { dependencies: [] })).toMatchObject({
+      status: 'failed',
+      environment: null,
+    })
+    const write = 'import demo\nopen(demo.__file__, "a").write("x = 1")'
+    expect((await sandglass.run(write)).error).toMatch(/Read-only file system|Permission denied/)
+    expect((await sandglass.run('import os\nos.mkdir("/packages/evil")')).error).toMatch(
+      /Read-only file system|Permission denied/,
+    )
+  })
+
+  test('the checker knows the modules of the packages, and says what is missing before the run', async () => {
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+    expect(await sandglass.check('import demo\nemit_result(1)')).toMatchObject({ ok: true })
+    const { violations } = await sandglass.check('import other\nemit_result(1)')
+    expect(violations).toMatchObject([{ line: 1, message: expect.stringContaining('other') as string }])
+    expect(await sandglass.check('import other\nemit_result(1)', { dependencies: ['other'] })).toMatchObject({
+      ok: true,
+    })
+  })
+
+  test('prompts, asTool and solve name the packages with their versions', async () => {
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+    expect(sandglass.asTool().description).toContain('demo 1.0')
+    const prompts: string[] = []
+    const model = (prompt: string): Promise<string> => {
+      prompts.push(prompt)
+      return Promise.resolve(`\`\`\`python\n${IMPORT}\n\`\`\``)
+    }
+    const solved = await sandglass.solve('import it', { model, policy: 'standard' })
+    expect(solved.finalData).toEqual(['1.0', '1.0'])
+    expect(prompts[0]).toContain('demo 1.0, helper 1.0')
+  })
+
+  test('prepare installs ahead and reports its progress', async () => {
+    await using sandglass = await open(index, newCache())
+    const phases: string[] = []
+    const prepared = await sandglass.prepare(['demo'], { onProgress: ({ phase }) => phases.push(phase) })
+    expect(prepared).toMatchObject({ packages: { demo: '1.0', helper: '1.0' }, cached: false })
+    expect([...new Set(phases)]).toEqual(['resolve', 'download', 'done'])
+    const byteCode = await sandglass.run('import demo\nemit_result(demo.__cached__)', { dependencies: ['demo'] })
+    expect(byteCode.finalData).toMatch(/^\/packages\/demo\/__pycache__\/__init__\.cpython-\d+\.pyc$/)
+    const inSandbox = 'import os\nemit_result(os.path.exists(__import__("demo").__cached__))'
+    expect((await sandglass.run(inSandbox, { dependencies: ['demo'] })).finalData).toBe(true)
+  })
+
+  test('a package that is missing names itself and the remedy', async () => {
+    await using sandglass = await open(index, cacheDir)
+    expect((await sandglass.run('import cv2')).error).toMatch(/cv2 is in opencv-python .*declare it/)
+    const pip =
+      'import subprocess, sys\nsubprocess.run([sys.executable, "-m", "pip", "install", "demo"], check=True, timeout=5)'
+    expect((await sandglass.run(pip)).error).toMatch(/A script cannot install packages/)
+  })
+})
+
+describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
+  const declares = (name: string): string =>
+    `# /// script\n# dependencies = ["${name}"]\n# ///\nimport ${name}\nemit_result(1)`
+
+  test('is refused with a hint, unless the host named it too', async () => {
+    const index = await newIndex(demo, helper)
+    await using sandglass = await open(index, newCache())
+    await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({
+      code: 'dependency_not_allowed',
+      message: expect.stringContaining("fromScript: 'declared'") as string,
+    })
+    expect(index.requests).toEqual([])
+    expect((await sandglass.run(declares('demo'), { dependencies: ['demo'] })).finalData).toBe(1)
+  })
+
+  test('counts where the host says so; every package of the lock is asked for before a wheel is downloaded', async () => {
+    const index = await newIndex(demo, helper)
+    const asked: string[] = []
+    const allow = ({ name }: { name: string }): boolean => {
+      asked.push(name)
+      return name !== 'helper'
+    }
+    const cacheDir = newCache()
+    await using sandglass = await open(index, cacheDir, { environments: { fromScript: 'declared', allow } })
+    await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({
+      code: 'dependency_not_allowed',
+      message: /helper/,
+    })
+    expect(asked).toEqual(['demo', 'helper'])
+    expect(index.downloads).toEqual([])
+    await using other = await open(index, cacheDir, {
+      environments: { fromScript: 'declared', allow: ['demo', 'helper'] },
+    })
+    expect((await other.run(declares('demo'))).finalData).toBe(1)
+    await using known = await open(index, cacheDir, { environments: { fromScript: 'declared' } })
+    await expect(known.run(declares('demo'))).rejects.toMatchObject({ code: 'dependency_not_allowed' })
+  })
+
+  test('may not be younger than a week', async () => {
+    const index = await newIndex(demo, helper)
+    index.faults.uploaded = new Date(Date.now() - 86_400_000).toISOString()
+    await using sandglass = await open(index, newCache(), { environments: { fromScript: 'declared', allow: 'any' } })
+    await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({ code: 'dependency_too_new' })
+    expect((await sandglass.run('import demo\nemit_result(1)', { dependencies: ['demo'] })).finalData).toBe(1)
+  })
+
+  test('follows from its imports only where a well-known package brings them', async () => {
+    const index = await newIndex(makeWheel({ name: 'pyyaml', files: { 'yaml/__init__.py': 'VERSION = "1"\n' } }))
+    await using sandglass = await open(index, newCache(), { environments: { fromScript: 'imports' } })
+    const result = await sandglass.run('import yaml, json\nemit_result(yaml.VERSION)')
+    expect(result).toMatchObject({ finalData: '1', environment: { packages: { pyyaml: '1.0' } } })
+  })
+})
+
+describe.skipIf(skip || noUv !== undefined)('trouble with an index', () => {
+  test.concurrent.each<[string, string[], (index: PackageIndex) => void, object, string, RegExp]>([
+    ['no such package', ['absent'], () => {}, {}, 'dependency_not_found', /absent/],
+    ['only for another Python', ['foreign'], () => {}, {}, 'dependency_no_wheel', /foreign.*Python 3/],
+    ['versions that contradict', ['demo', 'helper<1'], () => {}, {}, 'dependency_conflict', /helper/],
+    ['too new', ['demo'], () => {}, { excludeNewer: '2019-01-01' }, 'dependency_too_new', /2019-01-01/],
+    [
+      'another SHA-256 than promised',
+      ['other'],
+      (index) => (index.faults.lies = true),
+      {},
+      'dependency_invalid',
+      /SHA-256|[Hh]ash/,
+    ],
+    ['no access', ['demo'], (index) => (index.faults.status = 401), {}, 'index_refused', /user name and password/],
+    [
+      'an answer that never ends',
+      ['demo'],
+      (index) => (index.faults.endless = 'page'),
+      { timeoutMs: 2000 },
+      'index_unreachable',
+      /2000 ms/,
+    ],
+    [
+      'a wheel that never ends',
+      ['other'],
+      (index) => (index.faults.endless = 'wheel'),
+      { timeoutMs: 2000 },
+      'index_unreachable',
+      /2000 ms/,
+    ],
+    ['offline', ['demo'], () => {}, { offline: true }, 'index_unreachable|dependency_not_found', /demo/],
+  ])('%s', async (_what, dependencies, setUp, environments, code, message) => {
+    const foreign = makeWheel({ name: 'foreign', tag: 'cp27-cp27m-win32' })
+    const index = await newIndex(demo, helper, foreign, makeWheel({ name: 'other' }))
+    setUp(index)
+    const cacheDir = newCache()
+    const began = performance.now()
+    await expect(open(index, cacheDir, { dependencies, environments })).rejects.toMatchObject({
+      code: expect.stringMatching(code) as string,
+      message: expect.stringMatching(message) as string,
+    })
+    expect(performance.now() - began).toBeLessThan(20_000)
+    expect(readdirSync(join(cacheDir, 'environments'))).toEqual([])
+    expect(readdirSync(join(cacheDir, 'work'))).toEqual([])
+  })
+
+  test('a password in its address is in no message and in no file of the cache', async () => {
+    const index = await newIndex(demo)
+    const cacheDir = newCache()
+    const address = index.address.replace('//', '//user:hunter2secret@')
+    await expect(
+      open(index, cacheDir, { dependencies: ['demo'], environments: { index: address } }),
+    ).rejects.toMatchObject({
+      code: 'dependency_not_found',
+      message: expect.not.stringContaining('hunter2secret') as string,
+    })
+    index.add(helper)
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'], environments: { index: address } })
+    expect((await sandglass.run(IMPORT)).success).toBe(true)
+    const { status } = spawnSync('grep', ['-rl', 'hunter2secret', cacheDir, '--exclude-dir=bin'])
+    expect(status, 'grep found it').toBe(1)
+  })
+})
+
+describe.skipIf(skip || noUv !== undefined)('hostile wheels', () => {
+  test('run nothing on the host and change nothing outside of the cache', async () => {
+    const mark = join(newCache(), '..', 'mark')
+    const evil = `open(${JSON.stringify(mark)}, "w").write("x")\n`
+    const hostile = makeWheel({
+      name: 'hostile',
+      files: {
+        'hostile/__init__.py': 'VERSION = "1"\n',
+        'hostile.pth': `import os; ${evil}`,
+        'sitecustomize.py': evil,
+        'usercustomize.py': evil,
+        'json/__init__.py': evil,
+        'py_compile.py': evil,
+        'hostile-1.0.data/scripts/ls': `#!/bin/sh\ntouch ${mark}\n`,
+      },
+    })
+    const index = await newIndex(hostile)
+    const cacheDir = newCache()
+    await using sandglass = await open(index, cacheDir, { dependencies: ['hostile'] })
+    await sandglass.prepare(['hostile'])
+    const result = await sandglass.run('import hostile, json\nemit_result([hostile.VERSION, json.dumps(1)])')
+    expect(result.finalData).toEqual(['1', '1'])
+    expect(existsSync(mark)).toBe(false)
+  })
+
+  test.each([['../../outside.py'], ['/tmp/sandglass-outside.py'], ['x/../../outside.py']])(
+    'cannot write to %s',
+    async (path) => {
+      const index = await newIndex(
+        makeWheel({ name: 'escapes', files: { 'escapes/__init__.py': '', [path]: 'x = 1\n' } }),
+      )
+      const cacheDir = newCache()
+      await open(index, cacheDir, { dependencies: ['escapes'] }).then(
+        (sandglass) => sandglass.close(),
+        (error: unknown) => expect(error).toMatchObject({ code: 'dependency_invalid' }),
+      )
+      const found = execFileSync('find', [join(cacheDir, '..'), '-name', '*outside.py'], { encoding: 'utf8' })
+      expect(
+        found.split('\n').filter((one) => one !== '' && !one.includes('/uv/') && !one.includes('/packages/')),
+      ).toEqual([])
+      expect(existsSync('/tmp/sandglass-outside.py')).toBe(false)
+    },
+  )
+
+  test('a file that unpacks to a gigabyte is refused, and leaves nothing', async () => {
+    const bomb = makeWheel({
+      name: 'bomb',
+      files: { 'bomb/__init__.py': '', 'bomb/data': new Uint8Array(600 * 1024 * 1024) },
+    })
+    const index = await newIndex(bomb)
+    const cacheDir = newCache()
+    await expect(open(index, cacheDir, { dependencies: ['bomb'] })).rejects.toMatchObject({
+      code: 'dependency_invalid',
+    })
+    expect(readdirSync(join(cacheDir, 'environments'))).toEqual([])
+    const kept = execFileSync('du', ['-sm', join(cacheDir, 'uv')], { encoding: 'utf8' })
+    expect(Number(kept.split('\t')[0])).toBeLessThan(100)
+  }, 60_000)
+})
+
+describe.skipIf(skip || noUv !== undefined)('the cache', () => {
+  test('an environment that disappears is installed again', async () => {
+    const index = await newIndex(demo, helper)
+    const cacheDir = newCache()
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'], maxUses: 1 })
+    expect((await sandglass.run(IMPORT)).success).toBe(true)
+    rmSync(join(cacheDir, 'environments'), { recursive: true })
+    expect(await sandglass.run(IMPORT)).toMatchObject({ success: true, environment: { cached: false } })
+  })
+
+  test('a directory of another user, or one that others may write, is refused by name', async () => {
+    const index = await newIndex(demo, helper)
+    const cacheDir = newCache()
+    execFileSync('chmod', ['o+w', cacheDir])
+    await expect(open(index, cacheDir, { dependencies: ['demo'] })).rejects.toMatchObject({
+      code: 'cache_dir_unusable',
+      message: expect.stringContaining(cacheDir) as string,
+    })
+    const file = `${cacheDir}-file`
+    writeFileSync(file, '')
+    await expect(open(index, file, { dependencies: ['demo'] })).rejects.toMatchObject({ code: 'cache_dir_unusable' })
+  })
+
+  test('several at once install once', async () => {
+    const index = await newIndex(demo, helper)
+    const cacheDir = newCache()
+    const all = await Promise.all(Array.from({ length: 3 }, () => open(index, cacheDir, { dependencies: ['demo'] })))
+    const results = await Promise.all(all.map((sandglass) => sandglass.run(IMPORT)))
+    await Promise.all(all.map((sandglass) => sandglass.close()))
+    expect(results.map(({ success }) => success)).toEqual([true, true, true])
+    expect(index.downloads.filter((name) => name === demo.filename)).toHaveLength(1)
+  })
+
+  test('a umask that closes files to others does not close packages to scripts', async () => {
+    const index = await newIndex(demo, helper)
+    const cacheDir = newCache()
+    const before = process.umask(0o077)
+    try {
+      await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+      expect(await sandglass.run(IMPORT)).toMatchObject({ success: true })
+    } finally {
+      process.umask(before)
+    }
+    const [found = ''] = execFileSync('find', [cacheDir, '-path', '*/environments/*/demo'], { encoding: 'utf8' }).split(
+      '\n',
+    )
+    expect(statSync(found).mode & 0o005).toBe(0o005)
+  })
+})

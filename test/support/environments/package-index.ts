@@ -1,0 +1,100 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Wheel } from './wheel.ts'
+
+/** How the index misbehaves. */
+export interface IndexFaults {
+  /** Claims another SHA-256 for every wheel. */
+  lies?: boolean
+  /** Answers every request with this status. */
+  status?: number
+  /** Never ends an answer about this path. */
+  endless?: 'page' | 'wheel'
+  /** The time of upload of every wheel, as an ISO date. Default 2020-01-01. */
+  uploaded?: string
+}
+
+/** A package index on loopback with the wheels of a test (PEP 691), and their metadata apart from them (PEP 658). */
+export class PackageIndex implements AsyncDisposable {
+  readonly faults: IndexFaults = {}
+  /** Paths that were asked for, in order. */
+  readonly requests: string[] = []
+  readonly #wheels: Wheel[] = []
+  readonly #server: Server
+  readonly #endless = new Set<NodeJS.Timeout>()
+
+  private constructor() {
+    this.#server = createServer((request, response) => this.#answer(request, response))
+  }
+
+  static async start(...wheels: readonly Wheel[]): Promise<PackageIndex> {
+    const index = new PackageIndex()
+    index.#wheels.push(...wheels)
+    await new Promise<void>((resolve) => {
+      index.#server.listen(0, '127.0.0.1', resolve)
+    })
+    return index
+  }
+
+  add(...wheels: readonly Wheel[]): void {
+    this.#wheels.push(...wheels)
+  }
+
+  get address(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/simple`
+  }
+
+  /** Wheels that were downloaded, by file name. */
+  get downloads(): readonly string[] {
+    return this.requests.flatMap((path) => /^\/files\/([^/]+\.whl)$/.exec(path)?.[1] ?? [])
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const timer of this.#endless) clearInterval(timer)
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => {
+      this.#server.close(resolve)
+    })
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = request.url ?? ''
+    this.requests.push(path)
+    const { status, endless } = this.faults
+    if (status !== undefined) return void response.writeHead(status).end()
+    const project = /^\/simple\/([^/]+)\/$/.exec(path)?.[1]
+    const file = this.#wheels.find(({ filename }) => path === `/files/${filename}`)
+    const described = this.#wheels.find(({ filename }) => path === `/files/${filename}.metadata`)
+    if (endless === (project === undefined ? 'wheel' : 'page')) return this.#drip(response)
+    if (project !== undefined) this.#listing(project, response)
+    else if (described !== undefined) response.writeHead(200).end(described.metadata)
+    else if (file === undefined) response.writeHead(404).end()
+    else response.writeHead(200, { 'content-length': file.content.length }).end(file.content)
+  }
+
+  #listing(project: string, response: ServerResponse): void {
+    const files = this.#wheels.filter(({ name }) => name === project)
+    if (files.length === 0) return void response.writeHead(404).end()
+    const body = {
+      meta: { 'api-version': '1.1' },
+      name: project,
+      files: files.map(({ filename, sha256, content }) => ({
+        filename,
+        url: `/files/${filename}`,
+        size: content.length,
+        'upload-time': this.faults.uploaded ?? '2020-01-01T00:00:00Z',
+        'core-metadata': true,
+        hashes: { sha256: this.faults.lies === true ? sha256.replaceAll(/[0-9a-f]/g, 'a') : sha256 },
+      })),
+    }
+    response.writeHead(200, { 'content-type': 'application/vnd.pypi.simple.v1+json' }).end(JSON.stringify(body))
+  }
+
+  /** Sends a byte now and then, for ever. */
+  #drip(response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'application/vnd.pypi.simple.v1+json' })
+    const timer = setInterval(() => response.write(' '), 20)
+    this.#endless.add(timer)
+    response.on('close', () => clearInterval(timer))
+  }
+}

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import { strToU8, zipSync } from 'fflate'
+
+/** A wheel for tests. */
+export interface Wheel {
+  readonly filename: string
+  readonly name: string
+  readonly content: Uint8Array
+  readonly sha256: string
+  readonly metadata: string
+}
+
+/** The parts of a wheel that a test chooses. */
+export interface WheelPlan {
+  readonly name: string
+  readonly version?: string
+  /** Content by path within the wheel. Default: a package of that name with `VERSION`. */
+  readonly files?: Readonly<Record<string, string | Uint8Array>>
+  /** Requirements of its own. */
+  readonly requires?: readonly string[]
+  /** Default `py3-none-any`. */
+  readonly tag?: string
+}
+
+/** Builds a wheel in memory. */
+export function makeWheel({ name, version = '1.0', files, requires = [], tag = 'py3-none-any' }: WheelPlan): Wheel {
+  const plain = name.replaceAll('-', '_')
+  const info = `${plain}-${version}.dist-info`
+  const metadata = [
+    'Metadata-Version: 2.1',
+    `Name: ${name}`,
+    `Version: ${version}`,
+    ...requires.map((one) => `Requires-Dist: ${one}`),
+    '',
+  ].join('\n')
+  const content: Record<string, string | Uint8Array> = {
+    ...(files ?? { [`${plain}/__init__.py`]: `VERSION = ${JSON.stringify(version)}\n` }),
+    [`${info}/METADATA`]: metadata,
+    [`${info}/WHEEL`]: `Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: ${tag}\n`,
+  }
+  const bytes = Object.fromEntries(
+    Object.entries(content).map(([path, one]) => [path, typeof one === 'string' ? strToU8(one) : one]),
+  )
+  const record = Object.entries(bytes).map(
+    ([path, one]) => `${path},sha256=${createHash('sha256').update(one).digest('base64url')},${one.length}`,
+  )
+  bytes[`${info}/RECORD`] = strToU8([...record, `${info}/RECORD,,`, ''].join('\n'))
+  const zipped = zipSync(bytes, { level: 9 })
+  return {
+    filename: `${plain}-${version}-${tag}.whl`,
+    name,
+    content: zipped,
+    metadata,
+    sha256: createHash('sha256').update(zipped).digest('hex'),
+  }
+}
