@@ -251,6 +251,8 @@ class Broker:
 
     def _on_spare(self, pid):
         self._spare.on_fork(pid)
+        if not self._sandbox.is_collected():
+            self._channel.leave()
         self._state = IDLE
         waiting, self._waiting = self._waiting, []
         for frame in waiting:

@@ -11,6 +11,7 @@ from . import integrity
 
 ANSWER_SEC = 0.5  # time for the zygote to answer
 FORK_SEC = 5.0  # time for the zygote to fork a child
+SOCKETS_OF_SPARE = 2  # both ends of its frame socket
 POLLS, POLL_AGAIN_SEC = 8, 0.00006  # of a process that reported its end
 
 

@@ -6,6 +6,7 @@ import time
 
 from ..caps import COLLECT_AFTER_DEADLINE_SEC, COLLECT_SEC, HIGH_WATER_BYTES
 from .collection import Collection
+from .processes import SOCKETS_OF_SPARE
 
 KILLING, COLLECTING = "killing", "collecting"
 CONFIRMING = "confirming"  # the last step: that the zygote lives
@@ -145,7 +146,7 @@ class RunEnd:
             run.clean = sandbox.clean()  # while the zygote answers: nothing of the script is executed any more
             self._poll_zygote()  # its answer may be there already, and leads back here
             return
-        clean = sandbox.clean() if run.clean is None else run.clean
+        clean = sandbox.clean(0 if run.keeps_process else SOCKETS_OF_SPARE) if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
         if sandbox.config.get("sealed") and self._channel.holds_part_of_a_line():
             reusable = False  # a script can read that descriptor, and may have taken the other half of a request

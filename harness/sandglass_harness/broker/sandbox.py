@@ -9,6 +9,7 @@ from .intake import WIPE_SEC
 from .network import NetworkCounters
 from .reaper import Reaper
 from .scratch import Roots, Terminals
+from .uncollected import Uncollected
 
 
 class Sandbox:
@@ -23,6 +24,7 @@ class Sandbox:
         self.terminals = Terminals()
         self.network = NetworkCounters()
         self.memory_kills = MemoryKills()
+        self._uncollected = None  # before the first spare
         self.sees_ends = False  # the kernel shows how an unreaped process ended, and that it started nothing
         self._leaked_fds = len(leaked_fds)
         # Not in gVisor: a child of PID 1 would look like a process that a preloaded module left.
@@ -32,6 +34,7 @@ class Sandbox:
         """Records the normal state, once the first spare exists. Returns the checks that `ready` carries."""
         self._pids = [os.getpid(), self.zygote.pid]
         self._normal = integrity.snapshot(self._pids)
+        self._uncollected = Uncollected(self.config["scratch"])
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
         # The last pid shows threads as well; nothing else does.
@@ -49,10 +52,16 @@ class Sandbox:
             return integrity.last_pid(self._loadavg) == pid
         return integrity.nobody_but([*self._pids, pid])
 
-    def clean(self):
-        """Wipes the directories. Returns True when they are empty, no run used the network, and broker and zygote are
-        unchanged."""
+    def is_collected(self):
+        """True when the kernel holds nothing of earlier runs any more. Asked once a spare waits: clean() may look while the
+        process of its run is still exiting."""
+        return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
+
+    def clean(self, closed_sockets=0):
+        """Wipes the directories. Returns True when they are empty and their space is free, no run used the network, and broker
+        and zygote are unchanged. `closed_sockets` were open when stock was taken."""
         wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
+        wiped = wiped and self._uncollected.is_gone(WIPE_SEC, closed_sockets)
         unchanged = self.network.are_as_before() and integrity.snapshot(self._pids) == self._normal
         return wiped and self.zygote.alive and unchanged
 

@@ -86,11 +86,16 @@ OWN_PID_ONLY = ("sched_setparam", "sched_setscheduler", "sched_setattr", "sched_
 # Refused on PID 1, the broker. Linux protects it from signals of its own namespace; gVisor's kernel does not.
 NOT_THE_BROKER = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open")
 
-# Families that a network namespace confines. AF_UNIX, AF_INET, AF_INET6.
-SOCKET_FAMILIES = (1, 2, 10)
+_UNIX, _INET, _INET6, _STREAM, _DGRAM, _RAW = 1, 2, 10, 1, 2, 3
 
-# The default of a family, ICMP, TCP, UDP and ICMPv6. For any other protocol, the kernel loads a module, which stays loaded.
-SOCKET_PROTOCOLS = (0, 1, 6, 17, 58)
+# Families that a network namespace confines.
+SOCKET_FAMILIES = (_UNIX, _INET, _INET6)
+
+# The sockets of the last two: (family, type) and their protocols. For a type or a protocol that it does not have, the kernel
+# starts modprobe on the machine, and what that loads stays loaded.
+SOCKETS = {
+    (_INET, _STREAM): (0, 6), (_INET, _DGRAM): (0, 17, 1), (_INET6, _STREAM): (0, 6), (_INET6, _DGRAM): (0, 17, 58),
+}  # fmt: skip
 
 # Options of sockets that are refused: (level, options).
 SOCKET_OPTIONS = (
@@ -105,8 +110,13 @@ SOCKET_OPTIONS = (
     (41, (20, 27, 42, 46, 32)),
 )
 
+_TYPE_MASK = 0xF  # SOCK_NONBLOCK and SOCK_CLOEXEC stand above it
 _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone(2) takes
-_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
+# TIOCSTI and TIOCLINUX type into a terminal, FIOSETOWN and SIOCSPGRP are F_SETOWN.
+_TYPING, _OWNING = (0x5412, 0x541C), (0x8901, 0x8902)
+# TIOCSETD; SIOCGIFBR, SIOCSIFBR, SIOCBRADDBR, SIOCBRDELBR; SIOCGIFVLAN, SIOCSIFVLAN; SIOCADDDLCI, SIOCDELDLCI: the kernel loads
+# a line discipline, bridge, 8021q or dlci before it asks for a capability.
+_LOADING = (0x5423, 0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983, 0x8980, 0x8981)
 _F_SETOWN, _F_SETOWN_EX = 8, 15
 _F_SET_RW_HINT, _F_SET_FILE_RW_HINT = 1036, 1038
 _SECCOMP_SET_MODE_FILTER = 1
@@ -114,7 +124,7 @@ _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 4
 _X32_BIT = 0x40000000
 
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_LD, _JEQ, _JGE, _JSET, _RET = 0x20, 0x15, 0x35, 0x45, 0x06
+_LD, _AND, _JEQ, _JGE, _JSET, _RET = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _NR, _ARCH, _ARGS = 0, 4, 16
 
 
@@ -140,6 +150,17 @@ def _refused_options():
     return program
 
 
+def _socket_protocols():
+    """Returns jumps that decide on sockets of the families and types of SOCKETS, for a rule that then refuses."""
+    program = []
+    for (family, kind), protocols in SOCKETS.items():
+        refused = (_RET, 0, 0, _errno(errno.EPROTONOSUPPORT))
+        body = [(_LD, 0, 0, _low(2)), *_one_of(protocols), refused, (_RET, 0, 0, _ALLOW)]
+        body = [(_LD, 0, 0, _low(1)), (_AND, 0, 0, _TYPE_MASK), (_JEQ, 0, len(body), kind), *body]
+        program += [(_LD, 0, 0, _low(0)), (_JEQ, 0, len(body), family), *body]
+    return program
+
+
 def build(machine):
     """Returns the BPF program for a machine, as a list of (code, jump if true, jump if false, constant)."""
     numbers = NUMBERS[machine]
@@ -162,8 +183,10 @@ def build(machine):
         "socket",
         [
             (_LD, 0, 0, _low(0)), *_one_of(SOCKET_FAMILIES), (_RET, 0, 0, _errno(errno.EAFNOSUPPORT)),
-            (_LD, 0, 0, _low(2)), *_one_of(SOCKET_PROTOCOLS), (_RET, 0, 0, _errno(errno.EPROTONOSUPPORT)),
-            (_RET, 0, 0, _ALLOW),
+            (_JEQ, 0, 1, _UNIX), (_RET, 0, 0, _ALLOW),
+            *_socket_protocols(),
+            (_LD, 0, 0, _low(1)), (_AND, 0, 0, _TYPE_MASK), (_JEQ, 0, 1, _RAW), (_RET, 0, 0, eperm),
+            (_RET, 0, 0, _errno(errno.ESOCKTNOSUPPORT)),
         ],
     )  # fmt: skip
     rule(
@@ -226,7 +249,7 @@ def build(machine):
             (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW),
         ],
     )  # fmt: skip
-    commands = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
+    commands = (*_TYPING, *_OWNING, *_LOADING)
     rule(
         "ioctl",
         [

@@ -4,8 +4,9 @@ import unittest
 from sandglass_harness.script import seccomp
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
-EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, ENOMEM, EINVAL = (
-    0x00050000 | getattr(errno, name) for name in "EPERM ENOSYS EAFNOSUPPORT EPROTONOSUPPORT ENOMEM EINVAL".split()
+EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, ESOCKTNOSUPPORT, ENOMEM, EINVAL = (
+    0x00050000 | getattr(errno, name)
+    for name in "EPERM ENOSYS EAFNOSUPPORT EPROTONOSUPPORT ESOCKTNOSUPPORT ENOMEM EINVAL".split()
 )
 X86, ARM = seccomp.AUDIT_ARCH["x86_64"], seccomp.AUDIT_ARCH["aarch64"]
 I386, ARM32 = 0x40000003, 0x40000028
@@ -24,6 +25,8 @@ def verdict(program, arch, number, *args):
         at += 1
         if code == 0x20:  # LD [k]
             accumulator = words[constant]
+        elif code == 0x54:  # AND k
+            accumulator &= constant
         elif code == 0x06:  # RET k
             return constant
         else:
@@ -50,7 +53,7 @@ class SeccompTest(unittest.TestCase):
                 self.assertLess(len(program), 4096)
                 self.assertEqual(program[-1], (0x06, 0, 0, ALLOW))
                 for at, (code, if_true, if_false, constant) in enumerate(program):
-                    self.assertIn(code, (0x20, 0x06, 0x15, 0x35, 0x45))
+                    self.assertIn(code, (0x20, 0x54, 0x06, 0x15, 0x35, 0x45))
                     self.assertTrue(0 <= constant < 1 << 32)
                     jumps = (if_true, if_false) if code & 7 == 5 else ()
                     self.assertTrue(all(0 <= j < 256 and at + 1 + j < len(program) for j in jumps))
@@ -151,9 +154,26 @@ class SeccompTest(unittest.TestCase):
         self.check("socket", rows)
 
     def test_sockets_of_protocols_that_load_no_module(self):
-        rows = [((family, 1, protocol), ALLOW) for family in (1, 2, 10) for protocol in (0, 1, 6, 17, 58, BIG)]
-        rows += [((2, 1, protocol), EPROTONOSUPPORT) for protocol in (33, 115, 132, 136, 255, 256, 262, BIG | 132)]
-        self.check("socket", rows)
+        flags = (0, 0x800, 0x80000, 0x80800, BIG)
+        for family, icmp in ((2, 1), (10, 58)):
+            fitting = {1: (0, 6, BIG), 2: (0, 17, icmp, BIG | 17)}
+            for kind, protocols in fitting.items():
+                others = {1, 6, 17, 33, 58, 115, 132, 136, 255, 256, 262, BIG | 132} - set(protocols)
+                rows = [((family, kind | flag, protocol), ALLOW) for flag in flags for protocol in protocols]
+                self.check("socket", rows + [((family, kind, protocol), EPROTONOSUPPORT) for protocol in others])
+
+    def test_sockets_of_types_that_load_no_module(self):
+        for family in (2, 10):
+            rows = [((family, 3 | flag, protocol), EPERM) for flag in (0, 0x80000, BIG) for protocol in (0, 1, 255)]
+            kinds = (0, *range(4, 16), 0x80006, BIG | 10)
+            self.check("socket", rows + [((family, kind, 0), ESOCKTNOSUPPORT) for kind in kinds])
+        self.check("socket", [((1, kind, 0), ALLOW) for kind in (1, 2, 3, 5)])
+
+    def test_no_ioctl_loads_a_module(self):
+        loading = (0x5423, 0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983, 0x8980, 0x8981, BIG | 0x8982)
+        rows = [((3, command, 0x7F00), EPERM) for command in loading]
+        # TIOCGETD, SIOCGIFCONF, SIOCGIFHWADDR, SIOCETHTOOL
+        self.check("ioctl", [*rows, *(((3, command, 0x7F00), ALLOW) for command in (0x5424, 0x8912, 0x8927, 0x8946))])
 
     def test_no_huge_page_is_mapped(self):
         rows = [((0, 4096, 3, 0x22, -1, 0), ALLOW), ((0, 4096, 3, BIG | 0x22), ALLOW)]

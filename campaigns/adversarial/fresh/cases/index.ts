@@ -5,6 +5,7 @@ import { EXHAUSTING } from './exhausting.ts'
 import { FLOODING } from './flooding.ts'
 import { FORGING } from './forging.ts'
 import { HOST_FILES } from './host-files.ts'
+import { IN_FLIGHT } from './in-flight.ts'
 import { NETWORK } from './network.ts'
 import { OUTLIVING } from './outliving.ts'
 import { PROCESSES } from './processes.ts'
@@ -21,6 +22,7 @@ export const FRESH: readonly (readonly [string, readonly FreshCase[], readonly W
   ['rights', RIGHTS_CASES, ['kernel']],
   ['forged results', FORGING, ['broker']],
   ['what outlives a run', OUTLIVING, ['kernel']],
+  ['descriptors in flight', IN_FLIGHT, ['kernel']],
   ['exhaustion', EXHAUSTING, ['kernel']],
   ['floods', FLOODING, ['broker', 'channel']],
   ['collected files', COLLECTING, ['broker', 'kernel']],

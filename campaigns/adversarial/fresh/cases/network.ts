@@ -101,20 +101,52 @@ emit_result([
   {
     id: 'NET-06',
     claim: 'sockets of any protocol but TCP, UDP and ICMP are refused',
-    title: 'asks for the protocols of an internet socket, for each of which the kernel would load a module',
+    title: 'asks for every type and protocol of an internet socket, for which the kernel would load a module',
     engines: LINUX,
     script: String.raw`
-came = {}
+came, refused = set(), {1: "EPROTONOSUPPORT", 2: "EPROTONOSUPPORT", 3: "EPERM"}
 for family in (2, 10):
-    for kind in (1, 2, 3, 5):
+    for kind in range(1, 11):
         for protocol in range(300):
             one = call((41, 198), family, kind, protocol)
             if isinstance(one, int):
                 os.close(one)
-            if one != "EPROTONOSUPPORT":
-                came[protocol] = 1
+            if one != refused.get(kind, "ESOCKTNOSUPPORT"):
+                came.add((family, kind, protocol))
 emit_result([sorted(came), call((41, 198), 1, 1, 1) != "EPROTONOSUPPORT"])
 `,
-    expected: { status: 'completed', data: [[0, 1, 6, 17, 58], true] },
+    expected: {
+      status: 'completed',
+      data: [
+        [
+          [2, 1, 0],
+          [2, 1, 6],
+          [2, 2, 0],
+          [2, 2, 1],
+          [2, 2, 17],
+          [10, 1, 0],
+          [10, 1, 6],
+          [10, 2, 0],
+          [10, 2, 17],
+          [10, 2, 58],
+        ],
+        true,
+      ],
+    },
+  },
+  {
+    id: 'NET-07',
+    claim: 'loaded modules | nothing: the system calls are refused',
+    title: 'asks sockets for bridges, VLANs and DLCIs, and a terminal for other line disciplines',
+    engines: LINUX,
+    script: String.raw`
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asked = (0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983, 0x8980, 0x8981)
+came = {tried(fcntl.ioctl, u, number, bytes(256)) for number in asked}
+terminal = os.openpty()[1]
+came |= {tried(fcntl.ioctl, terminal, 0x5423, struct.pack("i", number)) for number in range(31)}
+emit_result(sorted(came))
+`,
+    expected: { status: 'completed', data: ['EPERM'] },
   },
 ]

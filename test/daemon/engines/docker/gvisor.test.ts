@@ -239,4 +239,20 @@ while True:
     expect(status).toBe('completed')
     expect((await sandglass.run('emit_result(1)')).sandbox.id).not.toBe(sandbox.id)
   })
+
+  test('that leaves sockets in flight, which its kernel never frees, loses its sandbox; the next script finds none', async () => {
+    await using sandglass = await open()
+    const { status, sandbox } = await sandglass.run(
+      `import socket
+named = socket.socket(socket.AF_UNIX)
+named.bind("\\0note")
+a, b = socket.socketpair()
+for one in (a, b):
+    socket.send_fds(one, [b"x"], [named.fileno(), a.fileno(), b.fileno()])`,
+    )
+    expect(status).toBe('step-done')
+    const next = await sandglass.run('emit_result("note" in open("/proc/net/unix").read())')
+    expect([next.finalData, next.sandbox.id === sandbox.id]).toEqual([false, false])
+    expect((await sandglass.run('emit_result(1)')).sandbox.id).toBe(next.sandbox.id)
+  })
 })

@@ -1,0 +1,45 @@
+"""Sockets and files that outlive their processes.
+
+A descriptor that waits in a cycle of sockets is held by no process. Linux collects such cycles some milliseconds later, gVisor
+never. Until then a script can read the sockets' names and lacks the files' space.
+"""
+
+import os
+import time
+
+from . import integrity
+
+_PAUSE_SEC = 0.0005
+_MOST_BYTES = 1 << 20
+
+
+class Uncollected:
+    """What was in use before the first run: sockets of the network namespace, blocks and inodes of the writable roots."""
+
+    def __init__(self, roots, sockets=None):
+        # On gVisor, which has no net/sockstat, the sockets of AF_UNIX. A cycle is made of them.
+        self._file = sockets or integrity.open_proc("net/sockstat") or integrity.open_proc("net/unix")
+        self._roots = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for root in roots]
+        self._sockets, self._space = self._count_sockets(), self._read_space()
+
+    def is_gone(self, budget_sec, closed_sockets=0):
+        """Waits until no more is in use than before the first run, without so many sockets. Returns True when this is confirmed
+        within the budget."""
+        deadline = time.monotonic() + budget_sec
+        while self._count_sockets() > self._sockets - closed_sockets or self._takes_space():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_PAUSE_SEC)
+        return True
+
+    def _count_sockets(self):
+        """Reads `sockets: used NUMBER`, the first line, or counts the lines of a list."""
+        text = os.pread(self._file, _MOST_BYTES, 0)
+        return int(text.split(None, 3)[2]) if text.startswith(b"sockets: used ") else text.count(b"\n")
+
+    def _takes_space(self):
+        return any(now > normal for now, normal in zip(self._read_space(), self._space))
+
+    def _read_space(self):
+        found = [os.fstatvfs(root) for root in self._roots]
+        return [count for space in found for count in (space.f_blocks - space.f_bfree, space.f_files - space.f_ffree)]
