@@ -53,7 +53,7 @@ async function add(words: readonly string[], given: Given, context: Context): Pr
   } finally {
     await sandglass.close()
   }
-  return show(key, given, context)
+  return await show(key, given, context)
 }
 
 async function update(words: readonly string[], given: Given, context: Context): Promise<number> {
@@ -69,7 +69,7 @@ async function update(words: readonly string[], given: Given, context: Context):
   } finally {
     environments.close()
   }
-  return show(key, given, context)
+  return await show(key, given, context)
 }
 
 async function remove(words: readonly string[], given: Given, context: Context): Promise<number> {

@@ -173,11 +173,12 @@ export class EnvironmentCache {
     try {
       await rename(work, target)
     } catch (error) {
-      if (!existsSync(this.#recordOf(key))) {
-        // What is in the way has no record: it was damaged by hand.
-        await rm(target, { recursive: true, force: true })
-        await rename(work, target)
-      } else if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
+      if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
+      const present = await this.lease(key)
+      if (present !== undefined) return present.release()
+      // What is in the way was damaged, or made by another version.
+      await rename(target, join(this.root, 'work', randomUUID()))
+      await rename(work, target)
     }
   }
 

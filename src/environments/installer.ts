@@ -171,10 +171,15 @@ function runProgram(
       killSignal: 'SIGKILL',
     })
     let stderr = ''
+    let unread = ''
     let arrived = 0
     child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       stderr = (stderr + chunk).slice(-MAX_OUTPUT)
-      for (const [, name] of chunk.matchAll(/^ Downloaded (\S{1,200})$/gm)) {
+      const lines = (unread + chunk).slice(-MAX_OUTPUT).split('\n')
+      unread = lines.pop() ?? ''
+      for (const line of lines) {
+        const name = /^ Downloaded (\S{1,200})$/.exec(line)?.[1]
+        if (name === undefined) continue
         arrived += lock?.packages.find((one) => one.name === name)?.bytes ?? 0
         plan.onDownloaded?.(arrived)
       }

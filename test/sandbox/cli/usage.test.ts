@@ -113,7 +113,7 @@ describe('wrong usage exits with 2 and says what to write', () => {
     ['run', '--tiemout', 'no flag --tiemout. Did you mean "--timeout"?'],
     ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
     ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
-    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run, batch, check and solve?'],
+    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run, batch, check, solve and env?'],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
   ])('%s %s: the message says where the flag is', (command, flag, message) => {
     const hint = (name: string): string => unknownFlag(name, command)

@@ -318,6 +318,17 @@ describe.skipIf(skip || noUv !== undefined)('the cache', () => {
     expect(await sandglass.run(IMPORT)).toMatchObject({ success: true, environment: { cached: false } })
   })
 
+  test('an environment whose record is damaged is installed again', async () => {
+    const index = await newIndex(demo, helper)
+    const cacheDir = newCache()
+    const first = await open(index, cacheDir, { dependencies: ['demo'] })
+    const { environment } = await first.run(IMPORT)
+    await first.close()
+    writeFileSync(join(cacheDir, 'environments', environment?.key ?? '', 'record.json'), '{"key":')
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+    expect(await sandglass.run(IMPORT)).toMatchObject({ success: true, environment: { cached: false } })
+  })
+
   test('a directory of another user, or one that others may write, is refused by name', async () => {
     const index = await newIndex(demo, helper)
     const cacheDir = newCache()
