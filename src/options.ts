@@ -27,6 +27,11 @@ export interface SandglassOptions extends EngineOptions {
   readonly maxOverflow?: number
   /** Scripts after which a sandbox is replaced. Default 50; 1 gives every script a sandbox of its own. */
   readonly maxUses?: number
+  /**
+   * The memory in bytes that idle sandboxes may take together. Above it, sets of limits or packages that were used least
+   * recently give theirs up. Default 1 GiB.
+   */
+  readonly maxIdleBytes?: number
   /** The time that a run waits for a sandbox, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
   /**
@@ -193,6 +198,7 @@ const SANDGLASS_OPTIONS: readonly Exclude<keyof SandglassOptions, EngineName>[] 
   'poolSize',
   'maxOverflow',
   'maxUses',
+  'maxIdleBytes',
   'checkoutTimeoutMs',
   'dependencies',
   'environments',

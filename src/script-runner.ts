@@ -21,6 +21,7 @@ import {
   type SandglassOptions,
 } from './options.ts'
 import { type CheckoutOptions, type Lease, SandboxPool } from './pool/index.ts'
+import { Preloads } from './preloads.ts'
 import {
   assertEnforced,
   assertPackagesFit,
@@ -67,6 +68,9 @@ export class ScriptRunner {
   /** What is made for environments beside the runs, by their keys. */
   readonly #finishing = new Map<string, Promise<void>>()
   readonly #closed = new AbortController()
+  readonly #preloads = new Preloads()
+  /** Modules that sandboxes of an environment load ahead, by its directory. */
+  readonly #ahead = new Map<string, readonly string[]>()
   readonly #specs: Set<string>
 
   constructor(engine: SandboxEngine, options: SandglassOptions) {
@@ -79,7 +83,7 @@ export class ScriptRunner {
     this.pool = new SandboxPool({
       engine,
       specs: { [this.#plain]: plain },
-      ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'checkoutTimeoutMs']),
+      ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'maxIdleBytes', 'checkoutTimeoutMs']),
       isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
     })
     this.checkers = checkersOf(this.pool, this.#plain)
@@ -165,6 +169,7 @@ export class ScriptRunner {
       // Not awaited: the executor has ended a sandbox that must not serve again.
       void lease.release()
     }
+    if (result.errorKind === null) this.#noteImports(script, run, started.environment)
     // Without the lease: the check of the result may have to wait for others.
     return applySchema(withEnvironment(result, script, started.environment), run.output)
   }
@@ -206,7 +211,7 @@ export class ScriptRunner {
     environment: PreparedEnvironment | undefined,
     run: RunOptions,
   ): Promise<Lease> {
-    const spec = specOf(this.options, limits, environment)
+    const spec = this.#specFor(limits, environment)
     const lease = await this.pool.checkout(this.#nameFor(spec, { occasional: true }), checkoutOptions(run))
     try {
       assertEnforced(lease.sandbox.info, { ...this.options.limits, ...limits })
@@ -215,6 +220,30 @@ export class ScriptRunner {
       await lease.release()
       throw error
     }
+  }
+
+  #specFor(limits: ResourceLimits | undefined, environment: PreparedEnvironment | undefined): SandboxSpec {
+    const spec = specOf(this.options, limits, environment)
+    const ahead = this.#ahead.get(environment?.environment.path ?? '')
+    return ahead === undefined ? spec : { ...spec, preload: [...(spec.preload ?? []), ...ahead] }
+  }
+
+  /** Has what scripts import loaded ahead in further sandboxes; runs change over when the first of them is ready. */
+  #noteImports(script: string, { limits }: RunOptions, prepared: PreparedEnvironment | undefined): void {
+    const { poolSize = 2 } = this.options
+    if (prepared === undefined || poolSize === 0) return
+    const { path } = prepared.environment
+    const modules = this.#preloads.note(prepared.environment, script)
+    if (modules === undefined || modules.length === 0 || modules.join() === this.#ahead.get(path)?.join()) return
+    const before = this.#nameFor(this.#specFor(limits, prepared), { occasional: true })
+    const plain = specOf(this.options, limits, prepared)
+    const name = this.#nameFor({ ...plain, preload: [...(plain.preload ?? []), ...modules] }, { occasional: true })
+    const changeOver = (): void => {
+      this.#ahead.set(path, modules)
+      this.pool.shed(before)
+    }
+    // Without such sandboxes, runs stay with those that they have.
+    this.pool.prewarm(name).then(changeOver, () => {})
   }
 
   /** The name of a spec in the pool. */
@@ -299,7 +328,7 @@ function specOf(
 /** Equal limits and packages share a pool; everything else in a spec is the same for one Sandglass. */
 function nameOf(spec: SandboxSpec): string {
   const { memoryBytes, cpus, pids, diskBytes } = spec.limits
-  const packages = spec.packages === undefined ? '' : ` packages=${spec.packages}`
+  const packages = spec.packages === undefined ? '' : ` packages=${spec.packages} preload=${spec.preload?.join(',')}`
   return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}${packages}`
 }
 

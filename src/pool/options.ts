@@ -15,6 +15,11 @@ export interface PoolOptions {
   readonly checkoutTimeoutMs?: number
   /** Leases after which a sandbox is retired. Default 50; 1 gives every lease a sandbox of its own. */
   readonly maxUses?: number
+  /**
+   * The memory in bytes that all idle sandboxes may take together. Above it, `occasional` specs give theirs up, the one used
+   * least recently first. Default 1 GiB.
+   */
+  readonly maxIdleBytes?: number
   /** A sandbox idle for at least this many milliseconds is asked for its health first. Default 30,000. */
   readonly healthCheckAfterIdleMs?: number
   /** Tells whether an idle sandbox still answers. A rejection, or 5 s of silence, is a no. Default: not asked. */
@@ -36,6 +41,8 @@ export interface CheckoutOptions {
 /** Options of a pool with every default in place; `isHealthy` stays optional. */
 export type ResolvedPoolOptions = Required<Omit<PoolOptions, 'isHealthy' | 'specs'>> & Pick<PoolOptions, 'isHealthy'>
 
+const MAX_IDLE_BYTES = 1024 ** 3
+
 const KNOWN_OPTIONS: readonly string[] = [
   'engine',
   'specs',
@@ -43,6 +50,7 @@ const KNOWN_OPTIONS: readonly string[] = [
   'maxOverflow',
   'checkoutTimeoutMs',
   'maxUses',
+  'maxIdleBytes',
   'healthCheckAfterIdleMs',
   'isHealthy',
 ] satisfies readonly (keyof PoolOptions)[]
@@ -73,6 +81,7 @@ export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
     maxOverflow,
     checkoutTimeoutMs: timerMs('checkoutTimeoutMs', given.checkoutTimeoutMs ?? 30_000),
     maxUses: count('maxUses', given.maxUses ?? 50, 1),
+    maxIdleBytes: count('maxIdleBytes', given.maxIdleBytes ?? MAX_IDLE_BYTES, 0),
     healthCheckAfterIdleMs: duration('healthCheckAfterIdleMs', given.healthCheckAfterIdleMs ?? 30_000),
     ...(given.isHealthy === undefined ? {} : { isHealthy: given.isHealthy }),
   }

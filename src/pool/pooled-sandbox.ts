@@ -12,6 +12,9 @@ export type PooledState =
   /** No longer in the pool. `gone` resolves when it is gone, and never rejects. */
   | { readonly kind: 'ending'; readonly gone: Promise<void> }
 
+/** The memory of a sandbox whose harness does not tell. */
+const ASSUMED_BYTES = 16 * 1024 * 1024
+
 /** A sandbox of the pool and what the pool knows about it. Its state changes in this class only. */
 export class PooledSandbox {
   readonly sandbox: Sandbox
@@ -22,6 +25,12 @@ export class PooledSandbox {
 
   constructor(sandbox: Sandbox) {
     this.sandbox = withDestroyHook(sandbox, () => this.markDead())
+  }
+
+  /** The memory that it takes while it is idle, in bytes. */
+  get idleBytes(): number {
+    const bytes = this.sandbox.ready.checks['memory_bytes']
+    return typeof bytes === 'number' && bytes >= 0 ? bytes : ASSUMED_BYTES
   }
 
   get state(): PooledState {

@@ -20,9 +20,6 @@ export interface PoolCloseOptions {
   readonly graceMs?: number
 }
 
-/** Maximum occasional specs that keep idle sandboxes. */
-export const MAX_OCCASIONAL = 4
-
 /**
  * Keeps warm sandboxes and lends them. Each named spec has `poolSize` sandboxes, filled up
  * in the background from its first checkout on, and up to `maxOverflow` more on demand; then checkouts wait in order of
@@ -47,8 +44,8 @@ export class SandboxPool implements AsyncDisposable {
 
   /**
    * Adds a spec; one that is already there under the same name and is equal changes nothing.
-   * @param options `occasional`: nothing is kept warm for it before its third checkout, and only the
-   * {@link MAX_OCCASIONAL} that were used last keep idle sandboxes at all; for specs that callers make up as they go.
+   * @param options `occasional`: nothing is kept warm for it before its third checkout, and it gives its idle sandboxes
+   * up when those of all specs take more than `maxIdleBytes`; for specs that callers make up as they go.
    * @throws TypeError when the name belongs to another spec.
    */
   addSpec(name: string, spec: SandboxSpec, options: { readonly occasional?: boolean } = {}): void {
@@ -58,7 +55,9 @@ export class SandboxPool implements AsyncDisposable {
     if (known === undefined) {
       // A copy, so that a later change of the caller's object cannot mix two kinds of sandboxes under one name.
       const occasional = options.occasional === true
-      this.#shelves.set(name, new Shelf(name, structuredClone(spec), this.#options, this.#makeLease, occasional))
+      const onRest = (): void => this.#keepWithinBudget(name)
+      const shelf = new Shelf(name, structuredClone(spec), this.#options, this.#makeLease, occasional, onRest)
+      this.#shelves.set(name, shelf)
       if (occasional) this.#occasional.add(name)
     } else if (!isDeepStrictEqual(known.spec, spec)) {
       throw new TypeError(`specs.${name}: the pool has another spec of this name; use another name`)
@@ -99,8 +98,16 @@ export class SandboxPool implements AsyncDisposable {
     if (this.#closing !== null) throw closedError()
     const shelf = this.#shelf(name)
     if (signal?.aborted === true) throw abortedError(signal)
-    if (this.#occasional.has(name)) this.#useOccasional(name)
+    if (this.#occasional.delete(name)) this.#occasional.add(name)
     return shelf.checkout({ key, sandboxId, signal, timeoutMs })
+  }
+
+  /**
+   * Ends the idle sandboxes of a spec, and keeps nothing warm for it until it is asked for again.
+   * @throws SandglassError `unknown_spec`.
+   */
+  shed(name: string): void {
+    this.#shelf(name).shed()
   }
 
   /**
@@ -143,12 +150,16 @@ export class SandboxPool implements AsyncDisposable {
     await this.close()
   }
 
-  /** Moves the spec in use to the end of the order. The specs too far in front give up their idle sandboxes. */
-  #useOccasional(name: string): void {
-    this.#occasional.delete(name)
-    this.#occasional.add(name)
-    const tooMany = this.#occasional.size - MAX_OCCASIONAL
-    for (const forgotten of [...this.#occasional].slice(0, Math.max(0, tooMany))) this.#shelves.get(forgotten)?.shed()
+  /** Lets occasional specs give up idle sandboxes while all take too much memory; the spec just used comes last. */
+  #keepWithinBudget(used: string): void {
+    let bytes = [...this.#shelves.values()].reduce((sum, shelf) => sum + shelf.idleBytes, 0)
+    for (const name of this.#occasional) {
+      if (bytes <= this.#options.maxIdleBytes) return
+      const shelf = this.#shelves.get(name)
+      if (shelf === undefined || name === used) continue
+      bytes -= shelf.idleBytes
+      shelf.shed()
+    }
   }
 
   #shelf(name: string): Shelf {

@@ -31,6 +31,7 @@ export class Shelf {
   readonly #options: ResolvedPoolOptions
   readonly #makeLease: (holding: Holding) => Lease
   readonly #occasional: boolean
+  readonly #onRest: () => void
   readonly #counters: Counters = noStats()
   readonly #stock: Stock
   readonly #queue: Queue
@@ -45,6 +46,7 @@ export class Shelf {
     options: ResolvedPoolOptions,
     makeLease: (holding: Holding) => Lease,
     occasional: boolean,
+    onRest: () => void,
   ) {
     const { engine, poolSize, maxOverflow } = options
     this.spec = spec
@@ -52,6 +54,7 @@ export class Shelf {
     this.#options = options
     this.#makeLease = makeLease
     this.#occasional = occasional
+    this.#onRest = onRest
     this.#stock = makeStock(engine, spec, this.#counters, {
       onMade: (pooled) => this.#onMade(pooled),
       onFailed: (origin, error) => this.#onFailed(origin, error),
@@ -93,7 +96,15 @@ export class Shelf {
   stats(): PoolStats {
     const { sandboxes, starting } = this.#stock
     const leased = this.#stock.countLeased()
-    return { ...this.#counters, idle: sandboxes.size - leased, leased, starting, waiting: this.#queue.size }
+    const { size: waiting } = this.#queue
+    return { ...this.#counters, idle: sandboxes.size - leased, idleBytes: this.idleBytes, leased, starting, waiting }
+  }
+
+  /** The memory of its idle sandboxes, in bytes. */
+  get idleBytes(): number {
+    let bytes = 0
+    for (const pooled of this.#stock.sandboxes) if (pooled.isFree) bytes += pooled.idleBytes
+    return bytes
   }
 
   /** Ends what is idle and keeps nothing warm until it is asked for again. */
@@ -239,6 +250,7 @@ export class Shelf {
     if (pooled.state.kind === 'idle') {
       pooled.rest()
       if (this.#stock.sandboxes.size > poolSize) void this.#stock.end(pooled)
+      else this.#onRest()
     }
     this.#settle()
   }

@@ -18,6 +18,8 @@ export interface PoolStats {
   readonly failures: number
   /** Sandboxes that are not leased, those under a health check and those that recover included. */
   readonly idle: number
+  /** The memory of idle sandboxes in bytes, as each reported it when it became ready. */
+  readonly idleBytes: number
   /** Sandboxes that are leased. */
   readonly leased: number
   /** Creations in progress. */
@@ -41,6 +43,7 @@ export function noStats(): Counters {
     retired: 0,
     failures: 0,
     idle: 0,
+    idleBytes: 0,
     leased: 0,
     starting: 0,
     waiting: 0,

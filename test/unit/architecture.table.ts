@@ -150,6 +150,7 @@ export const ROOMS: readonly Room[] = [
     mayImport: ['sandbox', 'executor', 'environments'],
     packages: [],
   },
+  { name: 'preloads', path: 'src/preloads.ts', mayImport: ['environments'], packages: [] },
   {
     name: 'script-runner',
     path: 'src/script-runner.ts',
@@ -164,6 +165,7 @@ export const ROOMS: readonly Room[] = [
       'checkers',
       'dependencies',
       'finish-environment',
+      'preloads',
       'typed-result',
     ],
     packages: [],

@@ -56,9 +56,19 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "kernel": os.uname().release,
         "abi": importlib.machinery.EXTENSION_SUFFIXES[0].removeprefix(".").removesuffix(".so"),
         "libc": _libc(),
+        "memory_bytes": _resident(zygote_pid),
         "gvisor": gvisor,
         **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
     }
+
+
+def _resident(pid):
+    """Returns the bytes of memory that a process has in use, shared libraries included; None where nothing tells."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _libc():

@@ -6,6 +6,7 @@ import { createSandglass, type Sandglass, type SandglassOptions } from '../../..
 import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
 import { PackageIndex } from '../../support/environments/package-index.ts'
 import { makeWheel, type Wheel } from '../../support/environments/wheel.ts'
+import { eventually } from '../../support/eventually.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { skipFor } from '../../support/required.ts'
 
@@ -118,6 +119,21 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(byteCode.finalData).toMatch(/^\/packages\/demo\/__pycache__\/__init__\.cpython-\d+\.pyc$/)
     const inSandbox = 'import os\nemit_result(os.path.exists(__import__("demo").__cached__))'
     expect((await sandglass.run(inSandbox, { dependencies: ['demo'] })).finalData).toBe(true)
+  })
+
+  test('from the third run on, what scripts import is loaded ahead, and random numbers still differ', async () => {
+    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+    const script =
+      'import sys\nahead = "demo" in sys.modules\nimport demo, random\nemit_result([ahead, random.random()])'
+    const numbers = new Set<unknown>()
+    const late = await eventually(async () => {
+      const { finalData } = await sandglass.run(script)
+      const [ahead, number] = finalData as [boolean, number]
+      numbers.add(number)
+      return ahead && numbers.size > 3 ? undefined : `loaded ahead: ${ahead} after ${numbers.size} runs`
+    }, 20_000)
+    expect(late).toBeUndefined()
+    expect(sandglass.stats().idleBytes).toBeGreaterThan(1024 * 1024)
   })
 
   test('a package that is missing names itself and the remedy', async () => {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_OCCASIONAL, SandboxPool } from '../../../src/pool/sandbox-pool.ts'
+import { SandboxPool } from '../../../src/pool/sandbox-pool.ts'
 import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
 import { quiet } from './watch.ts'
+
+/** Idle occasional sandboxes that the budget holds beside the default one; one that does not tell counts 16 MiB. */
+const KEPT = 4
 
 /** One checkout of a spec, given back at once. */
 async function use(pool: SandboxPool, name: string): Promise<void> {
@@ -21,11 +24,16 @@ describe('PO-01: specs that callers make up as they go', () => {
     expect(engine.calls).toBe(2)
   })
 
-  it('lose their idle sandboxes when enough others were used after them, and serve again when asked', async () => {
+  it('lose their idle sandboxes when all take more memory than the budget, the one used least recently first, and serve again', async () => {
     const engine = fakeEngine()
-    await using pool = new SandboxPool({ engine, specs: { default: fakeSpec(1) }, poolSize: 1 })
+    await using pool = new SandboxPool({
+      engine,
+      specs: { default: fakeSpec(1) },
+      poolSize: 1,
+      maxIdleBytes: (KEPT + 1) * 16 * 1024 ** 2,
+    })
     await use(pool, 'default')
-    for (let n = 0; n <= MAX_OCCASIONAL; n += 1) {
+    for (let n = 0; n <= KEPT; n += 1) {
       pool.addSpec(`x${n}`, fakeSpec(10 + n), { occasional: true })
       await use(pool, `x${n}`)
     }
@@ -34,6 +42,7 @@ describe('PO-01: specs that callers make up as they go', () => {
     expect(pool.stats('default').idle).toBe(1)
     await use(pool, 'x0')
     expect([pool.stats('x0').idle, pool.stats('x1').idle]).toEqual([1, 0])
-    expect(engine.alive()).toHaveLength(MAX_OCCASIONAL + 1)
+    expect(engine.alive()).toHaveLength(KEPT + 1)
+    expect(pool.stats().idleBytes).toBe((KEPT + 1) * 16 * 1024 ** 2)
   })
 })

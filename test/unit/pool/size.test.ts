@@ -25,6 +25,7 @@ describe('PO-01: warm sandboxes per spec', () => {
       retired: 0,
       failures: 0,
       idle: 2,
+      idleBytes: 2 * 16 * 1024 ** 2,
       leased: 1,
       starting: 0,
       waiting: 0,
@@ -214,7 +215,7 @@ describe('PO-01: specs and options', () => {
     [
       { poolsize: 3 },
       'poolsize: unknown option of SandboxPool; the options are engine, specs, poolSize, maxOverflow, checkoutTimeoutMs, ' +
-        'maxUses, healthCheckAfterIdleMs, isHealthy',
+        'maxUses, maxIdleBytes, healthCheckAfterIdleMs, isHealthy',
     ],
   ])('refuses %o', (wrong, message) => {
     const options = { engine: fakeEngine(), specs, ...wrong } as ConstructorParameters<typeof SandboxPool>[0]

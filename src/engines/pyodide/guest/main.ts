@@ -128,7 +128,7 @@ async function makeReady(
   FS.chdir(plan.workspace)
   closeRealm(plan.modules)
   const prepared = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as ReadyInstance['ready']
-  const checks = { ...prepared.checks, code_from_cache: isFromCache, libc }
+  const checks = { ...prepared.checks, code_from_cache: isFromCache, libc, memory_bytes: memory.buffer.byteLength }
   const live = python['live']
   closeBridge()
   return { ready: { ...prepared, checks }, FS, budget, clock, live: () => live?.() }
