@@ -28,6 +28,14 @@ export interface DependencyRequest {
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
 }
 
+/** A requirement that cannot be installed, and why. */
+export interface FailedDependency {
+  readonly requirement: string
+  /** One of the codes `dependency_…`. */
+  readonly code: string
+  readonly message: string
+}
+
 /** Options of `createSandglass` about packages. */
 export interface PackageOptions {
   readonly dependencies?: readonly string[] | undefined
@@ -96,6 +104,28 @@ export class Dependencies {
     return this.#tell(
       await this.environments.prepare({ requirements, target, fromScript, trusted, signal, onProgress }),
     )
+  }
+
+  /**
+   * The same, without the requirements that cannot be installed: a package that fails does not hide the success of others.
+   * @throws SandglassError as {@link prepare} does, when the machinery fails or packages contradict each other.
+   */
+  async preparePartly(
+    request: DependencyRequest,
+  ): Promise<{ readonly prepared: PreparedEnvironment | undefined; readonly failed: readonly FailedDependency[] }> {
+    try {
+      return { prepared: await this.prepare(request), failed: [] }
+    } catch (error) {
+      const target = await this.knownTarget()
+      if (!(error instanceof SandglassError && error.code.startsWith('dependency_')) || target === undefined)
+        throw error
+      const requirements = parseRequirements(request.dependencies ?? [])
+      const failing = await this.environments.findFailing({ requirements, target, signal: request.signal })
+      if (failing.size === 0) throw error
+      const dependencies = requirements.map(({ text }) => text).filter((text) => !failing.has(text))
+      const failed = [...failing].map(([requirement, { code, message }]) => ({ requirement, code, message }))
+      return { prepared: await this.prepare({ ...request, dependencies }), failed }
+    }
   }
 
   /** Notes what was installed for the first sandbox: the first run with it tells how long that took. */

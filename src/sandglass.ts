@@ -1,7 +1,7 @@
 import { checkAnswer, type CheckResult } from './checkers.ts'
 import type { DependencyRequest } from './dependencies.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
-import { ExecutionMode, type ExecutionResult, type RunEnvironment, type RunEvent } from './executor/index.ts'
+import { ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
 import {
   type AsToolOptions,
@@ -24,7 +24,14 @@ import {
 } from './orchestrator/index.ts'
 import type { PoolStats } from './pool/index.ts'
 import type { SandboxEngine, SandboxReport } from './sandbox/index.ts'
-import { limitsOfRun, modulesOf, packagesOf, type PrepareOptions, ScriptRunner } from './script-runner.ts'
+import {
+  limitsOfRun,
+  modulesOf,
+  packagesOf,
+  type PreparedPackages,
+  type PrepareOptions,
+  ScriptRunner,
+} from './script-runner.ts'
 import type { NamedPackage } from './support/index.ts'
 import { prepareTools, type RunPythonTool, runPythonTool } from './tools/index.ts'
 
@@ -63,7 +70,7 @@ export interface Sandglass extends AsyncDisposable {
    * Installs packages ahead, so that a run with these `dependencies` begins at once.
    * @throws SandglassError with a code that begins with `dependency_` or `index_`; `cache_dir_unusable`, `no_space`, `aborted`.
    */
-  prepare(dependencies: readonly string[], options?: PrepareOptions): Promise<RunEnvironment>
+  prepare(dependencies: readonly string[], options?: PrepareOptions): Promise<PreparedPackages>
   /** The protection in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */

@@ -1,6 +1,12 @@
 import { resolve } from 'node:path'
 import { type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf } from './checkers.ts'
-import { Dependencies, type DependencyRequest, runEnvironment, withEnvironment } from './dependencies.ts'
+import {
+  Dependencies,
+  type DependencyRequest,
+  type FailedDependency,
+  runEnvironment,
+  withEnvironment,
+} from './dependencies.ts'
 import type { InstallProgress, PreparedEnvironment } from './environments/index.ts'
 import { finishEnvironment } from './finish-environment.ts'
 import {
@@ -43,6 +49,14 @@ import { applySchema } from './typed-result.ts'
 export interface PrepareOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InstallProgress) => void
+  /** Installs the others if some cannot be installed, and lists these in `failed`. Default false: then it throws. */
+  readonly partial?: boolean
+}
+
+/** Packages that {@link Sandglass.prepare} installed. */
+export interface PreparedPackages extends RunEnvironment {
+  /** With `partial`: the requirements that cannot be installed. */
+  readonly failed: readonly FailedDependency[]
 }
 
 const PING_TIMEOUT_MS = 2000
@@ -152,10 +166,14 @@ export class ScriptRunner {
   }
 
   /** Installs packages for a run. @throws SandglassError as `Environments.prepare` does. */
-  async prepare(dependencies: readonly string[], given: PrepareOptions = {}): Promise<RunEnvironment> {
-    const prepared = await this.dependencies.prepare({ dependencies, ...given })
+  async prepare(dependencies: readonly string[], given: PrepareOptions = {}): Promise<PreparedPackages> {
+    const { partial = false, ...options } = given
+    const request = { dependencies, ...options }
+    const { prepared, failed } = partial
+      ? await this.dependencies.preparePartly(request)
+      : { prepared: await this.dependencies.prepare(request), failed: [] }
     if (prepared !== undefined) await this.#finish(prepared)
-    return runEnvironment(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }
+    return { ...(runEnvironment(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }), failed }
   }
 
   async run<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {

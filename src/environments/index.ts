@@ -1,3 +1,4 @@
+export type { Environment } from './builder.ts'
 export {
   addByteCode,
   addHomeFiles,
@@ -8,7 +9,7 @@ export {
   type Source,
   sourcesWithoutByteCode,
 } from './byte-code.ts'
-export { type Environment, Environments, type EnvironmentSummary, type PreparedEnvironment } from './environments.ts'
+export { Environments, type EnvironmentSummary, type PreparedEnvironment } from './environments.ts'
 export type { EnvironmentOptions, InstallProgress } from './options.ts'
 export { explainMissingModule, importedModules, requirementsOfImports } from './missing-module.ts'
 export { parseRequirements, type Requirement } from './requirement.ts'

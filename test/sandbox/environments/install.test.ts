@@ -136,6 +136,21 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(sandglass.stats().idleBytes).toBeGreaterThan(1024 * 1024)
   })
 
+  test('CA-12 a package that cannot be installed is reported, and the others are installed where that is asked for', async () => {
+    await using sandglass = await open(index, cacheDir)
+    const wanted = ['demo', 'absent', 'other']
+    await expect(sandglass.prepare(wanted)).rejects.toMatchObject({ code: 'dependency_not_found' })
+    const prepared = await sandglass.prepare(wanted, { partial: true })
+    expect(prepared).toMatchObject({ packages: { demo: '1.0', other: '2.0' } })
+    expect(prepared.failed).toMatchObject([{ requirement: 'absent', code: 'dependency_not_found' }])
+    await expect(sandglass.prepare(['--pre'], { partial: true })).rejects.toMatchObject({ code: 'dependency_invalid' })
+  })
+
+  test('CA-11 the message of a failed installation holds that of the installer', async () => {
+    await using sandglass = await open(index, cacheDir)
+    await expect(sandglass.prepare(['demo', 'helper<1'])).rejects.toThrow(/uv said: .*helper/s)
+  })
+
   test('a package that is missing names itself and the remedy', async () => {
     await using sandglass = await open(index, cacheDir)
     expect((await sandglass.run('import cv2')).error).toMatch(/cv2 is in opencv-python .*declare it/)

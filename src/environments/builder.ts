@@ -1,0 +1,254 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, rm, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf, SandglassError } from '../errors/index.ts'
+import type { EnvironmentCache, EnvironmentRecord } from './cache.ts'
+import { inspectContent } from './content.ts'
+import { indexSettings, withoutCredentials } from './index-settings.ts'
+import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory } from './installer.ts'
+import { digestOf, type Lock, readLock } from './lock-file.ts'
+import type { InstallProgress, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
+import type { Requirement } from './requirement.ts'
+import { platformOf, type PythonTarget } from './target.ts'
+import { assertAllowed } from './trust.ts'
+import { findUv } from './uv.ts'
+
+/** Packages that sandboxes can import: the content of one read-only directory. */
+export interface Environment {
+  /** The digest of its content, which names it in the cache. */
+  readonly key: string
+  /** The directory to mount. */
+  readonly path: string
+  readonly target: PythonTarget
+  /** Version by normal name (PEP 503). */
+  readonly packages: Readonly<Record<string, string>>
+  /** Top-level modules of its packages. */
+  readonly modules: readonly string[]
+  readonly bytes: number
+}
+
+/** A wish for an environment. */
+export interface EnvironmentRequest {
+  readonly requirements: readonly Requirement[]
+  readonly target: PythonTarget
+  /** True if a script named some of them: then `allow` and an age of seven days apply. */
+  readonly fromScript?: boolean | undefined
+  /** Packages that the host named itself, by normal name: `allow` is not asked for them. */
+  readonly trusted?: ReadonlySet<string> | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: InstallProgress) => void) | undefined
+}
+
+/** Incremented if what an environment holds changes for a reason that no requirement shows. */
+export const LAYOUT = 1
+/** An unpacked environment has at most this many times the bytes of its wheels, and at least this room. */
+const MAX_RATIO = 20
+const MIN_BYTES = 256 * 1024 * 1024
+const EXPECTED_RATIO = 4
+
+/** Makes environments that the cache does not have. */
+export class Builder {
+  readonly #options: ResolvedEnvironmentOptions
+  readonly #cache: EnvironmentCache
+  readonly #lease: (key: string) => Promise<Environment | undefined>
+
+  /** @param lease takes an environment of the cache into use; undefined if it is not there. */
+  constructor(
+    options: ResolvedEnvironmentOptions,
+    cache: EnvironmentCache,
+    lease: (key: string) => Promise<Environment | undefined>,
+  ) {
+    this.#options = options
+    this.#cache = cache
+    this.#lease = lease
+  }
+
+  /** Resolves and installs what was asked for, once over all processes. */
+  async build(request: EnvironmentRequest, requestKey: string, excludeNewer: string | undefined): Promise<Environment> {
+    const requirements = request.requirements.map(({ text }) => text)
+    return this.#withInstaller(request, requirements, excludeNewer, async (plan) => {
+      const only = await this.#cache.lockBuild(requestKey, plan.signal)
+      try {
+        const again = await this.#cache.findRequest(requestKey)
+        const found = again === undefined ? undefined : await this.#lease(again.key)
+        const made = found ?? (await this.#install(plan, request, requestKey, again?.lock))
+        void this.#cache.evict(this.#options).catch(() => undefined) // the next build tries again
+        return made
+      } finally {
+        only.release()
+      }
+    })
+  }
+
+  /** Gives work an installer and a time, and names what went wrong with it. */
+  async #withInstaller<T>(
+    { target, signal: given }: EnvironmentRequest,
+    requirements: readonly string[],
+    excludeNewer: string | undefined,
+    work: (plan: InstallPlan) => Promise<T>,
+  ): Promise<T> {
+    const options = this.#options
+    const limit = AbortSignal.timeout(options.timeoutMs)
+    const signal = given === undefined ? limit : AbortSignal.any([given, limit])
+    try {
+      const index = indexSettings(options)
+      const uv = await findUv({ ...options, index }, signal)
+      const downloads = await this.#cache.useDownloads()
+      let isDone = false
+      try {
+        const done = await work({ ...options, uv, index, target, requirements, excludeNewer, signal })
+        isDone = true
+        return done
+      } finally {
+        downloads.release()
+        if (!isDone) await this.#cache.cleanDownloads({ all: false })
+      }
+    } catch (error) {
+      if (given?.aborted === true) throw aborted(given)
+      if (limit.aborted) {
+        throw new SandglassError(
+          'index_unreachable',
+          `the packages were not installed within ${options.timeoutMs} ms (environments.timeoutMs): the index ` +
+            `${withoutCredentials(indexSettings(options).base)} answers too slowly`,
+          { cause: error },
+        )
+      }
+      throw this.#cache.explain(error)
+    }
+  }
+
+  /** @param known the lock of an environment that was removed since. */
+  async #install(
+    plan: InstallPlan,
+    request: EnvironmentRequest,
+    requestKey: string,
+    known: string | undefined,
+  ): Promise<Environment> {
+    const onProgress = this.reporterOf(request)
+    const work = await makeWorkDirectory(this.#cache.root, plan.target)
+    try {
+      onProgress({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
+      const lock = known === undefined ? await lockRequirements(plan, work) : await readLock(known)
+      // Before anything is downloaded.
+      this.assertAllowed(lock.packages, request)
+      const key = contentKey(lock, plan.target)
+      const only = await this.#cache.lockBuild(key, plan.signal)
+      try {
+        const ready = await this.#lease(key)
+        if (ready === undefined) await this.#fill(plan, key, lock, work, only.fd, onProgress)
+      } finally {
+        only.release()
+      }
+      await this.#cache.saveRequest(requestKey, { key, requirements: plan.requirements, lock: lock.text })
+      const made = await this.#lease(key)
+      if (made === undefined) throw new Error(`the environment ${key} was removed while it was made`)
+      return made
+    } finally {
+      await rm(work, { recursive: true, force: true })
+    }
+  }
+
+  async #fill(
+    plan: InstallPlan,
+    key: string,
+    lock: Lock,
+    work: string,
+    heldLock: number,
+    onProgress: (progress: InstallProgress) => void,
+  ): Promise<void> {
+    const { downloadBytes: totalBytes, packages } = lock
+    const report = (bytes: number): void =>
+      onProgress({ phase: 'download', packages: packages.length, bytes: Math.min(bytes, totalBytes), totalBytes })
+    report(0)
+    await this.#assertRoom(totalBytes)
+    const building = `${work}.new`
+    try {
+      await mkdir(building, { mode: 0o755 })
+      const directory = `packages-${randomBytes(4).toString('hex')}`
+      const target = join(building, directory)
+      await mkdir(target)
+      await installLock({ ...plan, onDownloaded: report }, work, lock, target, [heldLock])
+      const content = await inspectContent(target)
+      if (content.bytes > Math.max(MIN_BYTES, MAX_RATIO * totalBytes)) {
+        throw new SandglassError(
+          'dependency_invalid',
+          `the packages unpack to ${content.bytes} bytes, ${MAX_RATIO} times their wheels and more, as an archive bomb does`,
+        )
+      }
+      const record: EnvironmentRecord = {
+        key,
+        directory,
+        target: plan.target,
+        requirements: plan.requirements,
+        packages: Object.fromEntries(packages.map(({ name, version }) => [name, version])),
+        created: new Date().toISOString(),
+        ...content,
+      }
+      await this.#cache.publish(key, building, record, lock.text)
+    } finally {
+      await rm(building, { recursive: true, force: true })
+    }
+  }
+
+  async #assertRoom(downloadBytes: number): Promise<void> {
+    const { bavail, bsize } = await statfs(this.#cache.root)
+    const wanted = downloadBytes * EXPECTED_RATIO
+    if (bavail * bsize >= wanted) return
+    throw new SandglassError(
+      'no_space',
+      `the package cache ${this.#cache.root} has ${bavail * bsize} bytes free, and the packages need about ${wanted}: free ` +
+        'some, or name another directory with environments.cacheDir',
+    )
+  }
+  /**
+   * The requirements that no installation alone can meet, each with its error. Nothing is installed.
+   * @throws SandglassError when the machinery fails, `aborted`.
+   */
+  async findFailing(request: EnvironmentRequest): Promise<ReadonlyMap<string, SandglassError>> {
+    const failing = new Map<string, SandglassError>()
+    for (const { text } of request.requirements) {
+      try {
+        await this.#withInstaller(request, [text], this.#options.excludeNewer, async (plan) => {
+          const work = await makeWorkDirectory(this.#cache.root, plan.target)
+          try {
+            await lockRequirements(plan, work)
+          } finally {
+            await rm(work, { recursive: true, force: true })
+          }
+        })
+      } catch (error) {
+        if (!(error instanceof SandglassError && error.code.startsWith('dependency_'))) throw error
+        failing.set(text, error)
+      }
+    }
+    return failing
+  }
+
+  /** @throws SandglassError `dependency_not_allowed`. */
+  assertAllowed(packages: readonly LockedPackage[], { fromScript, trusted }: EnvironmentRequest): void {
+    if (fromScript !== true) return
+    assertAllowed(
+      packages.filter(({ name }) => trusted?.has(name) !== true),
+      this.#options.allow,
+    )
+  }
+
+  reporterOf({ onProgress }: EnvironmentRequest): (progress: InstallProgress) => void {
+    return (progress) => {
+      this.#options.onProgress?.(progress)
+      onProgress?.(progress)
+    }
+  }
+}
+
+/** Equal wheels for an equal Python are one environment, whatever was asked for. */
+function contentKey(lock: Lock, target: PythonTarget): string {
+  const python = target.python.split('.').slice(0, 2).join('.')
+  return digestOf([LAYOUT, python, target.abi, platformOf(target), lock.packages.map(({ hashes }) => hashes)], 20)
+}
+
+function aborted(signal: AbortSignal): SandglassError {
+  return new SandglassError('aborted', `aborted while packages were installed: ${messageOf(signal.reason)}`, {
+    cause: signal.reason,
+  })
+}
