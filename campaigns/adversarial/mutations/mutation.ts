@@ -31,7 +31,7 @@ export interface TestSelection {
 }
 
 /** The suites that the mutations are tried with. */
-export const SUITES = ['cases', 'supervisor', 'between-runs', 'defences'] as const
+export const SUITES = ['cases', 'supervisor', 'between-runs', 'defences', 'fresh'] as const
 /** One of them. */
 export type Suite = (typeof SUITES)[number]
 

@@ -1,6 +1,13 @@
-import type { Mutation } from './mutation.ts'
+import type { Mutation, Patch } from './mutation.ts'
 
 const HARNESS = 'harness/sandglass_harness'
+
+/** Sockets and space that are still in use delay no run and end no sandbox. */
+const NOTHING_WAITED_FOR: Patch = {
+  file: `${HARNESS}/broker/uncollected.py`,
+  from: '            if time.monotonic() > deadline:\n                return False\n',
+  to: '            return True\n',
+}
 
 /** The defences, in the order of the table in SECURITY.md. */
 export const MUTATIONS: readonly Mutation[] = [
@@ -8,7 +15,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'kill-at-the-end',
     defence: 'kill at the end of a run: one `kill(-1, SIGKILL)` over the pid namespace',
     instead: 'nothing is killed but the process group of the script, and that is taken for the death of everything',
-    doubled: 'what is not confirmed dead destroys the sandbox, and its processes with it',
+    doubled: 'what is not confirmed dead, or holds a socket, destroys the sandbox, and its processes with it',
     patches: [
       { file: `${HARNESS}/script/zygote.py`, from: '        os.kill(-1, signal.SIGKILL)\n', to: '        pass\n' },
       {
@@ -16,6 +23,7 @@ export const MUTATIONS: readonly Mutation[] = [
         from: '            if not any(name.isdigit() and name not in spared for name in os.listdir("/proc")):\n',
         to: '            if True:\n',
       },
+      NOTHING_WAITED_FOR,
     ],
     selected: [
       { suite: 'supervisor', titles: ['daemon', 'not running any more'] },
@@ -197,12 +205,14 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'wipe',
     defence: 'the workspace, /tmp, /var/tmp and /dev/shm are wiped at the end of a run',
     instead: 'nothing is deleted, and that is told as done',
+    doubled: 'a run that leaves space in use ends its sandbox',
     patches: [
       {
         file: `${HARNESS}/broker/scratch.py`,
         from: '        return all([self._wipe_root(root, deadline) for root in self._roots])\n',
         to: '        return deadline > 0\n',
       },
+      NOTHING_WAITED_FOR,
     ],
     selected: [
       { suite: 'supervisor', titles: ['fills every file system', 'nothing that the next run can see'] },
@@ -224,6 +234,14 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
     selected: [{ suite: 'between-runs', titles: ['that used the network'] }],
     quick: [{ suite: 'between-runs', titles: ['that used the network for a connection'] }],
+  },
+  {
+    name: 'descriptors-in-flight',
+    defence: 'no run begins before the kernel has freed the sockets and files of the last one',
+    instead: 'nobody waits, and what is in a cycle of sockets meets the next run',
+    patches: [NOTHING_WAITED_FOR],
+    selected: [{ suite: 'fresh', titles: ['FLIGHT-'] }],
+    quick: [{ suite: 'fresh', titles: ['FLIGHT-02'] }],
   },
   {
     name: 'secret-redaction',
