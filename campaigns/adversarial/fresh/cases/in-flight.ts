@@ -25,7 +25,7 @@ export const IN_FLIGHT: readonly FreshCase[] = [
     engines: LINUX,
     options: { limits: { diskBytes: 128 << 20 } },
     script: String.raw`${SEND_OFF}
-big = [os.memfd_create("x") for _ in range(6)] + [os.open("big", os.O_CREAT | os.O_RDWR)]
+big = [os.memfd_create("x") for _ in range(16)] + [os.open("big", os.O_CREAT | os.O_RDWR)]
 os.unlink("big")
 for fd in big:
     os.posix_fallocate(fd, 0, 20 << 20)
