@@ -1,6 +1,7 @@
 import { checkAnswer, type CheckResult } from './checkers.ts'
 import type { DependencyRequest } from './dependencies.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
+import type { PreparedEnvironment } from './environments/index.ts'
 import { ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
 import {
@@ -118,8 +119,8 @@ async function openOn(
     stream: (script, run) => runner.stream(script, run),
     check: (script, given) => runner.check(script, given),
     asTool: (given) => toolOf(runner, given),
-    solve: async (task, given) => solve(await jobOf(runner, task, given)),
-    solveStream: (task, given) => solveStreamOf(runner, task, given),
+    solve: async (task, given) => solve(await planTask(runner, task, given).job()),
+    solveStream: (task, given) => streamTask(planTask(runner, task, given)),
     prepare: (dependencies, given) => runner.prepare(dependencies, given),
     report: async () => withPackages(await engine.report(), runner.packages),
     stats: () => runner.pool.stats(),
@@ -154,32 +155,38 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
   )
 }
 
-async function* solveStreamOf<T>(
-  runner: ScriptRunner,
-  task: string,
-  given: SolveOptions<T>,
-): AsyncGenerator<SolveEvent<T>, void, void> {
-  yield* streamSolve(await jobOf(runner, task, given))
+/** A task whose options were checked, and how to begin it when its packages are there. */
+interface PlannedTask<T> {
+  /** Installs its packages. */
+  job(): Promise<Job<T>>
 }
 
-async function jobOf<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>): Promise<Job<T>> {
+/** @throws TypeError or SandglassError `invalid_request` for a wrong option, before anything is installed. */
+function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>): PlannedTask<T> {
   checkSolveOptions(given)
   const { model, tools, mode = ExecutionMode.PLAN, limits, dependencies, ...rest } = given
+  const options = { ...rest, limits: limitsOfRun({ ...runner.options.limits, ...limits }) }
+  const base = { mode, llmCall: callerOf(model), tools: tools === undefined ? undefined : prepareTools(tools) }
+  const jobWith = (environment: PreparedEnvironment | undefined, traceId: string | null | undefined): Job<T> => {
+    const host: ScriptHost = {
+      sandboxName: DEFAULT_SANDBOX,
+      checkout: (signal) => runner.checkout(limits, environment, { signal }),
+      check: (script, { policy, ...check }) =>
+        checkAnswer(runner.checkers, script, policy, { ...check, environment: modulesOf(environment) }),
+    }
+    const packages = environment === undefined ? runner.packages : packagesOf(environment)
+    return makeJob<T>(
+      task,
+      { ...base, host, packages },
+      { ...options, ...(typeof traceId === 'string' ? { traceId } : {}) },
+    )
+  }
+  // It belongs to the trace of this call, also if it begins later.
+  const { traceId } = jobWith(undefined, rest.traceId)
   const wanted: DependencyRequest = { dependencies, tools, signal: rest.signal }
-  const llmCall = callerOf(model)
-  const environment = await runner.dependencies.prepare(wanted)
-  const host: ScriptHost = {
-    sandboxName: DEFAULT_SANDBOX,
-    checkout: (signal) => runner.checkout(limits, environment, { signal }),
-    check: (script, { policy, ...check }) =>
-      checkAnswer(runner.checkers, script, policy, { ...check, environment: modulesOf(environment) }),
-  }
-  const base = {
-    mode,
-    host,
-    llmCall,
-    tools: tools === undefined ? undefined : prepareTools(tools),
-    packages: environment === undefined ? runner.packages : packagesOf(environment),
-  }
-  return makeJob<T>(task, base, { ...rest, limits: limitsOfRun({ ...runner.options.limits, ...limits }) })
+  return { job: async () => jobWith(await runner.dependencies.prepare(wanted), traceId) }
+}
+
+async function* streamTask<T>(planned: PlannedTask<T>): AsyncGenerator<SolveEvent<T>, void, void> {
+  yield* streamSolve(await planned.job())
 }

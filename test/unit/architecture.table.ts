@@ -179,6 +179,7 @@ export const ROOMS: readonly Room[] = [
       'pool',
       'tools',
       'executor',
+      'environments',
       'llm',
       'orchestrator',
       'options',

@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import type { GuestFile } from './guest/wire.ts'
@@ -34,11 +34,11 @@ export async function filesBelow(option: string, directory: string, target: stri
   let total = 0
   const walk = async (from: string, to: string): Promise<void> => {
     for (const name of (await readdir(from)).toSorted()) {
-      if (name === '__pycache__') continue
       const path = join(from, name)
       const kind = await stat(path).catch(() => undefined) // a link that leads nowhere
       if (kind?.isDirectory() === true) await walk(path, `${to}/${name}`)
       else if (kind?.isFile() === true) {
+        if (from.endsWith('__pycache__') && !(await isCheckedByNobody(path))) continue
         total += kind.size
         if (total > MAX_BUNDLE_BYTES) throw new Error(`it holds more than ${MAX_BUNDLE_BYTES} bytes`)
         found.push({ path: `${to}/${name}`, content: await readFile(path) })
@@ -54,3 +54,23 @@ export async function filesBelow(option: string, directory: string, target: stri
   }
   return found
 }
+
+/**
+ * True for byte code of Pyodide's Python that is valid whatever the time of its source: the files of an instance have times of
+ * their own.
+ */
+async function isCheckedByNobody(path: string): Promise<boolean> {
+  if (!path.endsWith(BYTE_CODE)) return false
+  const file = await open(path)
+  try {
+    const { buffer } = await file.read(Buffer.alloc(8), 0, 8, 0)
+    return buffer.readUInt32LE(4) === UNCHECKED_HASH
+  } finally {
+    await file.close()
+  }
+}
+
+/** Pyodide has one Python, as the engine has one Pyodide. */
+const BYTE_CODE = '.cpython-314.pyc'
+/** The flags of byte code that is found by a hash, and that no import compares with its source (PEP 552). */
+const UNCHECKED_HASH = 1

@@ -9,7 +9,7 @@ export interface IndexFaults {
   /** Answers every request with this status. */
   status?: number
   /** Never ends an answer about this path. */
-  endless?: 'page' | 'wheel'
+  endless?: 'page' | 'wheel' | undefined
   /** The time of upload of every wheel, as an ISO date. Default 2020-01-01. */
   uploaded?: string
 }
@@ -65,7 +65,8 @@ export class PackageIndex implements AsyncDisposable {
     const project = /^\/simple\/([^/]+)\/$/.exec(path)?.[1]
     const file = this.#wheels.find(({ filename }) => path === `/files/${filename}`)
     const described = this.#wheels.find(({ filename }) => path === `/files/${filename}.metadata`)
-    if (endless === (project === undefined ? 'wheel' : 'page')) return this.#drip(response)
+    const isEndless = endless === 'page' ? project !== undefined : endless === 'wheel' && file !== undefined
+    if (isEndless) return this.#drip(response, file?.content)
     if (project !== undefined) this.#listing(project, response)
     else if (described !== undefined) response.writeHead(200).end(described.metadata)
     else if (file === undefined) response.writeHead(404).end()
@@ -91,9 +92,10 @@ export class PackageIndex implements AsyncDisposable {
   }
 
   /** Sends a byte now and then, for ever. */
-  #drip(response: ServerResponse): void {
+  #drip(response: ServerResponse, content: Uint8Array | undefined): void {
     response.writeHead(200, { 'content-type': 'application/vnd.pypi.simple.v1+json' })
-    const timer = setInterval(() => response.write(' '), 20)
+    let at = 0
+    const timer = setInterval(() => response.write(content?.subarray(at, ++at) ?? ' '), 20)
     this.#endless.add(timer)
     response.on('close', () => clearInterval(timer))
   }

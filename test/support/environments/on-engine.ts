@@ -1,0 +1,33 @@
+import { expect } from 'vitest'
+import { createSandglass, type SandglassOptions } from '../../../src/index.ts'
+import { eventually } from '../eventually.ts'
+import { makeCacheDir } from './fixture.ts'
+import { PackageIndex } from './package-index.ts'
+import { makeWheel } from './wheel.ts'
+
+/** Installs packages for an engine and imports them; then byte code is there, and what is imported is loaded ahead. */
+export async function importOn(options: SandglassOptions): Promise<void> {
+  using cache = makeCacheDir()
+  await using index = await PackageIndex.start(
+    makeWheel({ name: 'demo', requires: ['helper'] }),
+    makeWheel({ name: 'helper' }),
+    makeWheel({ name: 'foreign', tag: 'cp27-cp27m-win32' }),
+  )
+  const environments = { cacheDir: cache.path, index: index.address }
+  await using sandglass = await createSandglass({ ...options, poolSize: 1, dependencies: ['demo'], environments })
+  const script = `import sys
+ahead = "demo" in sys.modules
+import demo, helper, os
+emit_result([demo.VERSION, helper.VERSION, os.path.exists(demo.__cached__), ahead])`
+  const first = await sandglass.run(script, { policy: 'standard' })
+  expect(first).toMatchObject({ error: null, environment: { packages: { demo: '1.0', helper: '1.0' }, cached: false } })
+  expect((first.finalData as unknown[]).slice(0, 2)).toEqual(['1.0', '1.0'])
+  const late = await eventually(async () => {
+    const { finalData } = await sandglass.run(script)
+    const [, , hasByteCode, isAhead] = finalData as unknown[]
+    return hasByteCode === true && isAhead === true ? undefined : JSON.stringify({ hasByteCode, isAhead })
+  }, 60_000)
+  expect(late).toBeUndefined()
+  expect((await sandglass.run('import demo\nopen(demo.__file__, "a").write("x")')).success).toBe(false)
+  await expect(sandglass.prepare(['foreign'])).rejects.toMatchObject({ code: 'dependency_no_wheel' })
+}
