@@ -126,7 +126,10 @@ class OwnSandbox(sandbox.Sandbox):
     def was_alone(self, _pid):
         return True
 
-    def clean(self):
+    def is_collected(self):
+        return True
+
+    def clean(self, _closed_sockets=0):
         return self.roots.wipe(WIPE_SEC)
 
 
