@@ -5,8 +5,9 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EnvironmentCache, EnvironmentRecord } from './cache.ts'
 import { inspectContent } from './content.ts'
 import { indexSettings, withoutCredentials } from './index-settings.ts'
-import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory } from './installer.ts'
+import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory, maxUnpacked } from './installer.ts'
 import { digestOf, type Lock, readLock } from './lock-file.ts'
+import { TOO_LARGE } from './explain.ts'
 import type { InstallProgress, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import { platformOf, type PythonTarget } from './target.ts'
@@ -41,9 +42,6 @@ export interface EnvironmentRequest {
 
 /** Incremented if what an environment holds changes for a reason that no requirement shows. */
 export const LAYOUT = 1
-/** An unpacked environment has at most this many times the bytes of its wheels, and at least this room. */
-const MAX_RATIO = 20
-const MIN_BYTES = 256 * 1024 * 1024
 const EXPECTED_RATIO = 4
 
 /** Makes environments that the cache does not have. */
@@ -93,15 +91,20 @@ export class Builder {
     try {
       const index = indexSettings(options)
       const uv = await findUv({ ...options, index }, signal)
+      // What was killed before it could.
+      await this.#cache.cleanDownloads({ all: false })
       const downloads = await this.#cache.useDownloads()
-      let isDone = false
+      let failure: unknown
       try {
-        const done = await work({ ...options, uv, index, target, requirements, excludeNewer, signal })
-        isDone = true
-        return done
+        return await work({ ...options, uv, index, target, requirements, excludeNewer, signal })
+      } catch (error) {
+        failure = error
+        throw error
       } finally {
         downloads.release()
-        if (!isDone) await this.#cache.cleanDownloads({ all: false })
+        // Of an invalid package, all that was unpacked is of no use.
+        const isInvalid = failure instanceof SandglassError && failure.code === 'dependency_invalid'
+        if (failure !== undefined) await this.#cache.cleanDownloads({ all: isInvalid })
       }
     } catch (error) {
       if (given?.aborted === true) throw aborted(given)
@@ -169,12 +172,7 @@ export class Builder {
       await mkdir(target)
       await installLock({ ...plan, onDownloaded: report }, work, lock, target, [heldLock])
       const content = await inspectContent(target)
-      if (content.bytes > Math.max(MIN_BYTES, MAX_RATIO * totalBytes)) {
-        throw new SandglassError(
-          'dependency_invalid',
-          `the packages unpack to ${content.bytes} bytes, ${MAX_RATIO} times their wheels and more, as an archive bomb does`,
-        )
-      }
+      if (content.bytes > maxUnpacked(lock, plan.maxBytes)) throw new SandglassError('dependency_invalid', TOO_LARGE)
       const record: EnvironmentRecord = {
         key,
         directory,

@@ -48,11 +48,13 @@ export interface ResolvedRequest {
   readonly lock: string
 }
 
+/** Directories below the root that only this program writes. */
+export const READ_ONLY: readonly string[] = ['bin', 'environments', 'locks', 'requests', 'targets']
 const KEY = /^[0-9a-f]{20}$/
 const DIRECTORY = /^packages-[0-9a-f]{8}$/
 const DAY_MS = 86_400_000
-/** Directories whose builder died leave work behind; none takes this long. */
-const ABANDONED_MS = DAY_MS
+/** No file takes so long to be written and moved to its place. */
+const ABANDONED_MS = 60_000
 /** The use of an environment is noted at most this often. */
 const NOTE_USE_MS = 60_000
 
@@ -73,7 +75,7 @@ export class EnvironmentCache {
    */
   open(): void {
     try {
-      for (const name of ['', 'environments', 'locks', 'requests', 'targets', 'uv', 'work']) {
+      for (const name of ['', ...READ_ONLY, 'uv', 'work']) {
         const path = join(this.root, name)
         makeDirectory(path, { own: name === '' || name === 'environments' ? 0o755 : 0o700, above: 0o755 })
       }
@@ -149,8 +151,8 @@ export class EnvironmentCache {
   }
 
   /**
-   * Removes what an interrupted uv left, unless another one is at work; with `all`, everything that was downloaded. What
-   * environments have of it stays.
+   * Removes what interrupted installations left, unless another one is at work; with `all`, everything that was downloaded.
+   * What environments have of it stays.
    */
   async cleanDownloads({ all }: { readonly all: boolean }): Promise<void> {
     const lock = await tryLock(this.#lockOf('uv', 'use'))
@@ -160,6 +162,7 @@ export class EnvironmentCache {
       for (const name of await namesIn(directory)) {
         if (all || name.startsWith('.tmp')) await rm(join(directory, name), { recursive: true, force: true })
       }
+      await this.#removeAbandoned()
     } finally {
       lock.release()
     }
@@ -217,7 +220,7 @@ export class EnvironmentCache {
    * never one in use. Returns the keys of removed environments.
    */
   async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
-    await this.removeAbandoned()
+    await this.cleanDownloads({ all: false })
     const listed = await this.list()
     let bytes = listed.reduce((sum, { record }) => sum + record.bytes, 0)
     const removed: string[] = []
@@ -230,17 +233,6 @@ export class EnvironmentCache {
     }
     if (removed.length > 0) await this.cleanDownloads({ all: true })
     return removed
-  }
-
-  /** Removes work of builders that died. */
-  async removeAbandoned(): Promise<void> {
-    const directory = join(this.root, 'work')
-    for (const name of await namesIn(directory)) {
-      const found = await lstat(join(directory, name)).catch(() => undefined)
-      if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS) {
-        await rm(join(directory, name), { recursive: true, force: true })
-      }
-    }
   }
 
   /** The error of a failed system call in the cache, with its remedy. */
@@ -263,6 +255,17 @@ export class EnvironmentCache {
         'environments.cacheDir, variable SANDGLASS_CACHE_DIR)',
       { cause: error },
     )
+  }
+
+  /** Removes work of builders that died: nobody builds now. A file may be on its way to its place. */
+  async #removeAbandoned(): Promise<void> {
+    const directory = join(this.root, 'work')
+    for (const name of await namesIn(directory)) {
+      const found = await lstat(join(directory, name)).catch(() => undefined)
+      if (found !== undefined && (found.isDirectory() || Date.now() - found.mtimeMs > ABANDONED_MS)) {
+        await rm(join(directory, name), { recursive: true, force: true })
+      }
+    }
   }
 
   async #isUsed(key: string): Promise<boolean> {

@@ -11,6 +11,10 @@ export interface Question {
   readonly excludeNewer: string | undefined
 }
 
+/** Of packages that unpack to more than the limit. */
+export const TOO_LARGE: string =
+  'the packages unpack to more than 20 times their wheels, as an archive bomb does, or to more than the whole cache may have ' +
+  '(environments.maxBytes)'
 const MAX_CHARS = 20_000
 const MAX_SHOWN = 1500
 
@@ -54,10 +58,11 @@ const RULES: readonly Rule[] = [
     () =>
       'the disk of the package cache is full: free some space, or name another directory with environments.cacheDir',
   ],
+  [/File too large|os error 27/i, 'dependency_invalid', () => TOO_LARGE],
   [
-    /File too large|os error 27/i,
-    'dependency_invalid',
-    () => 'a package unpacks to a larger file than the limit allows, as an archive bomb does',
+    /memory allocation of \d+ bytes failed|out of memory/i,
+    'index_unreachable',
+    ({ index }) => `the package index ${index} sends more than the memory of the installer holds`,
   ],
   [
     /Hash mismatch for `([^`]{1,200})`/i,

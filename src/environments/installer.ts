@@ -1,20 +1,19 @@
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { constants } from 'node:os'
 import { join } from 'node:path'
-import { messageOf, SandglassError, shortageError } from '../errors/index.ts'
-import { programsNamed } from '../support/index.ts'
+import { errnoOf, SandglassError } from '../errors/index.ts'
 import { explainFailure, type Question } from './explain.ts'
-import { type IndexSettings, uvVariables, withoutCredentials } from './index-settings.ts'
+import { type IndexSettings, withoutCredentials } from './index-settings.ts'
 import { type Lock, readLock } from './lock-file.ts'
 import { describeTarget, interpreterInfo, type PythonTarget } from './target.ts'
+import { runUv } from './uv-process.ts'
 
 /** The task of one installation. */
 export interface InstallPlan {
   readonly uv: string
-  /** The directory of the whole cache, the only one that uv can write. */
   readonly cacheDir: string
+  /** Bytes that the whole cache may have. */
+  readonly maxBytes: number
   readonly index: IndexSettings
   readonly target: PythonTarget
   readonly requirements: readonly string[]
@@ -25,10 +24,9 @@ export interface InstallPlan {
   readonly onDownloaded?: (bytes: number) => void
 }
 
-/** Bytes of one unpacked file: twenty times its wheel, and at least this. */
-const MIN_FILE_BYTES = 512 * 1024 * 1024
 const MAX_RATIO = 20
-const MAX_OUTPUT = 256 * 1024
+/** Small wheels may unpack to this, whatever their size. */
+const MIN_BYTES = 256 * 1024 * 1024
 
 /**
  * Resolves requirements to exact wheels. Nothing of a package is executed: only wheels are taken, and a program that prints
@@ -38,7 +36,7 @@ const MAX_OUTPUT = 256 * 1024
 export async function lockRequirements(plan: InstallPlan, work: string): Promise<Lock> {
   const output = join(work, 'pylock.toml')
   await writeFile(join(work, 'requirements.in'), plan.requirements.map((one) => `${one}\n`).join(''))
-  await runUv(plan, work, [], MIN_FILE_BYTES, [
+  await uv(plan, work, [
     'pip',
     'compile',
     '--format',
@@ -50,7 +48,11 @@ export async function lockRequirements(plan: InstallPlan, work: string): Promise
     output,
     'requirements.in',
   ])
-  return readLock(await readFile(output, 'utf8'))
+  const text = await readFile(output, 'utf8').catch((error: unknown) => {
+    if (errnoOf(error) !== 'ENOENT') throw error
+    throw new SandglassError('installer_missing', `${plan.uv} is not uv: it made no lock`, { cause: error })
+  })
+  return readLock(text)
 }
 
 /** Installs the packages of a lock into an empty directory. @throws SandglassError as {@link lockRequirements} does. */
@@ -62,15 +64,16 @@ export async function installLock(
   heldLocks: readonly number[],
 ): Promise<void> {
   await writeFile(join(work, 'pylock.toml'), lock.text)
-  const largest = Math.max(0, ...lock.packages.map(({ bytes }) => bytes))
-  const arguments_ = ['pip', 'sync', '--preview-features', 'pylock', '--target', target, 'pylock.toml']
-  await runUv(plan, work, heldLocks, Math.max(MIN_FILE_BYTES, MAX_RATIO * largest), arguments_, lock)
+  const command = ['pip', 'sync', '--preview-features', 'pylock', '--target', target, 'pylock.toml']
+  await uv(plan, work, command, lock, heldLocks)
   await clean(target)
 }
 
-/** Removes what no script imports: programs, locks and links. */
+/** Removes what no script imports: programs, locks, links, and what is made here later. */
 async function clean(target: string): Promise<void> {
-  await Promise.all(['bin', '.lock'].map((name) => rm(join(target, name), { recursive: true, force: true })))
+  await Promise.all(
+    ['bin', '.lock', '.sandglass'].map((name) => rm(join(target, name), { recursive: true, force: true })),
+  )
   const entries = await readdir(target, { recursive: true, withFileTypes: true })
   await Promise.all(
     entries
@@ -79,7 +82,7 @@ async function clean(target: string): Promise<void> {
   )
 }
 
-/** Makes the directory in which uv works: it holds no configuration, and the program that stands in for Python. */
+/** Makes the directory in which uv works: it holds an empty configuration, and the program that stands in for Python. */
 export async function makeWorkDirectory(cacheDir: string, target: PythonTarget): Promise<string> {
   const work = join(cacheDir, 'work', randomUUID())
   await mkdir(work, { recursive: true, mode: 0o700 })
@@ -87,6 +90,8 @@ export async function makeWorkDirectory(cacheDir: string, target: PythonTarget):
   if (info === undefined) {
     throw new SandglassError('dependency_no_wheel', `no wheels are made for ${describeTarget(target)}`)
   }
+  // uv looks for one in every directory above.
+  await writeFile(join(work, 'uv.toml'), '')
   await writeFile(join(work, 'python.json'), info)
   await writeFile(
     join(work, 'python3'),
@@ -96,13 +101,18 @@ export async function makeWorkDirectory(cacheDir: string, target: PythonTarget):
   return work
 }
 
-async function runUv(
+/** Bytes to which wheels may unpack: twenty times their own, and never more than the whole cache may have. */
+export function maxUnpacked(lock: Lock | undefined, maxBytes: number): number {
+  const isKnown = lock?.packages.every(({ bytes }) => bytes > 0) === true
+  return Math.max(MIN_BYTES, isKnown ? Math.min(MAX_RATIO * lock.downloadBytes, maxBytes) : maxBytes)
+}
+
+async function uv(
   plan: InstallPlan,
   work: string,
-  heldLocks: readonly number[],
-  maxFileBytes: number,
   command: readonly string[],
   lock?: Lock,
+  heldLocks: readonly number[] = [],
 ): Promise<void> {
   const args = [
     ...command,
@@ -119,15 +129,21 @@ async function runUv(
     ...(plan.offline ? ['--offline'] : []),
     ...plan.index.args,
   ]
-  // Everybody can read what it writes, whatever the umask; no file grows beyond the limit, in blocks of 512 bytes.
-  const limited = `umask 022; ulimit -f ${Math.ceil(maxFileBytes / 512)}; exec "$@"`
-  const program = ['/bin/sh', '-c', limited, 'sh', plan.uv, ...args]
-  const boxed = boxOf(plan.cacheDir, work)
-  let end = await runProgram(plan, work, heldLocks, boxed === undefined ? program : [...boxed, ...program], lock)
-  // The box is an addition: nothing of a package is executed outside of it either.
-  if (boxed !== undefined && end.code !== 0 && /^bwrap: /m.test(end.stderr)) {
-    end = await runProgram(plan, work, heldLocks, program, lock)
-  }
+  let arrived = 0
+  const end = await runUv({
+    ...plan,
+    work,
+    args,
+    heldLocks,
+    variables: plan.index.variables,
+    maxBytes: maxUnpacked(lock, plan.maxBytes),
+    onLine(line) {
+      const name = /^ Downloaded (\S{1,200})$/.exec(line)?.[1]
+      if (name === undefined) return
+      arrived += lock?.packages.find((one) => one.name === name)?.bytes ?? 0
+      plan.onDownloaded?.(arrived)
+    },
+  })
   if (end.code === 0) return
   plan.signal.throwIfAborted()
   throw explainFailure(end.stderr, questionOf(plan))
@@ -135,62 +151,4 @@ async function runUv(
 
 function questionOf({ requirements, target, index, excludeNewer }: InstallPlan): Question {
   return { requirements, target, index: withoutCredentials(index.base), excludeNewer }
-}
-
-/** The command of a box in which the cache is the only writable directory; undefined without bubblewrap. */
-function boxOf(cacheDir: string, work: string): string[] | undefined {
-  const bwrap = process.platform === 'linux' ? programsNamed('bwrap', ['/usr/bin'])[0] : undefined
-  if (bwrap === undefined) return undefined
-  const measures = [
-    [bwrap, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--bind', cacheDir, cacheDir],
-    ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--cap-drop', 'ALL'],
-    ['--die-with-parent', '--new-session', '--chdir', work, '--'],
-  ]
-  return measures.flat()
-}
-
-interface ProgramEnd {
-  readonly code: number | null
-  readonly stderr: string
-}
-
-function runProgram(
-  plan: InstallPlan,
-  work: string,
-  heldLocks: readonly number[],
-  [program = '', ...args]: readonly string[],
-  lock: Lock | undefined,
-): Promise<ProgramEnd> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      cwd: work,
-      // A lock that uv holds as well lasts until uv has ended, even if this process is killed.
-      stdio: ['ignore', 'ignore', 'pipe', ...heldLocks],
-      env: { ...uvVariables(), ...plan.index.variables, TMPDIR: work },
-      signal: plan.signal,
-      killSignal: 'SIGKILL',
-    })
-    let stderr = ''
-    let unread = ''
-    let arrived = 0
-    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-      stderr = (stderr + chunk).slice(-MAX_OUTPUT)
-      const lines = (unread + chunk).slice(-MAX_OUTPUT).split('\n')
-      unread = lines.pop() ?? ''
-      for (const line of lines) {
-        const name = /^ Downloaded (\S{1,200})$/.exec(line)?.[1]
-        if (name === undefined) continue
-        arrived += lock?.packages.find((one) => one.name === name)?.bytes ?? 0
-        plan.onDownloaded?.(arrived)
-      }
-    })
-    let failure: unknown
-    child.once('error', (error) => (failure = error))
-    child.once('close', (code, signal) => {
-      // It has no last words: the limit of one file was reached, in the box or without it.
-      if (signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ) stderr += '\nFile too large\n'
-      if (failure === undefined || plan.signal.aborted) resolve({ code, stderr })
-      else reject(shortageError(failure, program) ?? new Error(`${program} cannot be started: ${messageOf(failure)}`))
-    })
-  })
 }

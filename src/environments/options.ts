@@ -53,7 +53,7 @@ export interface EnvironmentOptions {
   readonly onProgress?: (progress: InstallProgress) => void
   /** Use what is in the cache and ask no index. Default false. */
   readonly offline?: boolean
-  /** Bytes of the cache; environments used least recently are removed above it. Default 10 GiB. */
+  /** Bytes of the cache; environments used least recently are removed above it, and none unpacks to more. Default 10 GiB. */
   readonly maxBytes?: number
   /** Days after which an unused environment is removed. Default 90. */
   readonly maxAgeDays?: number

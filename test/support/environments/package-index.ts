@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { pipeline, Readable } from 'node:stream'
 import type { Wheel } from './wheel.ts'
 
 /** How the index misbehaves. */
@@ -10,8 +11,19 @@ export interface IndexFaults {
   status?: number
   /** Never ends an answer about this path. */
   endless?: 'page' | 'wheel' | undefined
+  /** Sends a page without an end, as fast as it is read. */
+  flood?: boolean
+  /** Answers with plain pages (PEP 503), which tell no sizes. */
+  plain?: boolean
   /** The time of upload of every wheel, as an ISO date. Default 2020-01-01. */
   uploaded?: string
+}
+
+const JSON_PAGE = { 'content-type': 'application/vnd.pypi.simple.v1+json' }
+
+function* spaces(): Generator<Uint8Array, void, void> {
+  const chunk = Buffer.alloc(1024 * 1024, ' ')
+  for (;;) yield chunk
 }
 
 /** A package index on loopback with the wheels of a test (PEP 691), and their metadata apart from them (PEP 658). */
@@ -60,13 +72,14 @@ export class PackageIndex implements AsyncDisposable {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const path = request.url ?? ''
     this.requests.push(path)
-    const { status, endless } = this.faults
+    const { status, endless, flood } = this.faults
     if (status !== undefined) return void response.writeHead(status).end()
     const project = /^\/simple\/([^/]+)\/$/.exec(path)?.[1]
     const file = this.#wheels.find(({ filename }) => path === `/files/${filename}`)
     const described = this.#wheels.find(({ filename }) => path === `/files/${filename}.metadata`)
     const isEndless = endless === 'page' ? project !== undefined : endless === 'wheel' && file !== undefined
     if (isEndless) return this.#drip(response, file?.content)
+    if (flood === true) return void pipeline(Readable.from(spaces()), response.writeHead(200, JSON_PAGE), () => {})
     if (project !== undefined) this.#listing(project, response)
     else if (described !== undefined) response.writeHead(200).end(described.metadata)
     else if (file === undefined) response.writeHead(404).end()
@@ -76,6 +89,10 @@ export class PackageIndex implements AsyncDisposable {
   #listing(project: string, response: ServerResponse): void {
     const files = this.#wheels.filter(({ name }) => name === project)
     if (files.length === 0) return void response.writeHead(404).end()
+    if (this.faults.plain === true) {
+      const links = files.map(({ filename, sha256 }) => `<a href="/files/${filename}#sha256=${sha256}">${filename}</a>`)
+      return void response.writeHead(200, { 'content-type': 'text/html' }).end(links.join('\n'))
+    }
     const body = {
       meta: { 'api-version': '1.1' },
       name: project,
@@ -88,12 +105,12 @@ export class PackageIndex implements AsyncDisposable {
         hashes: { sha256: this.faults.lies === true ? sha256.replaceAll(/[0-9a-f]/g, 'a') : sha256 },
       })),
     }
-    response.writeHead(200, { 'content-type': 'application/vnd.pypi.simple.v1+json' }).end(JSON.stringify(body))
+    response.writeHead(200, JSON_PAGE).end(JSON.stringify(body))
   }
 
   /** Sends a byte now and then, for ever. */
   #drip(response: ServerResponse, content: Uint8Array | undefined): void {
-    response.writeHead(200, { 'content-type': 'application/vnd.pypi.simple.v1+json' })
+    response.writeHead(200, JSON_PAGE)
     let at = 0
     const timer = setInterval(() => response.write(content?.subarray(at, ++at) ?? ' '), 20)
     this.#endless.add(timer)

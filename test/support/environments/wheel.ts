@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { strToU8, zipSync } from 'fflate'
+import { crc32, deflateRawSync } from 'node:zlib'
+import { strToU8, Zip, type ZipInputFile, zipSync } from 'fflate'
 
 /** A wheel for tests. */
 export interface Wheel {
@@ -53,4 +54,28 @@ export function makeWheel({ name, version = '1.0', files, requires = [], tag = '
     metadata,
     sha256: createHash('sha256').update(zipped).digest('hex'),
   }
+}
+
+/** Builds a wheel that unpacks to many files of zeros: about a thousandth of their bytes. */
+export function makeBomb(name: string, { files, bytes }: { readonly files: number; readonly bytes: number }): Wheel {
+  const plain = makeWheel({ name })
+  const chunks: Buffer[] = []
+  const zip = new Zip((_error, chunk) => chunks.push(Buffer.from(chunk)))
+  const add = (content: Uint8Array): ((filename: string) => void) => {
+    const [size, crc, packed] = [content.length, crc32(content), new Uint8Array(deflateRawSync(content))]
+    return (filename) => {
+      const file: ZipInputFile = { filename, size, crc, compression: 8 }
+      zip.add(file)
+      file.ondata?.(null, packed, true)
+    }
+  }
+  const addZeros = add(new Uint8Array(bytes))
+  for (let at = 0; at < files; at += 1) addZeros(`${name}/${at}`)
+  const info = `${name}-1.0.dist-info`
+  add(strToU8(plain.metadata))(`${info}/METADATA`)
+  add(strToU8('Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n'))(`${info}/WHEEL`)
+  add(strToU8(`${info}/RECORD,,\n`))(`${info}/RECORD`)
+  zip.end()
+  const content = Buffer.concat(chunks)
+  return { ...plain, content, sha256: createHash('sha256').update(content).digest('hex') }
 }

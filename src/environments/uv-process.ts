@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { availableParallelism, constants } from 'node:os'
+import { join } from 'node:path'
+import { messageOf, SandglassError, shortageError } from '../errors/index.ts'
+import { programsNamed } from '../support/index.ts'
+import { READ_ONLY } from './cache.ts'
+import { uvVariables } from './index-settings.ts'
+
+/** One call of uv. */
+export interface UvCall {
+  readonly uv: string
+  /** The directory of the whole cache: the only one that uv can write, and of it not what the host reads or starts. */
+  readonly cacheDir: string
+  readonly work: string
+  readonly args: readonly string[]
+  readonly variables: Readonly<Record<string, string>>
+  /** Descriptors of locks that last until uv has ended, even if this process is killed. */
+  readonly heldLocks: readonly number[]
+  /** Bytes of all files together that it may unpack. */
+  readonly maxBytes: number
+  readonly signal: AbortSignal
+  readonly onLine?: ((line: string) => void) | undefined
+}
+
+/** How uv ended. */
+export interface UvEnd {
+  readonly code: number | null
+  readonly stderr: string
+}
+
+/** In `stderr` of a call that wrote too much: the kernel's words for one file. */
+const TOO_LARGE = 'File too large'
+const MAX_OUTPUT = 256 * 1024
+/** Memory of uv, which holds answers of an index in it, and that of the threads of one processor. */
+const MAX_MEMORY = 2 * 1024 ** 3
+const MEMORY_OF_PROCESSOR = 16 * 1024 ** 2
+const WATCH_MS = 100
+
+/** Runs uv, in a box where there is one. The box is an addition: nothing of a package is executed outside of it either. */
+export async function runUv(call: UvCall): Promise<UvEnd> {
+  // Everybody can read what it writes, whatever the umask; limits are in blocks of 512 bytes and in KiB.
+  const memory = MAX_MEMORY + availableParallelism() * MEMORY_OF_PROCESSOR
+  const limits = `umask 022; ulimit -f ${Math.ceil(call.maxBytes / 512)}; ulimit -d ${memory / 1024}; exec "$@"`
+  const program = ['/bin/sh', '-c', limits, 'sh', call.uv, ...call.args]
+  const box = boxOf(call)
+  const end = box === undefined ? undefined : await start(call, [...box, ...program])
+  return end === undefined || (end.code !== 0 && end.stderr.startsWith('bwrap: ')) ? start(call, program) : end
+}
+
+/** The command of the box; undefined without bubblewrap. */
+function boxOf({ cacheDir, work }: UvCall): string[] | undefined {
+  const bwrap = process.platform === 'linux' ? programsNamed('bwrap', ['/usr/bin'])[0] : undefined
+  if (bwrap === undefined) return undefined
+  const measures = [
+    // One mount for the directory of uv and that of the work: between two there are no hard links.
+    [bwrap, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--bind', cacheDir, cacheDir],
+    ...READ_ONLY.map((name) => ['--ro-bind', join(cacheDir, name), join(cacheDir, name)]),
+    ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--cap-drop', 'ALL'],
+    ['--die-with-parent', '--new-session', '--chdir', work, '--'],
+  ]
+  return measures.flat()
+}
+
+function start(call: UvCall, [program = '', ...args]: readonly string[]): Promise<UvEnd> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd: call.work,
+      stdio: ['ignore', 'ignore', 'pipe', ...call.heldLocks],
+      env: { ...uvVariables(), ...call.variables, TMPDIR: call.work },
+      signal: call.signal,
+      killSignal: 'SIGKILL',
+    })
+    let stderr = ''
+    let isTooLarge = false
+    let unread = ''
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr = (stderr + chunk).slice(-MAX_OUTPUT)
+      const lines = (unread + chunk).slice(-MAX_OUTPUT).split('\n')
+      unread = lines.pop() ?? ''
+      for (const line of lines) call.onLine?.(line)
+    })
+    // Where links are not possible, uv writes each file twice.
+    const watch = setInterval(() => {
+      if (child.pid === undefined || bytesWritten(child.pid) <= 2 * call.maxBytes) return
+      isTooLarge = true
+      child.kill('SIGKILL')
+    }, WATCH_MS)
+    let failure: unknown
+    child.once('error', (error) => (failure = error))
+    child.once('close', (code, signal) => {
+      clearInterval(watch)
+      // It has no last words: the limit of one file was reached, in the box or without it.
+      isTooLarge ||= signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ
+      if (isTooLarge) stderr = `${TOO_LARGE}\n${stderr}`
+      if (failure === undefined || call.signal.aborted) resolve({ code, stderr })
+      else reject(shortageError(failure, program) ?? cannotStart(program, failure))
+    })
+  })
+}
+
+/** Bytes that a process and those below it have written; 0 where the system does not tell. */
+function bytesWritten(pid: number): number {
+  try {
+    const own = /^wchar: (\d{1,18})$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]
+    const below = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? []
+    return below.reduce((sum, child) => sum + bytesWritten(Number(child)), Number(own ?? 0))
+  } catch {
+    return 0
+  }
+}
+
+function cannotStart(program: string, failure: unknown): SandglassError {
+  return new SandglassError('installer_missing', `${program} cannot be started: ${messageOf(failure)}`, {
+    cause: failure,
+  })
+}
