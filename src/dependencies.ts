@@ -12,6 +12,7 @@ import {
   requirementsOfImports,
   type Requirement,
   targetOf,
+  warnOfPip,
 } from './environments/index.ts'
 import type { ExecutionResult, RunEnvironment } from './executor/index.ts'
 import type { Sandbox } from './sandbox/index.ts'
@@ -186,7 +187,7 @@ export function runEnvironment(prepared: PreparedEnvironment | undefined): RunEn
   return { key: environment.key, packages: environment.packages, cached, ms: Math.round(ms * 10) / 10 }
 }
 
-/** A result with its environment, and with the package that a missing module is in. */
+/** A result with its environment, and with the package that a missing module is in, or the way to one where pip was called. */
 export function withEnvironment<T>(
   result: ExecutionResult<T>,
   script: string,
@@ -194,7 +195,10 @@ export function withEnvironment<T>(
 ): ExecutionResult<T> {
   const environment = runEnvironment(prepared)
   const hint = result.error === null ? undefined : explainMissingModule(result.error, script)
-  return { ...result, environment, ...(hint === undefined ? {} : { error: `${result.error}\n${hint}` }) }
+  if (hint !== undefined) return { ...result, environment, error: `${result.error}\n${hint}` }
+  const message = warnOfPip(script)
+  if (message === undefined) return { ...result, environment }
+  return { ...result, environment, warnings: [...result.warnings, { code: 'pip_install', message, traceback: null }] }
 }
 
 function merge(requirements: readonly Requirement[]): readonly Requirement[] {

@@ -11,7 +11,7 @@ export {
 } from './byte-code.ts'
 export { Environments, type EnvironmentSummary, type PreparedEnvironment } from './environments.ts'
 export type { EnvironmentOptions, InstallProgress } from './options.ts'
-export { explainMissingModule, importedModules, requirementsOfImports } from './missing-module.ts'
+export { explainMissingModule, importedModules, requirementsOfImports, warnOfPip } from './missing-module.ts'
 export { parseRequirements, type Requirement } from './requirement.ts'
 export { readScriptMetadata } from './script-metadata.ts'
 export { isSameTarget, type PythonTarget, targetOf } from './target.ts'

@@ -4,6 +4,12 @@ import { parseRequirement, type Requirement } from './requirement.ts'
 const MISSING = /^ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,200})'/
 /** A call of pip within a script, as a command or as a list of words. */
 const PIP_INSTALL = /\b(?:pip3?|uv)\b["']?[\s,]{1,5}["']?install\b/
+/** The same as a script would run it: in quotes, in a list of words, or as notebooks do; not within a sentence. */
+const PIP_COMMAND =
+  /(?:^[ \t]{0,40}[!%]|["'](?:[^"'\n]{0,60}(?:&&|;|-m|sudo|uv|\/)\s{0,5})?)pip3?["']?[\s,]{1,40}["']?install\b/m
+const COMMENT = /^[ \t]*#.*$/gm
+const NO_PIP =
+  'A script cannot install packages: its sandbox has no network. Declare them, with dependencies: [...] or --with NAME'
 const MAX_READ = 1024 * 1024
 const IMPORT =
   /^(?:from[ \t]{1,20}([A-Za-z_][\w.]{0,200})[ \t]{1,20}import\b|import[ \t]{1,20}([A-Za-z_][^#\n]{0,1000}))/
@@ -17,10 +23,12 @@ export function explainMissingModule(error: string, script: string): string | un
     const also = others.length === 0 ? '' : ` (also in ${others.join(', ')})`
     return `${module} is in ${first}${also}: declare it, with dependencies: ['${first}'] or --with ${first}`
   }
-  if (PIP_INSTALL.test(script.slice(0, MAX_READ))) {
-    return 'A script cannot install packages: its sandbox has no network. Declare them, with dependencies: [...] or --with NAME'
-  }
-  return undefined
+  return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? NO_PIP : undefined
+}
+
+/** The same for a script that goes on after it called pip; undefined if it calls none. */
+export function warnOfPip(script: string): string | undefined {
+  return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? NO_PIP : undefined
 }
 
 /**

@@ -24,6 +24,7 @@ export const WARNING_CODES = {
   tool_calls_left_out: 'the script called more tools than `tool_calls` lists',
   tool_calls_unanswered: 'tool calls were still open when the run ended; what they had begun is not undone',
   tool_not_loaded: 'a file of `--tools-dir` could not be loaded; scripts lack what it defines',
+  pip_install: 'the script called pip, which cannot install anything there; the message says how packages are declared',
   preload_failed: "a module that the library's caller asked to preload could not be loaded",
   cpu_limit_lost: 'the CPU limit, lifted to end a run in time, could not be restored; the sandbox was ended',
   destroy_failed: 'a sandbox that had to be ended was not gone after 2 s',
