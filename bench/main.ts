@@ -1,6 +1,7 @@
 import { machine } from '../test/support/machine.ts'
 import { endurance } from './endurance.ts'
 import { engines } from './engines.ts'
+import { environments } from './environments.ts'
 import { idleMemory } from './idle-memory.ts'
 import { latency } from './latency.ts'
 import { preloading } from './preload.ts'
@@ -26,6 +27,7 @@ async function main(): Promise<void> {
     ['endurance', endurance],
     ['memory', idleMemory],
     ['preload', preloading],
+    ['environments', environments],
     ['tool calls', toolCalls],
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],

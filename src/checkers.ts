@@ -143,10 +143,7 @@ async function runCheck(checkers: Checkers, script: string, policy: Policy, run:
     names: Object.keys(inputs),
     tools: set?.checked ?? [],
     // The script can import modules of its packages and among its own files; the checker does not read them.
-    allowModules: [
-      ...allowModules,
-      ...(policy === 'standard' ? [...environment, ...modulesAmong(Object.keys(files))] : []),
-    ],
+    allowModules: [...allowModules, ...environment, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
     ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
   }
   const checked = await checkers.check(request, run.checkoutTimeoutMs)

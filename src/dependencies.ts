@@ -1,5 +1,6 @@
 import { SandglassError } from './errors/index.ts'
 import {
+  type Declarer,
   type EnvironmentOptions,
   Environments,
   explainMissingModule,
@@ -11,10 +12,11 @@ import {
   readScriptMetadata,
   requirementsOfImports,
   type Requirement,
+  scriptPackagesText,
   targetOf,
   warnOfPip,
 } from './environments/index.ts'
-import type { ExecutionResult, RunEnvironment } from './executor/index.ts'
+import type { ExecutionResult, RunEnvironment, Violation } from './executor/index.ts'
 import type { Sandbox } from './sandbox/index.ts'
 import { dependenciesOf, type ToolsInput } from './tools/index.ts'
 
@@ -45,6 +47,8 @@ export interface PackageOptions {
   readonly packages?: string | undefined
 }
 
+const METADATA = '# /// script'
+
 /** The environments of one Sandglass: which packages a run needs, and where they lie. */
 export class Dependencies {
   readonly environments: Environments
@@ -70,6 +74,16 @@ export class Dependencies {
   /** The requirements of runs that have none of their own. */
   get own(): readonly Requirement[] {
     return this.#own
+  }
+
+  /** Who can declare a package that a model's script lacks. */
+  get declarer(): Declarer {
+    return this.#hasDirectory || this.environments.options.fromScript === 'off' ? 'nobody' : 'script'
+  }
+
+  /** Tells a model which packages its scripts may name; empty if none. */
+  get scriptPackages(): string {
+    return this.#hasDirectory ? '' : scriptPackagesText(this.environments.options)
   }
 
   /** The Python for which packages are chosen; the one of the last time until a sandbox tells it. */
@@ -187,16 +201,30 @@ export function runEnvironment(prepared: PreparedEnvironment | undefined): RunEn
   return { key: environment.key, packages: environment.packages, cached, ms: Math.round(ms * 10) / 10 }
 }
 
+/** The refusal of packages that a model's script names, as a finding about the script; undefined for any other error. */
+export function dependencyViolation(error: unknown, script: string): Violation | undefined {
+  if (!(error instanceof SandglassError && error.code.startsWith('dependency_'))) return undefined
+  const before = script.slice(0, Math.max(0, script.indexOf(METADATA)))
+  return {
+    code: error.code,
+    line: before.split('\n').length,
+    column: 0,
+    message: error.message,
+    hint: 'Use the standard library and the packages that are installed or may be named.',
+  }
+}
+
 /** A result with its environment, and with the package that a missing module is in, or the way to one where pip was called. */
 export function withEnvironment<T>(
   result: ExecutionResult<T>,
   script: string,
   prepared: PreparedEnvironment | undefined,
+  declarer: Declarer = 'program',
 ): ExecutionResult<T> {
   const environment = runEnvironment(prepared)
-  const hint = result.error === null ? undefined : explainMissingModule(result.error, script)
+  const hint = result.error === null ? undefined : explainMissingModule(result.error, script, declarer)
   if (hint !== undefined) return { ...result, environment, error: `${result.error}\n${hint}` }
-  const message = warnOfPip(script)
+  const message = warnOfPip(script, declarer)
   if (message === undefined) return { ...result, environment }
   return { ...result, environment, warnings: [...result.warnings, { code: 'pip_install', message, traceback: null }] }
 }

@@ -1,8 +1,8 @@
-import { checkAnswer, type CheckResult } from './checkers.ts'
-import type { DependencyRequest } from './dependencies.ts'
+import { type CheckResult, rejectionText } from './checkers.ts'
+import { dependencyViolation, type DependencyRequest } from './dependencies.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
-import { ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
+import { ExecutionMode, type ExecutionResult, type RunEvent, type Violation } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
 import {
   type AsToolOptions,
@@ -17,7 +17,6 @@ import {
 import {
   type Job,
   makeJob,
-  type ScriptHost,
   solve,
   type SolveEvent,
   streamSolve,
@@ -25,16 +24,10 @@ import {
 } from './orchestrator/index.ts'
 import type { PoolStats } from './pool/index.ts'
 import type { SandboxEngine, SandboxReport } from './sandbox/index.ts'
-import {
-  limitsOfRun,
-  modulesOf,
-  packagesOf,
-  type PreparedPackages,
-  type PrepareOptions,
-  ScriptRunner,
-} from './script-runner.ts'
+import { limitsOfRun, packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
 import type { NamedPackage } from './support/index.ts'
-import { prepareTools, type RunPythonTool, runPythonTool } from './tools/index.ts'
+import { TaskHost } from './task-host.ts'
+import { prepareTools, type RanScript, type RunPythonTool, runPythonTool } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
@@ -79,9 +72,6 @@ export interface Sandglass extends AsyncDisposable {
   /** Ends everything: running scripts are given `graceMs`, then nothing is left. Idempotent. */
   close(options?: { graceMs?: number }): Promise<void>
 }
-
-/** The name of the one kind of sandbox that a Sandglass has, in records. */
-const DEFAULT_SANDBOX = 'default'
 
 /**
  * Finds an engine and starts its first sandbox.
@@ -145,14 +135,34 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
   const packages = run.dependencies?.map((text) => ({ name: text, version: '' })) ?? runner.packages
   return runPythonTool(
     set,
-    (script, signal) =>
-      runner.run(script, {
-        ...run,
-        policy: run.policy ?? 'standard',
-        ...(signal === undefined ? {} : { signal }),
-      }),
-    { name, instructions, maxStubChars, maxAnswerChars, packages },
+    async (script, signal) => {
+      const options = { ...run, policy: run.policy ?? 'standard', ...(signal === undefined ? {} : { signal }) } as const
+      try {
+        return await runner.run(script, options, runner.dependencies.declarer)
+      } catch (error) {
+        const violation = dependencyViolation(error, script)
+        if (violation === undefined) throw error
+        return notRun(violation)
+      }
+    },
+    { name, instructions, maxStubChars, maxAnswerChars, packages, scriptPackages: runner.dependencies.scriptPackages },
   )
+}
+
+/** A script that asks for packages which it cannot have. */
+function notRun(violation: Violation): RanScript {
+  const error = rejectionText([violation])
+  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [] }
+  return {
+    status: 'rejected',
+    success: false,
+    hasResult: false,
+    finalData: null,
+    error,
+    traceback: null,
+    ...empty,
+    violations: [violation],
+  }
 }
 
 /** A task whose options were checked, and how to begin it when its packages are there. */
@@ -168,16 +178,12 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
   const options = { ...rest, limits: limitsOfRun({ ...runner.options.limits, ...limits }) }
   const base = { mode, llmCall: callerOf(model), tools: tools === undefined ? undefined : prepareTools(tools) }
   const jobWith = (environment: PreparedEnvironment | undefined, traceId: string | null | undefined): Job<T> => {
-    const host: ScriptHost = {
-      sandboxName: DEFAULT_SANDBOX,
-      checkout: (signal) => runner.checkout(limits, environment, { signal }),
-      check: (script, { policy, ...check }) =>
-        checkAnswer(runner.checkers, script, policy, { ...check, environment: modulesOf(environment) }),
-    }
-    const packages = environment === undefined ? runner.packages : packagesOf(environment)
+    const host = new TaskHost(runner, { dependencies, tools, limits }, environment)
+    const packages = environment === undefined ? runner.directoryPackages : packagesOf(environment)
+    const { scriptPackages } = runner.dependencies
     return makeJob<T>(
       task,
-      { ...base, host, packages },
+      { ...base, host, packages, areDeclared: environment !== undefined, scriptPackages },
       { ...options, ...(typeof traceId === 'string' ? { traceId } : {}) },
     )
   }

@@ -7,7 +7,7 @@ import {
   runEnvironment,
   withEnvironment,
 } from './dependencies.ts'
-import type { InstallProgress, PreparedEnvironment } from './environments/index.ts'
+import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
 import { finishEnvironment } from './finish-environment.ts'
 import {
   ExecutionMode,
@@ -76,7 +76,7 @@ export class ScriptRunner {
   readonly checkers: Checkers
   readonly dependencies: Dependencies
   readonly #engine: SandboxEngine
-  /** The packages that runs without any wishes find. */
+  /** The packages that runs find which name none. */
   packages: readonly NamedPackage[] = []
   readonly #plain: string
   /** What is made for environments beside the runs, by their keys. */
@@ -165,6 +165,18 @@ export class ScriptRunner {
     return work
   }
 
+  /** The packages of the directory that the caller fills. */
+  get directoryPackages(): readonly NamedPackage[] {
+    return this.options.packages === undefined ? [] : this.packages
+  }
+
+  /** The environment of a run. @throws SandglassError as `Dependencies.prepare` does. */
+  async environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined> {
+    const environment = await this.dependencies.prepare(request)
+    if (environment !== undefined) void this.#finish(environment)
+    return environment
+  }
+
   /** Installs packages for a run. @throws SandglassError as `Environments.prepare` does. */
   async prepare(dependencies: readonly string[], given: PrepareOptions = {}): Promise<PreparedPackages> {
     const { partial = false, ...options } = given
@@ -176,7 +188,8 @@ export class ScriptRunner {
     return { ...(runEnvironment(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }), failed }
   }
 
-  async run<T>(script: string, run: RunOptions<T> = {}): Promise<ExecutionResult<T>> {
+  /** @param declarer who can declare a package that the script lacks. */
+  async run<T>(script: string, run: RunOptions<T> = {}, declarer?: Declarer): Promise<ExecutionResult<T>> {
     const started = await this.#start(script, run)
     if ('status' in started) return started
     const { executor, request, lease } = started
@@ -189,7 +202,7 @@ export class ScriptRunner {
     }
     if (result.errorKind === null) this.#noteImports(script, run, started.environment)
     // Without the lease: the check of the result may have to wait for others.
-    return applySchema(withEnvironment(result, script, started.environment), run.output)
+    return applySchema(withEnvironment(result, script, started.environment, declarer), run.output)
   }
 
   async *stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
@@ -279,8 +292,7 @@ export class ScriptRunner {
     const executor = this.#executorFor(given)
     const request = requestOf(script, given)
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
-    const environment = await this.dependencies.prepare(wanted)
-    if (environment !== undefined) void this.#finish(environment)
+    const environment = await this.environmentFor(wanted)
     const rejection = await rejectionOf(this.checkers, script, { ...run, environment: modulesOf(environment) })
     if (rejection !== undefined) {
       return { ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) }

@@ -103,7 +103,7 @@ JSON answer a request, in order of completion.
 Usage: sandglass batch [FILE | -] [FLAGS]
 
 Request: {"id":"a","script":"emit_result(x + 1)","inputs":{"x":1}}
-  and, as wanted: mode, timeout_s, limits, execution_id, secrets, required_secrets, inputs, files, collect, after,
+  and, as wanted: mode, timeout_s, limits, execution_id, secrets, required_secrets, inputs, files, collect, dependencies, after,
   same_sandbox_as (docs/cli.md)
 
 Batch:

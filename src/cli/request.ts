@@ -34,6 +34,7 @@ const KEYS: readonly string[] = [
   'inputs',
   'files',
   'collect',
+  'dependencies',
   'after',
   'same_sandbox_as',
 ]
@@ -156,6 +157,7 @@ function passedOn(given: Json): Partial<RunOptions> {
     ['required_secrets', 'requiredSecrets'],
     ['inputs', 'inputs'],
     ['collect', 'collect'],
+    ['dependencies', 'dependencies'],
   ]
   const entries = renamed.flatMap(([key, name]) => (Object.hasOwn(given, key) ? [[name, given[key]] as const] : []))
   const { execution_id: executionId, files } = given

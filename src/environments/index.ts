@@ -11,7 +11,14 @@ export {
 } from './byte-code.ts'
 export { Environments, type EnvironmentSummary, type PreparedEnvironment } from './environments.ts'
 export type { EnvironmentOptions, InstallProgress } from './options.ts'
-export { explainMissingModule, importedModules, requirementsOfImports, warnOfPip } from './missing-module.ts'
+export {
+  type Declarer,
+  explainMissingModule,
+  importedModules,
+  requirementsOfImports,
+  warnOfPip,
+} from './missing-module.ts'
 export { parseRequirements, type Requirement } from './requirement.ts'
 export { readScriptMetadata } from './script-metadata.ts'
+export { scriptPackagesText } from './trust.ts'
 export { isSameTarget, type PythonTarget, targetOf } from './target.ts'

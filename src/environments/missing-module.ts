@@ -8,27 +8,47 @@ const PIP_INSTALL = /\b(?:pip3?|uv)\b["']?[\s,]{1,5}["']?install\b/
 const PIP_COMMAND =
   /(?:^[ \t]{0,40}[!%]|["'](?:[^"'\n]{0,60}(?:&&|;|-m|sudo|uv|\/)\s{0,5})?)pip3?["']?[\s,]{1,40}["']?install\b/m
 const COMMENT = /^[ \t]*#.*$/gm
-const NO_PIP =
-  'A script cannot install packages: its sandbox has no network. Declare them, with dependencies: [...] or --with NAME'
+const WAYS: Readonly<Record<Declarer, (name: string) => string>> = {
+  program: (name) => `: declare it, with dependencies: ['${name}'] or --with ${name}`,
+  script: (name) =>
+    `: declare it at the top of the script, # dependencies = ["${name}"] between # /// script and # ///`,
+  nobody: () => ', which is not installed',
+}
+const INSTEAD: Readonly<Record<Declarer, string>> = {
+  program: '. Declare them, with dependencies: [...] or --with NAME',
+  script: '. Declare them at its top, # dependencies = ["NAME"] between # /// script and # ///',
+  nobody: '',
+}
 const MAX_READ = 1024 * 1024
 const IMPORT =
   /^(?:from[ \t]{1,20}([A-Za-z_][\w.]{0,200})[ \t]{1,20}import\b|import[ \t]{1,20}([A-Za-z_][^#\n]{0,1000}))/
 
+/** Who can declare a package: the program, as options; the script, in its block; nobody. */
+export type Declarer = 'program' | 'script' | 'nobody'
+
 /** The sentence that helps after a failed import, or after a script that tried to install something. */
-export function explainMissingModule(error: string, script: string): string | undefined {
+export function explainMissingModule(
+  error: string,
+  script: string,
+  declarer: Declarer = 'program',
+): string | undefined {
   const module = MISSING.exec(error)?.[1]
   const packages = module === undefined ? [] : packagesOf(module)
   const [first, ...others] = packages
   if (first !== undefined) {
     const also = others.length === 0 ? '' : ` (also in ${others.join(', ')})`
-    return `${module} is in ${first}${also}: declare it, with dependencies: ['${first}'] or --with ${first}`
+    return `${module} is in ${first}${also}${WAYS[declarer](first)}`
   }
-  return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? NO_PIP : undefined
+  return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? noPip(declarer) : undefined
 }
 
 /** The same for a script that goes on after it called pip; undefined if it calls none. */
-export function warnOfPip(script: string): string | undefined {
-  return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? NO_PIP : undefined
+export function warnOfPip(script: string, declarer: Declarer): string | undefined {
+  return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? noPip(declarer) : undefined
+}
+
+function noPip(declarer: Declarer): string {
+  return `A script cannot install packages: its sandbox has no network${INSTEAD[declarer]}`
 }
 
 /**

@@ -1,9 +1,10 @@
 import { SandglassError } from '../errors/index.ts'
 import { loadKnownPackages } from './known-packages.ts'
-import type { EnvironmentOptions, LockedPackage } from './options.ts'
+import type { EnvironmentOptions, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
 import { normalName } from './requirement.ts'
 
 const MAX_NAMED = 10
+const MAX_NAMED_TO_MODELS = 100
 
 /**
  * Refuses packages that a script may not name.
@@ -25,6 +26,25 @@ export function assertAllowed(
         ? " ('known': only well-known packages): name them in dependencies yourself, or list them in environments.allow"
         : ': list them there, or use other packages'),
   )
+}
+
+/** Tells a model which packages its scripts may name, and how; empty if none. */
+export function scriptPackagesText({
+  fromScript,
+  allow,
+}: Pick<ResolvedEnvironmentOptions, 'fromScript' | 'allow'>): string {
+  if (fromScript === 'off') return ''
+  const kinds = { known: 'any well-known one of PyPI', any: 'any one of PyPI' } as const
+  const which =
+    typeof allow === 'string'
+      ? kinds[allow]
+      : typeof allow === 'function'
+        ? 'some of PyPI'
+        : `only ${allow.slice(0, MAX_NAMED_TO_MODELS).join(', ')}`
+  const lines = 'the lines `# /// script`, `# dependencies = ["NAME"]` and `# ///`'
+  return fromScript === 'declared'
+    ? `Further packages (${which}) are installed if the script begins with ${lines}.`
+    : `Further packages (${which}) are installed if the script imports them, or begins with ${lines}.`
 }
 
 function ruleOf(allow: NonNullable<EnvironmentOptions['allow']>): (wanted: LockedPackage) => boolean {

@@ -4,6 +4,7 @@ import type { ExecutionResult } from '../executor/index.ts'
 import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { Lease } from '../pool/index.ts'
+import type { ScriptHost } from './job.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { EndRun } from './end-run.ts'
@@ -31,7 +32,7 @@ export interface AttemptPlan {
   readonly prompt: string
   readonly surroundings: ScriptSurroundings
   /** Leases the sandbox; called only for a script that passed the check. */
-  lease(): Promise<{ readonly lease: Lease; readonly giveBack: () => void }>
+  lease(host: ScriptHost): Promise<{ readonly lease: Lease; readonly giveBack: () => void }>
   /** Why the output of a step is not enough, or undefined. */
   findMissing(result: ExecutionResult): string | undefined
 }
@@ -85,27 +86,36 @@ export class Attempts {
       this.#models.record(place, answer, null)
       return this.#fail('no-script', { script: null, error: PROBLEMS[found.problem] })
     }
-    const check = await this.#check(place, answer, found, surroundings)
-    const { script, violations } = check
+    const host = await this.run.orEnd(this.scripts.findHost(found))
+    const refusal = 'line' in host ? host : undefined
+    const check = await this.#check(place, answer, found, surroundings, 'line' in host ? this.run.job.host : host)
+    const { script } = check
+    const violations = refusal === undefined ? check.violations : [refusal]
     if (script === null) return this.#fail('no-script', { script, error: PROBLEMS['no-code'] })
-    this.scripts.recordCheck(place, check)
+    this.scripts.recordCheck(place, { ...check, violations })
     const preambleError = violations.find(({ code }) => code === 'preamble_error')
     // No script can fix the preamble.
     if (preambleError !== undefined) throw new EndRun('infrastructure', preambleError.message)
-    if (violations.length > 0) {
+    if (violations.length > 0 || 'line' in host) {
       return this.#fail('rejected', { script, error: rejectionText(violations), violations })
     }
     // No script runs unless the journal stored everything before it.
     await this.run.assertStored()
-    const ran = await this.scripts.runWithRerun(place, script, () => plan.lease(), surroundings)
+    const ran = await this.scripts.runWithRerun(place, script, () => plan.lease(host), surroundings)
     return this.#judge(ran, plan, script)
   }
 
   /** Checks the script of an answer, and records the answer: only the check decides which text is its script. */
-  async #check(place: Place, answer: PricedAnswer, found: FoundScript, at: ScriptSurroundings): Promise<ScriptCheck> {
+  async #check(
+    place: Place,
+    answer: PricedAnswer,
+    found: FoundScript,
+    at: ScriptSurroundings,
+    host: ScriptHost,
+  ): Promise<ScriptCheck> {
     let { script } = found
     try {
-      const check = await this.scripts.check(found, at)
+      const check = await this.scripts.check(found, at, host)
       script = check.script
       return check
     } finally {
@@ -127,7 +137,8 @@ export class Attempts {
     }
     const { traceback, stdout, stderr, toolCalls } = result
     const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
-    const error = missing ?? result.error ?? result.status
+    const hint = result.error === null ? undefined : this.run.job.host.explain?.(result.error, script)
+    const error = missing ?? [result.error ?? result.status, hint].filter((text) => text !== undefined).join('\n')
     const status = missing === undefined ? result.status : 'no-data'
     const failed = { script, error, traceback, stdout, stderr, failedCalls }
     return this.#fail(status, { ...failed, ...explainWithheld(error, plan.surroundings) }, result.intermediates)

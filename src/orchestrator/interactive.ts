@@ -3,6 +3,7 @@ import type { Lease } from '../pool/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
 import type { AttemptOutcome, Attempts } from './attempt.ts'
 import { EndRun } from './end-run.ts'
+import type { ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
 import type { ScriptRuns } from './script-runs.ts'
 
@@ -119,7 +120,7 @@ class Steps {
         ...(forceFinish ? { tools: undefined, withheld: tools } : { tools }),
         inputs: { ...inputs, collected, ...(this.#keepsState ? { state } : {}) },
       },
-      lease: () => this.#sandbox.lease(),
+      lease: (host) => this.#sandbox.lease(host),
       findMissing: (result) => this.#findMissing(result),
     })
   }
@@ -157,20 +158,22 @@ class Steps {
   }
 }
 
-/** The one sandbox of a task. It is replaced only when it is lost. */
+/** The one sandbox of a task. It is replaced only when it is lost, or when a script names other packages. */
 class HeldLease {
   readonly #scripts: ScriptRuns
   #held: Lease | undefined
+  #host: ScriptHost | undefined
   #lost = false
 
   constructor(scripts: ScriptRuns) {
     this.#scripts = scripts
   }
 
-  async lease(): Promise<{ lease: Lease; giveBack: () => void }> {
-    if (this.#lost) await this.release()
+  async lease(host: ScriptHost): Promise<{ lease: Lease; giveBack: () => void }> {
+    if (this.#lost || this.#host !== host) await this.release()
     if (this.#held === undefined) {
-      this.#held = await this.#scripts.checkout()
+      this.#host = host
+      this.#held = await this.#scripts.checkout(host)
       this.#lost = false
       void this.#held.sandbox.closed.then(() => {
         this.#lost = true

@@ -1,5 +1,5 @@
 import type { AnswerCheck } from '../checkers.ts'
-import type { ExecutionMode, Policy } from '../executor/index.ts'
+import type { ExecutionMode, Policy, Violation } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { Lease } from '../pool/index.ts'
@@ -16,6 +16,13 @@ export interface ScriptHost {
   checkout(signal: AbortSignal): Promise<Lease>
   /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
   check(script: string, given: CheckGiven): Promise<AnswerCheck>
+  /**
+   * The host for a script that names packages itself, or why it cannot have them. Without it, scripts name none.
+   * @throws SandglassError if the machinery fails.
+   */
+  forScript?(script: string, signal: AbortSignal): Promise<ScriptHost | Violation>
+  /** A sentence that helps after an error about packages. */
+  explain?(error: string, script: string): string | undefined
 }
 
 /** The request of a check. */

@@ -58,6 +58,10 @@ export interface JobBase {
   readonly tools: ToolSet | undefined
   /** The packages that scripts find beside the standard library, as far as they are known. */
   readonly packages?: readonly NamedPackage[] | undefined
+  /** True if the caller declared the packages: scripts may import them under any policy. */
+  readonly areDeclared?: boolean | undefined
+  /** Tells the model which packages its scripts may name. */
+  readonly scriptPackages?: string | undefined
 }
 
 /**
@@ -71,7 +75,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   const keepsState = 'state' in options
   const secrets = checkSecrets(options.secrets)
   const hide = checkHidden(options.hide)
-  const { packages = [], ...given } = base
+  const { packages = [], areDeclared = false, scriptPackages, ...given } = base
   return {
     task,
     ...given,
@@ -83,7 +87,8 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
       outputSchema: schemaOf(output),
       keepsState,
       modules: policy === 'strict' ? [...STRICT_MODULES, ...allowModules] : undefined,
-      packages: policy === 'strict' ? allowedOf(packages, allowModules) : packages,
+      packages: policy === 'strict' && !areDeclared ? allowedOf(packages, allowModules) : packages,
+      scriptPackages,
     }),
     llmTimeoutMs: Math.min(wholeNumber('llmTimeoutMs', options.llmTimeoutMs ?? LLM_TIMEOUT_MS, 1), MAX_TIMER_MS),
     toolLimits: options.toolLimits ?? {},

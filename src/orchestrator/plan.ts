@@ -3,6 +3,7 @@ import type { Lease } from '../pool/index.ts'
 import type { Failure } from '../script/index.ts'
 import type { Attempts } from './attempt.ts'
 import { EndRun } from './end-run.ts'
+import type { ScriptHost } from './job.ts'
 
 /** The answer of a run. */
 export interface Answer {
@@ -16,8 +17,8 @@ export interface Answer {
 export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
   const { job } = attempts.run
   const surroundings = { mode: ExecutionMode.PLAN, tools: job.tools, inputs: job.inputs }
-  const lease = async (): Promise<{ lease: Lease; giveBack: () => void }> => {
-    const borrowed = await attempts.scripts.checkout()
+  const lease = async (host: ScriptHost): Promise<{ lease: Lease; giveBack: () => void }> => {
+    const borrowed = await attempts.scripts.checkout(host)
     return { lease: borrowed, giveBack: () => void borrowed.release() }
   }
   let failure: Failure | undefined

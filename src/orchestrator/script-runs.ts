@@ -8,6 +8,7 @@ import {
 import type { Place } from '../journal/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { FoundScript } from '../script/index.ts'
+import type { ScriptHost } from './job.ts'
 import { bridgedTools, type ToolSet } from '../tools/index.ts'
 import { ScriptNotes } from './script-notes.ts'
 import { roundMs, type TaskRun } from './task-run.ts'
@@ -43,15 +44,27 @@ export class ScriptRuns {
   }
 
   /**
+   * The host with the packages that the script of an answer names, or why it cannot have them.
+   * @throws EndRun when the machinery fails.
+   */
+  async findHost({ script, whole }: FoundScript): Promise<ScriptHost | Violation> {
+    const { job, signal } = this.#run
+    const { host } = job
+    if (host.forScript === undefined) return host
+    return this.#run.useMachinery(async () => (await host.forScript?.(script ?? whole ?? '', signal)) ?? host)
+  }
+
+  /**
    * Checks the script of an answer without running it, and decides which text the script is.
    * @throws EndRun when the machinery fails.
    */
   async check(
     { script, whole }: FoundScript,
     { mode, tools, inputs, withheld }: ScriptSurroundings,
+    host: ScriptHost,
   ): Promise<ScriptCheck> {
     const { job, signal } = this.#run
-    const { policy, allowModules, host, generator } = job
+    const { policy, allowModules, generator } = job
     // Without a policy, the checker only decides which text is the script.
     if (policy === 'off' && whole === undefined) return { script, violations: [], ms: 0 }
     const started = performance.now()
@@ -74,9 +87,9 @@ export class ScriptRuns {
   }
 
   /** Leases a sandbox. @throws EndRun when there is none. */
-  async checkout(): Promise<Lease> {
-    const { job, signal } = this.#run
-    return this.#run.useMachinery(() => job.host.checkout(signal))
+  async checkout(host: ScriptHost): Promise<Lease> {
+    const { signal } = this.#run
+    return this.#run.useMachinery(() => host.checkout(signal))
   }
 
   /** Runs a script in a leased sandbox and records what it does. @throws EndRun when the machinery fails. */

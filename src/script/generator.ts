@@ -28,6 +28,8 @@ export interface ScriptGeneratorOptions {
   readonly modules?: readonly string[] | undefined
   /** Packages beside the standard library. */
   readonly packages?: readonly NamedPackage[] | undefined
+  /** Which packages scripts may name themselves, as a sentence. */
+  readonly scriptPackages?: string | undefined
   /** JSON values that scripts have as globals; the prompt shows the beginning of each. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
   /** JSON Schema of the result. */
@@ -104,7 +106,9 @@ export class ScriptGenerator {
       modules: [
         ...(modules === undefined ? [] : [`Modules that you can import: ${modules.join(', ')}.`]),
         packagesText(options.packages),
+        options.scriptPackages ?? '',
       ]
+        .filter((sentence) => sentence !== '')
         .join('\n')
         .trim(),
       output:

@@ -286,7 +286,8 @@ const VALUES: readonly Rule[] = [
 const SURROUNDINGS: readonly Rule[] = [
   {
     pattern: /^ModuleNotFoundError: No module named '([\w.]+)'/,
-    hint: ([, name]) => `${name} is not installed and cannot be: use the standard library and the functions above.`,
+    hint: ([, name]) =>
+      `${name} is not installed: use the standard library, and the packages and functions named above.`,
   },
   {
     pattern: /^ImportError: cannot import name '(\w+)' from '([\w.]+)'/,

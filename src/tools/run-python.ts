@@ -83,10 +83,15 @@ const ANSWER_CHARS = 10_000
 export function runPythonTool(
   set: ToolSet | undefined,
   run: (script: string, signal: AbortSignal | undefined) => Promise<RanScript>,
-  options: RunPythonOptions & { readonly packages?: readonly NamedPackage[] } = {},
+  options: RunPythonOptions & { readonly packages?: readonly NamedPackage[]; readonly scriptPackages?: string } = {},
 ): RunPythonTool {
   const { name = DEFAULT_NAME, maxStubChars = STUB_CHARS, maxAnswerChars = ANSWER_CHARS } = options
-  const description = describe(set, maxStubChars, packagesText(options.packages), options.instructions)
+  const description = describe(
+    set,
+    maxStubChars,
+    [packagesText(options.packages), options.scriptPackages ?? ''].filter((text) => text !== '').join(' '),
+    options.instructions,
+  )
   const inputSchema = z.object({ script: z.string().describe('Python source of the whole script') })
   const execute: RunPythonTool['execute'] = async ({ script }, context) =>
     answerOf(await run(script, context?.abortSignal), maxAnswerChars)

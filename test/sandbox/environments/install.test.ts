@@ -47,6 +47,8 @@ function open(index: PackageIndex, cacheDir: string, { environments, ...options 
 
 const demo = makeWheel({ name: 'demo', requires: ['helper>=1'] })
 const helper = makeWheel({ name: 'helper' })
+const declares = (name: string): string =>
+  `# /// script\n# dependencies = ["${name}"]\n# ///\nimport ${name}\nemit_result(1)`
 const IMPORT = 'import demo, helper\nemit_result([demo.VERSION, helper.VERSION])'
 
 describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
@@ -104,9 +106,45 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
       prompts.push(prompt)
       return Promise.resolve(`\`\`\`python\n${IMPORT}\n\`\`\``)
     }
-    const solved = await sandglass.solve('import it', { model, policy: 'standard' })
+    const solved = await sandglass.solve('import it', { model })
     expect(solved.finalData).toEqual(['1.0', '1.0'])
     expect(prompts[0]).toContain('demo 1.0, helper 1.0')
+    const without = await sandglass.solve('import it', { model, dependencies: [], maxRetries: 0 })
+    expect(without).toMatchObject({ success: false, error: expect.stringContaining('demo') as string })
+    expect(prompts[1]).not.toContain('demo 1.0')
+  })
+
+  test("a model's scripts get the packages that they name, as far as the host admits them", async () => {
+    const environments = { fromScript: 'declared', allow: ['other'] } as const
+    await using sandglass = await open(index, cacheDir, { environments })
+    expect(sandglass.asTool().description).toContain(
+      'Further packages (only other) are installed if the script begins with',
+    )
+    const answers = [
+      declares('demo'),
+      'import cv2',
+      `${declares('other').replace('emit_result(', 'emit_intermediate("x", ')}`,
+      declares('other'),
+    ]
+    const prompts: string[] = []
+    const model = (prompt: string): Promise<string> => {
+      prompts.push(prompt)
+      return Promise.resolve(`\`\`\`python\n${answers[prompts.length - 1]}\n\`\`\``)
+    }
+    const solved = await sandglass.solve('import it', { model, mode: 'interactive', policy: 'off' })
+    expect(solved).toMatchObject({ success: true, finalData: 1 })
+    expect(prompts[0]).toContain('Further packages (only other) are installed if the script begins with')
+    expect(prompts[1]).toContain('line 1: the script asks for demo')
+    expect(prompts[2]).toContain('cv2 is in opencv-python (also in')
+  })
+
+  test('a refusal of packages is an answer of the tool for agents', async () => {
+    await using sandglass = await open(index, cacheDir)
+    const answer = await sandglass.asTool().execute({ script: declares('demo') })
+    expect(answer).toMatchObject({ ok: false, status: 'rejected' })
+    expect(answer.mistakes?.[0]).toContain('line 1: the script declares demo')
+    const missing = await sandglass.asTool({ policy: 'off' }).execute({ script: 'import cv2' })
+    expect(missing.error).toMatch(/cv2 is in opencv-\S+.*, which is not installed/)
   })
 
   test('prepare installs ahead and reports its progress', async () => {
@@ -161,9 +199,6 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
 })
 
 describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
-  const declares = (name: string): string =>
-    `# /// script\n# dependencies = ["${name}"]\n# ///\nimport ${name}\nemit_result(1)`
-
   test('is refused with a hint, unless the host named it too', async () => {
     const index = await newIndex(demo, helper)
     await using sandglass = await open(index, newCache())

@@ -1,0 +1,169 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync, chmodSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { indexSettings } from '../src/environments/index-settings.ts'
+import { findUv } from '../src/environments/uv.ts'
+import { measureInTurns, measureMs, summarize } from './measure.ts'
+import { ms, ratioRow, type Row } from './row.ts'
+import { createSandglass } from './subject.ts'
+
+const PACKAGES = ['pandas', 'matplotlib']
+const IMPORT = 'import pandas\nemit_result(len(pandas.DataFrame({"a": [1]})))'
+/** Kept when the cache is emptied: the program uv and its own cache of downloads, and which Python the sandboxes have. */
+const KEPT = new Set(['bin', 'uv', 'targets'])
+const SETS = 16
+const ROUNDS = 8
+
+/** Packages on demand: the first installation, a start with packages of the cache, runs, and many environments in turn. */
+export async function environments(): Promise<Row[]> {
+  const above = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
+  chmodSync(above, 0o755)
+  const cacheDir = join(above, 'cache')
+  try {
+    const first = await installing(cacheDir, join(above, 'uv-alone'))
+    return [...first, ...(await starting(cacheDir)), ...(await running(cacheDir)), ...(await inTurn(cacheDir))]
+  } finally {
+    rmSync(above, { recursive: true, force: true })
+  }
+}
+
+/** An installation by Sandglass beside the two commands of uv that it takes, with the same cache of downloads. */
+async function installing(cacheDir: string, work: string): Promise<Row[]> {
+  const prepare = async (): Promise<number> => {
+    await using sg = await createSandglass({ engine: 'local', poolSize: 0, environments: { cacheDir } })
+    return (await sg.prepare(PACKAGES)).ms
+  }
+  const cold = await prepare()
+  const uv = await findUv({ cacheDir, offline: true, index: indexSettings({}) })
+  const empty = (): void => {
+    for (const name of readdirSync(cacheDir)) {
+      if (!KEPT.has(name)) rmSync(join(cacheDir, name), { recursive: true, force: true })
+    }
+  }
+  const shared = [
+    '--python',
+    '/usr/bin/python3',
+    '--only-binary',
+    ':all:',
+    '--cache-dir',
+    join(cacheDir, 'uv'),
+    '--quiet',
+  ]
+  const alone = async (): Promise<number> => {
+    rmSync(work, { recursive: true, force: true })
+    execFileSync('mkdir', [work])
+    writeFileSync(join(work, 'requirements.in'), PACKAGES.join('\n'))
+    return measureMs(async () => {
+      const lock = ['pip', 'compile', '--format', 'pylock.toml', '-o', 'pylock.toml', 'requirements.in', ...shared]
+      execFileSync(uv, lock, { cwd: work, stdio: ['ignore', 'ignore', 'inherit'] })
+      const sync = ['pip', 'sync', '--preview-features', 'pylock', '--target', 'packages', 'pylock.toml', ...shared]
+      execFileSync(uv, sync, { cwd: work, stdio: ['ignore', 'ignore', 'inherit'] })
+      return Promise.resolve()
+    })
+  }
+  const took = await measureInTurns(ROUNDS, 0, {
+    ours: () => {
+      empty()
+      return prepare()
+    },
+    alone,
+  })
+  const [ours, uvs] = [took['ours']?.p50 ?? 0, took['alone']?.p50 ?? 0]
+  return [
+    { what: `${PACKAGES.join(' and ')}: installed for the first time, nothing downloaded`, figure: ms(cold) },
+    ratioRow(
+      `the same with a warm cache of downloads, p50 (n=${ROUNDS})`,
+      `${ms(ours)} beside ${ms(uvs)}`,
+      ours / uvs,
+      1.3,
+      'the two commands of uv',
+    ),
+  ]
+}
+
+async function starting(cacheDir: string): Promise<Row[]> {
+  const program = fileURLToPath(new URL('environment-start.ts', import.meta.url))
+  const start = (dependencies: readonly string[]): Promise<number> =>
+    Promise.resolve(Number(execFileSync(process.execPath, [program, cacheDir, ...dependencies], { encoding: 'utf8' })))
+  const took = await measureInTurns(15, 0, { without: () => start([]), with: () => start(PACKAGES) })
+  const [without, withPackages] = [took['without']?.p50 ?? 0, took['with']?.p50 ?? 0]
+  const more = withPackages - without
+  return [
+    {
+      what: '`createSandglass` in a fresh process with packages of the cache, p50 (n=15)',
+      figure: `${ms(withPackages)} beside ${ms(without)} without = ${ms(more)} more`,
+      bound: '<= 15 ms more',
+      met: more <= 15,
+    },
+  ]
+}
+
+/** A script that imports pandas, loaded ahead after some runs, beside a script without packages. */
+async function running(cacheDir: string): Promise<Row[]> {
+  const shared = {
+    engine: 'local',
+    poolSize: 1,
+    maxOverflow: 0,
+    maxUses: 1_000_000,
+    environments: { cacheDir },
+  } as const
+  await using plain = await createSandglass(shared)
+  await using packed = await createSandglass({ ...shared, dependencies: PACKAGES })
+  const first = await measureMs(() => packed.run(IMPORT))
+  await plain.run('emit_result(1)')
+  const ahead = 'import sys\nfound = "pandas" in sys.modules\nimport pandas\nemit_result(found)'
+  let tries = 0
+  while ((await packed.run(ahead)).finalData !== true)
+    if ((tries += 1) > 500) throw new Error('pandas is not loaded ahead')
+  const took = await measureInTurns(200, 20, {
+    without: () => measureMs(() => plain.run('emit_result(1)')),
+    with: () => measureMs(() => packed.run('import pandas\nemit_result(1)')),
+  })
+  const [without, withPandas] = [took['without']?.p50 ?? 0, took['with']?.p50 ?? 0]
+  return [
+    { what: 'the first run that imports pandas', figure: ms(first) },
+    ratioRow(
+      '`import pandas` loaded ahead, p50 (n=200)',
+      `${ms(withPandas)} beside ${ms(without)}`,
+      withPandas / without,
+      1.1,
+      'a run without packages',
+    ),
+  ]
+}
+
+async function inTurn(cacheDir: string): Promise<Row[]> {
+  const extras =
+    'six idna certifi attrs packaging pytz tzdata urllib3 click toml colorama wheel zipp decorator wcwidth pluggy'
+  const sets = extras
+    .split(' ')
+    .slice(0, SETS)
+    .map((extra) => ['pandas', extra])
+  await using sg = await createSandglass({ engine: 'local', poolSize: 1, environments: { cacheDir } })
+  for (const dependencies of sets) await sg.prepare(dependencies)
+  const rounds: number[] = []
+  const idle: number[] = []
+  for (let round = 0; round < 6; round += 1) {
+    const took: number[] = []
+    for (const dependencies of sets) {
+      took.push(await measureMs(() => sg.run(IMPORT, { dependencies })))
+      idle.push(sg.stats().idleBytes)
+    }
+    rounds.push(summarize(took).p50)
+  }
+  const MiB = 2 ** 20
+  return [
+    {
+      what: `${SETS} environments with pandas in turn: p50 of a run in the first round, and in the last`,
+      figure: `${ms(rounds[0] ?? 0)}, ${ms(rounds.at(-1) ?? 0)}`,
+    },
+    {
+      what: 'and the most memory of idle sandboxes meanwhile (`maxIdleBytes` is 1 GiB)',
+      figure: `${(Math.max(...idle) / MiB).toFixed(0)} MiB`,
+      bound: '<= 1024 MiB',
+      met: Math.max(...idle) <= 1024 * MiB,
+    },
+  ]
+}
