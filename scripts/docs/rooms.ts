@@ -29,6 +29,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   dependencies: 'the packages that a run asks for, and the environment that holds them',
   'finish-environment': 'byte code and home files of an environment, made in a sandbox',
   preloads: 'the modules that recent scripts imported, to be loaded ahead',
+  'task-host': 'checks and runs the scripts of a task, with the packages that they name',
   'script-runner': 'checks scripts and runs them in leased sandboxes',
   'typed-result': 'a result checked by a schema',
   options: 'the options of every method, and their checks',

@@ -238,8 +238,8 @@ export class EnvironmentCache {
   /** The error of a failed system call in the cache, with its remedy. */
   explain(error: unknown): unknown {
     const code = errnoOf(error)
-    if (error instanceof SandglassError || (code === undefined && !(error instanceof Error))) return error
-    if (error instanceof DOMException) return error
+    // Other kinds of errors are defects, or an abort.
+    if (code === undefined && !(error instanceof Error && error.constructor === Error)) return error
     if (code === 'ENOSPC' || code === 'EDQUOT') {
       return new SandglassError(
         'no_space',

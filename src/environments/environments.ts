@@ -156,7 +156,8 @@ export class Environments {
   #requestKey({ requirements, target }: EnvironmentRequest, excludeNewer: string | undefined): string {
     const { digest } = indexSettings(this.options)
     const texts = requirements.map(({ text }) => text).toSorted()
-    return digestOf([LAYOUT, target, texts, digest, excludeNewer ?? null], 32)
+    const { pyodidePackages = null } = this.options
+    return digestOf([LAYOUT, target, texts, digest, excludeNewer ?? null, pyodidePackages], 32)
   }
 
   #open(): void {

@@ -5,6 +5,7 @@ import { errnoOf, SandglassError } from '../errors/index.ts'
 import { explainFailure, type Question } from './explain.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
 import { type Lock, readLock } from './lock-file.ts'
+import { pyodideLinks } from './pyodide-packages.ts'
 import { describeTarget, interpreterInfo, type PythonTarget } from './target.ts'
 import { runUv } from './uv-process.ts'
 
@@ -18,6 +19,7 @@ export interface InstallPlan {
   readonly target: PythonTarget
   readonly requirements: readonly string[]
   readonly excludeNewer: string | undefined
+  readonly pyodidePackages?: string | undefined
   readonly offline: boolean
   readonly signal: AbortSignal
   /** Bytes that have arrived of those that the lock expects. */
@@ -27,6 +29,7 @@ export interface InstallPlan {
 const MAX_RATIO = 20
 /** Small wheels may unpack to this, whatever their size. */
 const MIN_BYTES = 256 * 1024 * 1024
+const LINKS = 'pyodide.html'
 
 /**
  * Resolves requirements to exact wheels. Nothing of a package is executed: only wheels are taken, and a program that prints
@@ -36,6 +39,8 @@ const MIN_BYTES = 256 * 1024 * 1024
 export async function lockRequirements(plan: InstallPlan, work: string): Promise<Lock> {
   const output = join(work, 'pylock.toml')
   await writeFile(join(work, 'requirements.in'), plan.requirements.map((one) => `${one}\n`).join(''))
+  const links = plan.pyodidePackages === undefined ? undefined : pyodideLinks(plan.pyodidePackages, plan.target)
+  if (links !== undefined) await writeFile(join(work, LINKS), links)
   await uv(plan, work, [
     'pip',
     'compile',
@@ -44,6 +49,7 @@ export async function lockRequirements(plan: InstallPlan, work: string): Promise
     '--no-header',
     '--no-annotate',
     ...(plan.excludeNewer === undefined ? [] : ['--exclude-newer', plan.excludeNewer]),
+    ...(links === undefined ? [] : ['--find-links', join(work, LINKS)]),
     '--output-file',
     output,
     'requirements.in',

@@ -43,7 +43,7 @@ export function explainMissingModule(
 }
 
 /** The same for a script that goes on after it called pip; undefined if it calls none. */
-export function warnOfPip(script: string, declarer: Declarer): string | undefined {
+export function warnOfPip(script: string, declarer: Declarer = 'program'): string | undefined {
   return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? noPip(declarer) : undefined
 }
 

@@ -35,6 +35,12 @@ export interface EnvironmentOptions {
   /** A directory of wheels that counts as an index beside the other one. */
   readonly wheels?: string
   /**
+   * The address of the directory with the packages that Pyodide itself distributes (numpy, pandas, …), such as
+   * `https://cdn.jsdelivr.net/pyodide/v314.0.7/full/`; for the engine `pyodide`. Each must have the SHA-256 that the npm package
+   * lists. Default: the variable SANDGLASS_PYODIDE_PACKAGES, else none.
+   */
+  readonly pyodidePackages?: string
+  /**
    * Packages uploaded after this time do not exist: a date, or an age such as `7 days`. For what a script names the default
    * is `7 days`; for what the host names there is none.
    */
@@ -77,6 +83,7 @@ const NAMES: readonly (keyof EnvironmentOptions)[] = [
   'uv',
   'index',
   'wheels',
+  'pyodidePackages',
   'excludeNewer',
   'fromScript',
   'allow',
@@ -108,6 +115,10 @@ export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): Resol
   if (excludeNewer !== undefined && !(typeof excludeNewer === 'string' && EXCLUDE_NEWER.test(excludeNewer))) {
     throw invalid('environments.excludeNewer', excludeNewer, 'a date such as 2026-01-31 or an age such as 7 days')
   }
+  const pyodidePackages = given.pyodidePackages ?? process.env['SANDGLASS_PYODIDE_PACKAGES']
+  if (pyodidePackages !== undefined && pyodidePackages !== '' && !isAddress(pyodidePackages)) {
+    throw invalid('environments.pyodidePackages', pyodidePackages, 'an address (https://…, http://… or file:///…)')
+  }
   if (!FROM_SCRIPT.includes(fromScript))
     throw invalid('environments.fromScript', fromScript, 'off, declared or imports')
   if (!(allow === 'known' || allow === 'any' || typeof allow === 'function' || Array.isArray(allow))) {
@@ -115,6 +126,7 @@ export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): Resol
   }
   return {
     ...given,
+    ...(pyodidePackages === undefined || pyodidePackages === '' ? {} : { pyodidePackages }),
     cacheDir: given.cacheDir ?? defaultCacheDir(),
     fromScript,
     allow,
@@ -138,6 +150,10 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
 function inRange(name: string, value: unknown, min: number, max: number): number {
   if (typeof value === 'number' && value >= min && value <= max) return value
   throw invalid(`environments.${name}`, value, `a number from ${min} to ${max}`)
+}
+
+function isAddress(text: unknown): boolean {
+  return typeof text === 'string' && ['https:', 'http:', 'file:'].includes(URL.parse(text)?.protocol ?? '')
 }
 
 function invalid(name: string, value: unknown, expected: string): SandglassError {

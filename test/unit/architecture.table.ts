@@ -171,6 +171,22 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'task-host',
+    path: 'src/task-host.ts',
+    mayImport: [
+      'sandbox',
+      'pool',
+      'tools',
+      'executor',
+      'environments',
+      'orchestrator',
+      'checkers',
+      'dependencies',
+      'script-runner',
+    ],
+    packages: [],
+  },
+  {
     name: 'sandglass',
     path: 'src/sandglass.ts',
     mayImport: [
@@ -187,6 +203,7 @@ export const ROOMS: readonly Room[] = [
       'dependencies',
       'engine-choice',
       'script-runner',
+      'task-host',
     ],
     packages: [],
   },

@@ -13,7 +13,7 @@ import type { PyodideEngineOptions } from './options.ts'
 import { PYODIDE_VERSION, findPyodideDirectory } from './package-dir.ts'
 import { defaultCacheDir, type Snapshot, SnapshotCache, snapshotKey } from './snapshot-cache.ts'
 import type { StartGuest } from './spare.ts'
-import { unpackWheels, type Wheels } from './wheels.ts'
+import { unpackWheels } from './wheels.ts'
 
 /** Incremented if the content of snapshots changes for a reason that no digest shows. */
 const RECIPE = 3
@@ -21,7 +21,6 @@ const RECIPE = 3
 const HEAP_MiB = 128
 const ENVIRONMENT = { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox', PATH: '/usr/bin:/bin' }
 
-const NO_WHEELS: Wheels = { files: [], modules: [] }
 /** The directory of unpacked wheels inside an instance. */
 const WHEELS = '/wheels'
 
@@ -40,7 +39,7 @@ export interface EngineEnvironment {
   /** Descriptors of this process that a child would inherit. */
   readonly inherited: readonly number[]
   /** The content of the wheels that the option `wheels` names, unpacked at the first use. */
-  readonly wheels: () => Promise<Wheels>
+  readonly wheels: () => Promise<readonly BundledFile[]>
 }
 
 /**
@@ -57,7 +56,7 @@ export function findEnvironment(options: PyodideEngineOptions): EngineEnvironmen
   const guest = fileURLToPath(new URL(`./guest/main.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url))
   const sources = Object.entries(harnessSources())
   const pyodide = findPyodideDirectory()
-  let wheels: Promise<Wheels> | undefined
+  let wheels: Promise<readonly BundledFile[]> | undefined
   let box: Promise<Box> | undefined
   const environment: EngineEnvironment = {
     pyodide,
@@ -71,7 +70,7 @@ export function findEnvironment(options: PyodideEngineOptions): EngineEnvironmen
     cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
     key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
     wheels: () => {
-      wheels ??= options.wheels === undefined ? Promise.resolve(NO_WHEELS) : unpackWheels(options.wheels, WHEELS)
+      wheels ??= options.wheels === undefined ? Promise.resolve([]) : unpackWheels(options.wheels, WHEELS)
       wheels.catch(() => (wheels = undefined)) // may be readable next time
       return wheels
     },
@@ -92,14 +91,23 @@ export async function starterFor(
   id: string,
 ): Promise<StartGuest> {
   const [box, wheels] = await Promise.all([environment.box(), environment.wheels()])
-  const given = bundle([...wheels.files, ...(await filesFor(spec))]) // the harness is in the snapshot
+  const contents = [...wheels, ...(await filesFor(spec))] // the harness is in the snapshot
+  const given = bundle(contents)
+  const modules = digestsOfModules(contents)
   const sizes = scratchSizes(spec.limits.diskBytes)
   return (fatal) =>
     startGuest(
       commandFor(environment, box, snapshot, id),
-      { ...planFor(environment, spec, snapshot, given, sizes, fatal), modules: wheels.modules },
+      { ...planFor(environment, spec, snapshot, given, sizes, fatal), modules },
       ...bytesAfterPlan(given, snapshot),
     )
+}
+
+/** The SHA-256 of each extension module: an instance compiles no other WebAssembly. */
+function digestsOfModules(files: readonly BundledFile[]): string[] {
+  return files
+    .filter(({ path }) => path.endsWith('.so'))
+    .map(({ content }) => createHash('sha256').update(content).digest('hex'))
 }
 
 function bytesAfterPlan(given: FileBundle, snapshot: Snapshot): Uint8Array[] {

@@ -1,15 +1,8 @@
-import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import type { BundledFile } from './directory-files.ts'
-
-/** The content of wheels: files below a target, and the digests of the WebAssembly modules among them. */
-export interface Wheels {
-  readonly files: readonly BundledFile[]
-  readonly modules: readonly string[]
-}
 
 const END_OF_DIRECTORY = 0x06054b50
 const ENTRY = 0x02014b50
@@ -20,7 +13,7 @@ const MAX_FILE_BYTES = 256 * 1024 * 1024
  * @throws SandglassError `packages_unreadable`, naming the damaged wheel; `sandbox_setup_failed` if the host is short of a
  * resource.
  */
-export async function unpackWheels(directory: string, target: string): Promise<Wheels> {
+export async function unpackWheels(directory: string, target: string): Promise<readonly BundledFile[]> {
   let at = directory
   try {
     const files: BundledFile[] = []
@@ -29,10 +22,7 @@ export async function unpackWheels(directory: string, target: string): Promise<W
       at = join(directory, name)
       for (const { path, content } of entriesOf(await readFile(at))) files.push({ path: `${target}/${path}`, content })
     }
-    const modules = files
-      .filter(({ path }) => path.endsWith('.so'))
-      .map(({ content }) => createHash('sha256').update(content).digest('hex'))
-    return { files, modules }
+    return files
   } catch (error) {
     const what = `pyodide.wheels: ${at} cannot be read`
     throw (

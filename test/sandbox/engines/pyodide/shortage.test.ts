@@ -29,7 +29,7 @@ test('a shortage while wheels are read is reported as a shortage, and not rememb
       `pyodide.wheels: ${wheels.path} cannot be read: this process has no file`,
     ) as string,
   })
-  expect(await environment.wheels()).toEqual({ files: [], modules: [] })
+  expect(await environment.wheels()).toEqual([])
 })
 
 test('a directory of wheels that is created later is found', async () => {
@@ -37,7 +37,7 @@ test('a directory of wheels that is created later is found', async () => {
   const environment = findEnvironment({ cacheDir: cache.path, wheels: join(above.path, 'wheels') })
   await expect(environment.wheels()).rejects.toMatchObject({ code: 'packages_unreadable' })
   mkdirSync(join(above.path, 'wheels'))
-  expect(await environment.wheels()).toEqual({ files: [], modules: [] })
+  expect(await environment.wheels()).toEqual([])
 })
 
 test('a shortage while the snapshot is read is reported as a shortage, and the next sandbox is made', async () => {
