@@ -238,7 +238,8 @@ export class EnvironmentCache {
   /** The error of a failed system call in the cache, with its remedy. */
   explain(error: unknown): unknown {
     const code = errnoOf(error)
-    // Other kinds of errors are defects, or an abort.
+    if (error instanceof SandglassError) return error
+    // Errors of other classes are defects, or an abort.
     if (code === undefined && !(error instanceof Error && error.constructor === Error)) return error
     if (code === 'ENOSPC' || code === 'EDQUOT') {
       return new SandglassError(
