@@ -244,6 +244,25 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'fresh', titles: ['FLIGHT-01'] }],
   },
   {
+    name: 'random-measurements',
+    defence: 'the processor time that a script uses while tools execute is measured at random times',
+    instead: 'it is measured when a call begins and ends, and processes that live in between are not counted',
+    patches: [
+      {
+        file: `${HARNESS}/broker/clock.py`,
+        from: '        self._executing, self._reported_at = executing, now\n',
+        to: '        self._executing, self._reported_at = executing, now\n        if self._moves:\n            self._measure(now)\n            self._plan_measurement(now)\n',
+      },
+      {
+        file: `${HARNESS}/broker/clock.py`,
+        from: '        self._measure_at = now + self._pause(self._mean_pause)\n',
+        to: '        self._measure_at = now + MAX_PAUSE_SEC\n',
+      },
+    ],
+    selected: [{ suite: 'fresh', titles: ['TIME-'] }],
+    quick: [{ suite: 'fresh', titles: ['TIME-01'] }],
+  },
+  {
     name: 'secret-redaction',
     defence: 'values of secrets are redacted in all that leaves a run',
     instead: 'no value is looked for',

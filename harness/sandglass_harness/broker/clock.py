@@ -1,31 +1,46 @@
 """The clock of a run. Time in which the host executes tools is not the script's time."""
 
+import math
 import os
 
 from ..caps import GRACE_SEC
 
-SHORTEST_LOOK_SEC, LONGEST_LOOK_SEC = 0.05, 1.0
-OVERDRAFT_SEC = 0.05  # a reading has the resolution of the kernel's clock, and may come a moment late
+MIN_PAUSE_SEC, MAX_PAUSE_SEC = 0.05, 0.5  # between two measurements, on average
+PAUSES_LEFT = 10  # until the kill, on average
+MAX_DEFICIT_SEC = 0.05  # processor times are read in the steps of the kernel's clock
+MAX_UNREPORTED_SEC = 0.1  # the host reports short calls together, when they come to this time
+
+
+def random_pause(mean):
+    """Returns an exponentially distributed time, in seconds: the time since the last end says nothing about the next."""
+    return -mean * math.log((int.from_bytes(os.urandom(4), "little") + 1) / 2**32)
 
 
 class Clock:
     """The deadline of a run, which moves while tools execute: by their time less the processor time that the script used
     meanwhile, and by `max_wait_sec` at most.
 
-    Only the host says when a tool executes. `ring()` is called once, at the deadline; without it the script's process has a
-    timer of its own.
+    Only the host says when a tool executes. Processor time is measured at random times, never when the host reports: the
+    script knows when a call begins and ends, and could hide processes from a measurement at that time. `ring()` is called
+    once, at the deadline; without it the script's process has a timer of its own.
     """
 
-    def __init__(self, started, timeout_sec, max_wait_sec=0, processor=None, ring=None):
+    def __init__(self, started, timeout_sec, max_wait_sec=0, processor=None, ring=None, pause=random_pause):
         self._base = started + timeout_sec
-        self._most = max_wait_sec
+        self._max_wait = max_wait_sec
         self._processor = processor
         self._ring = ring
+        self._pause = pause
+        self._moves = max_wait_sec > 0  # until the deadline
         self._granted = 0.0
         self._executed = 0.0  # as the host last reported
         self._executing = False
-        self._counted_to = started
-        self._next_look = 0.0
+        self._reported_at = started
+        self._counted = 0.0  # of the time in which tools executed
+        self._unclaimed = 0.0  # idle time, perhaps of short calls that the host has not reported yet
+        self._measured_at = started
+        if self._moves:
+            self._plan_measurement(started)
 
     @property
     def deadline(self):
@@ -41,40 +56,46 @@ class Clock:
     def due(self):
         """The time of the next call of is_over()."""
         due = self.kill_at if self._ring is None else self.deadline
-        return min(due, self._next_look) if self._executing else due
+        return min(due, self._measure_at) if self._moves else due
 
     def report(self, executed_sec, executing, now):
         """The host says for how long tools have executed in this run so far, and whether one does now."""
-        if self._most <= 0:
-            return
-        self._count(now, executed_sec)
-        self._executing = executing
         self._executed = max(self._executed, executed_sec)
-        self._plan_look(now)
+        self._executing, self._reported_at = executing, now
 
     def is_over(self, now):
         """True if the script must be killed. Rings at the deadline."""
-        if self._executing and now >= min(self._next_look, self.deadline):
-            self._count(now, self._executed)
-            self._plan_look(now)
+        if self._moves and now >= min(self._measure_at, self.deadline):
+            self._measure(now)
+            self._plan_measurement(now)
         if self._ring is not None and now >= self.deadline:
-            self._executing, self._most = False, 0  # nothing moves it from now on
+            self._moves = False
             ring, self._ring = self._ring, None
             ring()
         return now >= self.kill_at
 
-    def _count(self, now, executed_sec):
-        passed = now - self._counted_to
-        used = self._processor.take(passed)
-        if self._executing:
-            granted = max(self._granted + passed - used, -OVERDRAFT_SEC)
-        else:  # short calls since the last report; what was used may have been used between them
-            executed = min(max(0.0, executed_sec - self._executed), passed)
-            granted = self._granted + max(0.0, executed - max(0.0, used - (passed - executed)))
-        self._granted = min(granted, self._most)
-        self._counted_to = now
+    def _measure(self, now):
+        """Moves the deadline by the time in which tools executed and the script did not use the processor."""
+        passed = now - self._measured_at
+        self._measured_at = now
+        # A script can notice a measurement, and compute just after it. Whoever is met therefore counts as if it had run for
+        # the mean pause at least: on average, this covers the times when nobody is met.
+        idle = passed - self._processor.take(max(passed, self._mean_pause)) + self._unclaimed
+        executed = self._take_executed(now)
+        # Processes that ran side by side take time back, unless no tool executed meanwhile.
+        lowest = min(0.0, passed - 2 * executed, passed - self._mean_pause if self._executing else 0.0)
+        change = max(min(executed, idle), lowest)
+        self._granted = min(max(self._granted + change, -MAX_DEFICIT_SEC), self._max_wait)
+        self._unclaimed = 0.0 if self._executing else min(max(0.0, idle - max(0.0, change)), MAX_UNREPORTED_SEC)
 
-    def _plan_look(self, now):
-        """Looks more often as the deadline comes near. At random, so that no process can sleep while it is looked at."""
-        pause = min(max((self.kill_at - now) / 4, SHORTEST_LOOK_SEC), LONGEST_LOOK_SEC)
-        self._next_look = now + pause * (0.5 + os.urandom(1)[0] / 512)
+    def _take_executed(self, now):
+        """Returns the time in which tools executed since the last call."""
+        executed = self._executed + (now - self._reported_at if self._executing else 0.0)
+        new = max(0.0, executed - self._counted)
+        self._counted += new
+        return new
+
+    def _plan_measurement(self, now):
+        """Measures more often as the kill comes near."""
+        self._mean_pause = min(max((self.kill_at - now) / PAUSES_LEFT, MIN_PAUSE_SEC), MAX_PAUSE_SEC)
+        self._measure_at = now + self._pause(self._mean_pause)

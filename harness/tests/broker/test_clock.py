@@ -18,20 +18,36 @@ class Used:
         return seconds
 
 
+class Hidden:
+    """A process that nobody waits for: only a look that meets it knows of it."""
+
+    runs = False
+
+    def take(self, elapsed):
+        return elapsed if self.runs else 0.0
+
+
 class ClockTest(unittest.TestCase):
     """EX-08, HA-06: time in which the host executes tools moves the deadline, less the processor time used meanwhile."""
 
     def setUp(self):
         self.rung = []
         self.used = Used()
-        self.clock = Clock(100.0, 10, max_wait_sec=300, processor=self.used, ring=lambda: self.rung.append(True))
+        self.clock = self.make(self.used, pause=lambda _mean: 0.0)  # each call of is_over() looks
+
+    def make(self, processor, **options):
+        return Clock(100.0, 10, max_wait_sec=300, processor=processor, ring=lambda: self.rung.append(True), **options)
+
+    def report(self, executed, executing, now):
+        self.clock.report(executed, executing, now)
+        self.clock.is_over(now)
 
     def execute(self, start, end, used=0.0):
         """A call that executes on the host from `start` to `end`, while the script uses the processor."""
         before = self.executed
-        self.clock.report(before, True, start)
+        self.report(before, True, start)
         self.used.seconds = used
-        self.clock.report(before + end - start, False, end)
+        self.report(before + end - start, False, end)
         self.executed += end - start
 
     executed = 0.0
@@ -42,12 +58,14 @@ class ClockTest(unittest.TestCase):
         self.assertAlmostEqual(self.clock.kill_at, 150.3)
 
     def test_it_moves_while_the_call_still_executes(self):
-        self.clock.report(0, True, 101)
+        self.report(0, True, 101)
         self.assertFalse(self.clock.is_over(115))
         self.assertEqual(self.rung, [])
         self.assertAlmostEqual(self.clock.deadline, 124)
 
     def test_a_loop_beside_a_slow_call_buys_no_time(self):
+        self.clock = self.make(self.used, pause=lambda mean: mean)
+        self.clock.is_over(101)
         self.clock.report(0, True, 101)
         now = 101
         while not self.rung:
@@ -64,19 +82,27 @@ class ClockTest(unittest.TestCase):
         self.assertAlmostEqual(self.clock.deadline, 113)
 
     def test_many_short_calls_count_together_once_and_never_more_than_the_time_that_passed(self):
-        self.clock.report(2, False, 103)
-        self.clock.report(2, False, 104)
+        self.report(2, False, 102)
+        self.used.seconds = 2.0
+        self.report(2, False, 104)
         self.assertAlmostEqual(self.clock.deadline, 112)
-        self.clock.report(1000, False, 105)
+        self.report(1000, False, 105)
         self.assertAlmostEqual(self.clock.deadline, 113)
 
     def test_processor_time_between_short_calls_is_the_scripts_own(self):
         self.used.seconds = 1.0
-        self.clock.report(2, False, 103)
+        self.report(2, False, 103)
         self.assertAlmostEqual(self.clock.deadline, 112)
         self.used.seconds = 2.0
-        self.clock.report(4, False, 106)
+        self.report(4, False, 106)
         self.assertAlmostEqual(self.clock.deadline, 113)
+
+    def test_short_calls_that_the_host_reports_after_a_look_count_as_well(self):
+        for n in range(1, 51):
+            self.used.seconds = 0.02
+            self.clock.is_over(100 + 0.12 * n - 0.05)
+            self.report(0.1 * n, False, 100 + 0.12 * n)
+        self.assertAlmostEqual(self.clock.deadline, 115)
 
     def test_the_time_in_all_has_a_limit(self):
         self.execute(101, 1101)
@@ -94,6 +120,41 @@ class ClockTest(unittest.TestCase):
         self.clock.report(0, True, 110.1)
         self.assertTrue(self.clock.is_over(110.4))
         self.assertEqual(self.rung, [True])
+
+
+class HiddenProcessesTest(unittest.TestCase):
+    """P-27: a script that knows when the host reports, and notices each look, computes in processes that nobody waits for."""
+
+    TIMEOUT = 10
+
+    def used(self, computes):
+        """Returns the processor time that a script has used in calls of 100 ms each when its deadline comes. `computes` says
+        if it computes: so long after the last look, into the call, and before the deadline."""
+        rung, hidden = [], Hidden()
+        clock = Clock(0.0, self.TIMEOUT, max_wait_sec=300, processor=hidden, ring=lambda: rung.append(True))
+        used = now = 0.0
+        looked = now
+        for step in range(1, 400_000):
+            now, before = step / 1000, now
+            into = step % 100
+            if into in (10, 99):
+                clock.report(now, into == 10, now)
+            hidden.runs = computes(now - looked, into / 1000, clock.deadline - now)
+            used += (now - before) * hidden.runs
+            if now >= clock.due:
+                looked = now
+                clock.is_over(now)
+            if rung:
+                break
+        return used
+
+    def test_they_buy_no_time_if_they_end_before_each_report(self):
+        self.assertLess(self.used(lambda _look, into, _left: 0.015 < into < 0.095), 3 * self.TIMEOUT)
+
+    def test_they_buy_no_time_if_they_begin_after_each_look(self):
+        for length in (0.1, 0.3, 0.5):
+            used = self.used(lambda look, _into, left, length=length: look < length and left > 0.005)
+            self.assertLess(used, 3 * self.TIMEOUT)
 
 
 class ProcessorTimeTest(unittest.TestCase):

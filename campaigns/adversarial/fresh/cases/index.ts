@@ -12,6 +12,7 @@ import { PROCESSES } from './processes.ts'
 import { PYODIDE_CASES } from './pyodide.ts'
 import { RIGHTS_CASES } from './rights.ts'
 import { SHARED } from './shared.ts'
+import { TOOL_TIME } from './tool-time.ts'
 import { TOOLS_AND_SECRETS } from './tools-and-secrets.ts'
 
 /** All attacks by area: its name, its cases, and the walls that decide whether they pass. */
@@ -27,6 +28,7 @@ export const FRESH: readonly (readonly [string, readonly FreshCase[], readonly W
   ['floods', FLOODING, ['broker', 'channel']],
   ['collected files', COLLECTING, ['broker', 'kernel']],
   ['tools and secrets', TOOLS_AND_SECRETS, ['broker']],
+  ['the time of tools', TOOL_TIME, ['broker', 'kernel']],
   ['what is shared, as documented', SHARED, ['engine', 'kernel']],
   ['WebAssembly', PYODIDE_CASES, ['webassembly']],
 ]
