@@ -3,7 +3,7 @@ import { mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EnvironmentCache, EnvironmentRecord } from './cache.ts'
-import { inspectContent } from './content.ts'
+import { tidyContent } from './content.ts'
 import { indexSettings, withoutCredentials } from './index-settings.ts'
 import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory, maxUnpacked } from './installer.ts'
 import { digestOf, type Lock, readLock } from './lock-file.ts'
@@ -171,7 +171,7 @@ export class Builder {
       const target = join(building, directory)
       await mkdir(target)
       await installLock({ ...plan, onDownloaded: report }, work, lock, target, [heldLock])
-      const content = await inspectContent(target)
+      const content = await tidyContent(target)
       if (content.bytes > maxUnpacked(lock, plan.maxBytes)) throw new SandglassError('dependency_invalid', TOO_LARGE)
       const record: EnvironmentRecord = {
         key,

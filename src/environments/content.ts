@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
-import { chmod, lstat, readdir, readFile } from 'node:fs/promises'
+import { chmodSync, lstatSync } from 'node:fs'
+import { chmod, readdir, readFile, rm } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 
 /** The content of an environment, as far as it is recorded. */
 export interface Content {
@@ -22,15 +24,26 @@ const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$|^\.sandglass\//
 const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
 const PARALLEL = 32
 
-/** Looks at a new environment, and lets every user read it. */
-export async function inspectContent(packages: string): Promise<Content> {
+/** What wheels bring beside modules, and what is made here later. */
+const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
+/** Files that are looked at before others get their turn: some 2 ms. */
+const SLICE = 512
+
+/** Removes from a new environment what no script imports (programs, locks, links), and lets every user read the rest. */
+export async function tidyContent(packages: string): Promise<Content> {
   let bytes = 0
   await chmod(packages, 0o755)
-  await forEachFile(packages, async (path) => {
-    const found = await lstat(path)
-    bytes += found.size
-    if ((found.mode & 0o444) !== 0o444) await chmod(path, found.mode | 0o444)
-  })
+  await Promise.all(NOT_IMPORTED.map((name) => rm(join(packages, name), { recursive: true, force: true })))
+  const entries = await readdir(packages, { recursive: true, withFileTypes: true })
+  for (const [at, entry] of entries.entries()) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile()) {
+      const found = lstatSync(path)
+      bytes += found.size
+      if ((found.mode & 0o444) !== 0o444) chmodSync(path, found.mode | 0o444)
+    } else if (!entry.isDirectory()) await rm(path)
+    if (at % SLICE === 0) await setImmediate()
+  }
   return { modules: await modulesIn(packages), bytes, manifest: await manifestOf(packages) }
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { explainFailure, type Question } from './explain.ts'
@@ -72,20 +72,6 @@ export async function installLock(
   await writeFile(join(work, 'pylock.toml'), lock.text)
   const command = ['pip', 'sync', '--preview-features', 'pylock', '--target', target, 'pylock.toml']
   await uv(plan, work, command, lock, heldLocks)
-  await clean(target)
-}
-
-/** Removes what no script imports: programs, locks, links, and what is made here later. */
-async function clean(target: string): Promise<void> {
-  await Promise.all(
-    ['bin', '.lock', '.sandglass'].map((name) => rm(join(target, name), { recursive: true, force: true })),
-  )
-  const entries = await readdir(target, { recursive: true, withFileTypes: true })
-  await Promise.all(
-    entries
-      .filter((entry) => !entry.isDirectory() && !entry.isFile())
-      .map((entry) => rm(join(entry.parentPath, entry.name))),
-  )
 }
 
 /** Makes the directory in which uv works: it holds an empty configuration, and the program that stands in for Python. */

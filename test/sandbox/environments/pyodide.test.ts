@@ -13,18 +13,24 @@ describe.skipIf(noUv !== undefined)('packages on demand in WebAssembly', () => {
     await expect(importOn({ engine: 'pyodide' })).resolves.toBeUndefined()
   })
 
-  test('an extension module of the public index is loaded, in a run and ahead of it', async ({ skip }) => {
+  test('a graph by networkx, and an extension module of the public index in a run and loaded ahead', async ({
+    skip,
+  }) => {
     using cache = makeCacheDir()
     const open = { engine: 'pyodide', poolSize: 1, environments: { cacheDir: cache.path } } as const
     await using sandglass = await createSandglass(open)
     try {
-      await sandglass.prepare(['msgpack==1.2.4'])
+      await sandglass.prepare(['msgpack==1.2.4', 'networkx'])
     } catch (error) {
       if ((error as { code?: string }).code === 'index_unreachable') skip(String(error))
       throw error
     }
     const script = 'import msgpack._cmsgpack as m\nemit_result(m.Packer().pack([1, 2]).hex())'
     expect(await sandglass.run(script, { dependencies: ['msgpack==1.2.4'] })).toMatchObject({ finalData: '920102' })
+    const graph =
+      'import networkx as nx\ng = nx.Graph([("a", "b"), ("b", "c"), ("a", "d")])\nemit_result(nx.shortest_path(g, "d", "c"))'
+    const shortest = await sandglass.run(graph, { dependencies: ['msgpack==1.2.4', 'networkx'] })
+    expect(shortest.finalData).toEqual(['d', 'a', 'b', 'c'])
     await using ahead = await createSandglass({ ...open, dependencies: ['msgpack==1.2.4'], preload: ['msgpack'] })
     expect(await ahead.run(script)).toMatchObject({ finalData: '920102' })
   })
