@@ -1,5 +1,6 @@
 import { SandglassError } from './errors/index.ts'
 import {
+  assertFew,
   type Declarer,
   type EnvironmentOptions,
   Environments,
@@ -168,8 +169,10 @@ export class Dependencies {
     const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
     const host = [...named, ...ofTools]
     const wishes = script === undefined ? [] : await this.#wishesOf(script, host)
+    const requirements = merge([...host, ...wishes])
+    assertFew(requirements, 'dependencies with those of tools and of the script')
     return {
-      requirements: merge([...host, ...wishes]),
+      requirements,
       fromScript: wishes.length > 0,
       trusted: new Set(host.map(({ name }) => name)),
     }

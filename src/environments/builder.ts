@@ -107,7 +107,7 @@ export class Builder {
         if (failure !== undefined) await this.#cache.cleanDownloads({ all: isInvalid })
       }
     } catch (error) {
-      if (given?.aborted === true) throw aborted(given)
+      if (given?.aborted === true) throw abortedBy(given)
       if (limit.aborted) {
         throw new SandglassError(
           'index_unreachable',
@@ -144,7 +144,7 @@ export class Builder {
       }
       await this.#cache.saveRequest(requestKey, { key, requirements: plan.requirements, lock: lock.text })
       const made = await this.#lease(key)
-      if (made === undefined) throw new Error(`the environment ${key} was removed while it was made`)
+      if (made === undefined) throw this.#cache.unusable(new Error(`${key} was removed while it was made`))
       return made
     } finally {
       await rm(work, { recursive: true, force: true })
@@ -245,7 +245,8 @@ function contentKey(lock: Lock, target: PythonTarget): string {
   return digestOf([LAYOUT, python, target.abi, platformOf(target), lock.packages.map(({ hashes }) => hashes)], 20)
 }
 
-function aborted(signal: AbortSignal): SandglassError {
+/** The error of a call that its caller gave up. */
+export function abortedBy(signal: AbortSignal): SandglassError {
   return new SandglassError('aborted', `aborted while packages were installed: ${messageOf(signal.reason)}`, {
     cause: signal.reason,
   })

@@ -53,6 +53,8 @@ export const READ_ONLY: readonly string[] = ['bin', 'environments', 'locks', 're
 const KEY = /^[0-9a-f]{20}$/
 const DIRECTORY = /^packages-[0-9a-f]{8}$/
 const DAY_MS = 86_400_000
+/** Requests whose answers are kept. Without its answer a request is resolved again. */
+const MAX_REQUESTS = 1000
 /** No file takes so long to be written and moved to its place. */
 const ABANDONED_MS = 60_000
 /** The use of an environment is noted at most this often. */
@@ -84,7 +86,7 @@ export class EnvironmentCache {
       if (own !== undefined && uid !== own) throw new Error(`it belongs to uid ${uid}, not to uid ${own}`)
       if ((mode & 0o022) !== 0) throw new Error('it can be written by others (chmod go-w it if all in it is yours)')
     } catch (error) {
-      throw this.explain(error)
+      throw this.unusable(error)
     }
   }
 
@@ -125,7 +127,7 @@ export class EnvironmentCache {
   async lease(key: string): Promise<EnvironmentLease | undefined> {
     if (!KEY.test(key) || !existsSync(this.#recordOf(key))) return undefined
     // Others hold it alone only to look whether it is used, or to remove it: then its record is gone.
-    const lock = await awaitLock(this.#lockOf(key, 'use'), 'shared')
+    const lock = await this.#await(this.#lockOf(key, 'use'), 'shared')
     const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
     if (record?.key !== key || !DIRECTORY.test(record.directory)) {
       lock.release()
@@ -138,16 +140,12 @@ export class EnvironmentCache {
 
   /** Waits until no other process builds this environment, or resolves this request, and takes its place. */
   async lockBuild(name: string, signal: AbortSignal): Promise<FileLock> {
-    try {
-      return await awaitLock(this.#lockOf(name, 'build'), 'exclusive', signal)
-    } catch (error) {
-      throw this.explain(error)
-    }
+    return this.#await(this.#lockOf(name, 'build'), 'exclusive', signal)
   }
 
   /** Keeps others from cleaning the directory of uv, until the lock is released. */
   async useDownloads(): Promise<FileLock> {
-    return awaitLock(this.#lockOf('uv', 'use'), 'shared')
+    return this.#await(this.#lockOf('uv', 'use'), 'shared')
   }
 
   /**
@@ -221,6 +219,7 @@ export class EnvironmentCache {
    */
   async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
     await this.cleanDownloads({ all: false })
+    await this.#evictRequests()
     const listed = await this.list()
     let bytes = listed.reduce((sum, { record }) => sum + record.bytes, 0)
     const removed: string[] = []
@@ -235,12 +234,14 @@ export class EnvironmentCache {
     return removed
   }
 
-  /** The error of a failed system call in the cache, with its remedy. */
+  /** The error of a failed system call, with its remedy; any other error as it is. */
   explain(error: unknown): unknown {
+    return error instanceof SandglassError || errnoOf(error) === undefined ? error : this.unusable(error)
+  }
+
+  /** The error of a cache that cannot be used, with its remedy. */
+  unusable(error: unknown): SandglassError {
     const code = errnoOf(error)
-    if (error instanceof SandglassError) return error
-    // Errors of other classes are defects, or an abort.
-    if (code === undefined && !(error instanceof Error && error.constructor === Error)) return error
     if (code === 'ENOSPC' || code === 'EDQUOT') {
       return new SandglassError(
         'no_space',
@@ -266,6 +267,29 @@ export class EnvironmentCache {
       if (found !== undefined && (found.isDirectory() || Date.now() - found.mtimeMs > ABANDONED_MS)) {
         await rm(join(directory, name), { recursive: true, force: true })
       }
+    }
+  }
+
+  /** Removes what was asked for longest ago: a script can ask in any number of ways. */
+  async #evictRequests(): Promise<void> {
+    const directory = join(this.root, 'requests')
+    const names = await namesIn(directory)
+    if (names.length <= MAX_REQUESTS) return
+    const times = await Promise.all(
+      names.map(async (name) => ({
+        name,
+        at: (await stat(join(directory, name)).catch(() => undefined))?.mtimeMs ?? 0,
+      })),
+    )
+    const old = times.toSorted((a, b) => a.at - b.at).slice(0, names.length - MAX_REQUESTS)
+    await Promise.all(old.map(({ name }) => rm(join(directory, name), { force: true })))
+  }
+
+  async #await(path: string, kind: 'shared' | 'exclusive', signal?: AbortSignal): Promise<FileLock> {
+    try {
+      return await awaitLock(path, kind, signal)
+    } catch (error) {
+      throw signal?.aborted === true ? error : this.unusable(error)
     }
   }
 

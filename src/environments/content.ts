@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync } from 'node:fs'
-import { chmod, readdir, readFile, rm } from 'node:fs/promises'
+import { chmodSync, type Dirent, lstatSync } from 'node:fs'
+import { chmod, opendir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { SandglassError } from '../errors/index.ts'
 
 /** The content of an environment, as far as it is recorded. */
 export interface Content {
@@ -23,6 +24,10 @@ const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$|^\.sandglass\//
 /** Files that wheels list and that are removed after the installation. */
 const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
 const PARALLEL = 32
+/** Files and directories of one environment: several times those of the largest known. */
+const MAX_ENTRIES = 500_000
+/** Bytes of the list of files of one wheel. */
+const MAX_RECORD_BYTES = 64 * 1024 * 1024
 
 /** What wheels bring beside modules, and what is made here later. */
 const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
@@ -34,14 +39,13 @@ export async function tidyContent(packages: string): Promise<Content> {
   let bytes = 0
   await chmod(packages, 0o755)
   await Promise.all(NOT_IMPORTED.map((name) => rm(join(packages, name), { recursive: true, force: true })))
-  const entries = await readdir(packages, { recursive: true, withFileTypes: true })
-  for (const [at, entry] of entries.entries()) {
+  for (const [at, entry] of (await filesBelow(packages)).entries()) {
     const path = join(entry.parentPath, entry.name)
     if (entry.isFile()) {
       const found = lstatSync(path)
       bytes += found.size
       if ((found.mode & 0o444) !== 0o444) chmodSync(path, found.mode | 0o444)
-    } else if (!entry.isDirectory()) await rm(path)
+    } else await rm(path)
     if (at % SLICE === 0) await setImmediate()
   }
   return { modules: await modulesIn(packages), bytes, manifest: await manifestOf(packages) }
@@ -102,7 +106,13 @@ async function manifestOf(packages: string): Promise<string> {
 
 async function recordTexts(packages: string): Promise<string[]> {
   const names = (await readdir(packages)).filter((name) => name.endsWith('.dist-info')).toSorted()
-  return Promise.all(names.map((name) => readFile(join(packages, name, 'RECORD'), 'utf8').catch(() => '')))
+  return Promise.all(names.map((name) => readRecord(join(packages, name, 'RECORD'))))
+}
+
+/** Empty if there is none, or one that is longer than any real one. */
+async function readRecord(path: string): Promise<string> {
+  const { size } = await stat(path).catch(() => ({ size: Infinity }))
+  return size > MAX_RECORD_BYTES ? '' : readFile(path, 'utf8')
 }
 
 async function digestOfFile(path: string): Promise<string> {
@@ -111,14 +121,29 @@ async function digestOfFile(path: string): Promise<string> {
     .digest('base64url')
 }
 
-/** Calls a function for every file, some at a time. Directories that others cannot enter are opened. */
+/**
+ * Everything below a directory but directories. It is counted while it is listed: a wheel can hold millions of empty files.
+ * @throws SandglassError `dependency_invalid` for more than `max` entries.
+ */
+export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promise<readonly Dirent[]> {
+  const files: Dirent[] = []
+  const directories = [root]
+  let entries = 0
+  for (const directory of directories) {
+    for await (const entry of await opendir(directory, { bufferSize: 1024 })) {
+      entries += 1
+      if (entries > max) throw new SandglassError('dependency_invalid', `the packages have more than ${max} files`)
+      if (entry.isDirectory()) directories.push(join(directory, entry.name))
+      else files.push(entry)
+    }
+  }
+  return files
+}
+
+/** Calls a function for every file, some at a time. */
 async function forEachFile(root: string, visit: (path: string) => Promise<void>): Promise<void> {
-  const entries = await readdir(root, { recursive: true, withFileTypes: true })
-  for (let at = 0; at < entries.length; at += PARALLEL) {
-    await Promise.all(
-      entries.slice(at, at + PARALLEL).map(async (entry) => {
-        if (!entry.isDirectory()) await visit(join(entry.parentPath, entry.name))
-      }),
-    )
+  const files = await filesBelow(root)
+  for (let at = 0; at < files.length; at += PARALLEL) {
+    await Promise.all(files.slice(at, at + PARALLEL).map((file) => visit(join(file.parentPath, file.name))))
   }
 }

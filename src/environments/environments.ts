@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { SandglassError } from '../errors/index.ts'
-import { Builder, type Environment, type EnvironmentRequest, LAYOUT } from './builder.ts'
+import { abortedBy, Builder, type Environment, type EnvironmentRequest, LAYOUT } from './builder.ts'
 import { EnvironmentCache, type EnvironmentLease } from './cache.ts'
 import { type Difference, findDifferences } from './content.ts'
 import { indexSettings } from './index-settings.ts'
@@ -57,7 +57,10 @@ export class Environments {
     const excludeNewer = this.options.excludeNewer ?? (request.fromScript === true ? SCRIPT_EXCLUDE_NEWER : undefined)
     const requestKey = this.#requestKey(request, excludeNewer)
     let cached = true
-    const known = await this.#found.get(requestKey)?.catch(() => undefined)
+    const known = await untilAborted(
+      request.signal,
+      this.#found.get(requestKey)?.catch(() => undefined),
+    )
     let environment = known !== undefined && existsSync(known.path) ? known : undefined
     if (environment === undefined) {
       const search = this.#find(request, requestKey, excludeNewer, () => (cached = false))
@@ -186,6 +189,20 @@ export class Environments {
     held?.release()
     this.#leases.set(key, lease)
     return environmentOf(lease)
+  }
+}
+
+/** What another caller asked for, or `aborted` as soon as the signal fires. */
+async function untilAborted<T>(signal: AbortSignal | undefined, work: Promise<T> | undefined): Promise<T | undefined> {
+  if (signal === undefined || work === undefined) return work
+  if (signal.aborted) throw abortedBy(signal)
+  const stop = Promise.withResolvers<never>()
+  const onAbort = (): void => stop.reject(abortedBy(signal))
+  signal.addEventListener('abort', onAbort)
+  try {
+    return await Promise.race([work, stop.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
   }
 }
 

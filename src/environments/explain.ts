@@ -70,6 +70,11 @@ const RULES: readonly Rule[] = [
     ({ index }, name) => `the wheel of ${name} is not the one that the index ${index} promised: its SHA-256 differs`,
   ],
   [
+    /Couldn't parse requirement|has invalid metadata|does not match given name|was included as a URL dependency/i,
+    'dependency_invalid',
+    (question) => `a requirement of ${listed(question)}, or of a package that they need, does not follow the rules`,
+  ],
+  [
     /`([^`]{1,200})` was filtered by `exclude-newer`|exclude-newer/i,
     'dependency_too_new',
     ({ excludeNewer }, name) =>

@@ -56,7 +56,7 @@ export function uvVariables(env: NodeJS.ProcessEnv = process.env): NodeJS.Proces
 
 /** An address, or several, without user names and passwords. */
 export function withoutCredentials(text: string): string {
-  return text.replaceAll(/:\/\/[^/\s@]{0,1000}@/g, '://')
+  return text.replaceAll(/:\/\/[^/\s]{0,1000}@/g, '://')
 }
 
 /** uv writes a named index as `name=address`. */

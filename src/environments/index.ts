@@ -18,7 +18,7 @@ export {
   requirementsOfImports,
   warnOfPip,
 } from './missing-module.ts'
-export { parseRequirements, type Requirement } from './requirement.ts'
+export { assertFew, parseRequirements, type Requirement } from './requirement.ts'
 export { readScriptMetadata } from './script-metadata.ts'
 export { scriptPackagesText } from './trust.ts'
 export { isSameTarget, type PythonTarget, targetOf } from './target.ts'

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { explainFailure, type Question } from './explain.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
-import { type Lock, readLock } from './lock-file.ts'
+import { assertLockSize, type Lock, readLock } from './lock-file.ts'
 import { pyodideLinks } from './pyodide-packages.ts'
 import { describeTarget, interpreterInfo, type PythonTarget } from './target.ts'
 import { runUv } from './uv-process.ts'
@@ -54,11 +54,12 @@ export async function lockRequirements(plan: InstallPlan, work: string): Promise
     output,
     'requirements.in',
   ])
-  const text = await readFile(output, 'utf8').catch((error: unknown) => {
+  const { size } = await stat(output).catch((error: unknown) => {
     if (errnoOf(error) !== 'ENOENT') throw error
     throw new SandglassError('installer_missing', `${plan.uv} is not uv: it made no lock`, { cause: error })
   })
-  return readLock(text)
+  assertLockSize(size)
+  return readLock(await readFile(output, 'utf8'))
 }
 
 /** Installs the packages of a lock into an empty directory. @throws SandglassError as {@link lockRequirements} does. */

@@ -21,7 +21,7 @@ interface LockedWheel extends LockedPackage {
 }
 
 /** An environment of more bytes of lock is a mistake or an attack. */
-const MAX_LOCK_CHARS = 4 * 1024 * 1024
+const MAX_LOCK_SIZE = 4 * 1024 * 1024
 const SHA256 = /^[0-9a-f]{64}$/
 
 /**
@@ -30,7 +30,7 @@ const SHA256 = /^[0-9a-f]{64}$/
  */
 export async function readLock(text: string): Promise<Lock> {
   const { parse } = await import('smol-toml')
-  if (text.length > MAX_LOCK_CHARS) throw invalid(`it has more than ${MAX_LOCK_CHARS} characters`)
+  assertLockSize(text.length)
   let data: { packages?: unknown }
   try {
     data = parse(text)
@@ -41,6 +41,11 @@ export async function readLock(text: string): Promise<Lock> {
   if (!Array.isArray(listed)) throw invalid('packages is not a list')
   const packages = listed.map(readPackage).toSorted((a, b) => (a.name < b.name ? -1 : 1))
   return { text, packages, downloadBytes: packages.reduce((sum, { bytes }) => sum + bytes, 0) }
+}
+
+/** @throws SandglassError `dependency_invalid` for a lock that is too large to be read. */
+export function assertLockSize(size: number): void {
+  if (size > MAX_LOCK_SIZE) throw invalid(`it has more than ${MAX_LOCK_SIZE} bytes`)
 }
 
 function readPackage(one: unknown): LockedWheel {

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 
@@ -127,7 +127,8 @@ export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): Resol
   return {
     ...given,
     ...(pyodidePackages === undefined || pyodidePackages === '' ? {} : { pyodidePackages }),
-    cacheDir: given.cacheDir ?? defaultCacheDir(),
+    cacheDir: resolve(given.cacheDir ?? defaultCacheDir()),
+    ...(given.uv?.includes('/') === true ? { uv: resolve(given.uv) } : {}),
     fromScript,
     allow,
     offline,

@@ -34,15 +34,20 @@ export function normalName(name: string): string {
  */
 export function parseRequirements(given: unknown, where = 'dependencies'): readonly Requirement[] {
   if (!Array.isArray(given)) throw invalid(`${where}: ${formatValue(given)} is not a list of requirements`)
-  if (given.length > MAX_REQUIREMENTS) {
-    throw invalid(`${where}: ${given.length} requirements are more than the ${MAX_REQUIREMENTS} that one set can have`)
-  }
+  assertFew(given, where)
   const all = new Map<string, Requirement>()
   for (const one of given) {
     const requirement = parseRequirement(one, where)
     all.set(requirement.text, requirement)
   }
   return [...all.values()].toSorted((a, b) => (a.text < b.text ? -1 : 1))
+}
+
+/** @throws SandglassError `dependency_invalid` for more requirements than one set can have. */
+export function assertFew(requirements: readonly unknown[], where: string): void {
+  const { length } = requirements
+  if (length <= MAX_REQUIREMENTS) return
+  throw invalid(`${where}: ${length} requirements are more than the ${MAX_REQUIREMENTS} that one set can have`)
 }
 
 /**

@@ -65,23 +65,30 @@ async function download(own: string, { index, offline }: UvSettings, signal: Abo
   const wheel = WHEELS[`${process.platform}-${process.arch}`]
   if (wheel === undefined) throw missing(`there is no uv for ${process.platform} on ${process.arch}`)
   if (offline) throw missing('environments.offline is set, and the cache has no uv')
-  const [tags, sha256] = wheel
+  const program = await fetchProgram(index, wheel, signal)
+  const temporary = `${own}.${randomUUID()}`
+  makeDirectory(join(own, '..'), { own: 0o755, above: 0o755 })
+  try {
+    await writeFile(temporary, program)
+    await chmod(temporary, 0o755)
+    await rename(temporary, own)
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  return own
+}
+
+async function fetchProgram(
+  index: IndexSettings,
+  [tags, sha256]: readonly [tags: string, sha256: string],
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array> {
   const name = `uv-${UV_VERSION}-${tags}.whl`
   try {
     const bytes = await fetchBounded(await findWheel(index, name, signal), MAX_WHEEL_BYTES, signal)
     if (createHash('sha256').update(bytes).digest('hex') !== sha256)
       throw new Error(`${name} has another SHA-256 there`)
-    const program = await extract(bytes, `uv-${UV_VERSION}.data/scripts/uv`)
-    const temporary = `${own}.${randomUUID()}`
-    makeDirectory(join(own, '..'), { own: 0o755, above: 0o755 })
-    try {
-      await writeFile(temporary, program)
-      await chmod(temporary, 0o755)
-      await rename(temporary, own)
-    } finally {
-      await rm(temporary, { force: true })
-    }
-    return own
+    return await extract(bytes, `uv-${UV_VERSION}.data/scripts/uv`)
   } catch (error) {
     if (signal?.aborted === true) throw signal.reason
     throw new SandglassError(

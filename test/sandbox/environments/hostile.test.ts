@@ -1,11 +1,22 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Environments, parseRequirements } from '../../../src/environments/index.ts'
 import type { EnvironmentOptions } from '../../../src/index.ts'
 import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
 import { type IndexFaults, PackageIndex } from '../../support/environments/package-index.ts'
 import { makeBomb, makeWheel, type Wheel } from '../../support/environments/wheel.ts'
+import { eventually } from '../../support/eventually.ts'
 import { skipFor } from '../../support/required.ts'
 
 if (noUv !== undefined) skipFor('uv', noUv)
@@ -140,3 +151,137 @@ describe.skipIf(noUv !== undefined)('the box of the installer', () => {
     expect([...String(failure).matchAll(/wrote (\S+)/g)].map(([, path]) => path)).toEqual(['x', 'uv/x', 'work/x'])
   })
 })
+
+describe.skipIf(noUv !== undefined)('a wheel', () => {
+  test('gives files no rights and no links', async () => {
+    const modes = { 'demo/suid': 0o104755, 'demo/open': 0o100666, 'demo/closed': 0o100000, 'demo/link': 0o120777 }
+    const files = {
+      ...Object.fromEntries(Object.keys(modes).map((path) => [path, '/etc/passwd'])),
+      'demo/__init__.py': '',
+    }
+    const index = await newIndex([makeWheel({ name: 'demo', files, modes })])
+    const path = await install('demo', index, { cacheDir: newCache() })
+    const found = Object.keys(modes).map((name) => [name, (lstatSync(join(path, name)).mode & 0o177777).toString(8)])
+    expect(Object.fromEntries(found)).toEqual({
+      'demo/suid': '100755',
+      'demo/open': '100644',
+      'demo/closed': '100644',
+      'demo/link': '100755',
+    })
+  })
+
+  test('cannot bring files for the homes of runs', async () => {
+    const index = await newIndex([
+      makeWheel({ name: 'demo', files: { 'demo/__init__.py': '', '.sandglass/home/.bashrc': 'x' } }),
+    ])
+    expect(readdirSync(await install('demo', index, { cacheDir: newCache() }))).not.toContain('.sandglass')
+  })
+
+  test('with a false list of files is compared with what is there', async () => {
+    const index = await newIndex([
+      makeWheel({
+        name: 'demo',
+        record: 'demo/ghost.py,sha256=abc,3\n../../../etc/passwd,sha256=abc,1\n/etc/shadow,,\n',
+      }),
+    ])
+    using environments = disposable(new Environments({ cacheDir: newCache(), index: index.address }))
+    const requirements = parseRequirements(['demo'])
+    const { environment } = await environments.prepare({ requirements, target: TARGET })
+    expect(await environments.verify(environment.key)).toEqual([])
+    rmSync(join(environment.path, 'demo/__init__.py'))
+    expect(await environments.verify(environment.key)).toEqual([{ path: 'demo/__init__.py', problem: 'missing' }])
+  })
+})
+
+describe.skipIf(noUv !== undefined)('metadata of a wheel', () => {
+  test.each([
+    ['names a URL', { requires: ['helper @ git+file:///tmp/helper'] }],
+    ['names a file', { requires: ['helper @ file:///etc/passwd'] }],
+    ['names an option', { requires: ['-r /etc/passwd'] }],
+  ])('that %s is invalid', async (_what, plan) => {
+    const index = await newIndex([makeWheel({ name: 'demo', ...plan })])
+    await expect(install('demo', index, { cacheDir: newCache() })).rejects.toMatchObject({ code: 'dependency_invalid' })
+  })
+
+  test('of another package is invalid', async () => {
+    const index = await newIndex([{ ...makeWheel({ name: 'demo' }), metadata: makeWheel({ name: 'other' }).metadata }])
+    await expect(install('demo', index, { cacheDir: newCache() })).rejects.toMatchObject({ code: 'dependency_invalid' })
+  })
+})
+
+describe.skipIf(noUv !== undefined)('the cache', () => {
+  test('may be named relative to the working directory', async () => {
+    const index = await newIndex([makeWheel({ name: 'demo' })])
+    const cacheDir = newCache()
+    expect(await install('demo', index, { cacheDir: relative(process.cwd(), cacheDir) })).toContain(cacheDir)
+  })
+
+  test('is rid of what a killed installation left when the next one begins', async () => {
+    const index = await newIndex([makeWheel({ name: 'demo' })])
+    const cacheDir = newCache()
+    for (const left of ['uv/.tmpLeft/x', 'work/left.new/packages/x']) {
+      mkdirSync(join(cacheDir, left), { recursive: true })
+    }
+    await install('demo', index, { cacheDir })
+    expect(readdirSync(join(cacheDir, 'work'))).toEqual([])
+    expect(readdirSync(join(cacheDir, 'uv')).filter((name) => name.startsWith('.tmp'))).toEqual([])
+  })
+
+  test('keeps the answers to a thousand requests', async () => {
+    const index = await newIndex([makeWheel({ name: 'demo' })])
+    const cacheDir = newCache()
+    mkdirSync(join(cacheDir, 'requests'), { recursive: true })
+    for (let at = 0; at < 1100; at += 1) {
+      const path = join(cacheDir, 'requests', `${at}.json`)
+      writeFileSync(path, '{}')
+      utimesSync(path, at, at)
+    }
+    await install('demo', index, { cacheDir })
+    const left = await eventually(() => {
+      const { length } = readdirSync(join(cacheDir, 'requests'))
+      return length === 1000 ? undefined : `${length} are left`
+    }, 5000)
+    expect(left).toBeUndefined()
+    expect(existsSync(join(cacheDir, 'requests', '1099.json'))).toBe(true)
+  })
+})
+
+describe.skipIf(noUv !== undefined)('a caller', () => {
+  const requirements = parseRequirements(['demo'])
+
+  test('whose function throws gets its own error', async () => {
+    const index = await newIndex([makeWheel({ name: 'demo' })])
+    const cacheDir = newCache()
+    const fails = (): never => {
+      throw new RangeError('mine')
+    }
+    await expect(install('demo', index, { cacheDir, onProgress: fails })).rejects.toThrow(RangeError)
+    using environments = disposable(new Environments({ cacheDir, index: index.address, allow: fails }))
+    await expect(environments.prepare({ requirements, target: TARGET, fromScript: true })).rejects.toThrow(RangeError)
+  })
+
+  test('that stops waits no longer for what another one asked for', async () => {
+    const index = await newIndex([makeWheel({ name: 'demo' })], { endless: 'page' })
+    using environments = disposable(new Environments({ cacheDir: newCache(), index: index.address }))
+    const both = new AbortController()
+    const first = environments.prepare({ requirements, target: TARGET, signal: both.signal })
+    const asked = await eventually(() => (index.requests.length > 0 ? undefined : 'nothing was asked'), 20_000)
+    expect(asked).toBeUndefined()
+    const second = environments.prepare({ requirements, target: TARGET, signal: AbortSignal.timeout(200) })
+    await expect(second).rejects.toMatchObject({ code: 'aborted' })
+    both.abort()
+    await expect(first).rejects.toMatchObject({ code: 'aborted' })
+  })
+
+  test('that names another program as uv is told so', async () => {
+    const index = await newIndex([])
+    await expect(install('demo', index, { cacheDir: newCache(), uv: '/bin/true' })).rejects.toMatchObject({
+      code: 'installer_missing',
+      message: expect.stringContaining('/bin/true') as string,
+    })
+  })
+})
+
+function disposable(environments: Environments): Environments & Disposable {
+  return Object.assign(environments, { [Symbol.dispose]: () => environments.close() })
+}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { crc32, deflateRawSync } from 'node:zlib'
-import { strToU8, Zip, type ZipInputFile, zipSync } from 'fflate'
+import { strToU8, Zip, type ZipInputFile, type Zippable, zipSync } from 'fflate'
 
 /** A wheel for tests. */
 export interface Wheel {
@@ -19,12 +19,17 @@ export interface WheelPlan {
   readonly files?: Readonly<Record<string, string | Uint8Array>>
   /** Requirements of its own. */
   readonly requires?: readonly string[]
+  /** Mode by path within the wheel. */
+  readonly modes?: Readonly<Record<string, number>>
+  /** In place of the true list of files. */
+  readonly record?: string
   /** Default `py3-none-any`. */
   readonly tag?: string
 }
 
 /** Builds a wheel in memory. */
-export function makeWheel({ name, version = '1.0', files, requires = [], tag = 'py3-none-any' }: WheelPlan): Wheel {
+export function makeWheel(plan: WheelPlan): Wheel {
+  const { name, version = '1.0', files, requires = [], modes = {}, tag = 'py3-none-any' } = plan
   const plain = name.replaceAll('-', '_')
   const info = `${plain}-${version}.dist-info`
   const metadata = [
@@ -45,8 +50,12 @@ export function makeWheel({ name, version = '1.0', files, requires = [], tag = '
   const record = Object.entries(bytes).map(
     ([path, one]) => `${path},sha256=${createHash('sha256').update(one).digest('base64url')},${one.length}`,
   )
-  bytes[`${info}/RECORD`] = strToU8([...record, `${info}/RECORD,,`, ''].join('\n'))
-  const zipped = zipSync(bytes, { level: 9 })
+  bytes[`${info}/RECORD`] = strToU8(plan.record ?? [...record, `${info}/RECORD,,`, ''].join('\n'))
+  const entries = Object.entries(bytes).map(([path, one]) => {
+    const mode = modes[path]
+    return [path, mode === undefined ? one : [one, { os: 3, attrs: mode << 16 }]] as const
+  })
+  const zipped = zipSync(Object.fromEntries(entries) as Zippable, { level: 9 })
   return {
     filename: `${plain}-${version}-${tag}.whl`,
     name,
