@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { errnoOf } from '../errors/index.ts'
 import type { PythonTarget } from './target.ts'
 
 /** A source file of an environment without byte code. */
@@ -56,7 +57,7 @@ export async function addByteCode(
     const length = view.readUInt32LE(at + 4)
     at += 8
     if (source === undefined || at + length > view.length) return
-    await put(join(packages, byteCodePath(source.path, target)), view.subarray(at, at + length))
+    await put(packages, byteCodePath(source.path, target), view.subarray(at, at + length))
     at += length
   }
 }
@@ -67,7 +68,7 @@ export async function addHomeFiles(packages: string, files: readonly MadeFile[])
   for (const { path, content } of files.slice(0, MAX_HOME_FILES)) {
     bytes += content.length
     if (bytes > MAX_HOME_BYTES || path.split('/').includes('..')) return
-    await put(join(packages, HOME, path), content)
+    await put(packages, posix.join(HOME, path), content)
   }
 }
 
@@ -127,11 +128,29 @@ function byteCodePath(path: string, { abi }: PythonTarget): string {
   return posix.join(posix.dirname(path), '__pycache__', `${posix.basename(path, '.py')}.${tag}.pyc`)
 }
 
-async function put(path: string, content: Uint8Array): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o755 })
-  const temporary = `${path}.${randomUUID()}`
-  await writeFile(temporary, content, { mode: 0o644 })
-  await rename(temporary, path)
+/**
+ * Writes a file, and makes the directories that belong to such files. Nothing is written into an environment that was
+ * removed meanwhile, or where a file of a package is in the way.
+ */
+async function put(packages: string, path: string, content: Uint8Array): Promise<void> {
+  const parts = path.split('/')
+  const own = parts.findIndex((part) => part === '__pycache__' || part === '.sandglass')
+  const temporary = join(packages, `${path}.${randomUUID()}`)
+  try {
+    for (let end = own + 1; end < parts.length; end += 1) {
+      await mkdir(join(packages, ...parts.slice(0, end)), { mode: 0o755 }).catch(ignoreCode('EEXIST'))
+    }
+    await writeFile(temporary, content, { mode: 0o644 })
+    await rename(temporary, join(packages, path))
+  } catch (error) {
+    ignoreCode('ENOENT', 'ENOTDIR')(error)
+  }
+}
+
+function ignoreCode(...codes: readonly string[]): (error: unknown) => void {
+  return (error) => {
+    if (!codes.includes(errnoOf(error) ?? '')) throw error
+  }
 }
 
 function depthOf(path: string): number {
