@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, type Dirent, lstatSync } from 'node:fs'
-import { chmod, opendir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { chmodSync, type Dirent, lstatSync, opendirSync } from 'node:fs'
+import { chmod, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
@@ -129,12 +129,18 @@ export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promi
   const files: Dirent[] = []
   const directories = [root]
   let entries = 0
-  for (const directory of directories) {
-    for await (const entry of await opendir(directory, { bufferSize: 1024 })) {
-      entries += 1
-      if (entries > max) throw new SandglassError('dependency_invalid', `the packages have more than ${max} files`)
-      if (entry.isDirectory()) directories.push(join(directory, entry.name))
-      else files.push(entry)
+  for (const path of directories) {
+    const directory = opendirSync(path, { bufferSize: SLICE })
+    try {
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+        entries += 1
+        if (entries > max) throw new SandglassError('dependency_invalid', `the packages have more than ${max} files`)
+        if (entry.isDirectory()) directories.push(join(path, entry.name))
+        else files.push(entry)
+        if (entries % SLICE === 0) await setImmediate()
+      }
+    } finally {
+      directory.closeSync()
     }
   }
   return files
