@@ -1,6 +1,7 @@
 """Starts the harness where none of its files exist: the program that an engine passes to `python3 -c`.
 
-The first line on descriptor 0 tells how many bytes follow; they are zlib-compressed JSON, path to source. After them the descriptor is the channel, untouched. The sources stay in memory.
+The first line on descriptor 0 is the number of bytes that follow: zlib-compressed JSON, from path to source. All later bytes
+belong to the channel. The sources stay in memory.
 """
 
 import json
@@ -53,7 +54,7 @@ def main():
     try:
         sources = json.loads(zlib.decompress(read_exactly(int(length))))
     except (ValueError, zlib.error):
-        sys.exit("what came first on the channel is no harness")
+        sys.exit("the first bytes on the channel are not a harness")
     sys.meta_path.insert(0, Delivered(sources))
     from sandglass_harness import start
 

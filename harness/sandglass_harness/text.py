@@ -10,20 +10,20 @@ def hide(secrets):
     _secrets.update((name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET)
 
 
-def cut(text, most):
+def cut(text, limit):
     """Returns the text, or its head and tail where it is too long."""
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
     text = without_secrets(text)
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    half = most // 2
+    half = limit // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
 
 
-def cut_head(text, most):
+def cut_head(text, limit):
     """Returns the text, or its head where it is too long."""
-    return text if len(text) <= most else without_secrets(text)[:most]
+    return text if len(text) <= limit else without_secrets(text)[:limit]
 
 
 def without_secrets(text):

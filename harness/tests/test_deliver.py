@@ -70,10 +70,10 @@ class DeliverTest(unittest.TestCase):
             with self.subTest(length):
                 code, out, said = self.given(length + b"\n" + body)
                 self.assertEqual((code, out), (1, b""))
-                self.assertEqual(said, "what came first on the channel is no harness\n")
+                self.assertEqual(said, "the first bytes on the channel are not a harness\n")
         for data in (b"5\nhello", b"2\nxx"):
             with self.subTest(data):
-                self.assertEqual(self.given(data), (1, b"", "what came first on the channel is no harness\n"))
+                self.assertEqual(self.given(data), (1, b"", "the first bytes on the channel are not a harness\n"))
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ const TYPES: readonly Rule[] = [
   },
   {
     pattern:
-      /not JSON serializable|cannot be sent as JSON|the arguments can not be sent|would lose digits in JSON|is not a JSON number|the value contains itself|nested deeper than/,
+      /not JSON serializable|cannot be sent as JSON|the arguments cannot be sent|would lose digits in JSON|is not a JSON number|the value contains itself|nested deeper than/,
     hint: () =>
       'emit_result, emit_intermediate and functions take JSON only: dict, list, str, int, float, bool and None. Convert dates with .isoformat(), sets with sorted(), Decimal with float().',
   },

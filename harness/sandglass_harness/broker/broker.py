@@ -1,6 +1,6 @@
 """PID 1 of a sandbox. It serves the host's requests, and no script can reach it.
 
-It runs no script and imports only the standard library. It is one loop over descriptors; no step blocks on a peer.
+It runs no script and imports only the standard library. It is one loop over descriptors, and never blocks on a peer.
 """
 
 import os
@@ -21,14 +21,14 @@ from .sandbox import Sandbox
 from .traffic import Traffic
 from .watcher import Watcher
 
-MAX_WAIT_MS = 3_600_000  # poll takes no number above 2**31; the loop waits again after an early wake
+MAX_WAIT_MS = 3_600_000  # poll takes no number above 2**31; after an early return the loop waits again
 MAX_CHECKS = 200  # by one process; a new process frees the memory that the interpreter keeps
 
 IDLE, FORKING, RUNNING, ENDING, RESETTING = "idle", "forking", "running", "ending", "resetting"
 
 
 class Broker:
-    """The loop of PID 1: its state, its clocks, and the requests of the host."""
+    """The event loop of PID 1: its state, its deadlines, and the requests of the host."""
 
     def __init__(self, config, channel_in, outbox, zygote):
         self._config = config
@@ -51,13 +51,13 @@ class Broker:
     def serve(self):
         """Serves until the host closes the channel. Never returns."""
         self._watch_signals()
-        loaded = self._zygote.first_words()
+        loaded = self._zygote.read_report()
         self._channel.open()
-        self._watcher.reading(self._zygote.socket.fileno(), self._on_zygote)
+        self._watcher.watch_read(self._zygote.socket.fileno(), self._on_zygote)
         self._make_spare()
         while self._state is FORKING:
             self._turn()
-        checks = self._sandbox.take_stock(self._spare.pid)
+        checks = self._sandbox.record_normal_state(self._spare.pid)
         if self._config.get("sealed"):
             from . import seal  # loaded only here
 
@@ -114,7 +114,7 @@ class Broker:
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._watcher.reading(read, lambda _event: self._on_child_signal(read))
+        self._watcher.watch_read(read, lambda _event: self._on_child_signal(read))
 
     def _on_child_signal(self, fd):
         try:
@@ -196,8 +196,8 @@ class Broker:
             return self._refuse(frame, *problem)
         self._uses += 1
         self._sandbox.reaper.forget()
-        not_its_own = (os.getpid(), self._zygote.pid)
-        self._run = run = Run(frame, self._spare, time.monotonic(), self._channel.outbox, not_its_own)
+        harness_pids = (os.getpid(), self._zygote.pid)
+        self._run = run = Run(frame, self._spare, time.monotonic(), self._channel.outbox, harness_pids)
         run.use = self._uses
         run.memory_kills_before = self._sandbox.memory_kills.count()
         self._spare = None
@@ -213,7 +213,7 @@ class Broker:
         return self._intake.problem_of(frame)
 
     def _on_finished(self):
-        """The runtime has finished in good order. Only its process is left."""
+        """Ends the run: its runtime has finished, and only the process is left."""
         run = self._run
         if self._checks and not run.reported_error and run.spare.requests < MAX_CHECKS:
             self._state = ENDING
@@ -221,7 +221,7 @@ class Broker:
             return
         if self._checks:
             run.spare.end_requests()
-        elif self._sandbox.sees_ends and run.spare.ends_at_once():
+        elif self._sandbox.shows_ends and run.spare.ends_soon():
             self._end_run(None)
             return
         self._traffic.wait_for_end()
@@ -245,14 +245,14 @@ class Broker:
         self._state = FORKING
         self._spare = Spare()
         try:
-            self._zygote.ask_for(self._spare)
+            self._zygote.ask_to_fork(self._spare)
         except OSError:
             os._exit(1)
 
     def _on_spare(self, pid):
         self._spare.on_fork(pid)
         if not self._sandbox.is_collected():
-            self._channel.leave()
+            self._channel.flush_and_exit()
         self._state = IDLE
         waiting, self._waiting = self._waiting, []
         for frame in waiting:
@@ -272,15 +272,15 @@ class Broker:
         self._spare.close()
         self._channel.send({"type": "reset_done", "nonce": self._reset_nonce, "reusable": clean})
         if not clean:
-            self._channel.leave()
+            self._channel.flush_and_exit()
         self._make_spare()
 
     # ── the zygote ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _on_zygote(self, _event=None):
-        """Takes the zygote's answer. Returns False when there is none."""
+        """Reads the zygote's answer. Returns False when there is none."""
         try:
-            number = self._zygote.answer()
+            number = self._zygote.read_answer()
         except EOFError:
             self._on_zygote_end()
             return False
@@ -302,9 +302,9 @@ class Broker:
             self._end.on_zygote_end()
 
     def _on_lost_zygote(self):
-        """The zygote does not answer in time."""
+        """Ends what waits for the zygote, which does not answer in time."""
         if self._state is ENDING:
-            self._end.zygote_is_lost()
+            self._end.on_lost_zygote()
         else:
             self._sandbox.reaper.kill_everything()
             os._exit(1)

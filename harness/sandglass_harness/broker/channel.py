@@ -9,7 +9,7 @@ from collections import deque
 from ..caps import MAX_REQUEST_LINE_BYTES
 from ..wire import encode
 
-LEAVE_SEC = 5  # time for the host to read the last frames
+FLUSH_SEC = 5  # time for the host to read the last frames
 
 
 class LineBuffer:
@@ -80,8 +80,8 @@ class Channel:
         self._on_line = on_line
 
     def open(self):
-        """Starts to hand each line to `on_line`."""
-        self._watcher.reading(self.fd, self._on_readable)
+        """Starts to read, and calls `on_line` for each line."""
+        self._watcher.watch_read(self.fd, self._on_readable)
 
     def send(self, frame):
         """Queues a frame."""
@@ -89,9 +89,9 @@ class Channel:
         self.watch()
 
     def watch(self):
-        """Watches for room while the outbox holds anything."""
+        """Waits for the host to take more, while the outbox holds anything."""
         if self.outbox.size:
-            self._watcher.writing(self.outbox.fd, self._on_writable)
+            self._watcher.watch_write(self.outbox.fd, self._on_writable)
         else:
             self._watcher.forget(self.outbox.fd)
 
@@ -99,9 +99,9 @@ class Channel:
         """True if a request has begun and has not ended."""
         return self._inbox.held > 0
 
-    def leave(self):
-        """Ends the sandbox once the host has the last frame."""
-        deadline = time.monotonic() + LEAVE_SEC
+    def flush_and_exit(self):
+        """Ends the sandbox when the host has read the last frame, or takes too long."""
+        deadline = time.monotonic() + FLUSH_SEC
         while not self.outbox.flush() and time.monotonic() < deadline:
             select.select([], [self.outbox.fd], [], 0.1)
         os._exit(0)

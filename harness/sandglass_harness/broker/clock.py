@@ -21,15 +21,15 @@ class Clock:
     meanwhile, and by `max_wait_sec` at most.
 
     Only the host says when a tool executes. Processor time is measured at random times, never when the host reports: the
-    script knows when a call begins and ends, and could hide processes from a measurement at that time. `ring()` is called
-    once, at the deadline; without it the script's process has a timer of its own.
+    script knows when a call begins and ends, and could hide processes from a measurement at that time. `on_deadline()`
+    is called once; without it, the script's process has a timer of its own.
     """
 
-    def __init__(self, started, timeout_sec, max_wait_sec=0, processor=None, ring=None, pause=random_pause):
+    def __init__(self, started, timeout_sec, max_wait_sec=0, processor=None, on_deadline=None, pause=random_pause):
         self._base = started + timeout_sec
         self._max_wait = max_wait_sec
         self._processor = processor
-        self._ring = ring
+        self._on_deadline = on_deadline
         self._pause = pause
         self._moves = max_wait_sec > 0  # until the deadline
         self._granted = 0.0
@@ -55,7 +55,7 @@ class Clock:
     @property
     def due(self):
         """The time of the next call of is_over()."""
-        due = self.kill_at if self._ring is None else self.deadline
+        due = self.kill_at if self._on_deadline is None else self.deadline
         return min(due, self._measure_at) if self._moves else due
 
     def report(self, executed_sec, executing, now):
@@ -64,14 +64,14 @@ class Clock:
         self._executing, self._reported_at = executing, now
 
     def is_over(self, now):
-        """True if the script must be killed. Rings at the deadline."""
+        """True if the script must be killed. Calls `on_deadline()` when the deadline has come."""
         if self._moves and now >= min(self._measure_at, self.deadline):
             self._measure(now)
             self._plan_measurement(now)
-        if self._ring is not None and now >= self.deadline:
+        if self._on_deadline is not None and now >= self.deadline:
             self._moves = False
-            ring, self._ring = self._ring, None
-            ring()
+            call, self._on_deadline = self._on_deadline, None
+            call()
         return now >= self.kill_at
 
     def _measure(self, now):

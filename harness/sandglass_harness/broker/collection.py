@@ -1,6 +1,6 @@
 """Collects files from the workspace, by patterns and within caps.
 
-It runs while no process of a script lives, and still trusts no name: it walks paths by descriptor, follows no links, and has
+It runs when no process of a script is left, and still trusts no name: it walks paths by descriptor, follows no links, and has
 a time budget.
 """
 
@@ -22,7 +22,7 @@ from ..caps import (
 from ..text import cut
 from .scratch import DIRECTORY
 
-SLICE_SEC = 0.02
+SLICE_SEC = 0.02  # of work between two pauses
 
 
 class Collection:
@@ -36,7 +36,7 @@ class Collection:
         self._deadline = time.monotonic() + budget_sec
 
     def chunks(self):
-        """Yields (path, size, offset, bytes), one empty chunk for an empty file, and None for a pause."""
+        """Yields (path, size, offset, bytes), with one empty chunk for an empty file. Yields None to pause."""
         count = total = 0
         found_paths = []
         pause_at = time.monotonic() + SLICE_SEC
@@ -47,7 +47,7 @@ class Collection:
                 yield None
                 pause_at = time.monotonic() + SLICE_SEC
         for path in sorted(found_paths):
-            if self._is_over():
+            if self._is_out_of_time():
                 return
             try:
                 fd = self._open(path)
@@ -59,14 +59,14 @@ class Collection:
                 if not stat.S_ISREG(found.st_mode):
                     continue
                 if found.st_size > MAX_FILE_BYTES:
-                    self._hit("max_file_bytes")
+                    self._note_limit("max_file_bytes")
                     self._warn(f"{path}: {found.st_size} bytes are over the {MAX_FILE_BYTES} of a collected file")
                     continue
                 if count >= MAX_FILES:
-                    self._hit("max_files")
+                    self._note_limit("max_files")
                     return
                 if total + found.st_size > MAX_TOTAL_BYTES:
-                    self._hit("max_total_bytes")
+                    self._note_limit("max_total_bytes")
                     continue
                 count += 1
                 total += found.st_size
@@ -112,10 +112,10 @@ class Collection:
                     for entry in listing:
                         seen += 1
                         if seen > MAX_ENTRIES:
-                            self._hit("max_entries")
+                            self._note_limit("max_entries")
                             return
                         if seen % 256 == 0:
-                            if self._is_over():
+                            if self._is_out_of_time():
                                 return
                             yield None
                         path = f"{base}/{entry.name}" if base else entry.name
@@ -124,8 +124,8 @@ class Collection:
                             self._warn(f"{shown}: the name is not UTF-8")
                         elif entry.is_dir(follow_symlinks=False):
                             if path.count("/") >= MAX_FILE_DEPTH:
-                                self._hit("max_entries")
-                            elif self._matcher.may_hold(path):
+                                self._note_limit("max_entries")
+                            elif self._matcher.can_match_below(path):
                                 unseen.append(path)
                         elif entry.is_file(follow_symlinks=False) and self._matcher.matches(path):
                             yield path
@@ -136,14 +136,14 @@ class Collection:
         """Ends the collection early."""
         self._deadline = 0
 
-    def _is_over(self):
+    def _is_out_of_time(self):
         """True if the time budget is used up."""
         if time.monotonic() <= self._deadline:
             return False
-        self._hit("max_time")
+        self._note_limit("max_time")
         return True
 
-    def _hit(self, name):
+    def _note_limit(self, name):
         if name not in self.limits_hit:
             self.limits_hit.append(name)
 
@@ -161,10 +161,10 @@ def _is_text(name):
 
 
 class _Matcher:
-    """Globs over whole paths: `**` matches any number of parts, other signs match within one part.
+    """Globs over whole paths: `**` matches any number of parts, other wildcards match within one part.
 
-    As in a shell, a part that begins with a dot matches only where the glob writes that dot: programs of the host obey such
-    files (`.git/config`, `.envrc`) without being asked.
+    As in a shell, a part that begins with a dot matches only where the glob writes that dot: programs of the host read
+    such files (`.git/config`, `.envrc`) on their own.
     """
 
     def __init__(self, patterns):
@@ -184,13 +184,13 @@ class _Matcher:
 
     def matches(self, path):
         """True if a pattern matches a file of this path."""
-        return any(len(pattern) in _closure(pattern, states) for pattern, states in self._after(path))
+        return any(len(pattern) in _closure(pattern, states) for pattern, states in self._match(path))
 
-    def may_hold(self, directory):
+    def can_match_below(self, directory):
         """True if a pattern can match a path below a directory."""
-        return any(any(state < len(pattern) for state in states) for pattern, states in self._after(directory))
+        return any(any(state < len(pattern) for state in states) for pattern, states in self._match(directory))
 
-    def _after(self, path):
+    def _match(self, path):
         """Yields each pattern with the positions in it that the whole path reaches."""
         for pattern in self._patterns:
             states = {0}

@@ -1,4 +1,4 @@
-"""Files that arrive before a run starts, and the problems of its request."""
+"""Takes the files that arrive before a run, and checks its request."""
 
 import binascii
 import json
@@ -22,7 +22,7 @@ class Intake:
 
     def put(self, frame):
         """Writes a piece of a file into the workspace. A failure is reported when its run starts."""
-        self._belong_to(frame["execution_id"])
+        self._switch_to(frame["execution_id"])
         if self._problem is not None:
             return
         try:
@@ -37,7 +37,7 @@ class Intake:
 
     def problem_of(self, frame):
         """Returns (kind, message) of the problem that keeps a run from starting, or None."""
-        self._belong_to(frame["execution_id"])
+        self._switch_to(frame["execution_id"])
         problem = self._problem
         self.forget()
         if problem is not None:
@@ -52,7 +52,7 @@ class Intake:
         """Forgets the files: the run has started, or they were wiped."""
         self._id = self._problem = None
 
-    def _belong_to(self, run_id):
+    def _switch_to(self, run_id):
         if self._id not in (None, run_id):
             self._roots.wipe(WIPE_SEC)
             self._problem = None

@@ -103,7 +103,7 @@ def last_pid(loadavg):
         return None
 
 
-def nobody_but(pids):
+def no_process_but(pids):
     """True if no other process exists, zombies included."""
     known = {str(pid) for pid in pids}
     return all(name in known for name in os.listdir("/proc") if name.isdigit())

@@ -4,10 +4,10 @@ import os
 
 from . import integrity
 
-# Packets of loopback, and counters that move without one, as for an address without a route. Everything else that stays of a
-# connection, such as TIME_WAIT, took packets. Reading /proc/net/tcp, a table of the machine, would take milliseconds.
+# Packets of loopback, and counters that grow without a packet, as for an address without a route. All other traces of a
+# connection, such as TIME_WAIT, come with packets. Reading /proc/net/tcp itself would take milliseconds.
 _FILES = ("net/dev", "net/snmp", "net/snmp6")
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 class NetworkCounters:
@@ -19,8 +19,8 @@ class NetworkCounters:
         self._normal = self._read()
 
     def are_as_before(self):
-        """True if no run sent anything, or tried to. Nothing sets the counters back but the end of the sandbox."""
+        """True if no run sent anything, or tried to. Nothing but the end of the sandbox resets the counters."""
         return self._read() == self._normal
 
     def _read(self):
-        return [os.pread(fd, _MOST_BYTES, 0) for fd in self._files]
+        return [os.pread(fd, _MAX_BYTES, 0) for fd in self._files]

@@ -11,8 +11,8 @@ from . import integrity
 
 ANSWER_SEC = 0.5  # time for the zygote to answer
 FORK_SEC = 5.0  # time for the zygote to fork a child
-SOCKETS_OF_SPARE = 2  # both ends of its frame socket
-POLLS, POLL_AGAIN_SEC = 8, 0.00006  # of a process that reported its end
+SOCKETS_OF_SPARE = 2  # the ends of its frame socket
+POLLS, POLL_PAUSE_SEC = 8, 0.00006  # of a process that reported its end
 
 
 class Zygote:
@@ -23,29 +23,29 @@ class Zygote:
         self.socket = socket.socket(fileno=control_fd)
         self.alive = True
         self.kills_at_once = True  # one kill reaches every process
-        self.answer_due = None  # when it must have answered
+        self.answer_due = None  # the time at which it must have answered
 
-    def first_words(self):
+    def read_report(self):
         """Returns the report of what it loaded. Raises RuntimeError when it ended instead."""
         answer = self.socket.recv(1 << 20)
         if not answer:
             raise RuntimeError("the zygote ended while it started")
         return json.loads(answer)
 
-    def ask_for(self, spare):
-        """Has it reap its last child, if that is still to do, and fork a child with the spare's descriptors. It answers the
-        pid of the new child. Raises OSError when it is gone."""
+    def ask_to_fork(self, spare):
+        """Has it reap its last child, if it has not yet, and fork one with the descriptors of `spare`. It answers the new pid.
+        Raises OSError when it is gone."""
         socket.send_fds(self.socket, [b"S"], spare.child_fds())
         spare.close_child_ends()
         self.answer_due = time.monotonic() + FORK_SEC
 
-    def ask_for_a_sign(self):
-        """Has it answer at once; a zygote that a script stopped or killed does not. Nothing is due before expect_sign().
-        Raises OSError when it is gone."""
+    def ping(self):
+        """Asks for an answer, which a zygote that a script stopped or killed does not give. No time limit runs before
+        expect_pong(). Raises OSError when it is gone."""
         self.socket.send(b"A")
 
-    def expect_sign(self):
-        """Starts the time in which the sign must come."""
+    def expect_pong(self):
+        """Starts the time in which the answer to ping() must come."""
         self.answer_due = time.monotonic() + ANSWER_SEC
 
     def ask_to_reap(self):
@@ -59,7 +59,7 @@ class Zygote:
         self.socket.send(b"K" if self.kills_at_once else b"L")
         self.answer_due = time.monotonic() + ANSWER_SEC
 
-    def answer(self):
+    def read_answer(self):
         """Returns the number that it answered, or None when there is none yet. Raises EOFError when it is gone."""
         try:
             answer = self.socket.recv(16, socket.MSG_DONTWAIT)
@@ -72,8 +72,8 @@ class Zygote:
         self.answer_due = None
         return struct.unpack("=i", answer)[0]
 
-    def answers(self):
-        """True if it lives and is not stopped."""
+    def is_running(self):
+        """True if it has neither ended nor been stopped."""
         if not self.alive:
             return False
         try:
@@ -91,12 +91,12 @@ class Spare:
         self.out_fd, self._child_out = os.pipe()
         self.err_fd, self._child_err = os.pipe()
         self.pid = self.pid_fd = self.stat_fd = None
-        self.requests = 0  # that it was given
+        self.requests = 0  # sent to it
         for fd in (self.socket.fileno(), self.out_fd, self.err_fd):
             os.set_blocking(fd, False)
 
     def on_fork(self, pid):
-        """The zygote forked the child. It stays a zombie until it is reaped, so its pid is not reused."""
+        """Takes the pid of the child that the zygote forked. The zygote reaps it late, so the pid is not reused meanwhile."""
         self.pid = pid
         self.stat_fd = integrity.open_proc(f"{pid}/stat")
         try:
@@ -116,7 +116,7 @@ class Spare:
         os.close(self._child_err)
 
     def end_requests(self):
-        """Has it end after the request that it works on."""
+        """Makes it end after its present request."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def exit_status(self):
@@ -127,13 +127,13 @@ class Spare:
         """True if it is a zombie, or gone. For kernels without pidfd."""
         return integrity.has_ended(self.pid)
 
-    def ends_at_once(self):
+    def ends_soon(self):
         """Polls for its end for a short time: the pidfd reports it only when all memory is freed.
 
         Sleeps between two polls, because the child's last frame woke the broker on the child's own processor.
         """
         for _ in range(POLLS):
-            time.sleep(POLL_AGAIN_SEC)
+            time.sleep(POLL_PAUSE_SEC)
             if integrity.exit_status(self.stat_fd) is not None:
                 return True
         return False

@@ -7,23 +7,23 @@ STATE, USER, CHILDREN_SYSTEM = 0, 11, 14  # in /proc/PID/stat, after the name
 
 
 class ProcessorTime:
-    """Reads the times of all processes but those of `spared`. `own` is the script's own process.
+    """Measures the processor time of all processes but those in `excluded`. `own` is the pid of the script's own process.
 
-    The kernel forgets the time of a process that nobody waits for. So another process that runs when it is looked at counts
-    as if it had run since the last look.
+    The kernel forgets the time of a process that nobody waits for. So another process that runs at a measurement counts as
+    if it had run since the last one.
     """
 
-    def __init__(self, spared, own, root="/proc"):
+    def __init__(self, excluded, own, root="/proc"):
         self._root = root
-        self._spared = {str(pid) for pid in spared}
+        self._excluded = {str(pid) for pid in excluded}
         self._own = str(own)
         self._seen = {}
 
     def take(self, elapsed):
-        """Returns the seconds that were used since the last call, `elapsed` seconds ago."""
+        """Returns the seconds that were used since the last call, at least `elapsed` if another process runs now."""
         seen, ticks, busy = {}, 0, False
         for name in os.listdir(self._root):
-            if not name.isdigit() or name in self._spared:
+            if not name.isdigit() or name in self._excluded:
                 continue
             fields = _fields_of(f"{self._root}/{name}/stat")
             if fields is None:

@@ -31,7 +31,7 @@ from .clock import Clock
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
-POLL_SEC = 0.02  # between two looks at a process where no descriptor reports its end (gVisor)
+POLL_SEC = 0.02  # between two polls of a process whose end no descriptor reports (gVisor)
 ANSWER_HEAD = b'{"type":"tool_result",'
 
 
@@ -53,13 +53,13 @@ class OutputStream:
 class Run:
     """State of one run from `execute` to `script_done`."""
 
-    def __init__(self, request, spare, started, outbox, spared=()):
+    def __init__(self, request, spare, started, outbox, harness_pids=()):
         self.id = request["execution_id"]
         self.request = request
         self.spare = spare
         self.started = started
-        self.clock = self._make_clock(spared) if request.get("tools") else Clock(started, request["timeout_sec"])
-        self.stop_parsing_at = None  # while the script may run, at the kill
+        self.clock = self._make_clock(harness_pids) if request.get("tools") else Clock(started, request["timeout_sec"])
+        self.stop_parsing_at = None  # None: at the kill
         self.next_poll = None if spare.pid_fd is not None else started + POLL_SEC
         self._poll_sec = POLL_SEC
         self.max_output = request["max_output_bytes"]
@@ -74,26 +74,26 @@ class Run:
         # on without parsing; any other is parsed first.
         self.answer_head = b'%s"execution_id":%s,' % (ANSWER_HEAD, encode(self.id)[:-1])
         self.use = None  # the number of this run in the sandbox
-        self.memory_kills_before = None
-        self.confirmed = False  # no process that it started lives
+        self.memory_kills_before = None  # processes killed for memory before this run
+        self.confirmed = False  # no process that it started is left
         self.clean = None  # files and processes are as before; None: not checked yet
-        self.awaits_sign = False  # from the zygote: the script has neither stopped nor killed it
-        self.keeps_process = False  # the process serves the next check as well
+        self.awaits_pong = False  # from the zygote, which a script could have stopped or killed
+        self.keeps_process = False  # the process serves the next check, too
         self.sent = 0  # bytes that count towards the limit
-        self.over = False
+        self.over = False  # its output exceeds the limit
         self._small_frames = 0
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
         self._lines = LineBuffer()
         self._outbox = outbox
         self._max_line = max(self.max_output, MAX_ARG_BYTES + CALL_HEAD_BYTES if request.get("tools") else 0)
 
-    def _make_clock(self, spared):
+    def _make_clock(self, harness_pids):
         asked = self.request
-        processor = ProcessorTime(spared, self.spare.pid)
-        return Clock(self.started, asked["timeout_sec"], asked.get("max_tool_wait_sec") or 0, processor, self._ring)
+        processor = ProcessorTime(harness_pids, self.spare.pid)
+        return Clock(self.started, asked["timeout_sec"], asked.get("max_tool_wait_sec") or 0, processor, self._send_alarm)
 
-    def _ring(self):
-        """Raises the signal that a process without tools gets from its own timer."""
+    def _send_alarm(self):
+        """Sends the signal that a process without tools gets from a timer of its own."""
         try:
             os.kill(self.spare.pid, signal.SIGALRM)
         except ProcessLookupError:
@@ -104,8 +104,8 @@ class Run:
         """The time at which the script must end."""
         return self.clock.deadline
 
-    def order(self):
-        """Returns the request as the script's process reads it."""
+    def make_request(self):
+        """Returns the request in the form that the script's process reads."""
         asked = self.request
         return {
             **{name: asked[name] for name in ("script", "inputs", "secrets", "limits")},
@@ -119,7 +119,7 @@ class Run:
         }
 
     def poll_soon(self):
-        """Polls at once: the script's process seems to end."""
+        """Polls soon: the script's process seems to end."""
         if self.next_poll is not None:
             self.next_poll, self._poll_sec = 0, POLL_SEC / 64
 
@@ -128,7 +128,7 @@ class Run:
         self.status, self.confirmed, self.clean, self.keeps_process = 0, True, True, True
 
     def schedule_poll(self, now):
-        """Schedules the next poll, with a growing pause: a script that only pretends to end costs less and less."""
+        """Schedules the next poll. The pause grows, so that a script that only pretends to end costs little."""
         self.next_poll, self._poll_sec = now + self._poll_sec, min(self._poll_sec * 2, POLL_SEC)
 
     def emit(self, frame, counted=True):
@@ -180,7 +180,7 @@ class Run:
                 time.sleep(PACE_SEC)
 
     def _emit_output(self, name, text):
-        """Sends output, or as much of its head as fits. It counts by its text, because timing decides how reads split it."""
+        """Sends output, or its beginning if the rest does not fit. Only the text is counted: timing decides how reads split it."""
         data = text.encode()
         room = self.max_output - self.sent
         if len(data) > room:
@@ -195,10 +195,10 @@ class Run:
         frame = decode(line)
         kind = frame.get("type")
         if kind == "final_result" and "data" in frame:
-            self.emit({"type": "final_result", "data": frame["data"], **_nulls(frame)})
+            self.emit({"type": "final_result", "data": frame["data"], **_nan_field(frame)})
         elif kind == "intermediate" and "data" in frame:
             label = str(frame.get("label", ""))[:MAX_LABEL]
-            self.emit({"type": "intermediate", "label": label, "data": frame["data"], **_nulls(frame)})
+            self.emit({"type": "intermediate", "label": label, "data": frame["data"], **_nan_field(frame)})
         elif kind == "log":
             level = str(frame.get("level", "info"))[:MAX_LEVEL]
             self.emit({"type": "log", "message": str(frame.get("message", "")), "level": level})
@@ -212,15 +212,15 @@ class Run:
         elif kind == "finished":
             self.finished = True
         else:
-            raise ValueError("no frame of a script")
+            raise ValueError("not a frame of a script")
 
     def _take_call(self, frame):
         """Passes a tool call on. Only the length of its line is bounded here; the host bounds the number of calls."""
         number, name, args = (frame.get(key) for key in ("id", "name", "args"))
         if not isinstance(number, str) or not isinstance(name, str) or not isinstance(args, dict):
-            raise ValueError("no call")
+            raise ValueError("not a tool call")
         if not 0 < len(number) <= MAX_CALL_ID or not 0 < len(name) <= MAX_TOOL_NAME:
-            raise ValueError("no call")
+            raise ValueError("not a tool call")
         line = frame.get("line")
         place = {"line": line} if type(line) is int and line > 0 else {}
         self.emit({"type": "tool_call", "id": number, "name": name, **place, "args": args}, counted=False)
@@ -244,7 +244,7 @@ class Run:
             self.reported_timeout = True
             self.killed_for = self.killed_for or "timeout"
 
-    def last_words(self):
+    def send_final_error(self):
         """Sends the error that only the broker can report, once every process is dead and its output is read."""
         message = kind = None
         unexplained = self.killed_for is None and not self.finished and not self.reported_error
@@ -266,7 +266,7 @@ class Run:
             self._outbox.put(line)
 
     def ending(self):
-        """Returns how the script's process ended, as the wire has it."""
+        """Returns the field `ending` of `script_done`: how the script's process ended."""
         code = os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
         number = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
         name = None if number is None else _signal_name(number)
@@ -285,25 +285,25 @@ def as_run(check):
     asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
     asked.update({name: check[name] for name in ("whole", "preamble", "postamble") if name in check})
     own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
-    nothing = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
-    return {**nothing, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
+    unused = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
+    return {**unused, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}
 
 
-def _nulls(frame):
-    """Returns the field of a frame with data that tells of NaNs, if there are any."""
+def _nan_field(frame):
+    """Returns the field `nan_as_null` of a frame with data, if it has one."""
     given = frame.get("nan_as_null")
     if given is None:
         return {}
     count, paths = given["count"], given["paths"]
     if type(count) is not int or count < 1 or type(paths) is not list or len(paths) > MAX_NULL_PATHS:
-        raise ValueError("no count and paths")
+        raise ValueError("nan_as_null without count and paths")
     return {"nan_as_null": {"count": count, "paths": [str(path)[:MAX_PATH] for path in paths]}}
 
 
 def _violation(found):
     numbers = {key: found[key] for key in ("line", "column")}
     if not all(type(number) is int and number >= 0 for number in numbers.values()):
-        raise ValueError("no place in a script")
+        raise ValueError("line and column are no positions")
     return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}
 
 

@@ -9,13 +9,13 @@ from .collection import Collection
 from .processes import SOCKETS_OF_SPARE
 
 KILLING, COLLECTING = "killing", "collecting"
-CONFIRMING = "confirming"  # the last step: that the zygote lives
+CONFIRMING = "confirming"  # the last step: waits for the zygote's answer to a ping
 
 
 class RunEnd:
     """Ends one run after the other, from the death of the script's process to `script_done`.
 
-    `poll_zygote()` takes the zygote's answer if it is there. `done(run)` is called when the last frame is sent and the
+    `poll_zygote()` reads the zygote's answer if it is there. `done(run)` is called when the last frame is sent and the
     sandbox may serve again.
     """
 
@@ -30,7 +30,7 @@ class RunEnd:
         self._run = self._traffic = self._collection = None
 
     def begin(self, traffic, cause):
-        """Begins: the script's process has ended (None), or must end for a cause."""
+        """Begins to end a run: its process has ended (`cause` is None), or must end for a cause."""
         self._take_over(traffic)
         run, zygote = self._run, self._zygote
         if cause is not None and run.killed_for is None:
@@ -40,25 +40,25 @@ class RunEnd:
         self.phase = KILLING
         if cause is not None:
             self._reaper.kill_group(run.spare.pid)
-        alone = cause is None and self._sandbox.was_alone(run.spare.pid)
-        if not zygote.answers():
-            self.zygote_is_lost()
+        alone = cause is None and self._sandbox.left_no_process(run.spare.pid)
+        if not zygote.is_running():
+            self.on_lost_zygote()
             return
-        if alone and run.finished and self._sandbox.sees_ends:
+        if alone and run.finished and self._sandbox.shows_ends:
             run.status = run.spare.exit_status()
         try:
             if run.status is not None:  # it has ended; the zygote reaps it before the next fork
-                zygote.ask_for_a_sign()
+                zygote.ping()
             elif alone:
                 zygote.ask_to_reap()
             else:
                 zygote.ask_to_kill()
         except OSError:
-            self.zygote_is_lost()
+            self.on_lost_zygote()
             return
         if run.status is not None:
-            run.awaits_sign = True
-            self._settle(True)
+            run.awaits_pong = True
+            self._finish_output(True)
 
     def keep_process(self, traffic):
         """Keeps the process: nothing of the script was executed, so its checker serves the next check."""
@@ -69,25 +69,25 @@ class RunEnd:
         self._finish()
 
     def on_answer(self, number):
-        """Takes the zygote's answer."""
-        if self._run.awaits_sign:
-            self._run.awaits_sign = False
+        """Handles an answer of the zygote."""
+        if self._run.awaits_pong:
+            self._run.awaits_pong = False
             if self.phase is CONFIRMING:
                 self._finish()
         elif self.phase is KILLING:
             self._run.status = number
-            self._settle(self._reaper.confirm_death())
+            self._finish_output(self._reaper.confirm_death())
 
     def on_zygote_end(self):
-        """The zygote has ended and will not answer. While a kill is due, the clock decides what follows."""
+        """Handles the end of the zygote. During a kill, the time limit of its answer decides what follows."""
         if self.phase is CONFIRMING:
-            self.zygote_is_lost()
+            self.on_lost_zygote()
 
-    def zygote_is_lost(self):
-        """The script stopped or killed the zygote: the broker kills every process, and the sandbox ends."""
+    def on_lost_zygote(self):
+        """Kills every process: the script stopped or killed the zygote. The sandbox ends."""
         self._reaper.kill_everything()
         if self.phase is CONFIRMING:
-            self._run.awaits_sign = False
+            self._run.awaits_pong = False
             self._finish()
             return
         if self.phase is not KILLING:
@@ -95,7 +95,7 @@ class RunEnd:
         dead = self._reaper.confirm_death()
         self._run.clean = False  # an earlier finding no longer counts
         self._run.status = self._reaper.status_of(self._run.spare.pid)
-        self._settle(dead)
+        self._finish_output(dead)
 
     def send_files(self):
         """Sends collected files as long as the outbox has room."""
@@ -105,7 +105,7 @@ class RunEnd:
             except StopIteration:
                 self._finish()
                 return
-            if chunk is None:  # a pause for the rest of the loop
+            if chunk is None:  # a pause, in which the broker's loop goes on
                 return
             path, size, offset, data = chunk
             content = binascii.b2a_base64(data, newline=False).decode()
@@ -121,12 +121,13 @@ class RunEnd:
     def _take_over(self, traffic):
         self._run, self._traffic, self._collection = traffic.run, traffic, None
 
-    def _settle(self, confirmed):
-        """After every death: reads the rest of the pipes, collects the files, sends the last frame."""
+    def _finish_output(self, confirmed):
+        """Reads the rest of the pipes, collects the files and sends the last frame. No process of the run is left if
+        `confirmed`."""
         run = self._run
         run.confirmed = confirmed
         self._traffic.drain()
-        run.last_words()
+        run.send_final_error()
         run.spare.close()
         if run.request["collect"]:
             left = run.deadline + COLLECT_AFTER_DEADLINE_SEC - time.monotonic()
@@ -140,10 +141,10 @@ class RunEnd:
 
     def _finish(self):
         run, sandbox = self._run, self._sandbox
-        if run.awaits_sign:
+        if run.awaits_pong:
             self.phase = CONFIRMING
-            self._zygote.expect_sign()
-            run.clean = sandbox.clean()  # while the zygote answers: nothing of the script is executed any more
+            self._zygote.expect_pong()
+            run.clean = sandbox.clean()  # while the zygote answers: no code of the script runs any more
             self._poll_zygote()  # its answer may be there already, and leads back here
             return
         clean = sandbox.clean(0 if run.keeps_process else SOCKETS_OF_SPARE) if run.clean is None else run.clean
@@ -152,8 +153,8 @@ class RunEnd:
             reusable = False  # a script can read that descriptor, and may have taken the other half of a request
         self._channel.send(self._last_frame(reusable))
         if not reusable:
-            self._channel.leave()
-        os.sched_yield()  # lets the host run, where it was woken on this processor
+            self._channel.flush_and_exit()
+        os.sched_yield()  # lets the host run at once if this processor is its own, too
         self.phase = self._run = self._traffic = None
         self._done(run)
 

@@ -25,12 +25,12 @@ class Sandbox:
         self.network = NetworkCounters()
         self.memory_kills = MemoryKills()
         self._uncollected = None  # before the first spare
-        self.sees_ends = False  # the kernel shows how an unreaped process ended, and that it started nothing
+        self.shows_ends = False  # the kernel shows the status of an unreaped process, and that it started nothing
         self._leaked_fds = len(leaked_fds)
         # Not in gVisor: a child of PID 1 would look like a process that a preloaded module left.
         self._shows_exit_status = not config.get("sealed") and integrity.shows_exit_status()
 
-    def take_stock(self, spare_pid):
+    def record_normal_state(self, spare_pid):
         """Records the normal state, once the first spare exists. Returns the checks that `ready` carries."""
         self._pids = [os.getpid(), self.zygote.pid]
         self._normal = integrity.snapshot(self._pids)
@@ -38,28 +38,28 @@ class Sandbox:
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
         # The last pid shows threads as well; nothing else does.
-        self.sees_ends = self._shows_exit_status and self._last_pid_moves
-        if self.sees_ends:
+        self.shows_ends = self._shows_exit_status and self._last_pid_moves
+        if self.shows_ends:
             prctl(PR_SET_TIMERSLACK, 1)  # ns; by default a sleep takes 50 us more
         checks = integrity.self_check(self.zygote.pid, self.config["scratch"], self._leaked_fds)
         checks["last_pid_moves"] = self._last_pid_moves
         self.zygote.kills_at_once = self.reaper.kills_at_once = not checks["gvisor"]
         return checks
 
-    def was_alone(self, pid):
-        """True if no process is left that this one started. It is a zombie itself."""
-        if self._last_pid_moves:  # it keeps its pid: the last pid is its own only if it started nothing
+    def left_no_process(self, pid):
+        """True if no process is left that `pid`, now a zombie, started."""
+        if self._last_pid_moves:  # the last pid is its own only if it started nothing: zombies keep their pids
             return integrity.last_pid(self._loadavg) == pid
-        return integrity.nobody_but([*self._pids, pid])
+        return integrity.no_process_but([*self._pids, pid])
 
     def is_collected(self):
-        """True when the kernel holds nothing of earlier runs any more. Asked once a spare waits: clean() may look while the
-        process of its run is still exiting."""
+        """True when the kernel has freed the sockets and files of earlier runs. Asked once a spare waits: clean() may run
+        while the process of the run still exits."""
         return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
 
     def clean(self, closed_sockets=0):
         """Wipes the directories. Returns True when they are empty and their space is free, no run used the network, and broker
-        and zygote are unchanged. `closed_sockets` were open when stock was taken."""
+        and zygote are unchanged. `closed_sockets` is the number of sockets closed since record_normal_state()."""
         wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
         wiped = wiped and self._uncollected.is_gone(WIPE_SEC, closed_sockets)
         unchanged = self.network.are_as_before() and integrity.snapshot(self._pids) == self._normal

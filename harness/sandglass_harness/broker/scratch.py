@@ -1,6 +1,6 @@
 """The writable directories of a sandbox: put files in, and wipe everything.
 
-This code runs while no process of a script lives, and still trusts no name: it walks paths by descriptor, follows no links,
+This code runs when no process of a script is left, and still trusts no name: it walks paths by descriptor, follows no links,
 does not recurse, and gives every walk a time budget.
 """
 
@@ -60,20 +60,20 @@ class Roots:
     """The writable roots, and the state to restore them to."""
 
     def __init__(self, paths):
-        # Kept open: they are mount points, which a script can neither remove nor replace, and a lookup by name after each
-        # run costs more than the look into them.
+        # Kept open: a lookup by name after each run costs more than the check itself. They are mount points, which a script
+        # can neither remove nor replace.
         self._roots = [os.open(path, DIRECTORY) for path in paths]
         self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
         for root in self._roots:
             os.utime(root, (0, 0))
 
     def wipe(self, budget_sec):
-        """Empties every root. Returns True when this is confirmed within the budget."""
+        """Empties every root. Returns False if that fails or takes longer than the budget."""
         deadline = time.monotonic() + budget_sec
         return all([self._wipe_root(root, deadline) for root in self._roots])
 
     def close(self):
-        """Closes the descriptors; a broker needs them until its end."""
+        """Closes the descriptors. A broker needs them until its end."""
         for root in self._roots:
             os.close(root)
 
@@ -84,7 +84,7 @@ class Roots:
                 return False
             if stat.S_IMODE(found.st_mode) != self._modes[root]:
                 os.fchmod(root, self._modes[root])  # a script may have locked its owner out
-            if not _is_empty(root) and not _empty(root, deadline):
+            if not _is_empty(root) and not _delete_all(root, deadline):
                 return False
             self._restore(root)
             return True
@@ -102,11 +102,11 @@ class Roots:
 
 
 class Terminals:
-    """The file system of terminals.
+    """The file system of terminals, /dev/pts.
 
-    No name in it can be created or deleted. But a terminal whose last descriptor waits in a socket that the kernel has not
-    collected yet outlives its run. Where the file system belongs to the script, as on the local engine, modes and times of
-    its directory and of its ptmx do so too.
+    Nobody can create or delete names in it. But a terminal outlives its run while its last descriptor is in the queue of a
+    socket that the kernel has not freed yet. Where a script owns the file system, as on the local engine, modes and times of
+    its directory and of ptmx outlive the run as well.
     """
 
     def __init__(self, path="/dev/pts"):
@@ -117,32 +117,32 @@ class Terminals:
         if self._is_own:
             try:
                 self._set_times()
-            except OSError:  # a file system without times and modes takes none from a script either
+            except OSError:  # on such a file system, a script cannot set modes and times either
                 self._is_own = False
                 return
-            self._found, self._changed = self._look(), self._changes()
+            self._normal, self._changed = self._read_state(), self._read_change_times()
 
     def restore(self, budget_sec):
-        """Restores modes and times, once no terminal is left. Returns True when this is confirmed within the budget."""
+        """Waits until no terminal is left, and restores modes and times. Returns False if that takes longer than the budget."""
         if self._directory is None:
             return True
         deadline = time.monotonic() + budget_sec
         try:
             if self._is_own:
-                mode = self._found[0][0]
+                mode = self._normal[0][0]
                 if stat.S_IMODE(os.fstat(self._directory).st_mode) != mode:
-                    os.fchmod(self._directory, mode)  # first: its owner may be locked out
+                    os.fchmod(self._directory, mode)  # first, because a script may have locked its owner out
             while sorted(os.listdir(self._directory)) != self._names:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.001)
             if not self._is_own:
                 return True
-            if self._look() == self._found and self._changes() == self._changed:
+            if self._read_state() == self._normal and self._read_change_times() == self._changed:
                 return True
             self._reset()
-            self._changed = self._changes()
-            return self._look() == self._found
+            self._changed = self._read_change_times()
+            return self._read_state() == self._normal
         except OSError:
             return False
 
@@ -151,16 +151,16 @@ class Terminals:
         if self._directory is not None:
             os.close(self._directory)
 
-    def _look(self):
+    def _read_state(self):
         """Returns the modes, owners and times of the directory and of each node in it: they can carry data."""
         return [
             (stat.S_IMODE(node.st_mode), node.st_uid, node.st_gid, node.st_atime_ns, node.st_mtime_ns)
             for node in self._nodes()
         ]
 
-    def _changes(self):
-        """Returns the times of the last change of each. A script chooses such a time, to the nanosecond; the broker replaces it
-        by the present."""
+    def _read_change_times(self):
+        """Returns the time of the last change (ctime) of each. A script can choose it by changing them at that time, so that it
+        carries data; the broker then changes them again."""
         return [node.st_ctime_ns for node in self._nodes()]
 
     def _nodes(self):
@@ -168,7 +168,7 @@ class Terminals:
         return [os.fstat(self._directory), *nodes]
 
     def _reset(self):
-        for name, (mode, *_) in zip(self._names, self._found[1:]):
+        for name, (mode, *_) in zip(self._names, self._normal[1:]):
             os.chmod(name, mode, dir_fd=self._directory)
         self._set_times()
 
@@ -215,14 +215,14 @@ def _is_empty(fd):
         return next(entries, None) is None
 
 
-def _empty(root, deadline):
+def _delete_all(root, deadline):
     """Deletes everything below `root`. Moves nested directories up to the root first, so that depth costs neither recursion
     nor long paths."""
     moved = 0
     while True:
         progress = False
         with os.scandir(root) as listing:
-            names = [(e.name, e.is_dir(follow_symlinks=False)) for e in _take_some(listing)]
+            names = [(e.name, e.is_dir(follow_symlinks=False)) for e in _first_entries(listing)]
         if not names:
             return True
         for name, is_directory in names:
@@ -237,7 +237,7 @@ def _empty(root, deadline):
             try:
                 while True:
                     with os.scandir(inner) as listing:
-                        children = [(e.name, e.is_dir(follow_symlinks=False)) for e in _take_some(listing)]
+                        children = [(e.name, e.is_dir(follow_symlinks=False)) for e in _first_entries(listing)]
                     if not children:
                         break
                     for child, child_is_directory in children:
@@ -247,7 +247,7 @@ def _empty(root, deadline):
                             moved += 1
                             # Moving a directory rewrites its "..", which needs write permission on it.
                             os.chmod(child, 0o700, dir_fd=inner)
-                            os.rename(child, _free_name(root, moved), src_dir_fd=inner, dst_dir_fd=root)
+                            os.rename(child, _unused_name(root, moved), src_dir_fd=inner, dst_dir_fd=root)
                         else:
                             os.unlink(child, dir_fd=inner)
             finally:
@@ -257,7 +257,7 @@ def _empty(root, deadline):
             return False
 
 
-def _free_name(root, number):
+def _unused_name(root, number):
     """Returns an unused name below `root`: a rename onto a full directory would fail."""
     while True:
         name = f".sandglass-wipe-{number}-{time.monotonic_ns()}"
@@ -268,9 +268,9 @@ def _free_name(root, number):
         number += 1
 
 
-def _take_some(listing, most=4096):
-    """Yields a slice of a directory: a million names at once would need more memory than the sandbox has."""
-    for _ in range(most):
+def _first_entries(listing, limit=4096):
+    """Yields the first entries of a directory: a million names at once would need more memory than the sandbox has."""
+    for _ in range(limit):
         entry = next(listing, None)
         if entry is None:
             return

@@ -1,4 +1,4 @@
-"""The way to the script's process: its request, then the answers to its tool calls."""
+"""Messages to the script's process: its request, then the answers to its tool calls."""
 
 import json
 import re
@@ -12,10 +12,10 @@ _ANSWER_ID = re.compile(rb'"id":("(?:[^"\\]|\\.)*")')
 
 
 class ToChild(Outbox):
-    """Messages that the script's process has not taken yet. They are dropped when it ends."""
+    """Queues messages until the script's process reads them. Drops them when it ends."""
 
     def flush(self):
-        """Writes as much as it takes. Returns True when nothing is left."""
+        """Writes as much as the process takes. Returns True when nothing is left."""
         try:
             return super().flush()
         except OSError:
@@ -23,16 +23,16 @@ class ToChild(Outbox):
             return True
 
     def put_request(self, request):
-        """Queues its request; a process that checks gets one after the other."""
+        """Queues a request. Only a process that checks scripts gets more than one."""
         self._put_message(json.dumps(request).encode())
 
     def put_answer(self, line):
-        """Queues an answer to a tool call unchanged: it comes from the host, and may be large."""
+        """Queues an answer to a tool call as the host sent it, or an error if too many answers wait."""
         self._put_message(_refuse_too_large(line) if self.size + len(line) > MAX_UNREAD_ANSWER_BYTES else line)
 
     @property
     def overflows(self):
-        """True if the script keeps calling without reading answers. A few unread answers are not enough."""
+        """True if the script goes on calling without reading answers."""
         return self.size > MAX_UNREAD_ANSWER_BYTES + HIGH_WATER_BYTES
 
     def _put_message(self, data):
@@ -40,7 +40,7 @@ class ToChild(Outbox):
 
 
 def _refuse_too_large(line):
-    """Returns an error in place of an answer that has no room. The id stands before the value in every answer."""
+    """Returns an error in place of an answer that is too large to queue. In every answer, the id comes before the value."""
     found = _ANSWER_ID.search(line, 0, 1024)
     number = json.loads(found[1]) if found else ""
     error = {"code": "result_too_large", "message": "the script has too many answers that it did not read yet"}

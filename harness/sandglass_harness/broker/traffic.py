@@ -29,7 +29,7 @@ class Traffic:
     def start(self):
         """Sends the process its request, and starts to listen."""
         self._listen(True)
-        self.run.to_child.put_request(self.run.order())
+        self.run.to_child.put_request(self.run.make_request())
         self._write()
 
     def pass_answer(self, line):
@@ -82,13 +82,13 @@ class Traffic:
         pairs += [(s.fd, lambda event, s=s: self._on_output(s, event)) for s in run.streams]
         for fd, handler in pairs:
             if on:
-                self._watcher.reading(fd, handler)
+                self._watcher.watch_read(fd, handler)
             else:
                 self._watcher.forget(fd)
         if run.to_child.size:
             self._write()
         if run.spare.pid_fd is not None:
-            self._watcher.reading(run.spare.pid_fd, lambda _event: self._end(None))
+            self._watcher.watch_read(run.spare.pid_fd, lambda _event: self._end(None))
 
     def _write(self):
         fd = self.run.spare.socket.fileno()
@@ -96,11 +96,11 @@ class Traffic:
             if self._paused:
                 self._watcher.forget(fd)
             else:
-                self._watcher.reading(fd, self._on_frames)
+                self._watcher.watch_read(fd, self._on_frames)
         elif self._paused:
-            self._watcher.writing(fd, self._on_frames)
+            self._watcher.watch_write(fd, self._on_frames)
         else:
-            self._watcher.both(fd, self._on_frames)
+            self._watcher.watch_both(fd, self._on_frames)
 
     def _on_frames(self, event):
         run = self.run

@@ -10,11 +10,12 @@ import time
 from . import integrity
 
 _PAUSE_SEC = 0.0005
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class Uncollected:
-    """What was in use before the first run: sockets of the network namespace, blocks and inodes of the writable roots."""
+    """Counts sockets of the network namespace, and blocks and inodes of the writable roots, and compares with the counts before
+    the first run."""
 
     def __init__(self, roots, sockets=None):
         # On gVisor, which has no net/sockstat, the sockets of AF_UNIX. A cycle is made of them.
@@ -23,8 +24,8 @@ class Uncollected:
         self._sockets, self._space = self._count_sockets(), self._read_space()
 
     def is_gone(self, budget_sec, closed_sockets=0):
-        """Waits until no more is in use than before the first run, without so many sockets. Returns True when this is confirmed
-        within the budget."""
+        """Waits until no more is in use than before the first run, `closed_sockets` fewer of the sockets. Returns False if that
+        takes longer than the budget."""
         deadline = time.monotonic() + budget_sec
         while self._count_sockets() > self._sockets - closed_sockets or self._takes_space():
             if time.monotonic() > deadline:
@@ -34,7 +35,7 @@ class Uncollected:
 
     def _count_sockets(self):
         """Reads `sockets: used NUMBER`, the first line, or counts the lines of a list."""
-        text = os.pread(self._file, _MOST_BYTES, 0)
+        text = os.pread(self._file, _MAX_BYTES, 0)
         return int(text.split(None, 3)[2]) if text.startswith(b"sockets: used ") else text.count(b"\n")
 
     def _takes_space(self):

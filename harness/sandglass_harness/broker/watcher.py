@@ -11,15 +11,15 @@ class Watcher:
         self._handlers = {}
         self._masks = {}
 
-    def reading(self, fd, handler):
-        """Calls `handler(event)` when the descriptor can be read, or is at its end."""
+    def watch_read(self, fd, handler):
+        """Calls `handler(event)` when the descriptor can be read, or has ended."""
         self._set(fd, select.POLLIN, handler)
 
-    def writing(self, fd, handler):
+    def watch_write(self, fd, handler):
         """Calls `handler(event)` when the descriptor can be written."""
         self._set(fd, select.POLLOUT, handler)
 
-    def both(self, fd, handler):
+    def watch_both(self, fd, handler):
         """Calls `handler(event)` when the descriptor can be read or written."""
         self._set(fd, select.POLLIN | select.POLLOUT, handler)
 

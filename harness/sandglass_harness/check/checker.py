@@ -19,18 +19,18 @@ from .walk import Walk
 def check(source, *, mode, policy, names, allow_modules, tools, preamble="", postamble=""):
     """Returns the violations of a script, by line then column.
 
-    `mode` is "plan" or "interactive", `policy` "standard", "strict", or "off", which finds nothing. `names` are inputs and functions of the tools
-    directory, `allow_modules` modules that exist and that strict admits beside its own, `tools` the host tools as the wire
-    has them. `preamble` and `postamble` are wrapper code of the caller: it is not checked, but names that the preamble binds
-    are known, and the script need not emit a result if the wrapper code does. Never raises. A script that it cannot check has
-    the one violation `checker_failed`; wrapper code that is no Python is the one violation `preamble_error`.
+    `mode` is "plan" or "interactive", `policy` "standard", "strict", or "off", which finds nothing. `names` are inputs and
+    functions of the tools directory, `allow_modules` modules that exist and that strict admits beside its own, `tools` the
+    host tools as on the wire. `preamble` and `postamble` are wrapper code of the caller: it is not checked, but names that the
+    preamble binds are known, and the script need not emit a result if the wrapper code does. Never raises. A script that
+    cannot be checked has the one violation `checker_failed`; for wrapper code that is not Python it is `preamble_error`.
     """
     if policy == "off":
         return []
     check_modules.warm_up()
     check_modules.forget()
     collects = gc.isenabled()
-    gc.disable()  # every object stays until the end: collections would take half of the time
+    gc.disable()  # almost no object is freed before the end, and collections would take half of the time
     try:
         wrapper = WrapperCode(preamble, postamble)
         if wrapper.violations:

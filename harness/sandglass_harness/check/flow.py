@@ -1,5 +1,5 @@
-"""Finds scripts in mode plan that emit no result. Reports only what is certain: it knows nothing of conditions that exclude
-each other, or of the values that a loop runs over."""
+"""Finds scripts in mode plan that emit no result. Reports only what is certain: it does not know which conditions exclude each
+other, or how often a loop runs."""
 
 import ast
 
@@ -8,12 +8,12 @@ _EXITS = frozenset({"exit", "quit", "_exit", "abort", "SystemExit", "fail"})
 
 
 def check_flow(walk, known, report):
-    """Checks a script in which nothing can call emit_result unseen."""
+    """Checks a script. The caller makes sure that no code can call emit_result without naming it."""
     if "emit_result" in walk.module.bindings:
         return
     if any(_calls_unknown(call.func, scope, walk, known) for call, scope, _ in walk.calls):
         return
-    running = _running(walk)
+    running = _find_running(walk)
     places = [
         (node, scope)
         for node, scope, _ in walk.names
@@ -49,7 +49,7 @@ def _owner(scope):
     return None if scope.kind == "module" else scope
 
 
-def _running(walk):
+def _find_running(walk):
     """Returns the code that may run: the module's own (None), and functions that running code mentions."""
     inner = {}
     for scope in walk.scopes:
@@ -79,7 +79,7 @@ def _running(walk):
 
 
 def _runs_unnamed(scope):
-    """True for code that can run without its name being written: operators and protocols call methods."""
+    """True for code that can run without being named: operators and protocols call methods."""
     return scope.kind == "lambda" or bool(scope.node.decorator_list) or scope.parent.kind in ("class", "types")
 
 
@@ -94,7 +94,7 @@ def _check_branches(walk, places, report):
     if any(ways_out.in_statements([each]) for each in body[number + 1 :]):
         return
     if any(ways_out.in_statements([each]) or _asserts(each) for each in body[:number]):
-        return  # the code after it may depend on it
+        return  # code that exits early may exclude the branch without a result
     if any(each.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) for each in _parents(places)):
         return
     emitting = set()

@@ -1,4 +1,4 @@
-"""Errors that a script is prepared for: those that it handles, and those that it rules out by a question."""
+"""Errors that a script is prepared for: those that it handles, and those that it excludes by asking first (`hasattr`)."""
 
 import ast
 
@@ -22,6 +22,7 @@ _ASKS_FIRST = frozenset({"version_info", "TYPE_CHECKING", "hasattr", "platform",
 
 
 def foreseen_by(types):
+    """Returns the errors, as bits, that a handler of these exception types foresees."""
     bits = 0
     for each in types:
         for part in each.elts if isinstance(each, ast.Tuple) else [each]:

@@ -76,7 +76,7 @@ _found = {}
 
 
 def forget():
-    """Forgets findings in directories that can change: a package may be installed between two checks."""
+    """Clears what was found in directories that can change: a package may be installed between two checks."""
     _found.clear()
     sys.path_importer_cache.clear()
 

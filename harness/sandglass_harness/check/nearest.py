@@ -1,11 +1,11 @@
 """Finds the name that a misspelled name probably means."""
 
-_LONGEST = 40
+_MAX_LENGTH = 40
 
 
 def nearest(word, candidates):
     """Returns the candidate that `word` misspells, or None. Earlier candidates win a tie."""
-    if len(word) > _LONGEST or len(word) < 2:
+    if len(word) > _MAX_LENGTH or len(word) < 2:
         return None
     lower, allowed = word.lower(), max(1, (len(word) + 1) // 3)
     best, best_cost = None, allowed + 1

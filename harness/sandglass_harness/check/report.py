@@ -1,4 +1,4 @@
-"""Makes violations: places them in the text, bounds and sorts them."""
+"""Makes violations: with positions in the text, sorted, and limited in number and length."""
 
 MAX_VIOLATIONS = 50
 MAX_TEXT = 300
@@ -39,10 +39,10 @@ def one_violation(code, line, column, message, hint):
     return [_violation(code, line, column, message, hint)]
 
 
-def cut(text, most=MAX_TEXT):
+def cut(text, limit=MAX_TEXT):
     """Returns at most `most` characters, which UTF-8 can encode."""
     text = text.encode("utf-8", "replace").decode() if not text.isascii() else text
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def name(text):
@@ -50,10 +50,10 @@ def name(text):
     return cut(text, MAX_NAME)
 
 
-def join_names(names, most=8):
+def join_names(names, limit=8):
     """Returns `a, b, c` for any number of names."""
     names = [name(each) for each in names]
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")
 
 
 def _violation(code, line, column, message, hint):

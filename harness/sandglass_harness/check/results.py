@@ -40,7 +40,7 @@ class _Results:
         self._known = known
         self._types = types
         self._report = report
-        # A script that asks for the type of a value knows better.
+        # A script that asks for the type of a variable is prepared for several.
         self._asked = {
             call.args[0].id
             for call, _, _ in walk.calls
@@ -54,7 +54,7 @@ class _Results:
         subscripts = ((node, scope, 0) for node, scope in walk.subscripts)
         for uses in (walk.names, walk.calls, walk.attributes, subscripts):
             for node, scope, foreseen in uses:
-                if foreseen & foreseen_errors or scope.unevaluated or not _matters(node, node.parent):
+                if foreseen & foreseen_errors or scope.unevaluated or not _is_relevant(node, node.parent):
                     continue
                 if node.__class__ is ast.Call and node.parent.__class__ is ast.Await:
                     node = node.parent
@@ -209,8 +209,8 @@ class _Results:
                          f"{shown} is {_article(words)}: {hint}")  # fmt: skip
 
 
-def _matters(node, parent):
-    """True if a node can have a wrong type in `parent`. Sorts most nodes of a script out."""
+def _is_relevant(node, parent):
+    """True if a node can have a wrong type in `parent`. A quick test that excludes most nodes."""
     kind = parent.__class__
     if kind is ast.Call:
         return parent.func is node or (parent.func.__class__ is ast.Name and parent.func.id in _CALLS)

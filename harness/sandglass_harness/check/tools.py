@@ -80,12 +80,12 @@ class Known:
             if found is not None:
                 return found
             binding = self._walk.only_binding(node.id, scope)
-            if binding is None or binding.kind != "assign" or binding.value is None or self.is_there_before(node.id):
+            if binding is None or binding.kind != "assign" or binding.value is None or self.is_predefined(node.id):
                 return None
             node, scope = binding.value, binding.scope
         return None
 
-    def is_there_before(self, name):
+    def is_predefined(self, name):
         """True for a name that has another meaning until the script assigns it."""
         return name in self.names or name in self._builtins
 
@@ -95,12 +95,12 @@ def _describe_tool(tools):
     return {**helper, "schemas": {"name": {"enum": list(tools)}}, "result": {"type": "string"}}
 
 
-def format_call(signature, most=6):
+def format_call(signature, limit=6):
     """Returns `search(query, limit=10)`, for a hint."""
     params = [_format_parameter(param) for param in signature["params"]]
-    if len(params) > most:
+    if len(params) > limit:
         required = sum(param["required"] for param in signature["params"])
-        params = [*params[: max(required, 2)][:most], "..."]
+        params = [*params[: max(required, 2)][:limit], "..."]
     return cut(f"{signature['name']}({', '.join(params)})", 160)
 
 

@@ -6,8 +6,8 @@ from .schema import PYTHON, literal, types_of
 
 MAX_DEPTH = 12
 _DICT_METHODS = frozenset(dir(dict))
-_PUTS_IN_LISTS = frozenset({"append", "extend", "insert"})
-_PUTS_IN_DICTS = frozenset({"update", "setdefault", "__setitem__", "popitem", "pop", "clear"})
+_LIST_CHANGES = frozenset({"append", "extend", "insert"})
+_DICT_CHANGES = frozenset({"update", "setdefault", "__setitem__", "popitem", "pop", "clear"})
 
 
 class Typed:
@@ -32,7 +32,7 @@ class Types:
         self._walk = walk
         self._known = known
         self._of_binding = {}
-        self._changes()
+        self._find_changes()
 
     def of(self, node, scope, depth=0):
         """Returns the Typed of an expression, or None if nothing is certain."""
@@ -83,7 +83,7 @@ class Types:
         binding = self._walk.only_binding(node.id, scope)
         if binding is None or binding.value is None or binding.kind not in ("assign", "loop"):
             return None
-        if self._known.is_there_before(node.id):
+        if self._known.is_predefined(node.id):
             return None
         if binding not in self._of_binding:
             self._of_binding[binding] = None  # ends a cycle as well
@@ -133,8 +133,8 @@ class Types:
 
     # ── changes to results by a script ────────────────────────────────────────────────────────────────────────
 
-    def _changes(self):
-        """True if the script changes the value: results are plain dicts and lists."""
+    def _find_changes(self):
+        """Finds the fields that the script assigns, and if it changes lists: results are plain dicts and lists."""
         self._stored = set()
         self._stores_anything = self._lists_change = False
         for node, scope in self._walk.subscripts:
@@ -150,9 +150,9 @@ class Types:
             else:
                 self._lists_change = self._stores_anything = True
         for node, scope, _ in self._walk.attributes:
-            if node.attr in _PUTS_IN_LISTS and self._may_be_result(node.value, scope):
+            if node.attr in _LIST_CHANGES and self._may_be_result(node.value, scope):
                 self._lists_change = True
-            elif node.attr in _PUTS_IN_DICTS and self._may_be_result(node.value, scope):
+            elif node.attr in _DICT_CHANGES and self._may_be_result(node.value, scope):
                 self._stores_anything = True
 
     def _may_be_result(self, node, scope):

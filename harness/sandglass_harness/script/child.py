@@ -1,4 +1,4 @@
-"""The process of one script: forked by the zygote, given its request by the broker, and ended with the script."""
+"""The process of one script. The zygote forks it, the broker sends it a request, and it ends with the script."""
 
 import gc
 import os
@@ -22,7 +22,7 @@ def prepare(config):
     script_process.open_streams()
 
 
-def live(ahead, fds, checks=False):
+def live(preloaded, fds, checks=False):
     """Runs a forked child to its end. Never returns. `fds` are the frame socket, stdout and stderr. With `checks`, scripts
     are only checked here."""
     try:
@@ -30,10 +30,10 @@ def live(ahead, fds, checks=False):
         emitter = emit.Emitter(FRAME_FD)
         emit.use(emitter)
         if checks:
-            code = _check_on(emitter, ahead)
+            code = _check_on(emitter, preloaded)
         else:
             runtime.rehearse()
-            code = _run(script_process.receive(), emitter, ahead)
+            code = _run(script_process.receive(), emitter, preloaded)
     except BaseException:
         code = 70
     os._exit(code)
@@ -50,14 +50,14 @@ def _become_a_script_process(fds):
     os.close(0)
     os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
     # Below the broker, which shares the sandbox's processor time with everything that the script starts.
-    if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may be lower still, and nobody here may raise it
+    if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may run at a lower priority, and nobody here may raise it
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
     set_dumpable(True)
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     os.write(fd, b"1000")
     os.close(fd)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if "numpy.random" in sys.modules:  # its generator was forked too: every run would draw the same numbers
+    if "numpy.random" in sys.modules:  # its state was forked too: every run would draw the same numbers
         sys.modules["numpy.random"].seed()
     gc.enable()
 
@@ -68,31 +68,31 @@ def _above(fd, lowest):
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
 
 
-def _check_on(emitter, ahead):
+def _check_on(emitter, preloaded):
     """Checks one script after the other, until the broker has no more, or a check fails."""
     from ..check import checker
 
     checker.warm_up()  # touches the memory pages that a check writes to
     while True:
-        code = _run(script_process.receive(), emitter, ahead)
+        code = _run(script_process.receive(), emitter, preloaded)
         if code:
             return code
         gc.collect()  # after the answer is sent
 
 
-def _run(request, emitter, ahead):
+def _run(request, emitter, preloaded):
     limits = request["limits"]
     if limits.get("pids"):
         _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
     if limits.get("memory_bytes"):
         _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
-    return script_process.run(request, emitter, ahead, lambda: host_tools.Bridge(FRAME_FD, emitter))
+    return script_process.run(request, emitter, preloaded, lambda: host_tools.Bridge(FRAME_FD, emitter))
 
 
 def _lower(which, soft, hard):
-    _, most = resource.getrlimit(which)
-    if most != resource.RLIM_INFINITY:
-        soft, hard = min(soft, most), min(hard, most)
+    _, hard_limit = resource.getrlimit(which)
+    if hard_limit != resource.RLIM_INFINITY:
+        soft, hard = min(soft, hard_limit), min(hard, hard_limit)
     if (soft, hard) == resource.getrlimit(which):
         return
     try:

@@ -35,7 +35,8 @@ def to_json(value):
 
 
 def to_json_with_nulls(value):
-    """Returns the same with None in place of each NaN, and `count` and the first `paths` of these, or None without any."""
+    """Returns (copy, nulls). In the copy, None is in place of each NaN; `nulls` has their `count` and the first `paths`, or is
+    None if there are none."""
     ancestors = _Ancestors()
     copy = _convert(value, ancestors)
     if not ancestors.hold_nan:
@@ -47,14 +48,15 @@ def to_json_with_nulls(value):
 
 
 class _Ancestors(set):
-    """The ids of the values around one. After the first NaN, `hold_nan` is true: NaN stays in the copy, so that only copies
-    with one are walked again, for its path."""
+    """The ids of the containers around the present value. `hold_nan` is set at the first NaN: only then the copy is walked
+    again, to replace NaNs and list their paths."""
 
     hold_nan = False
 
 
 def _replace_nan(plain, path, nulls):
-    """Puts None in place of each NaN in a list or dict of plain JSON. `path` leads to it; None stands for the holder."""
+    """Puts None in place of each NaN in a list or dict of plain JSON. `path` leads to that container, and is None for the
+    holder."""
     for key, value in enumerate(plain) if type(plain) is list else plain.items():
         kind = type(value)
         if kind is not float and kind is not list and kind is not dict:
@@ -96,7 +98,7 @@ def _array(values, ancestors):
     result = []
     for value in values:
         kind = type(value)
-        if kind is str or value is None or kind is bool:  # without a call: most values are plain
+        if kind is str or value is None or kind is bool:  # here, to save a call: most values are plain
             result.append(value)
             continue
         try:
@@ -142,7 +144,7 @@ def _by_kind(value, ancestors):
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, dict):
-        # items() of the base class: that of a subclass may lie, or never end.
+        # Not by items() of a subclass, which may return anything, or never end.
         return _object(dict.items(value), ancestors)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return _object(zip(value._fields, value), ancestors)
@@ -164,7 +166,7 @@ def _by_kind(value, ancestors):
 
 
 def _by_module(value, ancestors):
-    """Converts types of modules that are imported if such a value exists."""
+    """Converts types of modules that this module does not import: a value of such a type exists only if the script did."""
 
     def is_a(module, *names):
         loaded = sys.modules.get(module)
@@ -235,8 +237,8 @@ def _rows(pandas, frame):
 
 
 def _from_series(pandas, series, ancestors):
-    """Returns a list, or with an index that is not the default one an object by label. Labels that repeat, that have several
-    levels, or that no key can be, give a list of objects."""
+    """Returns a list. With an index other than the default one, returns a dict by label, or a list of dicts if labels repeat,
+    have several levels or cannot be keys."""
     values = _pandas_values(series)
     if _is_default(pandas, series.index):
         return _array(values, ancestors)
@@ -244,7 +246,7 @@ def _from_series(pandas, series, ancestors):
     try:
         if len(levels) == 1:
             return _object(zip(_different_keys(levels[0]), values), ancestors)
-    except _NoKeys:
+    except _NotKeys:
         pass
     names = _level_names(series.index, [])
     name = "value" if series.name is None or str(series.name) in names else str(series.name)
@@ -253,7 +255,7 @@ def _from_series(pandas, series, ancestors):
     return _array([dict(zip([*names, name], row)) for row in zip(*levels, values)], ancestors)
 
 
-class _NoKeys(Exception):
+class _NotKeys(Exception):
     """Labels that cannot be the keys of one object."""
 
 
@@ -261,9 +263,9 @@ def _different_keys(labels):
     try:
         keys = [label if type(label) is str else _key(label) for label in labels]
     except ConversionError:
-        raise _NoKeys from None
+        raise _NotKeys from None
     if any(label is None for label in labels) or len(set(keys)) != len(keys):
-        raise _NoKeys
+        raise _NotKeys
     return keys
 
 

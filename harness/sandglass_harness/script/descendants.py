@@ -13,7 +13,7 @@ PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 
 @contextlib.contextmanager
 def adopt_orphans():
-    """Makes this process the parent of orphans below it, in place of PID 1. Ends all that are left at its end."""
+    """Makes this process the parent of its orphaned descendants, in place of PID 1. On exit, kills all that are left."""
     adopts = _adopt(True)
     try:
         yield
@@ -40,7 +40,7 @@ def _children():
 
 
 def _roots():
-    # Without adoption, these are the orphans of the whole sandbox: while modules are loaded, nobody else makes any.
+    # Without adoption, orphans of the whole sandbox are children of PID 1. While modules load, no other process leaves any.
     return {os.getpid()} if _can_adopt() else {os.getpid(), 1}
 
 
@@ -66,7 +66,7 @@ def end():
 
 
 def _adopt(wanted):
-    """Sets the adoption of orphans. Returns False on a kernel without it, as gVisor's: PID 1 adopts them there."""
+    """Switches the adoption of orphans on or off. Returns False on kernels without it, such as gVisor's: PID 1 adopts them."""
     try:
         prctl(PR_SET_CHILD_SUBREAPER, 1 if wanted else 0)
     except OSError as error:

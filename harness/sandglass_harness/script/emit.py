@@ -11,16 +11,14 @@ from ..wire import encode
 from .convert import to_json_with_nulls
 
 
-
-
 class ScriptTimeout(BaseException):
-    """The wall clock of the script ran out. No Exception, so that `except Exception` does not swallow it."""
+    """The script reached its deadline. Not a subclass of Exception, so that `except Exception` does not catch it."""
 
-    after_line = False  # True when `send` raised it after its line was written
+    after_line = False  # raised by `send` after its line was written
 
 
 class Emitter:
-    """Writes frames to a descriptor, one a line. Lines of several threads and forked children never mix."""
+    """Writes frames to a descriptor, one per line. Lines of several threads and forked children never mix."""
 
     def __init__(self, fd):
         self._fd = fd
@@ -28,7 +26,7 @@ class Emitter:
         self._between_processes = None
         self._main_writes = False
         self._timeout_pending = False
-        self._late = []  # lines that signal handlers wrote in the middle of a line
+        self._late = []  # lines of signal handlers that ran while a line was being written
 
     def send(self, frame):
         """Writes a frame whose values are plain JSON."""
@@ -76,25 +74,25 @@ class Emitter:
                     fcntl.lockf(shared, fcntl.LOCK_UN)
 
     def before_fork(self):
-        """Keeps a child from writing into a thread's line. From now on a lock that children share is used as well."""
+        """Waits for threads that write. From now on, writers also take a lock that forked children share."""
         if not self._is_in_handler():
             self._lock.acquire()
         if self._between_processes is None:
             self._between_processes = os.memfd_create("emit", os.MFD_CLOEXEC)
 
     def after_fork_in_parent(self):
-        """Lets threads go on."""
+        """Lets other threads write again."""
         if not self._is_in_handler():
             self._lock.release()
 
     def after_fork_in_child(self):
-        """Forgets half-written lines, which are the parent's."""
+        """Forgets lines that the parent has not finished."""
         self._lock = threading.Lock()
         self._main_writes = False
         self._late.clear()
 
     def _is_in_handler(self):
-        """True in a signal handler in the middle of a line: its thread holds the lock already."""
+        """True in a signal handler that interrupted the writing of a line: its thread holds the lock already."""
         return self._main_writes and threading.current_thread() is threading.main_thread()
 
 
@@ -105,7 +103,7 @@ class _NoRun:
         raise RuntimeError("nothing can be emitted while no script runs")
 
     def on_alarm(self):
-        """Does nothing: no clock runs."""
+        """Does nothing: no script has a deadline now."""
 
     def before_fork(self):
         """Does nothing, at forks of the zygote."""
@@ -127,7 +125,7 @@ if hasattr(os, "memfd_create"):  # not in an interpreter without processes (os.f
 
 
 def use(emitter):
-    """Has the functions below write to `emitter`."""
+    """Makes the functions below write to `emitter`."""
     global current
     current = emitter
 
@@ -155,13 +153,13 @@ def emit_log(message, level="info"):
 HELPERS = {"emit_result": emit_result, "emit_intermediate": emit_intermediate, "emit_log": emit_log}
 
 
-_LONGEST_SEC = 1e9  # 30 years; a timer takes no more than 292
+_MAX_TIMER_SEC = 1e9  # 30 years; setitimer(2) takes up to 292
 _is_armed = _has_timer = False
 _ran_out = False
 
 
 def install_clock():
-    """Makes SIGALRM raise ScriptTimeout in the main thread of whatever run is current."""
+    """Makes SIGALRM raise ScriptTimeout in the main thread while a run is going on."""
     signal.signal(signal.SIGALRM, _on_alarm)
 
 
@@ -173,16 +171,16 @@ def _on_alarm(_number, _frame):
 
 
 def clock_ran_out():
-    """True if the clock has run out, even if the ScriptTimeout was swallowed."""
+    """True if the deadline has passed, even if the script caught the ScriptTimeout."""
     return _ran_out
 
 
 def arm(seconds=None):
-    """Starts the clock: a timer of this process, or somebody else who raises SIGALRM."""
+    """Starts the clock: a timer of this process, or without `seconds` a SIGALRM that the broker or the engine sends."""
     global _ran_out, _is_armed, _has_timer
     _ran_out, _is_armed, _has_timer = False, True, seconds is not None
     if _has_timer:
-        signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.000_001), _LONGEST_SEC))
+        signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.000_001), _MAX_TIMER_SEC))
 
 
 def disarm():

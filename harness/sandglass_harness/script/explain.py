@@ -1,4 +1,4 @@
-"""Describes the errors of a script, with a limited length and the line numbers of the script."""
+"""Describes errors of a script in texts of limited length, with the line numbers of the script."""
 
 import linecache
 import traceback
@@ -9,10 +9,10 @@ FILENAME = "<script>"
 PREAMBLE, POSTAMBLE = "<preamble>", "<postamble>"  # wrapper code of the caller, before and after the script
 _TEXTS = (FILENAME, PREAMBLE, POSTAMBLE)
 TOOL_FILENAME = "<tool>"  # for the generated functions that call host tools
-MAX_NAME, MAX_MESSAGE, MAX_TRACEBACK = 500, 8 * 1024, 60 * 1024  # below those of caps.py
+MAX_NAME, MAX_MESSAGE, MAX_TRACEBACK = 500, 8 * 1024, 60 * 1024  # characters; below the limits of caps.py
 MAX_BRIEF = 500
 _HARNESS = __file__.rpartition("/script/")[0] + "/"
-_WAITING = ("/asyncio/", "/concurrent/futures/")  # where the harness waits for an async tool
+_WAITING = ("/asyncio/", "/concurrent/futures/")  # modules in which the harness waits for an async tool
 
 
 def tool_filename(name):
@@ -38,7 +38,7 @@ def describe(error):
     try:
         tb = error.__traceback__
         traced = traceback.TracebackException(kind, error, _own_frames(tb) or _loaded_frames(tb), compact=True)
-        _leave_out_harness(traced)
+        _remove_harness_frames(traced)
         text = "".join(cut(line, MAX_TRACEBACK) for line in traced.format())
     except Exception as broken:
         text = f"{message}\n(the traceback could not be made: {type(broken).__name__})\n"
@@ -50,8 +50,8 @@ def brief(error):
     return cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_BRIEF)
 
 
-def _leave_out_harness(traced):
-    """Removes the frames of the harness from an exception and all that are told with it, and the exceptions that the harness
+def _remove_harness_frames(traced):
+    """Removes frames of the harness from an exception, its causes and its group, and drops exceptions that the harness
     handled itself. So the traceback of a failed tool or helper ends at the call in the script."""
     traced.stack[:] = _without_harness(traced.stack)
     chain = [traced]
@@ -67,24 +67,25 @@ def _leave_out_harness(traced):
 
 
 def _is_internal(traced):
-    """True if only frames of the harness saw an exception."""
+    """True if an exception passed through frames of the harness alone."""
     return bool(traced.stack) and not _without_harness(traced.stack)
 
 
 def _without_harness(stack):
-    kept, hides = [], False
+    kept, after_harness = [], False
     for frame in stack:
         if frame.filename.startswith(_HARNESS) or frame.filename == TOOL_FILENAME:
-            hides = True
-        elif not (hides and any(part in frame.filename for part in _WAITING)):
-            hides = False
+            after_harness = True
+        elif not (after_harness and any(part in frame.filename for part in _WAITING)):
+            after_harness = False
             kept.append(frame)
     return kept
 
 
 def describe_place(error):
     """Returns the traceback without the message, or None. Calls no code of the script."""
-    stack = _without_harness(traceback.extract_tb(_own_frames(error.__traceback__)))  # which ends in the signal handler
+    # The last frames are those of the signal handler, which is part of the harness.
+    stack = _without_harness(traceback.extract_tb(_own_frames(error.__traceback__)))
     if not stack:
         return None
     return cut("Traceback (most recent call last):\n" + "".join(traceback.format_list(stack)), MAX_TRACEBACK)
@@ -101,7 +102,7 @@ def last_line(error, filename):
 
 
 def _loaded_frames(tb):
-    """Returns the frames after those of the runtime. They belong to a tool file if the script has none."""
+    """Returns the frames after those of the harness: those of a tool file, where no frame is the script's."""
     while tb is not None and tb.tb_frame.f_code.co_filename.startswith(_HARNESS):
         tb = tb.tb_next
     return tb

@@ -1,7 +1,7 @@
 """Calls of tools that run on the host: one frame out, one frame in.
 
-Calls from several threads, and from `asyncio.gather`, run at the same time. A plain call reads its own answer, without a
-thread in between. The thread that reads passes the answers of other calls on.
+Calls from several threads, and from `asyncio.gather`, run at the same time. A synchronous call reads its own answer, so that
+it needs no second thread. The thread that reads hands other answers to the calls that wait for them.
 """
 
 import json
@@ -20,7 +20,7 @@ BIG_READ_SIZE = 1 << 20
 
 
 class ToolError(Exception):
-    """A failed call of a tool. `code` is the reason in one word, the text explains it."""
+    """A failed call of a tool. `code` is the reason in one word, the message explains it."""
 
     def __init__(self, message="", code="tool_failed"):
         super().__init__(message)
@@ -51,7 +51,7 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
 def _refuse_large(tool, line, head):
-    """Refuses arguments that the host would refuse without an answer. `head` is the length of the rest of the line."""
+    """Refuses arguments that are too large for the host. `head` is the length of the line without them."""
     size = len(line) - head
     if size > MAX_ARG_BYTES:
         raise ToolError(f"{tool}: the arguments have {size} bytes; at most {MAX_ARG_BYTES}", "invalid_arguments")
@@ -69,7 +69,7 @@ def _line_in_script():
 
 
 class _Waiter:
-    """A pending call. Its lock opens when its answer is there, or when it is its turn to read."""
+    """A pending call. The lock `turn` opens when its answer is there, or when its thread shall read the next ones."""
 
     __slots__ = ("answer", "turn")
 
@@ -117,7 +117,7 @@ class Bridge:
             self._waiting.pop(number, None)
         return _value_of(waiter.answer)
 
-    # ── plain calls ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── synchronous calls ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _register(self, waiter):
         with self._lock:
@@ -130,10 +130,10 @@ class Bridge:
         try:
             plain = to_json(args)
         except ConversionError as error:
-            raise ToolError(f"{tool}: the arguments can not be sent: {error}", "invalid_arguments") from None
+            raise ToolError(f"{tool}: the arguments cannot be sent: {error}", "invalid_arguments") from None
         call = {"type": "tool_call", "id": number, "name": tool, "line": _line_in_script(), "args": plain}
         line = self._emitter.line_of(call)
-        if len(line) > MAX_ARG_PARTS:  # few are that long
+        if len(line) > MAX_ARG_PARTS:  # a shorter line has neither too many bytes nor too many values
             _refuse_large(tool, line, len(self._emitter.line_of({**call, "args": {}})) - 2)
         self._emitter.send_line(line)
 
@@ -145,12 +145,12 @@ class Bridge:
                         self._read_once()
                 finally:
                     self._reading.release()
-                    self._pass_on()
+                    self._wake_next_reader()
             else:
                 waiter.turn.acquire()
 
-    def _pass_on(self):
-        """Lets another waiting call read."""
+    def _wake_next_reader(self):
+        """Lets the thread of another waiting call read."""
         with self._lock:
             for other in self._waiting.values():
                 if other.answer is None:

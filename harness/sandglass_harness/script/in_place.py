@@ -1,7 +1,7 @@
 """Runs one script in this interpreter: for engines whose sandboxes have no processes (Pyodide).
 
 The engine has opened descriptors 0 to 2, and 3: frames go out over it, and the request and answers come in, each as a length
-and JSON. The engine keeps the clock, and raises it as SIGALRM. It discards the interpreter after the script.
+and JSON. The engine keeps the clock, and raises SIGALRM at the deadline. It discards the interpreter after the script.
 """
 
 import gc
@@ -18,13 +18,13 @@ from .script_process import FRAME_FD
 _BRIDGES = {"js", "pyodide", "pyodide_js", "_pyodide", "_pyodide_core"}
 _REMOVED = {"_ctypes", "_posixsubprocess", "_remote_debugging"}
 
-_loop = in_place_loop.Calls()
+_loop = in_place_loop.CallSelector()
 _emitter = None
-_ahead = None
+_preloaded = None
 
 
 def warm_up():
-    """Loads and touches, before a snapshot is taken, everything that a run needs."""
+    """Loads everything that a run needs, and touches its memory, before the snapshot is taken."""
     checker.warm_up()
     runtime.rehearse()
     script_process.warm_up()
@@ -32,28 +32,28 @@ def warm_up():
 
 
 def prepare(config):
-    """Prepares for the request: closes the ways out of Python, loads tools and modules. Returns its findings as JSON."""
-    global _emitter, _ahead
+    """Prepares for the request: removes access to JavaScript, loads tools and modules. Returns a report as JSON."""
+    global _emitter, _preloaded
     config = json.loads(config)
-    _shut_bridges()
+    _remove_bridges()
     if "random" in sys.modules:  # its state is in the snapshot: every run would draw the same numbers
         sys.modules["random"].seed()
-    _lay_out(config)
+    _set_up(config)
     _emitter = emit.Emitter(FRAME_FD)
     scope, loop = tools.fresh_scope(), tools.ToolLoop()
     loaded = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
     for name in config["preload"]:
         _load(loaded["preload"], name, lambda name=name: _import(name), config)
-    for path in tools.tool_files(config["tools"]) if config["tools"] else []:
+    for path in tools.list_tool_files(config["tools"]) if config["tools"] else []:
         _load(loaded["tools"], os.path.basename(path), lambda path=path: tools.load_file(path, scope, loop), config)
-    _ahead = script_process.Ahead(tools.select_public(scope))
+    _preloaded = script_process.Preloaded(tools.select_public(scope))
     _rehearse()
     gc.collect()
     version = ".".join(str(n) for n in sys.version_info[:3])
     return json.dumps({"python": version, "loaded": loaded, "checks": _checks(config)})
 
 
-class _Nobody(emit.Emitter):
+class _SilentEmitter(emit.Emitter):
     """An emitter that drops its frames."""
 
     def _write(self, data):
@@ -72,7 +72,7 @@ emit_result({"total": total, "sorted": sorted("cab")})
 def _rehearse():
     """Runs a script once: WebAssembly compiles a function at its first call."""
     before = set(sys.modules)
-    emitter = _Nobody(FRAME_FD)
+    emitter = _SilentEmitter(FRAME_FD)
     tool_functions.make_functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
     runtime.run_script(_REHEARSAL, emitter, inputs=json.loads('{"rows": [1, {"a": null}]}'))
     print(end="")
@@ -93,7 +93,7 @@ _TOOL = {
 def live():
     """Receives the request and runs it. Returns the exit code."""
     emit.use(_emitter)
-    return script_process.run(script_process.receive(), _emitter, _ahead, _tool_bridge)
+    return script_process.run(script_process.receive(), _emitter, _preloaded, _tool_bridge)
 
 
 def _tool_bridge():
@@ -101,7 +101,7 @@ def _tool_bridge():
     return _loop.bridge
 
 
-def _shut_bridges():
+def _remove_bridges():
     """Removes every object of JavaScript from Python, and every module that makes one."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not _module_of(finder).startswith("_pyodide")]
     sys.path_hooks[:] = [hook for hook in sys.path_hooks if not _module_of(hook).startswith("_pyodide")]
@@ -124,7 +124,7 @@ def _shut_bridges():
 
 
 class _NoBridges:
-    """Refuses the Python parts of the bridge, which are still in the library."""
+    """Refuses imports of the Python parts of the bridge, which are still in the library."""
 
     def find_spec(self, name, _path=None, _target=None):
         """Finds nothing, as a finder; refuses the bridge."""
@@ -136,8 +136,8 @@ def _module_of(thing):
     return getattr(thing, "__module__", None) or getattr(type(thing), "__module__", "")
 
 
-def _lay_out(config):
-    """Sets paths, streams and functions up as scripts find them on other engines."""
+def _set_up(config):
+    """Sets paths, streams and functions to what scripts find on other engines."""
     os.environ.clear()
     os.environ.update(config["environment"])
     os.chdir(config["workspace"])
@@ -146,13 +146,13 @@ def _lay_out(config):
     sys.path[:] = [config["workspace"], *library, *config["import_paths"]]
     script_process.open_streams()
     time.sleep = _sleep
-    _refuse_names()
+    _refuse_host_names()
     in_place_loop.install(_loop)
     tools.ToolLoop = in_place_loop.ToolLoop
 
 
-def _refuse_names():
-    """Has look-ups of host names fail. The interpreter would invent addresses; there is no network."""
+def _refuse_host_names():
+    """Makes look-ups of host names fail: there is no network, and Emscripten would invent addresses."""
     import _socket
     import socket
 
@@ -165,7 +165,7 @@ def _refuse_names():
 
 
 def _sleep(seconds, /):
-    """Suspends execution for a number of seconds. (The interpreter's own would keep the processor busy.)"""
+    """Suspends execution for a number of seconds. (Emscripten's own keeps the processor busy.)"""
     if seconds != seconds:
         raise ValueError("Invalid value NaN (not a number)")
     if seconds < 0:
@@ -210,7 +210,7 @@ def _is_recreated(name):
 
 
 def _checks(config):
-    """Finds by trying whether a script could do what it must not."""
+    """Tries what a script must not be able to do. Returns the results."""
     import _imp
 
     def can(call):

@@ -1,7 +1,7 @@
 """Waiting in an interpreter without threads: for answers of host tools, and in asyncio's event loop.
 
-Nothing runs beside the script, so the code that waits also reads. To limit a wait, it asks the host for an empty message
-after that time.
+No other thread runs, so the code that waits also reads. To limit a wait, it asks the host for an empty message after that
+time.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import time
 
 from . import host_tools
 
-POLL_SEC = 0.002  # between two looks for answers, in a loop that never rests
+POLL_SEC = 0.002  # between two polls for answers, in a loop that never waits
 
 
 class Bridge(host_tools.Bridge):
@@ -18,7 +18,7 @@ class Bridge(host_tools.Bridge):
 
     def __init__(self, fd, emitter):
         super().__init__(fd, emitter)
-        self._looked = 0.0
+        self._polled_at = 0.0
 
     def _call_from_loop(self, loop, tool, args):
         pending = host_tools.PendingCall(loop)
@@ -33,29 +33,29 @@ class Bridge(host_tools.Bridge):
         return host_tools.await_future(pending.future)
 
     @property
-    def waits(self):
+    def has_pending(self):
         """True if an answer is due."""
         return bool(self._waiting)
 
     def wait(self, seconds):
-        """Takes answers until one came or the time is over. None waits without a limit."""
+        """Waits for an answer, `seconds` at most. None waits without a limit."""
         if seconds is not None:
-            if seconds <= 0 and time.monotonic() - self._looked < POLL_SEC:
+            if seconds <= 0 and time.monotonic() - self._polled_at < POLL_SEC:
                 return
-            self._looked = time.monotonic()
+            self._polled_at = time.monotonic()
             self._emitter.send({"type": "wake", "after": min(max(seconds, 0), 3600)})
         self._read_once()
 
 
-class Calls:
-    """The selector of the event loop."""
+class CallSelector:
+    """The selector of the event loop. The only events are answers to tool calls."""
 
     def __init__(self):
         self.bridge = None
 
     def select(self, timeout):
         """Waits, as a selector in which nothing is registered."""
-        if self.bridge is not None and self.bridge.waits:
+        if self.bridge is not None and self.bridge.has_pending:
             self.bridge.wait(timeout)
         elif timeout is None:
             time.sleep(3600)  # only the deadline can happen
@@ -75,7 +75,7 @@ class EventLoop(asyncio.base_events.BaseEventLoop):
         pass
 
     def _write_to_self(self):
-        pass  # nothing else can add a callback
+        pass  # no other thread can add a callback
 
     def run_in_executor(self, executor, func, *args):
         """Runs the function at once and in place."""

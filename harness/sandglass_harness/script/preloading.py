@@ -1,7 +1,7 @@
 """Loads tool files and modules before the first script. Each is first tried in a process of its own.
 
-Code that leaves a thread or a process cannot be loaded ahead: threads do not survive a fork, and processes do not survive a
-run. It is loaded in each run instead.
+Code that starts a thread or a process is loaded in each run instead: threads do not survive a fork, and processes do not
+survive a run.
 """
 
 import asyncio  # noqa: F401  loaded here once, because async tools need it in each run
@@ -23,13 +23,13 @@ def load(config):
     """
     loop = tools.ToolLoop()
     scope = tools.fresh_scope()
-    files = tools.tool_files(config["tools"]) if config["tools"] else []
+    files = tools.list_tool_files(config["tools"]) if config["tools"] else []
     jobs = [("preload", name, _guard_forks(_make_importer(name))) for name in config["preload"]]
     jobs += [("tools", os.path.basename(path), _guard_forks(functools.partial(tools.load_file, path, loop=loop))) for path in files]
     report = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
     loaders, added = [], []
     with descendants.adopt_orphans():
-        verdicts = _try_out([job for _, _, job in jobs], scope)
+        verdicts = _try_jobs([job for _, _, job in jobs], scope)
         for (kind, name, job), verdict in zip(jobs, verdicts):
             if verdict == "ok":
                 verdict = _try_job(job, scope)  # loading may fail the second time
@@ -69,9 +69,9 @@ def _guard_forks(job):
     return run
 
 
-def _try_out(jobs, scope):
-    """Returns a verdict for each job: `ok`, the names that it adds if each run must do it, or the error. A job that kills its
-    process does not stop the rest."""
+def _try_jobs(jobs, scope):
+    """Returns a verdict for each job: `ok`, the list of names that it adds if each run must do it, or the error. After a job
+    that kills its process, the others go on."""
     verdicts = []
     while len(verdicts) < len(jobs):
         verdicts += _try_in_a_process(jobs[len(verdicts) :], scope)
@@ -81,7 +81,7 @@ def _try_out(jobs, scope):
 
 
 def _try_in_a_process(jobs, scope):
-    answers = os.memfd_create("verdicts")  # no pipe: its end would come only when every process that inherited it ends
+    answers = os.memfd_create("verdicts")  # not a pipe: a process that inherited it would keep it open
     pid = os.fork()
     if pid == 0:
         with descendants.adopt_orphans():  # so that descendants in a session of their own are found as well

@@ -43,7 +43,7 @@ def run_script(
         return RAISED, 1
     kinds = {"a tool of the host": tools or (), "an input": inputs or ()}
     kinds["a Python tool"] = [each["name"] for each in tool_sources]
-    if base_globals and not _are_free(kinds, base_globals, emitter):
+    if base_globals and not _check_taken_names(kinds, base_globals, emitter):
         return RAISED, 1
     if tool_sources and not _load_sources(tool_sources, base_globals, emitter):
         return RAISED, 1
@@ -102,10 +102,10 @@ def _load_sources(sources, scope, emitter):
     return all(_load(name, job, scope, emitter, filename) for (name, job), filename in pairs)
 
 
-def _are_free(kinds, base_globals, emitter):
-    """Reports a name of the run that a function of the tools directory has, and returns False."""
+def _check_taken_names(kinds, base_globals, emitter):
+    """Returns True if no name of the run is that of a function of the tools directory; else reports it."""
     for kind, names in kinds.items():
-        taken = next((name for name in names if python_tools.is_of_directory(base_globals.get(name))), None)
+        taken = next((name for name in names if python_tools.is_from_tools_directory(base_globals.get(name))), None)
         if taken is not None:
             message = f"{taken} is {kind} of this run, and a function of the tools directory: give one another name"
             _report(emitter, message, None, "setup")
@@ -181,7 +181,7 @@ def _finish_threads_and_exit_handlers():
         before = emit.clock_ran_out()
         atexit._run_exitfuncs()
         if emit.clock_ran_out() and not before:
-            raise emit.ScriptTimeout  # it swallows what a handler raises
+            raise emit.ScriptTimeout  # atexit catches what a handler raises
 
 
 def _report(emitter, message, traceback, kind):
@@ -191,4 +191,4 @@ def _report(emitter, message, traceback, kind):
         pass  # the script closed the descriptor: the broker reports how the process ended
     except emit.ScriptTimeout as timeout:
         if not timeout.after_line:
-            raise  # nothing was sent: the caller reports the timeout
+            raise  # the error was not sent; the caller reports the timeout

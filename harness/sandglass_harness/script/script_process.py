@@ -17,15 +17,16 @@ _HOME = ".sandglass/home"  # in a directory of packages
 FRAME_FD = 3  # frames go out over it; requests and answers come in, each as a length and JSON
 
 
-class Ahead:
-    """The result of loading ahead: globals, loaders that each run calls itself, and the names that these add."""
+class Preloaded:
+    """Tools and modules loaded before the first script: globals, loaders that each run calls itself, and the names that
+    these add."""
 
     def __init__(self, base_globals, loaders=(), added=()):
         self.base_globals, self.loaders, self.added = base_globals, loaders, added
 
 
 def warm_up():
-    """Does once what every run does, so that forks and snapshots of this process have it ready."""
+    """Does once what every run does, so that forks and snapshots of this process start with warm caches."""
     exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), {})
     json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
     json.loads('{"a": [1, 2.5, "x", null, true]}')
@@ -36,7 +37,7 @@ def warm_up():
 
 
 def open_streams():
-    """Sets the streams of `sys` up over descriptors 0 to 2, and installs the clock's signal."""
+    """Opens the streams of `sys` on descriptors 0 to 2, and installs the handler of the deadline's signal."""
     sys.argv = [""]
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.__stdout__ = _text_stream(1)
@@ -46,15 +47,15 @@ def open_streams():
 
 def receive():
     """Returns the next request. Ends the process when there is none."""
-    return json.loads(_exactly(struct.unpack("=I", _exactly(4))[0]))
+    return json.loads(_read_exactly(struct.unpack("=I", _read_exactly(4))[0]))
 
 
-def run(request, emitter, ahead, make_bridge):
+def run(request, emitter, preloaded, make_bridge):
     """Serves a request. Returns the exit code.
 
-    `make_bridge()` is called if there are tools. Without a deadline in the request, somebody else raises SIGALRM.
+    `make_bridge()` is called if there are tools. Without a deadline in the request, the broker or the engine raises SIGALRM.
     """
-    _furnish_home()
+    _copy_home_files()
     os.environ.update(request["secrets"])
     text.hide(request["secrets"])
     code = None
@@ -62,20 +63,20 @@ def run(request, emitter, ahead, make_bridge):
         deadline = request.get("deadline")
         emit.arm(None if deadline is None else deadline - time.monotonic())
         if request.get("check"):
-            code = _check(request, emitter, ahead)
+            code = _check(request, emitter, preloaded)
         else:
-            code = _execute(request, emitter, ahead, make_bridge)
+            code = _execute(request, emitter, preloaded, make_bridge)
         emit.disarm()
     except emit.ScriptTimeout:
         if code is None:  # otherwise it came after the script was done
             code = 1
             runtime.report_timeout(emitter, request["timeout_text"])
-    _say_finished()
+    _send_finished()
     return code
 
 
-def _furnish_home():
-    """Copies the files that packages want in the home of each run, such as a list of fonts that takes long to make."""
+def _copy_home_files():
+    """Copies files that packages expect in the home directory, such as a font cache that takes long to build."""
     for path in sys.path[1:]:  # the first is the workspace
         source = os.path.join(path, _HOME)
         if path.startswith("/") and os.path.isdir(source):
@@ -84,11 +85,11 @@ def _furnish_home():
             shutil.copytree(source, os.path.expanduser("~"), copy_function=shutil.copyfile, dirs_exist_ok=True)
 
 
-def _check(request, emitter, ahead):
-    from ..check import checker  # loaded ahead in sandboxes for checks
+def _check(request, emitter, preloaded):
+    from ..check import checker  # already loaded in sandboxes for checks
 
     asked = request["check"]
-    asked["names"] += [*ahead.base_globals, *ahead.added]
+    asked["names"] += [*preloaded.base_globals, *preloaded.added]
     script, whole, answer = request["script"], asked.pop("whole", None), {}
     if whole is not None:
         answer["whole"] = checker.is_script(whole)
@@ -97,12 +98,12 @@ def _check(request, emitter, ahead):
     return 0
 
 
-def _execute(request, emitter, ahead, make_bridge):
+def _execute(request, emitter, preloaded, make_bridge):
     _, code = runtime.run_script(
         request["script"],
         emitter,
-        base_globals=ahead.base_globals,
-        loaders=ahead.loaders,
+        base_globals=preloaded.base_globals,
+        loaders=preloaded.loaders,
         tools=_tools(request, make_bridge),
         tool_sources=request.get("tool_sources") or (),
         inputs=request["inputs"],
@@ -120,8 +121,8 @@ def _tools(request, make_bridge):
     return tool_functions.make_functions(signatures, make_bridge(), {source["name"]: source["stub"] for source in sources})
 
 
-def _say_finished():
-    """Reports that the run is finished: only the end of its process follows."""
+def _send_finished():
+    """Reports that the run is finished. Only the end of its process follows."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -137,7 +138,7 @@ def _text_stream(fd):
     return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 
 
-def _exactly(count):
+def _read_exactly(count):
     data = bytearray()
     while len(data) < count:
         piece = os.read(FRAME_FD, min(count - len(data), 1 << 20))

@@ -7,7 +7,7 @@ from ..text import cut_head
 from .explain import TOOL_FILENAME
 from .host_tools import ToolError
 
-_NAME_SHOWN = 100
+_MAX_SHOWN_NAME = 100
 
 
 class _LeftOut:
@@ -21,7 +21,7 @@ _LEFT_OUT = _LeftOut()
 
 
 def make_functions(signatures, bridge, stubs=None):
-    """Returns name to function. Each function has the parameters, defaults, annotations and docstring of its tool.
+    """Returns a dict from name to function. Each has the parameters, defaults, annotations and docstring of its tool.
 
     `stubs` are the texts of Python tools by name, which only describe_tool needs.
     """
@@ -35,10 +35,10 @@ def _make_function(signature, bridge, codes):
     params, name = signature["params"], signature["name"]
     shape = len(params), signature["more"]
     if shape not in codes:
-        codes[shape] = _code_of(*shape)
+        codes[shape] = _compile_code(*shape)
     names = [param["name"] for param in params]
     if signature["more"]:
-        names.append(_more_beside(names))
+        names.append(_unused_name(names))
     code = codes[shape].replace(co_name=name, co_varnames=tuple(names), **_qualified_name(name))
     wanted = [(p.get("key", p["name"]), p["nullable"] or p["required"]) for p in params]
 
@@ -58,16 +58,16 @@ def _make_function(signature, bridge, codes):
     return function
 
 
-def _more_beside(names):
-    """Returns an unused name for the keywords beyond the parameters."""
+def _unused_name(names):
+    """Returns a name for the keyword arguments beyond the parameters, which no parameter has."""
     more = "more"
     while more in names:
         more += "_"
     return more
 
 
-def _code_of(count, more):
-    """Compiles the code of a function with `count` parameters of any name. Made once per shape: compiling costs most here."""
+def _compile_code(count, more):
+    """Compiles a function with `count` parameters, whose names are set later. Done once per shape, because it is slow."""
     names = [f"p{i}" for i in range(count)]
     head = ", ".join([*names, *(["**more"] if more else [])])
     body = f"return _collect(({''.join(f'{n}, ' for n in names)}), {'more' if more else '{}'})"
@@ -92,18 +92,18 @@ def _describe_tool(signatures, stubs):
             return stubs[name]
         signature = signatures.get(name)
         if signature is None:
-            shown = cut_head(str(name), _NAME_SHOWN)
+            shown = cut_head(str(name), _MAX_SHOWN_NAME)
             raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted([*signatures, *stubs]))}", "unknown_tool")
-        return text_of(signature)
+        return format_stub(signature)
 
     return describe_tool
 
 
-def text_of(signature):
+def format_stub(signature):
     """Returns the stub of a tool, as models read it."""
     params = [_parameter_text(param) for param in signature["params"]]
     if signature["more"]:
-        params.append(f"**{_more_beside([param['name'] for param in signature['params']])}")
+        params.append(f"**{_unused_name([param['name'] for param in signature['params']])}")
     params = ", ".join(params)
     head = f"def {signature['name']}({params}) -> {signature['returns']}:"
     doc = "\n".join(f"    {line}".rstrip() for line in signature["doc"].splitlines())

@@ -25,10 +25,10 @@ class ToolLoop:
 
     def call(self, function, args, kwargs):
         """Runs a coroutine function on the loop and waits for it. Returns an awaitable in async code."""
-        import asyncio  # a process without async tools need not load it
+        import asyncio  # not above: a process without async tools does not need it
 
         future = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), self._start_loop())
-        if asyncio._get_running_loop() is None:  # not by an exception, which would be the context of the function's own
+        if asyncio._get_running_loop() is None:  # an `except` would become the context of the function's own exception
             return future.result()
         return asyncio.wrap_future(future)
 
@@ -50,8 +50,8 @@ def wrap_async(scope, loop):
 
 
 def _is_coroutine_function(value):
-    """Answers as inspect does. Loading inspect costs several milliseconds in each run with a tool, so only functions with
-    attributes, of which it may know more, are left to it."""
+    """Returns what inspect.iscoroutinefunction returns. Importing inspect takes several milliseconds in each run with a tool.
+    So inspect is asked only about functions with attributes, which may be markers."""
     while isinstance(value, functools.partial):
         value = value.func
     if isinstance(value, types.MethodType):
@@ -73,8 +73,8 @@ def _make_synchronous(function, loop):
     return call
 
 
-def tool_files(directory):
-    """The paths of the `*.py` files of a directory, in order."""
+def list_tool_files(directory):
+    """Returns the paths of the `*.py` files of a directory, in order."""
     try:
         names = sorted(os.listdir(directory))
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def select_public(scope):
     return {name: value for name, value in scope.items() if not name.startswith("__")}
 
 
-def is_of_directory(value):
+def is_from_tools_directory(value):
     """True if a value is a function or class that a file of the tools directory defines."""
     return callable(value) and getattr(value, "__module__", None) == _SCOPE_NAME
 

@@ -21,10 +21,10 @@ _ALL_SIGNALS = signal.valid_signals()
 
 
 def main(config, control_fd):
-    """Loads what scripts need, then forks on command until the broker is gone."""
+    """Loads what scripts need, then forks children at the broker's command until the broker is gone."""
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    control = _socket.socket(fileno=control_fd)  # `socket` itself would cost every child memory
+    control = _socket.socket(fileno=control_fd)  # importing `socket` would cost every child memory
     for path in config["import_paths"]:
         sys.path.append(path)
     if config.get("installed"):
@@ -33,12 +33,12 @@ def main(config, control_fd):
         sys.path += installed.find_directories()
     _add_builtins_of_site()
     seccomp.load()
-    ahead, loaded = script_process.Ahead({}), {"tools": _load_nothing(), "preload": {**_load_nothing(), "deferred": []}}
+    preloaded, loaded = script_process.Preloaded({}), {"tools": _empty_report(), "preload": {**_empty_report(), "deferred": []}}
     if config["tools"] or config["preload"]:
         from . import preloading
 
-        *all_ahead, loaded = preloading.load(config)
-        ahead = script_process.Ahead(*all_ahead)
+        *all_preloaded, loaded = preloading.load(config)
+        preloaded = script_process.Preloaded(*all_preloaded)
     if config.get("checker"):
         from ..check import checker
 
@@ -46,12 +46,12 @@ def main(config, control_fd):
     child.prepare(config)
     _warm_up()
     if config.get("sealed"):
-        os.dup2(0, 2)  # as in the broker
+        os.dup2(0, 2)  # /dev/null: scripts could open it and write to it
     control.send(json.dumps(loaded).encode())
-    _serve(control, ahead, config.get("checker", False))
+    _serve(control, preloaded, config.get("checker", False))
 
 
-def _load_nothing():
+def _empty_report():
     return {"loaded": [], "failed": []}
 
 
@@ -72,7 +72,7 @@ def _warm_up():
     gc.freeze()
 
 
-def _serve(control, ahead, checks):
+def _serve(control, preloaded, checks):
     pid = 0
     while True:
         message, fds = _receive_with_fds(control)
@@ -82,11 +82,11 @@ def _serve(control, ahead, checks):
             if pid:
                 os.waitpid(pid, 0)
                 _reap_others()
-            _forget_signals()
+            _discard_signals()
             pid = os.fork()
             if pid == 0:
                 control.detach()
-                child.live(ahead, fds, checks)
+                child.live(preloaded, fds, checks)
             for fd in fds:
                 os.close(fd)
             _answer(control, pid)
@@ -110,9 +110,9 @@ def _answer(control, number):
         os._exit(0)
 
 
-def _forget_signals():
-    """Removes signals that a script queued here. They are blocked, so they would carry data, and take slots, from run to
-    run."""
+def _discard_signals():
+    """Removes the signals that a script sent to this process. They are blocked and would stay queued: data for the next run,
+    and slots that it lacks."""
     while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
         pass
 

@@ -49,7 +49,7 @@ class StandInZygote(processes.Zygote):
         self._child_bytes = child_bytes
         self._children = []
 
-    def ask_for(self, spare):
+    def ask_to_fork(self, spare):
         child = socket.socket(fileno=os.dup(spare.child_fds()[0]))
         self._children.append(child)
         os.write(spare._child_out, b"out \xff\xc3")
@@ -61,12 +61,12 @@ class StandInZygote(processes.Zygote):
             pass
         self._answer(self._pid)
 
-    def ask_for_a_sign(self):
+    def ping(self):
         self._answer(0)
 
-    ask_to_reap = ask_to_kill = ask_for_a_sign
+    ask_to_reap = ask_to_kill = ping
 
-    def answers(self):
+    def is_running(self):
         return True
 
     def close(self):
@@ -107,7 +107,7 @@ class NoReaper:
         return True
 
     def kill_everything(self):
-        raise AssertionError("the broker gave a zygote up that had answered")
+        raise AssertionError("the broker gave up a zygote that had answered")
 
 
 class OwnSandbox(sandbox.Sandbox):
@@ -121,9 +121,9 @@ class OwnSandbox(sandbox.Sandbox):
         self.reaper = NoReaper()
         self.roots = OwnSandbox.roots
         self.memory_kills = MEMORY_KILLS
-        self.sees_ends = False
+        self.shows_ends = False
 
-    def was_alone(self, _pid):
+    def left_no_process(self, _pid):
         return True
 
     def is_collected(self):
@@ -154,7 +154,7 @@ class Case:
     def play(self):
         served = self._broker
         served._channel.open()
-        served._watcher.reading(self._zygote.socket.fileno(), served._on_zygote)
+        served._watcher.watch_read(self._zygote.socket.fileno(), served._on_zygote)
         served._make_spare()
         self._settle()
         for piece in self._pieces:
@@ -253,7 +253,7 @@ def play_child(header, pieces, _child_bytes, _bench):
         run.take_output(run.streams[0], piece)
     run.take_output(run.streams[0], b"", final=True)
     run.status = 0
-    run.last_words()
+    run.send_final_error()
     sent = b"".join(out)
     counted = sum(len(line) for line in out if not line.startswith((b'{"type":"stdout"', b'{"type":"tool_call"')))
     if counted > header["max_output"] + 4096 and not header["request"].get("check"):

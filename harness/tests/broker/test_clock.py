@@ -31,12 +31,12 @@ class ClockTest(unittest.TestCase):
     """EX-08, HA-06: time in which the host executes tools moves the deadline, less the processor time used meanwhile."""
 
     def setUp(self):
-        self.rung = []
+        self.reached = []
         self.used = Used()
         self.clock = self.make(self.used, pause=lambda _mean: 0.0)  # each call of is_over() looks
 
     def make(self, processor, **options):
-        return Clock(100.0, 10, max_wait_sec=300, processor=processor, ring=lambda: self.rung.append(True), **options)
+        return Clock(100.0, 10, max_wait_sec=300, processor=processor, on_deadline=lambda: self.reached.append(True), **options)
 
     def report(self, executed, executing, now):
         self.clock.report(executed, executing, now)
@@ -60,7 +60,7 @@ class ClockTest(unittest.TestCase):
     def test_it_moves_while_the_call_still_executes(self):
         self.report(0, True, 101)
         self.assertFalse(self.clock.is_over(115))
-        self.assertEqual(self.rung, [])
+        self.assertEqual(self.reached, [])
         self.assertAlmostEqual(self.clock.deadline, 124)
 
     def test_a_loop_beside_a_slow_call_buys_no_time(self):
@@ -68,7 +68,7 @@ class ClockTest(unittest.TestCase):
         self.clock.is_over(101)
         self.clock.report(0, True, 101)
         now = 101
-        while not self.rung:
+        while not self.reached:
             self.assertLess(self.clock.due, 110.5)
             step = self.clock.due - now
             now, self.used.seconds = self.clock.due, step
@@ -116,10 +116,10 @@ class ClockTest(unittest.TestCase):
 
     def test_after_the_deadline_nothing_moves_it(self):
         self.assertFalse(self.clock.is_over(110.1))
-        self.assertEqual(self.rung, [True])
+        self.assertEqual(self.reached, [True])
         self.clock.report(0, True, 110.1)
         self.assertTrue(self.clock.is_over(110.4))
-        self.assertEqual(self.rung, [True])
+        self.assertEqual(self.reached, [True])
 
 
 class HiddenProcessesTest(unittest.TestCase):
@@ -130,8 +130,8 @@ class HiddenProcessesTest(unittest.TestCase):
     def used(self, computes):
         """Returns the processor time that a script has used in calls of 100 ms each when its deadline comes. `computes` says
         if it computes: so long after the last look, into the call, and before the deadline."""
-        rung, hidden = [], Hidden()
-        clock = Clock(0.0, self.TIMEOUT, max_wait_sec=300, processor=hidden, ring=lambda: rung.append(True))
+        reached, hidden = [], Hidden()
+        clock = Clock(0.0, self.TIMEOUT, max_wait_sec=300, processor=hidden, on_deadline=lambda: reached.append(True))
         used = now = 0.0
         looked = now
         for step in range(1, 400_000):
@@ -144,7 +144,7 @@ class HiddenProcessesTest(unittest.TestCase):
             if now >= clock.due:
                 looked = now
                 clock.is_over(now)
-            if rung:
+            if reached:
                 break
         return used
 

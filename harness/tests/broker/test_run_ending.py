@@ -31,7 +31,7 @@ class EndingTest(RunTestCase):
         for kind in told:
             run.take_frames(line(type="error", message="m", kind=kind), 102.0)
         run.status, run.killed_for, run.finished = status, killed_for, finished
-        run.last_words()
+        run.send_final_error()
         return [(f["kind"], f["message"]) for f in self.outbox.frames[len(told) :]], run.ending()
 
     def test_each_cause(self):
@@ -90,7 +90,7 @@ class EndingTest(RunTestCase):
     def test_the_last_words_are_said_even_when_the_limit_is_used_up(self):
         run = self.make(max_output=10)
         run.over, run.killed_for, run.status = True, "output-limit", signal.SIGKILL
-        run.last_words()
+        run.send_final_error()
         self.assertEqual([f["kind"] for f in self.outbox.frames], ["output_limit"])
 
     def test_the_time_in_the_message_is_the_one_that_was_asked_for(self):

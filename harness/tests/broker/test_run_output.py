@@ -88,7 +88,7 @@ class LimitTest(RunTestCase):
         run = self.make(max_output=100)
         run.take_output(run.streams[0], b"x" * 100)
         run.status = exited(7)
-        run.last_words()
+        run.send_final_error()
         closing = self.outbox.data.split(b"\n")[1]
         self.assertEqual((run.sent, run.over, run.killed_for), (100 + len(closing) + 1, False, None))
 

@@ -187,7 +187,7 @@ class PreloadingTest(unittest.TestCase):
         self.assertEqual(self.load("A")["told"]["tools"], {"loaded": ["a.py"], "failed": []})
 
     def test_a_missing_directory_is_an_empty_one(self):
-        self.assertEqual(tools.tool_files(os.path.join(self.directory, "missing")), [])
+        self.assertEqual(tools.list_tool_files(os.path.join(self.directory, "missing")), [])
 
     def test_a_broken_file_is_told_by_name_and_stops_no_other(self):
         self.write(
