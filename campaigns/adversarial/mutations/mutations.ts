@@ -263,6 +263,20 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'fresh', titles: ['TIME-01'] }],
   },
   {
+    name: 'read-only-packages',
+    defence: 'packages are mounted read-only',
+    instead: 'they are mounted like a working directory, and what a script writes there is imported by the next run',
+    patches: [
+      {
+        file: 'src/engines/local/bwrap-args.ts',
+        from: 'readOnly(layout.packages, INSIDE.packages)',
+        to: "['--bind', layout.packages, INSIDE.packages]",
+      },
+    ],
+    selected: [{ suite: 'defences', titles: ['changes none of the packages'] }],
+    quick: [{ suite: 'defences', titles: ['changes none of the packages'] }],
+  },
+  {
     name: 'secret-redaction',
     defence: 'values of secrets are redacted in all that leaves a run',
     instead: 'no value is looked for',

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Sandglass } from '../../../src/index.ts'
+import { openDirectory } from '../../../test/support/state-directory.ts'
 import { runnerOf } from '../driver/answer.ts'
 import { twoAtOnce } from '../driver/case-tools.ts'
 import type { EngineUnderTest } from '../driver/engine.ts'
@@ -60,6 +63,35 @@ export async function defences(tested: TestedEngine): Promise<void> {
       const script = 'import os\nkey = os.environ["KEY"]\nprint({"k": key}, ascii(key))\nemit_result([repr(key)])'
       const { finalData, stdout } = await sg.run(script, { secrets })
       expect(JSON.stringify([finalData, stdout])).not.toMatch(/quoted|over two/)
+    })
+
+    test('changes none of the packages that later runs import', async () => {
+      const packages = openDirectory('packages')
+      writeFileSync(join(packages, 'sg_demo.py'), 'VALUE = 1\n')
+      // The host's modes are no second defence here.
+      chmodSync(packages, 0o777)
+      chmodSync(join(packages, 'sg_demo.py'), 0o666)
+      const script = `import os, sg_demo
+for attempt in (
+    lambda: open(os.path.join(root, "sg_demo.py"), "w").write("VALUE = 2"),
+    lambda: open(os.path.join(root, "sg_more.py"), "w").write("VALUE = 2"),
+    lambda: os.mkdir(os.path.join(root, "sg_directory")),
+    lambda: os.chmod(os.path.join(root, "sg_demo.py"), 0o644),
+    lambda: os.rename(os.path.join(root, "sg_demo.py"), os.path.join(root, "sg_gone.py")),
+    lambda: os.remove(os.path.join(root, "sg_demo.py")),
+):
+    try: attempt()
+    except OSError: pass
+emit_result(sg_demo.VALUE)`
+      try {
+        await using own = await engine.open({ poolSize: 1, packages })
+        expect((await own.run(script, { inputs: { root: engine.packagesInside } })).finalData).toBe(1)
+        expect(readdirSync(packages)).toEqual(['sg_demo.py'])
+        expect(readFileSync(join(packages, 'sg_demo.py'), 'utf8')).toBe('VALUE = 1\n')
+        expect((await own.run('import sg_demo\nemit_result(sg_demo.VALUE)')).finalData).toBe(1)
+      } finally {
+        rmSync(packages, { recursive: true })
+      }
     })
 
     test('has a uid on the host that no other living sandbox has', async (context) => {

@@ -48,6 +48,19 @@ describe.skipIf(skip)('packages', () => {
     expect(await importWith(state.path, packages.path)).toEqual([1, 0])
   })
 
+  test.skipIf(NEEDS_ROOT)('a copy keeps the time of modification, by which Python knows its byte code', async () => {
+    using state = scopedDirectory()
+    using home = scopedDirectory('home')
+    const packages = shutAway(home.path)
+    utimesSync(join(packages, 'sg_package/__init__.py'), 1e9, 1e9)
+    const engine = localEngine({ stateDir: state.path })
+    const sandbox = await engine.create({ ...SPEC, packages })
+    const time = 'import os, sg_package\nemit_result(os.stat(sg_package.__file__).st_mtime)'
+    expect(await resultOf(sandbox, time)).toBe(1e9)
+    await sandbox.destroy()
+    await engine.close()
+  })
+
   test.skipIf(NEEDS_ROOT)(
     'one that the sandbox cannot enter is copied, again when it changed, never twice',
     async () => {
