@@ -29,7 +29,7 @@ def main():
     """Reads the configuration from the only argument, as JSON. The channel is on descriptors 0 and 1."""
     set_dumpable(False)
     if os.getpid() != 1:
-        sys.exit("the broker ends runs by kill(-1): it starts as PID 1 of a pid namespace only")
+        sys.exit("the broker must be PID 1 of a pid namespace: it ends runs by kill(-1)")
     os.closerange(3, 1 << 20)
     config = json.loads(sys.argv[1])
     channel = _move_away(0), _move_away(1)

@@ -209,7 +209,7 @@ class Broker:
 
     def _problem_of(self, frame):
         if self._checks and not frame.get("check"):
-            return "request", "this sandbox is there to check scripts; it runs none"
+            return "request", "this sandbox only checks scripts"
         return self._intake.problem_of(frame)
 
     def _on_finished(self):

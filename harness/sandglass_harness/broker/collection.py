@@ -60,7 +60,7 @@ class Collection:
                     continue
                 if found.st_size > MAX_FILE_BYTES:
                     self._note_limit("max_file_bytes")
-                    self._warn(f"{path}: {found.st_size} bytes are over the {MAX_FILE_BYTES} of a collected file")
+                    self._warn(f"{path}: it has {found.st_size} bytes; a collected file may have {MAX_FILE_BYTES}")
                     continue
                 if count >= MAX_FILES:
                     self._note_limit("max_files")

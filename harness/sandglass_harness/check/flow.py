@@ -23,11 +23,11 @@ def check_flow(walk, known, report):
         _check_branches(walk, [node for node, _ in places], report)
         return
     body = walk.tree.body
-    hint = "Add emit_result(value) as the last line, with what the answer is."
-    message = "the script never calls emit_result, so that it has no result"
+    hint = "Add emit_result(value) with the answer as the last line."
+    message = "the script never calls emit_result, so it has no result"
     function = next((_owner(scope).node for _, scope in places if hasattr(_owner(scope).node, "name")), None)
     if function is not None:
-        message = f"emit_result stands in {function.name}, which nothing calls"
+        message = f"only {function.name} calls emit_result, and nothing calls {function.name}"
         hint = f"Call it at the end: {function.name}(). Only then emit_result runs."
     report.add("no_result", body[-1] if body else _Start, message, hint)
 
@@ -106,8 +106,8 @@ def _check_branches(walk, places, report):
     empty = [branch for branch in empty if not ways_out.in_statements(branch)]
     if not empty and not missing_else:
         return
-    where = f"the branch at line {empty[0][0].lineno}" if empty else "the way around the if"
-    message = f"{where} ends without a result: emit_result stands in other branches only"
+    where = f"the branch at line {empty[0][0].lineno}" if empty else "the path around the if"
+    message = f"{where} ends without a result: only other branches call emit_result"
     hint = "Add emit_result(value) to each branch, or once after the if."
     if not empty:
         hint = "Add an else: with emit_result(value), or call it once after the if."

@@ -30,9 +30,9 @@ def _check_called(node, scope, signature, known, uses, report, dynamic):
     use = value_use(node, scope, known)
     if use is not None and use is not SHOW or parent.__class__ in (ast.Await, ast.YieldFrom):
         hint = f"Call it: {format_required(signature)}."
-        report.add("not_called", node, f"{name} is the function itself, and its result is meant", hint)
+        report.add("not_called", node, f"{name} is the function itself, not its result", hint)
     elif parent.__class__ is ast.Expr:
-        report.add("not_called", node, f"{name} stands here without being called", f"Call it: {format_required(signature)}.")
+        report.add("not_called", node, f"{name} is named here, but not called", f"Call it: {format_required(signature)}.")
     else:
         target = assigned_name(node)
         if target is not None and not dynamic and _is_value_only(target, scope, known, uses):
@@ -67,14 +67,14 @@ def _check_awaited(node, scope, walk, known, uses, report, dynamic):
         return
     use = value_use(node, scope, known)
     if use is not None:
-        report.add("not_awaited", node, f"{what} gives something to await here; it is {use}", _await_hint(node))
+        report.add("not_awaited", node, f"{what} returns an awaitable here, but it is {use}", _await_hint(node))
         return
     target = assigned_name(node)
     if target is None or dynamic or not _is_bound_once(target, scope, uses):
         return
     places = uses.of(target.id, scope)
     if places and all(value_use(each, place, known) is not None for each, place in places):
-        message = f"{what} gives something to await here, and {short(target.id)} is used as its result"
+        message = f"{what} returns an awaitable here, but {short(target.id)} is used as its result"
         report.add("not_awaited", node, message, f"Write {short(target.id)} = await {_source(node)}.")
 
 

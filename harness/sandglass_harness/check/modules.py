@@ -138,7 +138,7 @@ def _unknown_module(module, statement, known):
     own = [each for each in names if each in known.tools or each in known.helpers]
     if own or module in _INSTEAD_OF_TOOLS or module in known.tools:
         called = f": {join_names(own or known.tools)}" if own or known.tools else ""
-        return message, f"Remove this import: tools and helpers are there without one{called}."
+        return message, f"Remove this import; tools and helpers need none{called}."
     if module in _OFTEN_MEANT:
         return message, f"{module} is not in the sandbox: use {_instead_of(module)} or a tool."
     candidates = [each for each in sys.stdlib_module_names if not each.startswith("_")] + list(_OFTEN_MEANT)
@@ -146,14 +146,14 @@ def _unknown_module(module, statement, known):
     if meant is not None and meant != module and is_there(meant) and known.may_import(meant):
         return message, f"Did you mean import {meant}?"
     if meant is not None and meant != module and not is_there(meant):
-        return message, f"{meant}, if that was meant, is not there either: use {_instead_of(meant)} or a tool."
+        return message, f"{meant} is not in the sandbox either: use {_instead_of(meant)} or a tool."
     if known.tools:
         return message, f"Use Python's standard library, or a tool in its place: {join_names(known.tools, 6)}."
-    return message, "Use Python's standard library in its place; there is no tool that does it either."
+    return message, "Use Python's standard library in its place; there are no tools."
 
 
 def _instead_of(module):
-    return "statistics, math" if module in ("numpy", "scipy", "pandas") else "what Python brings along"
+    return "statistics, math" if module in ("numpy", "scipy", "pandas") else "Python's standard library"
 
 
 def module_of(node, scope, walk):

@@ -129,10 +129,10 @@ def _hint(node, scope, walk, known):
     if used_as_module:
         module = nearest(name, [each for each in sys.stdlib_module_names if not each.startswith("_")])
         if module is not None and known.may_import(module):
-            return f"Assign {short(name)} first, or add: import {module}, if that was meant."
+            return f"Assign {short(name)} first, or add: import {module}, if you mean the module."
     if node.parent.__class__ is ast.Call and node.parent.func is node:
         return f"There is no function {short(name)}(): define it, or call {known.some_names()}."
-    return f"Assign {short(name)} before it is used, or take it out."
+    return f"Assign {short(name)} before it is used, or remove it."
 
 
 def _is_for_module(name, attribute):

@@ -99,15 +99,15 @@ class _Results:
                     hint = f"take one element first, as in {shown}[0][{index.value!r}], or loop over it."
                 else:
                     hint = f"use it as it is, without [{cut(repr(index.value), 40)}]."
-                self._wrong(node, typed, "no dict", hint)
+                self._wrong(node, typed, "not a dict", hint)
             elif parent.ctx.__class__ is ast.Load and self._types.lacks_field(typed, index.value):
                 self._no_field(parent, node, typed, index.value, "[{!r}]")
         elif index.__class__ is ast.Slice or _is_integer(index):
             if not types & {"array", "string"}:
-                hint = f"take a field: {_fields(typed)}." if "object" in types else f"use it as it is."
-                self._wrong(node, typed, "no list", hint)
+                hint = f"take a field: {_fields(typed)}." if "object" in types else "use it as it is."
+                self._wrong(node, typed, "not a list", hint)
         elif not types & _ITERABLE:
-            self._wrong(node, typed, "no list and no dict", f"use it as it is.")
+            self._wrong(node, typed, "neither a list nor a dict", "use it as it is.")
 
     def _attribute(self, node, parent, typed):
         attribute = parent.attr
@@ -124,7 +124,7 @@ class _Results:
                 hint = f"take one element first, as in {shown}[0].{short(attribute)}, or loop over it."
         else:
             hint = f"use it as it is, without .{short(attribute)}."
-        self._wrong(node, typed, f"without .{short(attribute)}", hint)
+        self._wrong(node, typed, f"which has no .{short(attribute)}", hint)
 
     def _no_field(self, place, node, typed, key, form):
         properties = typed.schema.get("properties") or {}
@@ -141,12 +141,12 @@ class _Results:
             return
         shown = _source(node)
         if func.id in _LOOPS and not typed.types & _ITERABLE:
-            self._wrong(node, typed, f"nothing for {func.id}()", f"use it without {func.id}().")
+            self._wrong(node, typed, f"which {func.id}() does not take", f"use it without {func.id}().")
         elif func.id in _NUMBERS and typed.types <= {"array", "object"}:
             hint = f"write len({shown}) for how many there are." if typed.types == {"array"} else f"take a field: {_fields(typed)}."
-            self._wrong(node, typed, f"nothing for {func.id}()", hint)
+            self._wrong(node, typed, f"which {func.id}() does not take", hint)
         elif func.id == "range" and typed.types <= {"array", "object", "string"}:
-            self._wrong(node, typed, "no number", f"write range(len({shown})), or loop over it.")
+            self._wrong(node, typed, "not a number", f"write range(len({shown})), or loop over it.")
 
     def _operator(self, node, parent, typed, scope):
         other = parent.right if parent.left is node else parent.left
@@ -178,7 +178,7 @@ class _Results:
         op, other = parent.ops[0].__class__, parent.comparators[0]
         if op in (ast.In, ast.NotIn):
             if other is node and not typed.types & _ITERABLE:
-                self._wrong(node, typed, "nothing to look in", f"compare with == {_source(node)}.")
+                self._wrong(node, typed, "in which nothing can be looked up", f"compare with == {_source(node)}.")
             return
         beside = self._types.of(parent.left if other is node else other, scope)
         if op not in _ORDER or beside is None:
@@ -199,11 +199,11 @@ class _Results:
         numeric = text[-1:] in "bdoxXeEfFgGn%" and text[-1:] != ""
         if typed.types <= {"array", "object", "null"} or typed.types == {"string"} and numeric:
             what = "take a field of it" if typed.types == {"object"} else "format it without the part after the :"
-            self._wrong(node, typed, f"nothing for the format :{cut(text, 20)}", f"{what}.")
+            self._wrong(node, typed, f"which the format :{cut(text, 20)} does not take", f"{what}.")
 
     def _wrong(self, node, typed, what, hint):
         shown, words = _source(node), typed.words()
-        sentence = what if what.startswith(("no", "without")) else f"can not be {what}"
+        sentence = what if what.startswith(("not ", "neither ", "which ", "in which ")) else f"cannot be {what}"
         joiner = ", " if sentence is what else " and "
         self._report.add("result_type", node, f"{shown} is {_article(words)}{joiner}{sentence}",
                          f"{shown} is {_article(words)}: {hint}")  # fmt: skip

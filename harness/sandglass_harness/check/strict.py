@@ -40,11 +40,11 @@ _REFUSED = {
 }
 _BY_TEXT = frozenset({"getattr", "attrgetter", "methodcaller"})
 _INSTEAD = {
-    "eval": "Do it without eval: json.loads reads data, and a function or a lambda does what text would.",
+    "eval": "Do it without eval: json.loads reads data, and a function or a lambda replaces code in a text.",
     "exec": "Write the code itself, or a function, in place of exec.",
-    "compile": "Write the code itself in place of compile; re.compile is there for patterns.",
-    "open": "There are no files here: give data back by emit_result(value), and take it from tools and inputs.",
-    "input": "Nobody answers: take the value from a tool, or write it down.",
+    "compile": "Write the code itself in place of compile; use re.compile for patterns.",
+    "open": "There are no files here: return data by emit_result(value), and read it from tools and inputs.",
+    "input": "Nobody can answer: take the value from a tool, or write it into the script.",
     "__import__": "Write an import statement.",
     "setattr": "Write object.name = value, or keep the values in a dict.",
     "delattr": "Write del object.name, or keep the values in a dict.",
@@ -57,7 +57,7 @@ _INSTEAD_OF_ATTRIBUTE = {
     "__class__": "Write type(x) in place of x.__class__.",
     "__dict__": "Use dataclasses.asdict, or name the fields.",
     "__name__": "Write the name as text, or compare with type(x) is int.",
-    "__doc__": "Write the text down.",
+    "__doc__": "Write the text itself.",
     "__len__": "Write len(x).",
     "__iter__": "Write iter(x).",
     "__next__": "Write next(x).",

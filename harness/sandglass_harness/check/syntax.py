@@ -70,7 +70,7 @@ def _unreadable(error, source):
     wrong = next((i for i, c in enumerate(source) if c == "\0" or "\ud800" <= c <= "\udfff"), 0)
     before = split_lines(source[:wrong])
     hint = "Remove the character; in a string write it as an escape such as \\x00 or \\ud83d."
-    return one_violation("syntax_error", len(before), len(before[-1]), f"Python can not read the script: {error}", hint)
+    return one_violation("syntax_error", len(before), len(before[-1]), f"Python cannot read the script: {error}", hint)
 
 
 def split_lines(source):
@@ -110,7 +110,7 @@ def _by_text(message, text, column):
     if message.startswith(("invalid syntax", "expected ", "invalid decimal")):
         for found in re.finditer(r"(?<![\w.])(\w+)\s*=(?!=)", text):
             if keyword.iskeyword(found[1]) and found.start() <= column <= found.end():
-                return f"{found[1]} is a keyword of Python and no name: write {found[1]}_= for the parameter."
+                return f"{found[1]} is a keyword of Python, not a name: write {found[1]}_= for the parameter."
     if not message.startswith(("invalid syntax", "expected", "cannot assign", "unmatched", "illegal", "invalid")):
         return None
     for pattern, hint in _OTHER_LANGUAGES:
@@ -143,7 +143,7 @@ def _by_message(message, text, column):
             return hint
     mistaken = re.search(r"invalid (?:non-printable )?character '?(.)?'? ?\(?U\+([0-9A-F]+)", message)
     if mistaken:
-        return "Replace it by the plain character of the keyboard: straight quotes, -, and ordinary spaces."
+        return "Replace it with the plain character: straight quotes, -, and ordinary spaces."
     return None
 
 
@@ -154,7 +154,7 @@ _MESSAGES = (
     (r"Missing parentheses in call", "Put the arguments in parentheses: it is a function."),
     (r"expected ':'", "Add a : at the end of the line."),
     (r"expected an indented block", "Indent the lines of the block by four spaces."),
-    (r"unexpected indent", "Remove the indent: the line stands in no new block."),
+    (r"unexpected indent", "Remove the indent: no block begins here."),
     (r"unindent does not match|inconsistent (use of tabs|dedent)", "Indent each line of a block by the same spaces."),
     (r"Maybe you meant '=='|cannot assign to .*==", "Write == to compare; = assigns."),
     (r"'return' outside function", "A script has no return: write emit_result(value) in its place."),
@@ -162,18 +162,18 @@ _MESSAGES = (
      "begin that by asyncio.run(main()), or call the tool without await."),
     (r"'await' outside function", "Put it into async def main() and call asyncio.run(main())."),
     (r"'yield' outside function|'yield from' outside", "Only a function can yield: use a list, or write a def."),
-    (r"outside loop|not properly in loop", "Only a loop can be left so; use if and else here."),
+    (r"outside loop|not properly in loop", "break and continue are for loops; use if and else here."),
     (r"positional argument follows keyword", "Put arguments without a name before those with one."),
     (r"keyword argument repeated", "Give each argument once."),
     (r"duplicate argument", "Give each parameter a name of its own."),
-    (r"unmatched '(.)'|does not match opening", "Take the bracket away, or add the one that opens it."),
+    (r"unmatched '(.)'|does not match opening", "Remove the bracket, or add the one that opens it."),
     (r"perhaps you forgot a comma", "Add the comma between the two values, or the operator."),
     (r"f-string", "Close each { of the f-string by }, and write {{ for a brace of the text."),
     (r"prior to global declaration|used prior to|assigned to before global", "Put global first in the function."),
     (r"no binding for nonlocal|nonlocal declaration not allowed", "nonlocal is for names of a function around this "
      "one; for names of the script write global."),
     (r"leading zeros", "Write the number without the zeros in front."),
-    (r"cannot assign to|cannot delete|illegal target", "Only a name, an item or an attribute can stand left of =."),
+    (r"cannot assign to|cannot delete|illegal target", "Only a name, an item or an attribute can be on the left of =."),
     (r"from __future__ imports must occur", "Move it to the first line of the script."),
     (r"expected 'except' or 'finally'", "Add except Exception as error: and what to do then."),
     (r"can be used only in|import \* only allowed", "Import the names that are needed."),

@@ -143,7 +143,7 @@ class CollectionTest(ScratchTestCase):
             file.truncate(collection.MAX_FILE_BYTES + 1)
         files, hit, warnings = self.collect("*")
         self.assertEqual((list(files), hit), (["a", "b"], ["max_file_bytes"]))
-        self.assertEqual(warnings, ["c: 4194305 bytes are over the 4194304 of a collected file"])
+        self.assertEqual(warnings, ["c: it has 4194305 bytes; a collected file may have 4194304"])
 
     def test_the_sum_is_capped_too(self):
         for n in range(17):
@@ -208,7 +208,7 @@ class CollectionTest(ScratchTestCase):
         self.write(path)
         with open(self.path(path), "wb") as file:
             file.truncate(collection.MAX_FILE_BYTES + 1)
-        reason = ": 4194305 bytes are over the 4194304 of a collected file"
+        reason = ": it has 4194305 bytes; a collected file may have 4194304"
         whole = path + reason
         half = collection.MAX_WARNING // 2
         gap = f"\n... {len(whole) - 2 * half} characters left out ...\n"

@@ -70,7 +70,7 @@ class PythonToolsTest(unittest.TestCase):
             ("r = load\nprint(r + 1)", "not_called", "r is the function load itself: it is never called",
              "Call it: r = load(...)."),
             ("async def f():\n    return fetch(1)['n']", "not_awaited",
-             "fetch() gives something to await here; it is indexed",
+             "fetch() returns an awaitable here, but it is indexed",
              "Write (await fetch(1)) with the parentheses, then take the field."),
             ("emit_result(claen([1]))", "unknown_name", "'claen' is not defined",
              "Did you mean clean(rows, how='fast')?"),

@@ -83,8 +83,8 @@ HINTS = {
     "r = search_orders": "Call it: r = search_orders(query=..., status=...).",
     "describe_tool('serach_orders')": "Write describe_tool('search_orders').",
     "import numpy": "numpy is not in the sandbox: use statistics, math or a tool.",
-    "import numpyy": "numpy, if that was meant, is not there either: use statistics, math or a tool.",
-    "np.mean([1])": "Assign np before it is used, or take it out.",
+    "import numpyy": "numpy is not in the sandbox either: use statistics, math or a tool.",
+    "np.mean([1])": "Assign np before it is used, or remove it.",
     "print(Path('x'))": "Add the line: from pathlib import Path",
     "console.log(1)": "Write print(...) in place of console.log(...).",
     "import datetime\ndatetime.now()": "It belongs to the class: write datetime.datetime.now, or import the class: "

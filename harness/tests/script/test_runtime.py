@@ -335,4 +335,4 @@ class BrokerGuardTest(unittest.TestCase):
         code = f"import sys; sys.path.insert(0, {HARNESS!r}); from sandglass_harness import start; start.main()"
         done = subprocess.run([sys.executable, "-I", "-c", code, "{}"], capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("starts as PID 1 of a pid namespace only", done.stderr)
+        self.assertIn("must be PID 1 of a pid namespace", done.stderr)

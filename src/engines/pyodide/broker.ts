@@ -148,7 +148,7 @@ export class Broker {
       case 'execute':
         if (this.#options.checker !== true || this.#current !== undefined) return void this.#execute(frame)
         this.#forget()
-        return this.#refuse(frame, 'request', 'this sandbox is there to check scripts; it runs none')
+        return this.#refuse(frame, 'request', 'this sandbox only checks scripts')
       case 'check':
         return void this.#execute(frame)
       case 'reset':

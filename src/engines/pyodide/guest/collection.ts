@@ -24,7 +24,7 @@ export function collect(FS: FileSystem, root: string, { globs, maxMs, caps }: Co
     const bytes = (node.contents as Uint8Array).subarray(0, node.usedBytes)
     if (bytes.length > caps.fileBytes) {
       limitsHit.add('max_file_bytes')
-      warn(`${path}: ${bytes.length} bytes are over the ${caps.fileBytes} of a collected file`)
+      warn(`${path}: it has ${bytes.length} bytes; a collected file may have ${caps.fileBytes}`)
       continue
     }
     if (count >= caps.files) {
