@@ -6,6 +6,8 @@ import type { TaskRun } from './task-run.ts'
 
 /** Maximum characters of an answer without a script in the journal. */
 const MAX_ANSWER = 2000
+/** Maximum characters of the error of a model. */
+const MAX_ERROR = 4000
 
 /** An answer with its cost; null if that is not known. */
 export type PricedAnswer = ModelAnswer & { readonly cost: number | null }
@@ -29,7 +31,9 @@ export class ModelCalls {
       answer = await callModel(job.llmCall, prompt, { signal, timeoutMs: job.llmTimeoutMs })
     } catch (error) {
       signal.throwIfAborted()
-      throw new EndRun('model-failed', messageOf(error), { cause: error })
+      // The error of a client may quote the whole answer of a server.
+      const message = redactor.head(messageOf(error).slice(0, MAX_ERROR), MAX_ERROR)
+      throw new EndRun('model-failed', message, { cause: error })
     }
     const cost = spending.addAnswer(prompt.length, answer)
     if (cost === null && job.budget.cost !== undefined) {

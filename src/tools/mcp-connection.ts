@@ -1,6 +1,8 @@
 import type * as McpClientModule from '@modelcontextprotocol/client'
 import type * as McpStdioModule from '@modelcontextprotocol/client/stdio'
 import { messageOf, SandglassError } from '../errors/index.ts'
+import { boundedFetch } from './mcp-bounds.ts'
+import { StdioTransport } from './mcp-stdio.ts'
 import { mcpTools, type McpToolsOptions } from './mcp.ts'
 import type { Tool } from './tool.ts'
 
@@ -30,8 +32,6 @@ export interface McpConnection extends AsyncDisposable {
 }
 
 const LAST_WORDS_CHARS = 2000
-/** Maximum bytes of a message: the client parses it before anything else can bound it. */
-const MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 /**
  * Connects to an MCP server and lists its tools: `await using mcp = await connectMcp({ command: 'npx', args: […] })`.
@@ -40,26 +40,22 @@ const MAX_FRAME_BYTES = 8 * 1024 * 1024
  * when it fires.
  */
 export async function connectMcp(server: McpServer): Promise<McpConnection> {
-  const { Client, StdioClientTransport, StreamableHTTPClientTransport, getDefaultEnvironment } = await load()
+  const { Client, StreamableHTTPClientTransport, getDefaultEnvironment } = await load()
   const client = new Client({ name: 'sandglass', version: '1' })
   let lastWords = ''
+  const fetch = boundedFetch(() => void client.close())
   const transport = (): Parameters<typeof client.connect>[0] => {
     if ('url' in server) {
       const headers = { ...server.headers }
-      return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers }, fetch: boundedFetch })
+      return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers }, fetch })
     }
-    const program = new StdioClientTransport({
+    return new StdioTransport({
       command: server.command,
       args: [...(server.args ?? [])],
       env: { ...getDefaultEnvironment(), ...server.env },
-      stderr: 'pipe',
-      maxBufferSize: MAX_FRAME_BYTES,
-      ...(server.cwd === undefined ? {} : { cwd: server.cwd }),
+      cwd: server.cwd,
+      onStderr: (text) => (lastWords = (lastWords + text).slice(-LAST_WORDS_CHARS)),
     })
-    program.stderr?.on('data', (bytes: Buffer) => {
-      lastWords = (lastWords + bytes.toString()).slice(-LAST_WORDS_CHARS)
-    })
-    return program
   }
   const close = (): Promise<void> => client.close()
   try {
@@ -94,22 +90,6 @@ async function load(): Promise<typeof McpClientModule & typeof McpStdioModule> {
       { cause: error },
     )
   }
-}
-
-/** `fetch` with a limit on answers of JSON; a stream of events has no end of its own, and its events are not counted. */
-async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(url, init)
-  const isJson = response.headers.get('content-type')?.includes('application/json') === true
-  if (!isJson || response.body === null) return response
-  let bytes = 0
-  const limit = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      bytes += chunk.length
-      if (bytes > MAX_FRAME_BYTES) controller.error(new Error(`the answer has more than ${MAX_FRAME_BYTES} bytes`))
-      else controller.enqueue(chunk)
-    },
-  })
-  return new Response(response.body.pipeThrough(limit), response)
 }
 
 /** The address without a password or key: messages go to logs. */

@@ -38,6 +38,13 @@ await onLocal((at) => {
       }
     })
 
+    test('one whose error quotes a whole answer is recorded with the beginning of it', async () => {
+      const model: LLMCaller = () => Promise.reject(new Error(`502 ${'<p>'.repeat(2 ** 22)}`))
+      const result = await at.sg.solve(TASK, { model })
+      expect(result.error).toMatch(/^the model failed: 502 <p>/)
+      expect(JSON.stringify(result).length).toBeLessThan(20_000)
+    })
+
     test('one that gives no text ends the run', async () => {
       const odd = (() => Promise.resolve({ content: 'x' })) as unknown as LLMCaller
       const result = await at.sg.solve(TASK, { model: odd })

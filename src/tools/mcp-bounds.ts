@@ -1,0 +1,93 @@
+import { LineSplitter } from '../protocol/index.ts'
+import { scanJson } from '../support/index.ts'
+
+/** Maximum bytes of a message. */
+export const MAX_MESSAGE_BYTES: number = 8 * 1024 * 1024
+/** Maximum values and levels of a message: it takes some 50 ms to parse. */
+const MAX_MESSAGE_PARTS = 262_144
+const MAX_MESSAGE_DEPTH = 1000
+/** Where the id of an answer is looked for: at the beginning and at the end. */
+const ID_BYTES = 256
+const INTERNAL_ERROR = -32_603
+const DATA = /^data: ?/
+
+/**
+ * A message as the client may parse it: one that holds too much becomes the error of its request.
+ * @throws RangeError if it holds too much and its request cannot be told.
+ */
+export function boundMessage(message: Uint8Array): Uint8Array {
+  const { parts, depth } = scanJson(message)
+  if (parts <= MAX_MESSAGE_PARTS && depth <= MAX_MESSAGE_DEPTH) return message
+  const why =
+    depth > MAX_MESSAGE_DEPTH
+      ? `the answer is nested deeper than ${MAX_MESSAGE_DEPTH}`
+      : `the answer has more than ${MAX_MESSAGE_PARTS} values`
+  const text = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
+  const ends = `${text.toString('latin1', 0, ID_BYTES)}\n${text.toString('latin1', Math.max(0, text.length - ID_BYTES))}`
+  const id = /"id"\s{0,4}:\s{0,4}(\d{1,15})\b/.exec(ends)?.[1]
+  if (id === undefined) throw new RangeError(why)
+  const error = { code: INTERNAL_ERROR, message: why }
+  return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: Number(id), error }))
+}
+
+/**
+ * `fetch` with bounds on the messages of an MCP server, before the client parses them.
+ * @param onExcess called for a stream of events that goes beyond them: the client would wait for the rest.
+ */
+export function boundedFetch(onExcess: () => void): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  return async (url, init) => {
+    const response = await fetch(url, init)
+    if (response.body === null) return response
+    const type = response.headers.get('content-type') ?? ''
+    if (type.includes('text/event-stream')) {
+      return new Response(response.body.pipeThrough(boundEvents(onExcess)), response)
+    }
+    const bytes = await readBounded(response.body)
+    return new Response(Buffer.from(type.includes('json') ? boundMessage(bytes) : bytes), response)
+  }
+}
+
+async function readBounded(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > MAX_MESSAGE_BYTES) throw new RangeError(`the answer has more than ${MAX_MESSAGE_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Passes on whole lines of a stream of events; fails where an event is longer or holds more than a message may. */
+function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Array> {
+  const lines = new LineSplitter(MAX_MESSAGE_BYTES)
+  // Of the present event, which may have several lines of data.
+  let bytes = 0
+  let parts = 0
+  const boundLine = (line: Buffer): Buffer => {
+    if (line.length <= 1) {
+      bytes = parts = 0
+      return line
+    }
+    bytes += line.length
+    const field = DATA.exec(line.toString('latin1', 0, 6))?.[0]
+    if (field === undefined) return line
+    const data = line.subarray(field.length)
+    const bounded = bytes === line.length ? boundMessage(data) : data
+    parts += scanJson(bounded).parts
+    if (bytes > MAX_MESSAGE_BYTES || parts > MAX_MESSAGE_PARTS) throw new RangeError('an event holds too much')
+    return bounded === data ? line : Buffer.concat([Buffer.from(field), bounded])
+  }
+  return new TransformStream({
+    transform(chunk, controller) {
+      try {
+        for (const line of lines.push(chunk)) controller.enqueue(Buffer.concat([boundLine(line), NEWLINE]))
+      } catch (error) {
+        controller.error(error)
+        onExcess()
+      }
+    },
+  })
+}
+
+const NEWLINE = Buffer.from('\n')

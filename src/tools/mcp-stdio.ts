@@ -1,0 +1,91 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Readable, Writable } from 'node:stream'
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import { LineSplitter } from '../protocol/index.ts'
+import { boundMessage, MAX_MESSAGE_BYTES } from './mcp-bounds.ts'
+
+/** A program to start, with its whole environment. */
+export interface StdioProgram {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string | undefined
+  readonly onStderr: (text: string) => void
+}
+
+const GRACE_MS = 2000
+
+/**
+ * The transport of a client to an MCP server that is a program. The client's own one copies all that has come of a message at each
+ * piece, and parses whatever comes.
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: NonNullable<Transport['onmessage']>
+  readonly #program: StdioProgram
+  #process: ChildProcessByStdio<Writable, Readable, Readable> | undefined
+
+  constructor(program: StdioProgram) {
+    this.#program = program
+  }
+
+  async start(): Promise<void> {
+    const { command, args, env, cwd, onStderr } = this.#program
+    const started = spawn(command, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    const lines = new LineSplitter(MAX_MESSAGE_BYTES)
+    this.#process = started
+    started.on('error', (error) => this.onerror?.(error))
+    started.on('close', () => {
+      this.#process = undefined
+      this.onclose?.()
+    })
+    started.stdin.on('error', (error) => this.onerror?.(error))
+    started.stderr.setEncoding('utf8').on('data', onStderr)
+    const onData = (chunk: Buffer): void => {
+      try {
+        for (const line of lines.push(chunk)) this.#take(line)
+      } catch (error) {
+        started.stdout.off('data', onData).resume()
+        this.onerror?.(error as Error)
+        void this.close()
+      }
+    }
+    started.stdout.on('data', onData)
+    await once(started, 'spawn')
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#process?.stdin
+    if (stdin === undefined) throw new Error('Not connected')
+    if (!stdin.write(`${JSON.stringify(message)}\n`)) await once(stdin, 'drain')
+  }
+
+  /** Ends the program: its input first, then by signals. */
+  async close(): Promise<void> {
+    const ending = this.#process
+    if (ending === undefined) return
+    const exited = ending.exitCode === null && ending.signalCode === null ? once(ending, 'exit') : undefined
+    ending.stdin.end()
+    const timers = (['SIGTERM', 'SIGKILL'] as const).map((signal, at) =>
+      setTimeout(() => ending.kill(signal), GRACE_MS * (at + 1)),
+    )
+    await exited
+    for (const timer of timers) clearTimeout(timer)
+    // Another process may have inherited the pipes.
+    for (const stream of [ending.stdin, ending.stdout, ending.stderr]) stream.destroy()
+  }
+
+  /** @throws RangeError for a message that holds too much. */
+  #take(line: Buffer): void {
+    const bounded = boundMessage(line)
+    let message: JSONRPCMessage
+    try {
+      message = JSON.parse(Buffer.from(bounded).toString('utf8')) as JSONRPCMessage
+    } catch {
+      return // some programs print other lines, too
+    }
+    this.onmessage?.(message)
+  }
+}
