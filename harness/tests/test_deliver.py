@@ -56,7 +56,7 @@ class DeliverTest(unittest.TestCase):
         self.assertEqual((process.returncode, said), (0, b""))
         self.assertIn(b"sandglass_harness.start", out)
 
-    def test_a_channel_that_ends_early_is_told(self):
+    def test_a_channel_that_ends_early_is_reported(self):
         whole = packed(STAND_IN)
         for end in (0, 1, whole.index(b"\n"), whole.index(b"\n") + 1, len(whole) - 1):
             with self.subTest(end):
@@ -64,7 +64,7 @@ class DeliverTest(unittest.TestCase):
                     self.given(whole[:end]), (1, b"", "the channel ended before the harness was delivered\n")
                 )
 
-    def test_what_is_no_delivery_runs_nothing(self):
+    def test_what_is_not_a_delivery_runs_nothing(self):
         body = packed(STAND_IN).split(b"\n", 1)[1]
         for length in (b"", b"x", b"-1", b"1.5", b"0x10"):
             with self.subTest(length):

@@ -27,7 +27,7 @@ class LineBufferTest(unittest.TestCase):
             at += size
         self.assertEqual(lines, data.split(b"\n")[:-1])
 
-    def test_what_is_held_of_an_unfinished_line_is_told(self):
+    def test_the_size_of_an_unfinished_line_is_reported(self):
         buffer = LineBuffer()
         self.assertEqual((buffer.push(b"abc"), buffer.held), ([], 3))
         self.assertEqual((buffer.push(b"de"), buffer.held), ([], 5))
@@ -48,7 +48,7 @@ class LineBufferTest(unittest.TestCase):
 
 
 class DecodeTest(unittest.TestCase):
-    def test_an_object_is_taken_as_it_stands(self):
+    def test_an_object_is_taken_as_it_is(self):
         line = '{"type":"log","message":"ü","n":[9007199254740991,-9007199254740991,1.5,1e300,null,true]}'
         self.assertEqual(decode(line.encode()), json.loads(line))
 

@@ -87,7 +87,7 @@ class AroundRunTest(unittest.TestCase):
         told = frames[0]["traceback"]
         self.assertLess(told.index('File "<postamble>", line 3'), told.index('File "<script>", line 2, in divide'))
 
-    def test_a_timeout_in_the_preamble_tells_where(self):
+    def test_a_timeout_in_the_preamble_reports_the_place(self):
         frames, ending = forked.run("", preamble="\nwhile True:\n    pass", timeout=0.3)
         self.assertEqual((frames[0]["kind"], ending[0]), ("timeout", "timed-out"))
         self.assertIn('File "<preamble>", line', frames[0]["traceback"])
@@ -138,7 +138,7 @@ class AroundCheckTest(unittest.TestCase):
         preamble = "def done(answer):\n    emit_result(answer)"
         self.assertEqual(self.codes("done(1)", preamble=preamble), [])
 
-    def test_a_text_that_is_no_python_is_told_and_the_script_is_not_blamed(self):
+    def test_a_text_that_is_not_python_is_reported_and_the_script_is_not_blamed(self):
         rows = [
             ({"preamble": "x = 1\ny = ("}, "the preamble is not valid Python: line 2: '(' was never closed"),
             ({"preamble": "return 1"}, "the preamble is not valid Python: line 1: 'return' outside function"),

@@ -92,7 +92,7 @@ class Broker:
     def _check_clocks(self):
         now = time.monotonic()
         clock_due, next_poll, answer_due = self._clock_due(), self._next_poll(), self._zygote.answer_due
-        if clock_due is not None and now >= clock_due and self._run.clock.is_over(now):
+        if clock_due is not None and now >= clock_due and self._run.clock.advance(now):
             self._end_run("timeout")
         elif next_poll is not None and now >= next_poll:
             if self._run.spare.has_ended():

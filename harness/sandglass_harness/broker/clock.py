@@ -5,14 +5,14 @@ import os
 
 from ..caps import GRACE_SEC
 
-MIN_PAUSE_SEC, MAX_PAUSE_SEC = 0.05, 0.5  # between two measurements, on average
-PAUSES_LEFT = 10  # until the kill, on average
-MAX_DEFICIT_SEC = 0.05  # processor times are read in the steps of the kernel's clock
-MAX_UNREPORTED_SEC = 0.1  # the host reports short calls together, when they come to this time
+PAUSE_SHARE = 0.1  # mean pause between two measurements, as a share of the time until the kill
+MIN_PAUSE_SEC, MAX_PAUSE_SEC = 0.05, 0.5  # bounds of that mean
+MEASURING_ERROR_SEC = 0.05  # processor times have the resolution of the kernel's clock
+MAX_UNREPORTED_SEC = 0.1  # the host reports short calls together, when they add up to this time
 
 
 def random_pause(mean):
-    """Returns an exponentially distributed time, in seconds: the time since the last end says nothing about the next."""
+    """Returns an exponentially distributed time in seconds: knowing the last measurement, nobody can predict the next one."""
     return -mean * math.log((int.from_bytes(os.urandom(4), "little") + 1) / 2**32)
 
 
@@ -31,13 +31,13 @@ class Clock:
         self._processor = processor
         self._on_deadline = on_deadline
         self._pause = pause
-        self._moves = max_wait_sec > 0  # until the deadline
+        self._moves = max_wait_sec > 0  # False once the deadline has come
         self._granted = 0.0
         self._executed = 0.0  # as the host last reported
         self._executing = False
         self._reported_at = started
-        self._counted = 0.0  # of the time in which tools executed
-        self._unclaimed = 0.0  # idle time, perhaps of short calls that the host has not reported yet
+        self._counted = 0.0  # the part of this time that measurements have taken into account
+        self._unclaimed = 0.0  # idle time that belongs to short calls if the host reports them later
         self._measured_at = started
         if self._moves:
             self._plan_measurement(started)
@@ -54,7 +54,7 @@ class Clock:
 
     @property
     def due(self):
-        """The time of the next call of is_over()."""
+        """The time of the next call of advance()."""
         due = self.kill_at if self._on_deadline is None else self.deadline
         return min(due, self._measure_at) if self._moves else due
 
@@ -63,8 +63,8 @@ class Clock:
         self._executed = max(self._executed, executed_sec)
         self._executing, self._reported_at = executing, now
 
-    def is_over(self, now):
-        """True if the script must be killed. Calls `on_deadline()` when the deadline has come."""
+    def advance(self, now):
+        """Measures, and calls `on_deadline()`, if it is time. Returns True if the script must be killed."""
         if self._moves and now >= min(self._measure_at, self.deadline):
             self._measure(now)
             self._plan_measurement(now)
@@ -78,14 +78,14 @@ class Clock:
         """Moves the deadline by the time in which tools executed and the script did not use the processor."""
         passed = now - self._measured_at
         self._measured_at = now
-        # A script can notice a measurement, and compute just after it. Whoever is met therefore counts as if it had run for
-        # the mean pause at least: on average, this covers the times when nobody is met.
+        # A script can notice a measurement, and start hidden processes just after it. A process that is found running counts
+        # for the mean pause at least: on average, this makes up for the measurements that find none.
         idle = passed - self._processor.take(max(passed, self._mean_pause)) + self._unclaimed
         executed = self._take_executed(now)
-        # Processes that ran side by side take time back, unless no tool executed meanwhile.
+        # Parallel processes can take granted time back, but not for what they used between calls.
         lowest = min(0.0, passed - 2 * executed, passed - self._mean_pause if self._executing else 0.0)
         change = max(min(executed, idle), lowest)
-        self._granted = min(max(self._granted + change, -MAX_DEFICIT_SEC), self._max_wait)
+        self._granted = min(max(self._granted + change, -MEASURING_ERROR_SEC), self._max_wait)
         self._unclaimed = 0.0 if self._executing else min(max(0.0, idle - max(0.0, change)), MAX_UNREPORTED_SEC)
 
     def _take_executed(self, now):
@@ -97,5 +97,5 @@ class Clock:
 
     def _plan_measurement(self, now):
         """Measures more often as the kill comes near."""
-        self._mean_pause = min(max((self.kill_at - now) / PAUSES_LEFT, MIN_PAUSE_SEC), MAX_PAUSE_SEC)
+        self._mean_pause = min(max((self.kill_at - now) * PAUSE_SHARE, MIN_PAUSE_SEC), MAX_PAUSE_SEC)
         self._measure_at = now + self._pause(self._mean_pause)

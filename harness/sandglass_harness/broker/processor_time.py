@@ -20,7 +20,7 @@ class ProcessorTime:
         self._seen = {}
 
     def take(self, elapsed):
-        """Returns the seconds that were used since the last call, at least `elapsed` if another process runs now."""
+        """Returns the seconds that were used since the last call, at least `elapsed` if a process beside the script's own runs now."""
         seen, ticks, busy = {}, 0, False
         for name in os.listdir(self._root):
             if not name.isdigit() or name in self._excluded:

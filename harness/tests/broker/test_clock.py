@@ -19,7 +19,7 @@ class Used:
 
 
 class Hidden:
-    """A process that nobody waits for: only a look that meets it knows of it."""
+    """A process that nobody waits for: only a measurement that finds it running counts it."""
 
     runs = False
 
@@ -33,14 +33,14 @@ class ClockTest(unittest.TestCase):
     def setUp(self):
         self.reached = []
         self.used = Used()
-        self.clock = self.make(self.used, pause=lambda _mean: 0.0)  # each call of is_over() looks
+        self.clock = self.make(self.used, pause=lambda _mean: 0.0)  # each call of advance() looks
 
     def make(self, processor, **options):
         return Clock(100.0, 10, max_wait_sec=300, processor=processor, on_deadline=lambda: self.reached.append(True), **options)
 
     def report(self, executed, executing, now):
         self.clock.report(executed, executing, now)
-        self.clock.is_over(now)
+        self.clock.advance(now)
 
     def execute(self, start, end, used=0.0):
         """A call that executes on the host from `start` to `end`, while the script uses the processor."""
@@ -59,22 +59,22 @@ class ClockTest(unittest.TestCase):
 
     def test_it_moves_while_the_call_still_executes(self):
         self.report(0, True, 101)
-        self.assertFalse(self.clock.is_over(115))
+        self.assertFalse(self.clock.advance(115))
         self.assertEqual(self.reached, [])
         self.assertAlmostEqual(self.clock.deadline, 124)
 
     def test_a_loop_beside_a_slow_call_buys_no_time(self):
         self.clock = self.make(self.used, pause=lambda mean: mean)
-        self.clock.is_over(101)
+        self.clock.advance(101)
         self.clock.report(0, True, 101)
         now = 101
         while not self.reached:
             self.assertLess(self.clock.due, 110.5)
             step = self.clock.due - now
             now, self.used.seconds = self.clock.due, step
-            self.assertFalse(self.clock.is_over(now))
+            self.assertFalse(self.clock.advance(now))
         self.assertLess(now, 110.2)
-        self.assertTrue(self.clock.is_over(now + 0.31))
+        self.assertTrue(self.clock.advance(now + 0.31))
 
     def test_two_loops_take_back_what_was_granted(self):
         self.execute(101, 106)
@@ -97,10 +97,10 @@ class ClockTest(unittest.TestCase):
         self.report(4, False, 106)
         self.assertAlmostEqual(self.clock.deadline, 113)
 
-    def test_short_calls_that_the_host_reports_after_a_look_count_as_well(self):
+    def test_short_calls_that_the_host_reports_after_a_measurement_count_as_well(self):
         for n in range(1, 51):
             self.used.seconds = 0.02
-            self.clock.is_over(100 + 0.12 * n - 0.05)
+            self.clock.advance(100 + 0.12 * n - 0.05)
             self.report(0.1 * n, False, 100 + 0.12 * n)
         self.assertAlmostEqual(self.clock.deadline, 115)
 
@@ -115,45 +115,45 @@ class ClockTest(unittest.TestCase):
         self.assertEqual((clock.deadline, clock.due), (110, 110.3))
 
     def test_after_the_deadline_nothing_moves_it(self):
-        self.assertFalse(self.clock.is_over(110.1))
+        self.assertFalse(self.clock.advance(110.1))
         self.assertEqual(self.reached, [True])
         self.clock.report(0, True, 110.1)
-        self.assertTrue(self.clock.is_over(110.4))
+        self.assertTrue(self.clock.advance(110.4))
         self.assertEqual(self.reached, [True])
 
 
 class HiddenProcessesTest(unittest.TestCase):
-    """P-27: a script that knows when the host reports, and notices each look, computes in processes that nobody waits for."""
+    """P-27: a script computes in processes that nobody waits for. It knows when the host reports, and notices measurements."""
 
     TIMEOUT = 10
 
     def used(self, computes):
-        """Returns the processor time that a script has used in calls of 100 ms each when its deadline comes. `computes` says
-        if it computes: so long after the last look, into the call, and before the deadline."""
+        """Returns the processor time that a script uses until its deadline, in calls of 100 ms each. It computes while
+        `computes(time since the last measurement, time since the call began, time until the deadline)` is true."""
         reached, hidden = [], Hidden()
         clock = Clock(0.0, self.TIMEOUT, max_wait_sec=300, processor=hidden, on_deadline=lambda: reached.append(True))
         used = now = 0.0
-        looked = now
+        measured = now
         for step in range(1, 400_000):
             now, before = step / 1000, now
             into = step % 100
             if into in (10, 99):
                 clock.report(now, into == 10, now)
-            hidden.runs = computes(now - looked, into / 1000, clock.deadline - now)
+            hidden.runs = computes(now - measured, into / 1000, clock.deadline - now)
             used += (now - before) * hidden.runs
             if now >= clock.due:
-                looked = now
-                clock.is_over(now)
+                measured = now
+                clock.advance(now)
             if reached:
                 break
         return used
 
     def test_they_buy_no_time_if_they_end_before_each_report(self):
-        self.assertLess(self.used(lambda _look, into, _left: 0.015 < into < 0.095), 3 * self.TIMEOUT)
+        self.assertLess(self.used(lambda _since, into, _left: 0.015 < into < 0.095), 3 * self.TIMEOUT)
 
-    def test_they_buy_no_time_if_they_begin_after_each_look(self):
+    def test_they_buy_no_time_if_they_begin_after_each_measurement(self):
         for length in (0.1, 0.3, 0.5):
-            used = self.used(lambda look, _into, left, length=length: look < length and left > 0.005)
+            used = self.used(lambda since, _into, left, length=length: since < length and left > 0.005)
             self.assertLess(used, 3 * self.TIMEOUT)
 
 
@@ -170,7 +170,7 @@ class ProcessorTimeTest(unittest.TestCase):
         with open(f"{self.root}/{pid}/stat", "w") as file:
             file.write(f"{pid} (a) b (c) {state} 1 1 1 0 -1 0 0 0 0 0 {ticks} 20 0\n")
 
-    def test_what_each_process_used_since_the_last_look_counts_once(self):
+    def test_the_time_of_each_process_since_the_last_measurement_counts_once(self):
         self.put(1, 1000), self.put(2, 1000), self.put(7, 1), self.put(8, 2)
         self.assertEqual(self.time.take(0), 12)
         self.assertEqual(self.time.take(0), 0)
@@ -188,7 +188,7 @@ class ProcessorTimeTest(unittest.TestCase):
         self.put(7, 0), self.put(8, 0, state="R")
         self.assertEqual(self.time.take(5), 5)
 
-    def test_it_reads_the_machines_own_files(self):
+    def test_it_reads_the_files_of_the_kernel(self):
         time, end = ProcessorTime((), own=os.getpid()), os.times().user + 0.05
         while os.times().user < end:
             pass

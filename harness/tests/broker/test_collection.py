@@ -136,7 +136,7 @@ class CollectionTest(ScratchTestCase):
         files, hit, _ = self.collect("*")
         self.assertEqual((len(files), hit), (100, []))
 
-    def test_a_file_over_its_cap_is_left_out_and_told(self):
+    def test_a_file_over_its_cap_is_left_out_and_reported(self):
         self.write("a")
         self.write("b", b"x" * collection.MAX_FILE_BYTES)
         with open(self.path("c"), "wb") as file:
@@ -153,7 +153,7 @@ class CollectionTest(ScratchTestCase):
         files, hit, _ = self.collect("*")
         self.assertEqual((list(files), hit), ([f"f{n:02}" for n in range(16)] + ["g"], ["max_total_bytes"]))
 
-    def test_a_name_that_is_no_text_is_skipped_and_told(self):
+    def test_a_name_that_is_not_text_is_skipped_and_reported(self):
         with open(os.fsencode(self.root) + b"/\xff\xfe", "wb"):
             pass
         self.write("ok")
@@ -162,7 +162,7 @@ class CollectionTest(ScratchTestCase):
         self.assertIn("not UTF-8", warnings[0])
         warnings[0].encode()
 
-    def test_a_file_that_can_not_be_read_is_told(self):
+    def test_a_file_that_cannot_be_read_is_reported(self):
         if os.getuid() == 0:
             os.chmod(self.root, 0o777)
 
@@ -178,7 +178,7 @@ class CollectionTest(ScratchTestCase):
 
         self.assertEqual(forked.call(work), [["b"], ["a: Permission denied"]])
 
-    def test_depth_is_bounded_and_told(self):
+    def test_depth_is_bounded_and_reported(self):
         at = self.root
         for _ in range(collection.MAX_FILE_DEPTH + 5):
             at += "/d"
@@ -188,7 +188,7 @@ class CollectionTest(ScratchTestCase):
         files, hit, _ = self.collect("**")
         self.assertEqual((len(files), hit), (collection.MAX_FILE_DEPTH, ["max_entries"]))
 
-    def test_a_walk_that_runs_over_its_budget_is_told(self):
+    def test_a_walk_that_runs_over_its_budget_is_reported(self):
         self.write("a")
         self.assertEqual(self.collect("*", budget_sec=-1), ({}, ["max_time"], []))
 
@@ -214,7 +214,7 @@ class CollectionTest(ScratchTestCase):
         gap = f"\n... {len(whole) - 2 * half} characters left out ...\n"
         self.assertEqual(self.collect("**")[2], [whole[:half] + gap + whole[-half:]])
 
-    def test_a_name_that_is_no_text_is_shown_as_it_is_otherwise(self):
+    def test_a_name_that_is_not_text_is_shown_as_it_is_otherwise(self):
         """Not as repr writes it: the host would not find a secret there."""
         with open(os.fsencode(self.root) + b"/'a\"\xff\\", "wb"):
             pass

@@ -17,7 +17,7 @@ class GvisorLimitsTest(unittest.TestCase):
     def test_the_memory_of_the_machine_is_that_of_the_group(self):
         self.assertEqual(self.memory_told_by("MemTotal:         655360 kB\nMemFree: 1 kB\n"), 671088640)
 
-    def test_what_is_told_in_another_way_is_not_believed(self):
+    def test_what_is_reported_in_another_way_is_not_believed(self):
         for text in ("", "MemTotal: 5 MB\n", "MemFree: 5 kB\n"):
             self.assertIsNone(self.memory_told_by(text))
         self.assertIsNone(control_group._memory_of_machine("/no/such/file"))

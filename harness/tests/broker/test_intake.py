@@ -24,7 +24,7 @@ class IntakeTest(unittest.TestCase):
     def test_files_that_arrived_are_no_problem(self):
         self.assertIsNone(self.problem_of("a/b"))
 
-    def test_what_is_wrong_with_a_file_is_told_with_its_path_as_json_writes_it(self):
+    def test_what_is_wrong_with_a_file_is_reported_with_its_path_as_json_writes_it(self):
         """The host redacts secrets as they are and as JSON writes them; Python's repr and OSError write others."""
         rows = {
             "in the way/'s3cret\"\u00fc\n": "Not a directory",
@@ -38,7 +38,7 @@ class IntakeTest(unittest.TestCase):
                 want = ("request", f"the file {json.dumps(path, ensure_ascii=False)} could not be put into the workspace: {reason}")
                 self.assertEqual(self.problem_of(path), want)
 
-    def test_content_that_is_no_base64_is_told(self):
+    def test_content_that_is_not_base64_is_reported(self):
         kind, message = self.problem_of("a", content="A")
         self.assertEqual((kind, message.partition(": ")[0]), ("request", 'the file "a" could not be put into the workspace'))
 

@@ -36,10 +36,10 @@ class ExitStatusTest(unittest.TestCase):
         finally:
             os.waitpid(pid, 0)
 
-    def test_an_exit_code_is_told_before_anybody_reaps(self):
+    def test_an_exit_code_is_reported_before_anybody_reaps(self):
         self.assertEqual(self.status_then_reaped(self.ended(lambda: os._exit(7))), 7 << 8)
 
-    def test_a_signal_is_told_before_anybody_reaps(self):
+    def test_a_signal_is_reported_before_anybody_reaps(self):
         pid = self.ended(lambda: os.kill(os.getpid(), signal.SIGKILL))
         self.assertEqual(self.status_then_reaped(pid), signal.SIGKILL)
 
@@ -52,7 +52,7 @@ class ExitStatusTest(unittest.TestCase):
         self.assertIsNone(self.status_of(pid))
         self.assertIsNone(self.status_of(os.getpid()))
 
-    def test_while_a_process_goes_the_first_status_told_is_the_right_one(self):
+    def test_the_first_status_of_an_exiting_process_is_the_right_one(self):
         for _ in range(20):
             pid = os.fork()
             if pid == 0:

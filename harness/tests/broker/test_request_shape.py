@@ -93,7 +93,7 @@ class RequestShapeTest(unittest.TestCase):
                     line = json.dumps({**frame, name: value}).encode()
                     self.assertEqual(self.problem_of(line), f"{frame['type']} has an invalid {name}")
 
-    def test_a_number_beyond_a_float_is_refused_wherever_it_stands(self):
+    def test_a_number_beyond_a_float_is_refused_wherever_it_is(self):
         for number in ("1e400", "-1E+999", "1" + "0" * 309 + ".0"):
             for field in ('"timeout_sec": 1', '"inputs": {}'):
                 with self.subTest(f"{number[:8]} in {field}"):

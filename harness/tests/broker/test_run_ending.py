@@ -6,7 +6,7 @@ from .run_case import RunTestCase, exited, line
 class LookTest(RunTestCase):
     """The broker polls for the end of a process where no descriptor reports it (gVisor)."""
 
-    def test_where_a_descriptor_tells_nobody_looks(self):
+    def test_a_process_with_a_descriptor_is_not_polled(self):
         run = self.make()
         run.poll_soon()
         self.assertIsNone(run.next_poll)
@@ -87,7 +87,7 @@ class EndingTest(RunTestCase):
             with self.subTest(name):
                 self.assertEqual(self.end(*given), (words, want))
 
-    def test_the_last_words_are_said_even_when_the_limit_is_used_up(self):
+    def test_the_final_error_is_sent_even_when_the_limit_is_used_up(self):
         run = self.make(max_output=10)
         run.over, run.killed_for, run.status = True, "output-limit", signal.SIGKILL
         run.send_final_error()

@@ -130,7 +130,7 @@ class CheckResultTest(RunTestCase):
             frames = self.take(line, check={"mode": "plan"})
             self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [], "whole": sent}])
 
-    def test_nobody_else_sends_one_and_a_broken_one_is_junk(self):
+    def test_only_a_check_sends_one_and_a_broken_one_is_junk(self):
         plan = {"mode": "plan"}
         misplaced = [[{**self.VIOLATION, "column": number}] for number in (-1, 1e300, 1.5, "1", None, True)]
         rows = [([self.VIOLATION], None), ([{"code": 1}], {}), ("text", plan), ([[]], plan), *((one, plan) for one in misplaced)]

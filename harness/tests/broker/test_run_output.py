@@ -16,7 +16,7 @@ class OutputTest(RunTestCase):
         self.assertEqual("".join(f["text"] for f in self.outbox.frames), "aü€😀")
         self.assertEqual(run.streams[0].bytes, 10)
 
-    def test_broken_utf8_is_replaced_and_an_unfinished_character_told_at_the_end(self):
+    def test_broken_utf8_is_replaced_and_an_unfinished_character_reported_at_the_end(self):
         run = self.make()
         run.take_output(run.streams[1], b"a\xffb\xc3")
         run.take_output(run.streams[1], b"", final=True)

@@ -194,7 +194,7 @@ class WipeTest(ScratchTestCase):
         names = os.listxattr(self.root) if has_xattrs else []
         self.assertEqual(([n for n in names if n.startswith("user.")], now.st_mtime_ns), ([], 0))
 
-    def test_a_bomb_of_files_runs_over_its_budget_and_is_told(self):
+    def test_a_bomb_of_files_runs_over_its_budget_and_is_reported(self):
         def make():
             for n in range(3000):
                 self.write(f"f{n}", b"")
@@ -244,7 +244,7 @@ class TerminalsTest(ScratchTestCase):
 
     AS_FOUND = [("0o755", 0, 0), ("0o666", 0, 0)]
 
-    def test_what_nobody_changed_is_confirmed(self):
+    def test_what_is_unchanged_is_confirmed(self):
         self.assertEqual(self.restored(lambda: None), (True, self.AS_FOUND))
 
     def test_modes_and_times_carry_nothing_on_whatever_shuts_out_their_owner(self):

@@ -35,7 +35,7 @@ class DrainTest(unittest.TestCase):
         self.drain(lambda data, _now: taken.append(data))
         self.assertEqual(b"".join(taken), b"x\n" * pieces + b"the result\n")
 
-    def test_it_comes_to_an_end_beside_somebody_who_goes_on_writing(self):
+    def test_it_ends_beside_a_process_that_goes_on_writing(self):
         amount = 0
 
         def write_on(data, _now):

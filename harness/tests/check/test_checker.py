@@ -35,7 +35,7 @@ class AnswerTest(unittest.TestCase):
             with self.subTest(text):
                 self.assertTrue(checking.checker.is_script(text))
 
-    def test_words_values_and_what_is_no_python_are_none(self):
+    def test_words_values_and_what_is_not_python_are_none(self):
         deep, wrong = "(" * 5000, "Here you are:\nf()"
         for text in ("", "# done", "Sorry", "Total: 5", '{"answer": 5}', "- one\n- two", "f(", wrong, "\0", "\ud83d", deep, "'\\d'"):
             with self.subTest(text[:20]):

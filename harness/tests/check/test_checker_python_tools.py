@@ -54,7 +54,7 @@ class PythonToolsTest(unittest.TestCase):
         self.assertEqual(checking.check("anything(['a'], price)\nanything(by=price)", with_tools=tools), [])
         self.assertEqual([each["code"] for each in checking.check("order(price)", with_tools=tools)], ["not_called"])
 
-    def test_wrong_calls_are_told_with_what_to_write(self):
+    def test_wrong_calls_are_reported_with_what_to_write(self):
         for script, code, message, hint in (
             ("clean([1], 'well')", "too_many_arguments", "clean() takes at most 1 argument by position, not 2",
              "Write clean(rows, how='fast')."),

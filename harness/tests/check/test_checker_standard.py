@@ -36,7 +36,7 @@ class PlaceTest(unittest.TestCase):
     def test_a_coding_cookie_hides_nothing(self):
         self.assertEqual(checking.codes("# coding: utf-7\n# +AAo-bad1\nbad2"), [("unknown_name", 3)])
 
-    def test_what_can_not_be_encoded_is_a_syntax_error_with_its_place(self):
+    def test_what_cannot_be_encoded_is_a_syntax_error_with_its_place(self):
         for script, place in (("x = 1\ny\0z", (2, 1)), ('\n\nx = "\ud800"', (3, 5))):
             with self.subTest(script=script):
                 (found,) = checking.check(script)
@@ -131,7 +131,7 @@ class FlowTest(unittest.TestCase):
     def test_a_sandbox_tool_may_give_the_result(self):
         self.assertEqual(checking.codes("finish(3)", mode="plan", names=["finish"]), [])
 
-    def test_a_branch_without_a_result_is_told_where_it_goes_on_to_the_end(self):
+    def test_a_branch_without_a_result_is_reported_where_it_goes_on_to_the_end(self):
         for script in (
             "if count_orders():\n    emit_result(1)\n",
             "if count_orders():\n    emit_result(1)\nelif list_regions():\n    pass\nelse:\n    emit_result(2)\n",

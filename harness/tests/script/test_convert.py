@@ -175,7 +175,7 @@ class ConvertTest(unittest.TestCase):
         with self.assertRaisesRegex(ConversionError, r"nested deeper than 200 levels$"):
             to_json(deep)
 
-    def test_a_nan_becomes_none_and_its_path_is_told(self):
+    def test_a_nan_becomes_none_and_its_path_is_reported(self):
         nan = float("nan")
         nulls = {"count": 3, "paths": ["$.a[1]", "$.a[2].b", "$.c"]}
         got = to_json_with_nulls({"a": [1, Real("nan"), {"b": nan, "n": 1.5}], "c": -nan, "d": None})
@@ -183,7 +183,7 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(to_json_with_nulls(nan), (None, {"count": 1, "paths": ["$"]}))
         self.assertEqual(to_json_with_nulls({"a": 1.0}), ({"a": 1.0}, None))
 
-    def test_of_many_nans_the_first_paths_are_told(self):
+    def test_of_many_nans_the_first_paths_are_reported(self):
         _, nulls = to_json_with_nulls([float("nan")] * 1000)
         self.assertEqual(nulls, {"count": 1000, "paths": [f"$[{n}]" for n in range(5)]})
         _, nulls = to_json_with_nulls({"k" * 5000: {"k" * 5000: [float("nan")]}})
@@ -218,7 +218,7 @@ class ConvertTest(unittest.TestCase):
         with self.assertRaises(ConversionError):
             to_json(nested(201))
 
-    def test_the_same_object_twice_is_no_cycle(self):
+    def test_the_same_object_twice_is_not_a_cycle(self):
         shared = [1]
         self.assertEqual(to_json([shared, {"a": shared}]), [[1], {"a": [1]}])
 

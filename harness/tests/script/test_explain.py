@@ -42,7 +42,7 @@ class DescribeTest(unittest.TestCase):
         self.assertIn("^", frame["traceback"])
         self.assertNotIn("runtime.py", frame["traceback"])
 
-    def test_causes_are_told_too(self):
+    def test_causes_are_reported_too(self):
         message, text = describe("try:\n    {}['k']\nexcept KeyError as error:\n    raise ValueError('v') from error\n")
         self.assertEqual(message, "ValueError: v")
         self.assertIn("line 2, in <module>", text)

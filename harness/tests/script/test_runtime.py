@@ -63,7 +63,7 @@ class RuntimeTest(unittest.TestCase):
         frames, _ = self.run_script("emit_result(__name__)", inputs={"__name__": "other"})
         self.assertEqual(frames, [result("__main__")])
 
-    def test_an_exception_is_told_with_the_scripts_own_lines(self):
+    def test_an_exception_is_reported_with_the_scripts_own_lines(self):
         """HA-07"""
         frames, ending = self.run_script("\n\n1/0\n")
         self.assertEqual(ending, ("raised", 1))
@@ -72,7 +72,7 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn('File "<script>", line 3, in <module>', frames[0]["traceback"])
         self.assertNotIn("runtime.py", frames[0]["traceback"])
 
-    def test_sys_exit_is_told_and_is_no_crash(self):
+    def test_sys_exit_is_reported_and_is_not_a_crash(self):
         """HA-07"""
         rows = [
             ("sys.exit(3)", "SystemExit: 3 (the script called sys.exit)", 3),
@@ -86,7 +86,7 @@ class RuntimeTest(unittest.TestCase):
                 frames, ending = self.run_script(f"import sys\n{call}")
                 self.assertEqual((frames[0]["message"], frames[0]["kind"], ending), (message, "exit", ("exited", code)))
 
-    def test_a_syntax_error_is_told_and_nothing_runs(self):
+    def test_a_syntax_error_is_reported_and_nothing_runs(self):
         frames, ending = self.run_script("emit_log('ran')\nif True\n  pass\n")
         self.assertEqual(([f["kind"] for f in frames], ending), (["syntax"], ("raised", 1)))
         self.assertIn('File "<script>", line 2', frames[0]["traceback"])
@@ -103,11 +103,11 @@ class RuntimeTest(unittest.TestCase):
         frames, _ = self.run_script("raise MemoryError")
         self.assertEqual(frames[0]["kind"], "memory")
 
-    def test_keyboard_interrupt_and_other_base_exceptions_are_told(self):
+    def test_keyboard_interrupt_and_other_base_exceptions_are_reported(self):
         frames, ending = self.run_script("class Odd(BaseException): pass\nraise Odd('o')")
         self.assertEqual((frames[0]["message"], ending), ("Odd: o", ("raised", 1)))
 
-    def test_a_timeout_is_told_with_the_place(self):
+    def test_a_timeout_is_reported_with_the_place(self):
         """HA-06"""
         frames, ending = self.run_script("def spin():\n    while True: pass\nspin()\n", timeout=0.5)
         self.assertEqual((frames[0]["message"], frames[0]["kind"]), ("Script timed out after 0.5s", "timeout"))
@@ -115,7 +115,7 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn('File "<script>", line 2, in spin', frames[0]["traceback"])
         self.assertNotIn("emit.py", frames[0]["traceback"])
 
-    def test_a_timeout_in_a_sleep_is_told(self):
+    def test_a_timeout_in_a_sleep_is_reported(self):
         frames, _ = self.run_script("import time\ntime.sleep(60)\n", timeout=0.5)
         self.assertIn("line 2, in <module>", frames[0]["traceback"])
 
@@ -184,7 +184,7 @@ import atexit, sys, threading, time
 from sandglass_harness.script import emit
 sys.unraisablehook = lambda info: emit_log(str(info.exc_value))
 def late():
-    while fails and not emit.current.frames:  # until the error is told
+    while fails and not emit.current.frames:  # until the error is sent
         time.sleep(0.001)
     emit_log("thread")
 threading.Thread(target=late).start()
@@ -208,7 +208,7 @@ atexit.register(emit_log, "last registered")
                 want = (told + ["Script timed out after 1s"], ("timed-out", 1))
                 self.assertEqual(([f["message"] for f in frames], ending), want)
 
-    def test_a_timeout_in_an_exit_handler_is_told(self):
+    def test_a_timeout_in_an_exit_handler_is_reported(self):
         for end, (error, _) in self.ENDS.items():
             with self.subTest(end):
                 source = "import atexit, sys, time\nsys.unraisablehook = lambda _: None\natexit.register(time.sleep, 60)\n"
@@ -292,7 +292,7 @@ atexit.register(emit_log, "last registered")
         frames, ending = self.run_script("emit_result([a, b])", loaders=loaders)
         self.assertEqual((frames, ending), ([result([1, 2])], ("done", 0)))
 
-    def test_what_cannot_be_loaded_in_the_run_is_told_by_name_with_its_own_lines_and_no_script_runs(self):
+    def test_what_cannot_be_loaded_in_the_run_is_reported_by_name_with_its_own_lines_and_no_script_runs(self):
         path = os.path.join(tempfile.mkdtemp(), "t.py")
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
         for line, name, kind in (

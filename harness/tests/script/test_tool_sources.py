@@ -72,7 +72,7 @@ class ToolSourcesTest(unittest.TestCase):
         """
         self.assertEqual(self.result(script, tool), [2, [3, 4]])
 
-    def test_one_that_cannot_be_loaded_is_told_with_its_name_and_line_and_no_script_runs(self):
+    def test_one_that_cannot_be_loaded_is_reported_with_its_name_and_line_and_no_script_runs(self):
         for text, message in (
             ("x = 1\ndef f(): pass\nx = 1 / 0", "ZeroDivisionError: division by zero (<tool f>, line 3)"),
             ("def f(): pass\nx = = 2", "SyntaxError: invalid syntax (<tool f>, line 2)"),

@@ -107,7 +107,7 @@ class ToolLoopTest(unittest.TestCase):
             ("price", "Unit price.", "(sku: str, n: int = 1) -> float", len),
         )
 
-    def test_what_is_async_is_what_inspect_says(self):
+    def test_a_function_is_async_if_inspect_says_so(self):
         import functools
         import inspect
 
@@ -189,7 +189,7 @@ class PreloadingTest(unittest.TestCase):
     def test_a_missing_directory_is_an_empty_one(self):
         self.assertEqual(tools.list_tool_files(os.path.join(self.directory, "missing")), [])
 
-    def test_a_broken_file_is_told_by_name_and_stops_no_other(self):
+    def test_a_broken_file_is_reported_by_name_and_stops_no_other(self):
         self.write(
             a="def a(): return 1",
             b_raises="LEFT = 1\ndef half(): pass\nraise RuntimeError('on\\nimport')",
@@ -205,7 +205,7 @@ class PreloadingTest(unittest.TestCase):
         self.assertIn("SyntaxError", failed["c_syntax.py"])
         self.assertEqual(got["used"], [1, 5, False, False])
 
-    def test_a_file_that_kills_its_process_is_told_and_stops_no_other(self):
+    def test_a_file_that_kills_its_process_is_reported_and_stops_no_other(self):
         self.write(
             a="A = 1",
             b_kills="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
@@ -217,7 +217,7 @@ class PreloadingTest(unittest.TestCase):
         failed = [{"name": "b_kills.py", "message": died}, {"name": "c_leaves.py", "message": died}]
         self.assertEqual((got["told"]["tools"], got["used"]), ({"loaded": ["a.py", "d.py"], "failed": failed}, [1, 4]))
 
-    def test_a_file_that_only_loads_once_is_told_and_stops_no_other(self):
+    def test_a_file_that_only_loads_once_is_reported_and_stops_no_other(self):
         marker = os.path.join(self.directory, "made")
         self.write(a_once=f"import os\nos.mkdir({marker!r})", b="B = 2")
         got = self.load("B")
@@ -312,12 +312,12 @@ class PreloadingTest(unittest.TestCase):
         got = self.load("A")
         self.assertEqual((got["told"]["tools"], got["deferred"]), ({"loaded": ["a.py"], "failed": []}, []))
 
-    def test_a_file_that_forks_and_goes_on_in_both_is_told_once(self):
+    def test_a_file_that_forks_and_goes_on_in_both_is_reported_once(self):
         self.write(a="import os\nif os.fork() == 0: B = 1\nelse: os.wait()\nA = 1", c="C = 3")
         got = self.load("[A, C]")
         self.assertEqual((got["told"]["tools"], got["used"]), ({"loaded": ["a.py", "c.py"], "failed": []}, [1, 3]))
 
-    def test_modules_are_preloaded_or_told(self):
+    def test_modules_are_preloaded_or_reported(self):
         got = self.load("True", preload=["colorsys", "no.such.module"])
         message = got["told"]["preload"]["failed"][0].pop("message")
         self.assertEqual(
