@@ -9,7 +9,7 @@ type Json = Readonly<Record<string, unknown>>
 
 /**
  * Data that a script emitted. A list of records is a table, also one level deep in an object; anything else is text or JSON.
- * @param most the maximum of characters to show.
+ * @param max the maximum number of characters to show.
  */
 export function dataHtml(data: unknown, max: number): Html {
   if (isTable(data)) return tableHtml(data, max)

@@ -74,7 +74,7 @@ export class LiveLine implements Disposable {
     if (this.#timer === undefined || [...this.#unfinished].some((output) => output.isTerminal)) return
     this.#drawn = true
     // Both are written at once, so that no output of the script comes between.
-    const line = `${CLEAR}${fitting(this.#text(), this.#stderr.columns)}`
+    const line = `${CLEAR}${truncateToWidth(this.#text(), this.#stderr.columns)}`
     await Promise.all([this.#resetStyle(), this.#stderr.write(line)])
   }
 
@@ -94,7 +94,7 @@ export class LiveLine implements Disposable {
 /**
  * Shortens a line to the width of the terminal: a line that wraps cannot be removed, and a full line wraps on some terminals.
  */
-export function fitting(text: string, columns: number | undefined): string {
+export function truncateToWidth(text: string, columns: number | undefined): string {
   const line = escapeForMessage(text).replaceAll('\n', ' ')
   const max = (columns ?? 0) === 0 ? DEFAULT_COLUMNS - 1 : (columns ?? 0) - 1
   return line.length <= max ? line : `${line.slice(0, Math.max(0, max - 1))}…`

@@ -4,7 +4,7 @@ import { countText, msText, plural } from './figures.ts'
 /** The progress of a task, from the events of its journal. */
 export class SolveProgress {
   readonly #started = performance.now()
-  #max = ''
+  #total = ''
   #place = 'starting'
   #doing = 'waiting for a sandbox'
   #tokens = 0
@@ -13,10 +13,10 @@ export class SolveProgress {
   take(event: JournalEvent): void {
     switch (event.type) {
       case 'run_started':
-        this.#max = event.mode === 'plan' ? `/${event.max_retries + 1}` : ''
+        this.#total = event.mode === 'plan' ? `/${event.max_retries + 1}` : ''
         return
       case 'prompt_written':
-        this.#place = placeText(event, this.#max)
+        this.#place = placeText(event, this.#total)
         this.#calls = 0
         this.#doing = 'asking the model'
         return
@@ -55,11 +55,11 @@ export class SolveProgress {
 
 /**
  * The place of an event: `attempt 2/4`, `step 3, attempt 1`.
- * @param most the text after the number of an attempt in PLAN mode.
+ * @param total the text after the number of an attempt in PLAN mode.
  */
 export function placeText(
   { step, attempt }: { readonly step: number | null; readonly attempt: number },
-  max: string = '',
+  total: string = '',
 ): string {
-  return step === null ? `attempt ${attempt}${max}` : `step ${step}, attempt ${attempt}`
+  return step === null ? `attempt ${attempt}${total}` : `step ${step}, attempt ${attempt}`
 }

@@ -45,14 +45,14 @@ export function findRun(
   const [newest] = ids
   if (newest === undefined) throw wrong(`there are no runs in ${where.path} yet; sandglass solve makes one`)
   if (word === 'last' || ids.includes(word)) return word === 'last' ? newest : word
-  const fitting = word === '' ? [] : ids.filter((id) => id.startsWith(word))
-  const [only] = fitting
-  if (fitting.length === 1 && only !== undefined) return only
+  const matches = word === '' ? [] : ids.filter((id) => id.startsWith(word))
+  const [only] = matches
+  if (matches.length === 1 && only !== undefined) return only
   const list = `sandglass runs${where.flag}`
-  if (fitting.length > 1) {
-    const named = fitting.slice(0, MAX_NAMED).join(', ')
-    const more = fitting.length > MAX_NAMED ? ` and ${fitting.length - MAX_NAMED} more` : ''
-    throw wrong(`${JSON.stringify(word)} is the beginning of ${fitting.length} runs: ${named}${more}; write more of it`)
+  if (matches.length > 1) {
+    const named = matches.slice(0, MAX_NAMED).join(', ')
+    const more = matches.length > MAX_NAMED ? ` and ${matches.length - MAX_NAMED} more` : ''
+    throw wrong(`${JSON.stringify(word)} is the beginning of ${matches.length} runs: ${named}${more}; write more of it`)
   }
   const close = nearest(word, ids)
   const hint = close === undefined ? `The newest is ${newest}` : `Did you mean ${close}?`

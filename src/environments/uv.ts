@@ -13,7 +13,7 @@ const run = promisify(execFile)
 /** The version that is downloaded. The stand-in interpreter speaks its private format. */
 export const UV_VERSION = '0.13.9'
 /** Versions on PATH that are used: the same minor version has the same format. */
-const FITTING = /^uv 0\.13\.\d+/
+const SUPPORTED = /^uv 0\.13\.\d+/
 /** The wheel of each platform on PyPI, pinned by its SHA-256. The one of musl is linked statically and runs on any Linux. */
 const WHEELS: Readonly<Record<string, readonly [tags: string, sha256: string]>> = {
   'linux-x64': ['py3-none-musllinux_1_1_x86_64', '2c45530751517d6c3bbc69a19473f6effe47cce047bede01ffd8af7ea7b36b25'],
@@ -49,7 +49,7 @@ export async function findUv(settings: UvSettings, signal?: AbortSignal): Promis
   const own = join(settings.cacheDir, 'bin', `uv-${UV_VERSION}`)
   if (existsSync(own)) return own
   for (const program of programsNamed('uv')) {
-    if (FITTING.test(await versionOf(program))) return program
+    if (SUPPORTED.test(await versionOf(program))) return program
   }
   return download(own, settings, signal)
 }

@@ -15,7 +15,7 @@ export interface ScriptHost {
   /** Leases a sandbox. @throws SandglassError if there is none. */
   checkout(signal: AbortSignal): Promise<Lease>
   /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
-  check(script: string, given: CheckGiven): Promise<AnswerCheck>
+  check(script: string, given: AnswerCheckRequest): Promise<AnswerCheck>
   /**
    * The host for a script that names packages itself, or why it cannot have them. Without it, scripts name none.
    * @throws SandglassError if the machinery fails.
@@ -26,7 +26,7 @@ export interface ScriptHost {
 }
 
 /** The request of a check. */
-export interface CheckGiven {
+export interface AnswerCheckRequest {
   /** `off` only decides whether `whole` is the script. */
   readonly policy: Policy
   /** The answer in which the script was found, if that may be Python itself. */

@@ -1,5 +1,5 @@
 /** A part of a secret as long as this counts as the secret: exceptions quote the first 200 characters of a value. */
-const TELLING_HEAD = 64
+const MIN_PARTIAL_LENGTH = 64
 const ASCII = 128
 /** States whose steps are in a table; the table takes half a KiB for each. */
 const TABLE_ROWS = 128
@@ -30,7 +30,7 @@ export class Automaton {
     let state = 0
     for (const unit of units) {
       state = this.#child(state, unit) || this.#grow(state, unit)
-      if ((this.#depths[state] ?? 0) >= TELLING_HEAD) this.#own(state, owner)
+      if ((this.#depths[state] ?? 0) >= MIN_PARTIAL_LENGTH) this.#own(state, owner)
     }
     if (state !== 0) this.#own(state, owner)
   }

@@ -57,7 +57,7 @@ class Replay implements ReplaySandbox, Channel {
   readonly #splitter = new LineSplitter(MAX_HOST_LINE)
   readonly #answers: Uint8Array[] = []
   readonly #settle: (ending: Ending) => void
-  #news = Promise.withResolvers<void>()
+  #change = Promise.withResolvers<void>()
   #started: boolean
   #played = false
   #ended = false
@@ -113,8 +113,8 @@ class Replay implements ReplaySandbox, Channel {
         if (this.#options.after !== 'open') this.#end()
         continue
       }
-      await this.#news.promise
-      this.#news = Promise.withResolvers<void>()
+      await this.#change.promise
+      this.#change = Promise.withResolvers<void>()
     }
   }
 
@@ -126,7 +126,7 @@ class Replay implements ReplaySandbox, Channel {
 
   close(): void {
     this.#ended = true
-    this.#news.resolve()
+    this.#change.resolve()
   }
 
   async destroy(): Promise<void> {
@@ -144,7 +144,7 @@ class Replay implements ReplaySandbox, Channel {
     if (frame.type === 'execute') this.#started = true
     const answer = this.#options.respond?.(frame)
     if (answer !== undefined) this.#answers.push(answer)
-    this.#news.resolve()
+    this.#change.resolve()
   }
 
   #deliver(chunk: Uint8Array): Uint8Array {

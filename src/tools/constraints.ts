@@ -38,7 +38,7 @@ export function soleAlternative(schema: JsonSchemaObject): JsonSchema | undefine
   return others.length === 1 ? others[0] : undefined
 }
 
-/** The first `most` characters of a text, on one line. */
+/** The first `limit` characters of a text, on one line. */
 export function truncateLine(text: string, limit: number): string {
   return truncate(text.replaceAll(/\s+/g, ' ').trim(), limit)
 }

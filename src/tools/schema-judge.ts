@@ -1,13 +1,13 @@
 import { type Requester, askThread, type Judgement, siblingModule } from '../judge/index.ts'
 import { compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { SchemaQuestion } from './schema-answer.ts'
-import { weightOf } from './schema-weight.ts'
+import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 import { holdsBytes, sizeUpTo } from './value-size.ts'
 
 /** Larger values are judged in the thread, whatever the schema. */
 const MAX_INLINE_CHARS = 64 * 1024
-/** Characters times the weight of the schema; about 50 ms. */
+/** Characters times the cost of the schema; about 50 ms. */
 const MAX_INLINE_WORK = 2 * 1024 * 1024
 /** No value that arrives here is larger. */
 const MAX_JUDGED_CHARS = 64 * 1024 * 1024
@@ -30,8 +30,8 @@ export class SchemaJudge {
   constructor(schema: JsonSchemaObject) {
     this.#schema = schema
     this.#check = compileSchema(schema)
-    const weight = weightOf(schema)
-    this.#inlineChars = weight === undefined ? 0 : Math.min(MAX_INLINE_CHARS, MAX_INLINE_WORK / weight)
+    const cost = costOf(schema)
+    this.#inlineChars = cost === undefined ? 0 : Math.min(MAX_INLINE_CHARS, MAX_INLINE_WORK / cost)
   }
 
   /** The first problem of a value, or undefined. `requester` takes turns with others, see {@link askThread}. */

@@ -18,7 +18,7 @@ export type Box =
  * Looks for bubblewrap and tries it with the command of an instance, which only prints its version.
  * @throws SandglassError `sandbox_setup_failed` if the host is short of a resource.
  */
-export async function findBox(wanted: boolean, instance: Contents): Promise<Box> {
+export async function findBubblewrap(wanted: boolean, instance: Contents): Promise<Box> {
   if (!wanted) return { reason: 'the option bubblewrap is false' }
   if (process.platform !== 'linux') return { reason: `bubblewrap is for Linux, this is ${process.platform}` }
   const [found] = programsNamed('bwrap')

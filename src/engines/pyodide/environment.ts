@@ -4,7 +4,7 @@ import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SandglassError } from '../../errors/index.ts'
 import { harnessSources, INSIDE, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
-import { type Box, boxCommand, type Contents, findBox } from './box.ts'
+import { type Box, boxCommand, type Contents, findBubblewrap } from './box.ts'
 import { type BundledFile, bundle, type FileBundle, filesBelow } from './directory-files.ts'
 import { type GuestCommand, startGuest } from './guest-process.ts'
 import { findInheritedDescriptors } from './inherited.ts'
@@ -63,7 +63,7 @@ export function findEnvironment(options: PyodideEngineOptions): EngineEnvironmen
     guest,
     packageFile: fileURLToPath(new URL('../../../package.json', import.meta.url)),
     box: () => {
-      box ??= findBox(options.bubblewrap ?? true, contentsFor(environment, undefined))
+      box ??= findBubblewrap(options.bubblewrap ?? true, contentsFor(environment, undefined))
       box.catch(() => (box = undefined))
       return box
     },

@@ -136,7 +136,7 @@ export class GuestRun {
       }
     } else if (message.type === 'out-of-memory') {
       state.killedFor ??= 'memory'
-    } else if (message.type === 'overdue') {
+    } else if (message.type === 'past-deadline') {
       state.killedFor ??= 'timeout'
     }
   }

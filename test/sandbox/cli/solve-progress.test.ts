@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { TASK_OUTCOMES } from '../../../src/outcomes/index.ts'
-import { fitting } from '../../../src/cli/live-line.ts'
+import { truncateToWidth } from '../../../src/cli/live-line.ts'
 import { SolveProgress } from '../../../src/cli/solve-progress.ts'
 import type { JournalBody } from '../../../src/journal/index.ts'
 import { maskTimesAndIds } from './solve-command.ts'
@@ -45,10 +45,10 @@ test('the line on a terminal shows step, attempt and activity of the run', () =>
 })
 
 test('the line on a terminal is shorter than the terminal', () => {
-  expect([fitting('0123456789', 11), fitting('0123456789', 10), fitting('a\nb\u001B[2J', 80)]).toEqual([
-    '0123456789',
-    '01234567…',
-    'a     b\\x1b[2J',
-  ])
-  expect([undefined, 0, 1].map((columns) => fitting('x'.repeat(200), columns).length)).toEqual([79, 79, 1])
+  expect([
+    truncateToWidth('0123456789', 11),
+    truncateToWidth('0123456789', 10),
+    truncateToWidth('a\nb\u001B[2J', 80),
+  ]).toEqual(['0123456789', '01234567…', 'a     b\\x1b[2J'])
+  expect([undefined, 0, 1].map((columns) => truncateToWidth('x'.repeat(200), columns).length)).toEqual([79, 79, 1])
 })

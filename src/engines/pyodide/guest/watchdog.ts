@@ -15,11 +15,11 @@ for (;;) {
   Atomics.wait(shared, SHARED.on, 0)
   Atomics.wait(pause, 0, 0, POLL_MS)
   if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL')
-  if (isOverdue()) end('overdue')
+  if (isPastDeadline()) end('past-deadline')
   if (process.memoryUsage.rss() > maxRssBytes) end('out-of-memory')
 }
 
-function isOverdue(): boolean {
+function isPastDeadline(): boolean {
   const read = (place: number): number => Atomics.load(shared, place)
   const [endsAt, since] = [read(SHARED.endsAt), read(SHARED.waitsSince)]
   if (endsAt === 0) return false

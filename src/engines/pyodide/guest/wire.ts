@@ -99,7 +99,7 @@ export type GuestMessage =
   | { readonly type: 'collected'; readonly limitsHit: readonly string[]; readonly skipped: readonly string[] }
   | { readonly type: 'out-of-memory' }
   /** Sent by the watchdog: the deadline is over, and the process ends. */
-  | { readonly type: 'overdue' }
+  | { readonly type: 'past-deadline' }
 
 /** The findings of a guest about its surroundings: name to value. */
 export type GuestChecks = Readonly<Record<string, string | number | boolean | null>>

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findBox } from '../../../../src/engines/pyodide/box.ts'
+import { findBubblewrap } from '../../../../src/engines/pyodide/box.ts'
 import { pyodideEngine, type PyodideEngineOptions } from '../../../../src/engines/pyodide/index.ts'
 import type { SandboxEngine, SandboxSpec } from '../../../../src/sandbox/index.ts'
 import { ScriptExecutor } from '../../../../src/executor/index.ts'
@@ -28,7 +28,7 @@ export function engineAt(cacheDir: string, options: PyodideEngineOptions = {}): 
 
 /** Tries whether instances run in a box on this machine. Prints the reason if not, or throws it where `local` is required. */
 export async function requireBox(): Promise<{ readonly skip: boolean }> {
-  const box = await findBox(true, { program: process.execPath, args: [], readable: [] })
+  const box = await findBubblewrap(true, { program: process.execPath, args: [], readable: [] })
   if (box.bwrap === undefined) skipFor('local', `Pyodide in bubblewrap: ${box.reason}`)
   return { skip: box.bwrap === undefined }
 }

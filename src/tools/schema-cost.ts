@@ -2,7 +2,7 @@ import { isSchemaObject, resolveReference } from './json-schema.ts'
 import { isLinearPattern } from './pattern.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
-const MAX_WEIGHT = 2000
+const MAX_COST = 2000
 /** Formats of the schema compiler that take more than linear time, or are not known to take less. It ignores unknown ones. */
 const SLOW_FORMATS: ReadonlySet<string> = new Set([
   'byte',
@@ -29,17 +29,17 @@ const DATA = new Set(['const', 'default', 'enum', 'examples', 'required', 'descr
  * this and the size of the data. Undefined where it may take more: for patterns and formats that may backtrack, for
  * `uniqueItems`, which compares all with all, for a schema that contains itself, and for a very large one.
  */
-export function weightOf(root: JsonSchemaObject): number | undefined {
-  let weight = 0
+export function costOf(root: JsonSchemaObject): number | undefined {
+  let cost = 0
   const weigh = (value: unknown, inside: readonly string[]): boolean => {
-    weight += 1
-    if (weight > MAX_WEIGHT) return false
+    cost += 1
+    if (cost > MAX_COST) return false
     if (Array.isArray(value)) return value.every((item) => weigh(item, inside))
     if (!isSchemaObject(value)) return true
     if (!isLinear(value) || !weighReference(value['$ref'], inside)) return false
     return Object.entries(value).every(([keyword, part]) => {
       if (DATA.has(keyword) && !isSchemaObject(part)) {
-        weight += Array.isArray(part) ? part.length / 10 : 0
+        cost += Array.isArray(part) ? part.length / 10 : 0
         return true
       }
       return (value === root && DEFINITIONS.has(keyword)) || weigh(part, inside)
@@ -50,7 +50,7 @@ export function weightOf(root: JsonSchemaObject): number | undefined {
     const target = resolveReference(root, reference)
     return target !== undefined && !inside.includes(reference) && weigh(target, [...inside, reference])
   }
-  return weigh(root, ['#']) ? weight : undefined
+  return weigh(root, ['#']) ? cost : undefined
 }
 
 /** Keywords whose schemas are weighed where a reference uses them. */
