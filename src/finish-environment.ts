@@ -19,11 +19,38 @@ const TIMEOUT_SEC = 60
 const OUTPUT = 'out/*'
 const HOME_OUTPUT = 'home/.*/**'
 
+/** Finishes environments beside the runs, each once, one after the other. */
+export class Finisher {
+  readonly #engine: SandboxEngine
+  readonly #signal: AbortSignal
+  /** By the directory: an environment that is installed again has another one. */
+  readonly #works = new Map<string, Promise<void>>()
+  /** Settles when nothing is being made. */
+  ended: Promise<void> = Promise.resolve()
+
+  constructor(engine: SandboxEngine, signal: AbortSignal) {
+    this.#engine = engine
+    this.#signal = signal
+  }
+
+  /** Never throws: imports take longer without it, and nothing else depends on it. */
+  finish(environment: Environment, limits: SandboxSpec['limits']): Promise<void> {
+    const { path } = environment
+    const known = this.#works.get(path)
+    if (known !== undefined) return known
+    const spec = { limits, packages: path }
+    const work = this.ended.then(() => finishEnvironment(environment, this.#engine, spec, this.#signal)).catch(() => {})
+    this.#works.set(path, work)
+    this.ended = work
+    return work
+  }
+}
+
 /**
  * Makes the byte code of an environment, and the files that its packages want in their home, in a sandbox that sees it
  * read-only: the first imports are several times faster afterwards. What was made before the signal fires is kept.
  */
-export async function finishEnvironment(
+async function finishEnvironment(
   environment: Environment,
   engine: SandboxEngine,
   spec: SandboxSpec,

@@ -8,7 +8,7 @@ import {
   withEnvironment,
 } from './dependencies.ts'
 import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
-import { finishEnvironment } from './finish-environment.ts'
+import { Finisher } from './finish-environment.ts'
 import {
   ExecutionMode,
   type ExecutionResult,
@@ -79,8 +79,7 @@ export class ScriptRunner {
   /** The packages that runs find which name none. */
   packages: readonly NamedPackage[] = []
   readonly #plain: string
-  /** What is made for environments beside the runs, by their keys. */
-  readonly #finishing = new Map<string, Promise<void>>()
+  readonly #finisher: Finisher
   readonly #closed = new AbortController()
   readonly #preloads = new Preloads()
   /** Modules that sandboxes of an environment load ahead, by its directory. */
@@ -92,6 +91,7 @@ export class ScriptRunner {
     this.options = options
     this.dependencies = new Dependencies(engineIdOf(engine, options), options)
     this.#engine = engine
+    this.#finisher = new Finisher(engine, this.#closed.signal)
     this.#plain = nameOf(plain)
     this.#specs = new Set([this.#plain])
     this.pool = new SandboxPool({
@@ -148,21 +148,14 @@ export class ScriptRunner {
   async close(options?: { readonly graceMs?: number }): Promise<void> {
     this.#closed.abort()
     await this.pool.close(options)
-    await Promise.all(this.#finishing.values())
+    await this.#finisher.ended
     this.dependencies.environments.close()
   }
 
   /** Has byte code made for an environment, once. Runs need not wait for it. */
   #finish(prepared: PreparedEnvironment): Promise<void> {
-    const { environment } = prepared
-    const known = this.#finishing.get(environment.key)
-    if (known !== undefined) return known
-    const spec = specOf(this.options, undefined, prepared)
-    const { limits, packages = environment.path } = spec
-    // Without it, imports take longer: nothing else depends on it.
-    const work = finishEnvironment(environment, this.#engine, { limits, packages }, this.#closed.signal).catch(() => {})
-    this.#finishing.set(environment.key, work)
-    return work
+    const { limits } = specOf(this.options, undefined, prepared)
+    return this.#finisher.finish(prepared.environment, limits)
   }
 
   /** The packages of the directory that the caller fills. */
@@ -174,7 +167,14 @@ export class ScriptRunner {
   async environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined> {
     const environment = await this.dependencies.prepare(request)
     if (environment !== undefined) void this.#finish(environment)
+    if (environment?.cached === false) this.#releaseEnvironments()
     return environment
+  }
+
+  /** Gives back environments of which there are no sandboxes: a cache could not keep its limit otherwise. */
+  #releaseEnvironments(): void {
+    const isUsed = (path: string): boolean => this.pool.uses(({ packages }) => packages === path)
+    this.dependencies.environments.releaseUnused(isUsed)
   }
 
   /** Installs packages for a run. @throws SandglassError as `Environments.prepare` does. */

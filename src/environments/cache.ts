@@ -185,6 +185,10 @@ export class EnvironmentCache {
 
   /** Every environment, the one used last at the end. */
   async list(): Promise<readonly ListedEnvironment[]> {
+    return this.#asOnlyProbe(() => this.#list())
+  }
+
+  async #list(): Promise<readonly ListedEnvironment[]> {
     const listed: ListedEnvironment[] = []
     for (const key of await namesIn(join(this.root, 'environments'))) {
       const record = KEY.test(key) ? await readJson<EnvironmentRecord>(this.#recordOf(key)) : undefined
@@ -198,19 +202,24 @@ export class EnvironmentCache {
   /** Removes an environment; false if it is in use or not there. */
   async remove(key: string): Promise<boolean> {
     if (!KEY.test(key)) return false
+    const aside = join(this.root, 'work', randomUUID())
+    const isRemoved = await this.#asOnlyProbe(() => this.#moveUnused(key, aside))
+    if (isRemoved) await rm(aside, { recursive: true, force: true })
+    return isRemoved
+  }
+
+  async #moveUnused(key: string, aside: string): Promise<boolean> {
     const lock = await tryLock(this.#lockOf(key, 'use'))
     if (lock === undefined) return false
-    const aside = join(this.root, 'work', randomUUID())
     try {
       await rename(join(this.root, 'environments', key), aside)
+      return true
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') return false
       throw this.explain(error)
     } finally {
       lock.release()
     }
-    await rm(aside, { recursive: true, force: true })
-    return true
   }
 
   /**
@@ -290,6 +299,16 @@ export class EnvironmentCache {
       return await awaitLock(path, kind, signal)
     } catch (error) {
       throw signal?.aborted === true ? error : this.unusable(error)
+    }
+  }
+
+  /** Who looks for users takes their lock for a moment, and must not be taken for one by the next who looks. */
+  async #asOnlyProbe<T>(work: () => Promise<T>): Promise<T> {
+    const only = await this.#await(this.#lockOf('probe', 'use'), 'exclusive')
+    try {
+      return await work()
+    } finally {
+      only.release()
     }
   }
 

@@ -26,16 +26,21 @@ export interface EnvironmentSummary {
   readonly inUse: boolean
 }
 
+/** The environments asked for last are kept even if nothing uses them: a run may be on its way to its sandbox. */
+const KEPT = 32
+/** Requests whose answers are held in memory. */
+const MAX_FOUND = 1000
 const SCRIPT_EXCLUDE_NEWER = '7 days'
 
 /**
- * Makes environments, each once, and keeps those in use. Everything that one instance handed out stays until `close`.
+ * Makes environments, each once. Everything that one instance handed out stays until `close`, or until `releaseUnused`
+ * gives it back.
  */
 export class Environments {
   readonly options: ResolvedEnvironmentOptions
   readonly #cache: EnvironmentCache
   readonly #builder: Builder
-  /** Environments in use by this instance, by their keys. */
+  /** Environments in use by this instance, by their keys, the one asked for last at the end. */
   readonly #leases = new Map<string, EnvironmentLease>()
   /** What each request led to. */
   readonly #found = new Map<string, Promise<Environment>>()
@@ -61,10 +66,12 @@ export class Environments {
       request.signal,
       this.#found.get(requestKey)?.catch(() => undefined),
     )
-    let environment = known !== undefined && existsSync(known.path) ? known : undefined
+    let environment = known !== undefined && this.#holds(known) ? known : undefined
     if (environment === undefined) {
       const search = this.#find(request, requestKey, excludeNewer, () => (cached = false))
       this.#found.set(requestKey, search)
+      const [oldest = ''] = this.#found.keys()
+      if (this.#found.size > MAX_FOUND) this.#found.delete(oldest)
       search.catch(() => this.#found.delete(requestKey))
       environment = await search
     }
@@ -149,11 +156,29 @@ export class Environments {
     return this.#builder.findFailing(request)
   }
 
+  /** Gives back environments that nothing uses, but the ones asked for last: then they may be removed. */
+  releaseUnused(isUsed: (path: string) => boolean): void {
+    for (const [key, lease] of [...this.#leases].slice(0, -KEPT)) {
+      if (isUsed(lease.path)) continue
+      lease.release()
+      this.#leases.delete(key)
+    }
+  }
+
   /** Gives back what was in use. */
   close(): void {
     for (const lease of this.#leases.values()) lease.release()
     this.#leases.clear()
     this.#found.clear()
+  }
+
+  /** True for an environment that is in use and there. It counts as the one asked for last from now on. */
+  #holds({ key, path }: Environment): boolean {
+    const lease = this.#leases.get(key)
+    if (lease?.path !== path || !existsSync(path)) return false
+    this.#leases.delete(key)
+    this.#leases.set(key, lease)
+    return true
   }
 
   #requestKey({ requirements, target }: EnvironmentRequest, excludeNewer: string | undefined): string {
@@ -183,10 +208,12 @@ export class Environments {
 
   async #lease(key: string): Promise<Environment | undefined> {
     const held = this.#leases.get(key)
-    if (held !== undefined && existsSync(held.path)) return environmentOf(held)
+    if (held !== undefined && this.#holds(environmentOf(held))) return environmentOf(held)
     const lease = await this.#cache.lease(key)
     if (lease === undefined) return undefined
-    held?.release()
+    // Two requests at once can come to the same one.
+    this.#leases.get(key)?.release()
+    this.#leases.delete(key)
     this.#leases.set(key, lease)
     return environmentOf(lease)
   }

@@ -131,6 +131,11 @@ export class SandboxPool implements AsyncDisposable {
       : this.#shelf(name).stats()
   }
 
+  /** True while there are sandboxes of such a spec, or checkouts that wait for one. */
+  uses(isMeant: (spec: SandboxSpec) => boolean): boolean {
+    return [...this.#shelves.values()].some((shelf) => isMeant(shelf.spec) && shelf.isUsed)
+  }
+
   /**
    * Refuses every further and every waiting checkout, ends idle sandboxes, waits `graceMs` for the release of leases and then
    * destroys their sandboxes. Resolves when nothing is left, creations in progress included. A second call waits for the first.

@@ -100,6 +100,12 @@ export class Shelf {
     return { ...this.#counters, idle: sandboxes.size - leased, idleBytes: this.idleBytes, leased, starting, waiting }
   }
 
+  /** True while it has sandboxes, or checkouts that wait for one. */
+  get isUsed(): boolean {
+    const { sandboxes, starting } = this.#stock
+    return sandboxes.size + starting + this.#queue.size > 0
+  }
+
   /** The memory of its idle sandboxes, in bytes. */
   get idleBytes(): number {
     let bytes = 0

@@ -115,6 +115,13 @@ describe.skipIf(noUv !== undefined)('several hosts', () => {
     expect(index.downloads.filter((name) => name === demo.filename)).toHaveLength(1)
   }, 30_000)
 
+  test('that look at the same time who uses what do not take each other for users', async () => {
+    const { index, cacheDir } = await setUp()
+    await prepare(cacheDir, index)
+    const lists = await Promise.all(Array.from({ length: 10 }, () => new Environments({ cacheDir }).list()))
+    expect(lists.flat().map(({ inUse }) => inUse)).toEqual(Array(10).fill(false))
+  })
+
   test('keep what they use: another one can neither remove nor prune it', async () => {
     const { index, cacheDir } = await setUp()
     const user = new Environments({ cacheDir, index: index.address })
