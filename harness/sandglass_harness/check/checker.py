@@ -1,4 +1,4 @@
-"""Checks a script before it runs: finds code that is certain to fail, and code that a policy refuses. Executes none of it."""
+"""Checks a script before it runs: finds code that is sure to fail, and code that a policy refuses. Executes none of it."""
 
 import gc
 
@@ -52,7 +52,7 @@ def _check(source, mode, policy, names, allow_modules, tools, wrapper):
     report = Report(lines)
     try:
         walk = Walk(tree)
-        walk.stars = check_modules.star_names(walk)
+        walk.stars = check_modules.find_star_names(walk)
         strict = policy == "strict"
         known = Known(
             walk,
@@ -80,7 +80,7 @@ def _check(source, mode, policy, names, allow_modules, tools, wrapper):
 
 def _allows(module, strict, allow_modules):
     if not strict:
-        return check_modules.is_there(module.partition(".")[0])
+        return check_modules.exists(module.partition(".")[0])
     return module in check_modules.ADMITTED or module in allow_modules
 
 

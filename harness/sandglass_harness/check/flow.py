@@ -84,7 +84,7 @@ def _runs_unnamed(scope):
 
 
 def _check_branches(walk, places, report):
-    chains = {_chain_of(place, walk.tree) for place in places}
+    chains = {_find_if_statement(place, walk.tree) for place in places}
     if len(chains) != 1 or None in chains:
         return
     (chain,) = chains
@@ -95,14 +95,14 @@ def _check_branches(walk, places, report):
         return
     if any(ways_out.in_statements([each]) or _asserts(each) for each in body[:number]):
         return  # code that exits early may exclude the branch without a result
-    if any(each.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) for each in _parents(places)):
+    if any(each.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) for each in _with_ancestors(places)):
         return
     emitting = set()
     for place in places:
-        emitting.update(_parents([place]))
-    empty = [branch for branch in _branches(chain) if branch is not None and not any(s in emitting for s in branch)]
-    tests = _tests(chain)
-    missing_else = _branches(chain)[-1] is None and len(tests) == 1 and not _is_certain(tests[0])
+        emitting.update(_with_ancestors([place]))
+    empty = [branch for branch in _find_branches(chain) if branch is not None and not any(s in emitting for s in branch)]
+    tests = _find_conditions(chain)
+    missing_else = _find_branches(chain)[-1] is None and len(tests) == 1 and not _always_holds(tests[0])
     empty = [branch for branch in empty if not ways_out.in_statements(branch)]
     if not empty and not missing_else:
         return
@@ -114,7 +114,7 @@ def _check_branches(walk, places, report):
     report.add("no_result_on_path", chain, message, hint)
 
 
-def _chain_of(place, tree):
+def _find_if_statement(place, tree):
     """Returns the `if` of the module's own code around a place; None if there is none."""
     node = place
     while node.parent is not tree:
@@ -124,7 +124,7 @@ def _chain_of(place, tree):
     return node if inside else None
 
 
-def _branches(chain):
+def _find_branches(chain):
     """Returns the bodies of if, elif and else; None in place of a missing else."""
     found = [chain.body]
     while len(chain.orelse) == 1 and chain.orelse[0].__class__ is ast.If:
@@ -133,7 +133,7 @@ def _branches(chain):
     return [*found, chain.orelse or None]
 
 
-def _tests(chain):
+def _find_conditions(chain):
     found = [chain.test]
     while len(chain.orelse) == 1 and chain.orelse[0].__class__ is ast.If:
         chain = chain.orelse[0]
@@ -141,11 +141,11 @@ def _tests(chain):
     return found
 
 
-def _is_certain(test):
+def _always_holds(test):
     return test.__class__ is ast.Constant or any(getattr(part, "id", "") == "__name__" for part in ast.walk(test))
 
 
-def _parents(nodes):
+def _with_ancestors(nodes):
     for node in nodes:
         while node is not None:
             yield node

@@ -18,7 +18,7 @@ _FORESEEN = {
     "Exception": IMPORT_ERROR,
     "BaseException": IMPORT_ERROR,
 }
-_ASKS_FIRST = frozenset({"version_info", "TYPE_CHECKING", "hasattr", "platform", "find_spec", "hexversion"})
+_ENVIRONMENT_QUESTIONS = frozenset({"version_info", "TYPE_CHECKING", "hasattr", "platform", "find_spec", "hexversion"})
 
 
 def foreseen_by(types):
@@ -31,10 +31,10 @@ def foreseen_by(types):
 
 
 def asks_first(node):
-    """True for a name of _ASKS_FIRST, os.name and platform.system(): the script asks where it runs."""
+    """True for a name of _ENVIRONMENT_QUESTIONS, os.name and platform.system(): the script asks where it runs."""
     if node.__class__ is ast.Attribute and node.attr in ("name", "system"):
         return _name_of(node.value) in ("os", "platform")
-    return _name_of(node) in _ASKS_FIRST
+    return _name_of(node) in _ENVIRONMENT_QUESTIONS
 
 
 def is_never(test):

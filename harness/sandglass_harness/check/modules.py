@@ -7,8 +7,8 @@ import sys
 from importlib.machinery import PathFinder
 
 from .foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR
-from .nearest import nearest
-from .report import MAX_VIOLATIONS, join_names, name as short
+from .nearest import find_nearest
+from .report import MAX_VIOLATIONS, join_names, shorten
 from .scope import ANYTHING
 
 # The modules that `strict` admits.
@@ -18,9 +18,9 @@ ADMITTED = (
 ).split()
 # Other modules whose names scripts often get wrong.
 _WELL_KNOWN = "os os.path sys io csv operator contextlib pathlib calendar shutil glob tempfile threading".split()
-_NOT_THERE = frozenset({"sandglass_harness"})
+_HIDDEN = frozenset({"sandglass_harness"})
 _INSTEAD_OF_TOOLS = frozenset({"tools", "tool", "functions", "helpers", "sandglass", "sandbox", "agent", "api", "host"})
-_OFTEN_MEANT = ("numpy", "pandas", "requests", "matplotlib", "scipy", "sklearn", "yaml", "bs4", "pytest")
+_POPULAR_PACKAGES = ("numpy", "pandas", "requests", "matplotlib", "scipy", "sklearn", "yaml", "bs4", "pytest")
 
 _public = {}
 
@@ -35,14 +35,14 @@ def warm_up():
     try:
         for module in (*ADMITTED, *_WELL_KNOWN):
             try:
-                _public[module] = _Public(importlib.import_module(module))
+                _public[module] = _ModuleNames(importlib.import_module(module))
             except ImportError:  # this Python lacks it
                 continue
     finally:
         sys.path[:] = before
 
 
-class _Public:
+class _ModuleNames:
     """The names of a module."""
 
     def __init__(self, module):
@@ -56,8 +56,8 @@ class _Public:
         self.name = module.__name__
 
 
-def public_of(module):
-    """Returns the `_Public` of a well-known module, or None."""
+def get_public_names(module):
+    """Returns the `_ModuleNames` of a well-known module, or None."""
     return _public.get(module)
 
 
@@ -72,30 +72,30 @@ def has(module, attribute):
 _SUBMODULES = frozenset(each.rpartition(".")[2] for each in (*ADMITTED, *_WELL_KNOWN) if "." in each)
 _MAX_ALIASES = 4
 _NO_MODULES = (frozenset(), False)
-_found = {}
+_existing = {}
 
 
 def forget():
     """Clears what was found in directories that can change: a package may be installed between two checks."""
-    _found.clear()
+    _existing.clear()
     sys.path_importer_cache.clear()
 
 
-def is_there(module):
+def exists(module):
     """True if a top-level module could be imported."""
-    if module in _NOT_THERE:
+    if module in _HIDDEN:
         return False
     if module in sys.builtin_module_names or module in ("__main__", "__future__", "builtins"):
         return True
-    if module not in _found:
+    if module not in _existing:
         try:
-            _found[module] = PathFinder.find_spec(module) is not None
+            _existing[module] = PathFinder.find_spec(module) is not None
         except (ValueError, ImportError, OSError):
-            _found[module] = False
-    return _found[module]
+            _existing[module] = False
+    return _existing[module]
 
 
-def star_names(walk):
+def find_star_names(walk):
     """Returns the names that star imports bind."""
     names = set()
     for statement, alias, _, _ in walk.imports:
@@ -111,11 +111,11 @@ def check_imports(walk, known, given, report):
     """Reports missing modules, and names that a well-known module lacks. `given` modules always exist."""
     reported, given = set(), {each.partition(".")[0] for each in given}
     for statement, alias, _, foreseen in sorted(walk.imports, key=lambda found: found[1].lineno):
-        module = _module_of(statement, alias)
+        module = _imported_module(statement, alias)
         if module is None or statement.__class__ is ast.Import and module in reported:
             continue
         top = module.partition(".")[0]
-        if top not in given and not is_there(top):
+        if top not in given and not exists(top):
             if not foreseen & IMPORT_ERROR and top not in reported:
                 reported.add(top)
                 texts = _unknown_module(top, statement, known) if len(reported) <= MAX_VIOLATIONS else ("", "")
@@ -126,60 +126,60 @@ def check_imports(walk, known, given, report):
     _check_attributes(walk, report)
 
 
-def _module_of(statement, alias):
+def _imported_module(statement, alias):
     if statement.__class__ is ast.Import:
         return alias.name
     return statement.module if statement.level == 0 else None
 
 
 def _unknown_module(module, statement, known):
-    message = f"there is no module {short(module)!r} in the sandbox"
+    message = f"there is no module {shorten(module)!r} in the sandbox"
     names = [alias.name for alias in statement.names] if statement.__class__ is ast.ImportFrom else []
     own = [each for each in names if each in known.tools or each in known.helpers]
     if own or module in _INSTEAD_OF_TOOLS or module in known.tools:
         called = f": {join_names(own or known.tools)}" if own or known.tools else ""
         return message, f"Remove this import; tools and helpers need none{called}."
-    if module in _OFTEN_MEANT:
-        return message, f"{module} is not in the sandbox: use {_instead_of(module)} or a tool."
-    candidates = [each for each in sys.stdlib_module_names if not each.startswith("_")] + list(_OFTEN_MEANT)
-    meant = nearest(module, candidates)
-    if meant is not None and meant != module and is_there(meant) and known.may_import(meant):
+    if module in _POPULAR_PACKAGES:
+        return message, f"{module} is not in the sandbox: use {_find_alternative(module)} or a tool."
+    candidates = [each for each in sys.stdlib_module_names if not each.startswith("_")] + list(_POPULAR_PACKAGES)
+    meant = find_nearest(module, candidates)
+    if meant is not None and meant != module and exists(meant) and known.may_import(meant):
         return message, f"Did you mean import {meant}?"
-    if meant is not None and meant != module and not is_there(meant):
-        return message, f"{meant} is not in the sandbox either: use {_instead_of(meant)} or a tool."
+    if meant is not None and meant != module and not exists(meant):
+        return message, f"{meant} is not in the sandbox either: use {_find_alternative(meant)} or a tool."
     if known.tools:
         return message, f"Use Python's standard library, or a tool in its place: {join_names(known.tools, 6)}."
     return message, "Use Python's standard library in its place; there are no tools."
 
 
-def _instead_of(module):
+def _find_alternative(module):
     return "statistics, math" if module in ("numpy", "scipy", "pandas") else "Python's standard library"
 
 
-def module_of(node, scope, walk):
+def find_module(node, scope, walk):
     """Returns the module that an expression stands for; None if that is not certain."""
-    modules, certain = modules_of(node, scope, walk)
+    modules, certain = find_modules(node, scope, walk)
     return next(iter(modules)) if certain and len(modules) == 1 else None
 
 
-def modules_of(node, scope, walk, depth=0):
+def find_modules(node, scope, walk, depth=0):
     """Returns (modules that an expression may stand for, True if it certainly is one of them)."""
     if node.__class__ is ast.Name:
-        return _modules_of_name(node.id, scope, walk, depth)
+        return _find_modules_of_name(node.id, scope, walk, depth)
     if node.__class__ is ast.Attribute and node.attr in _SUBMODULES:
-        outer, certain = modules_of(node.value, scope, walk, depth)
+        outer, certain = find_modules(node.value, scope, walk, depth)
         inner = {f"{each}.{node.attr}" for each in outer} & _public.keys()
         return inner, certain and len(inner) == len(outer)
     return _NO_MODULES
 
 
-def _modules_of_name(name, scope, walk, depth):
+def _find_modules_of_name(name, scope, walk, depth):
     modules, certain = set(), True
     for binding in walk.resolve(name, scope) or ():
         if binding.kind == "import" or binding.kind == "from" and binding.value in _public:
             modules.add(binding.value)
         elif binding.kind == "assign" and depth < _MAX_ALIASES and binding.value.__class__ in (ast.Name, ast.Attribute):
-            found, sure = modules_of(binding.value, binding.scope, walk, depth + 1)
+            found, sure = find_modules(binding.value, binding.scope, walk, depth + 1)
             modules |= found
             certain = certain and sure
         else:
@@ -194,15 +194,15 @@ def _check_attributes(walk, report):
             continue
         if node.attr in changed or node.attr in walk.asked:
             continue
-        module = module_of(node.value, scope, walk)
+        module = find_module(node.value, scope, walk)
         if module is not None and not has(module, node.attr):
             _unknown_attribute(report, node, module, node.attr, f"{ast.unparse(node.value)}.")
 
 
 def _unknown_attribute(report, node, module, attribute, written):
-    message = f"the module {module} has no {short(attribute)!r}"
+    message = f"the module {module} has no {shorten(attribute)!r}"
     known = _public[module]
-    meant = nearest(attribute, sorted(known.public)) or _part_of(attribute, known.public)
+    meant = find_nearest(attribute, sorted(known.public)) or _find_synonym(attribute, known.public)
     inner = getattr(sys.modules.get(module), module, None)
     if isinstance(inner, type) and hasattr(inner, attribute):
         hint = f"It belongs to the class: write {module}.{module}.{attribute}, or import the class: from {module} import {module}"
@@ -213,11 +213,11 @@ def _unknown_attribute(report, node, module, attribute, written):
     report.add("unknown_attribute", node, message, hint)
 
 
-_SAME = {"squareroot": "sqrt", "square_root": "sqrt", "power": "pow", "ceiling": "ceil", "stringify": "dumps",
+_SYNONYMS = {"squareroot": "sqrt", "square_root": "sqrt", "power": "pow", "ceiling": "ceil", "stringify": "dumps",
          "parse": "loads", "encode": "dumps", "decode": "loads", "average": "mean", "avg": "mean", "std": "stdev",
          "absolute": "fabs", "ln": "log", "round": "floor"}  # fmt: skip
 
 
-def _part_of(attribute, names):
-    same = _SAME.get(attribute.lower())
+def _find_synonym(attribute, names):
+    same = _SYNONYMS.get(attribute.lower())
     return same if same in names else None

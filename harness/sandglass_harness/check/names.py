@@ -5,8 +5,8 @@ import builtins
 import sys
 
 from .foreseen import NAME_ERROR
-from .nearest import nearest
-from .report import MAX_VIOLATIONS, name as short
+from .nearest import find_nearest
+from .report import MAX_VIOLATIONS, shorten
 from .scope import ANYTHING
 from .tools import format_call
 
@@ -27,7 +27,7 @@ _OTHER_LANGUAGES = {
     "raw_input": "an input of the script", "require": "import", "string": "str", "String": "str", "integer": "int",
     "boolean": "bool", "array": "list", "Array": "list", "Object": "dict", "Number": "float",
 }  # fmt: skip
-_FROM = {
+_NAMES_OF_MODULE = {
     "collections": "Counter defaultdict deque OrderedDict namedtuple ChainMap",
     "datetime": "datetime date timedelta timezone",
     "dataclasses": "dataclass field asdict astuple",
@@ -55,8 +55,8 @@ _FROM = {
     "heapq": "heappush heappop nlargest nsmallest",
     "bisect": "bisect_left bisect_right insort",
 }  # fmt: skip
-_HOME = {each: module for module, names in _FROM.items() for each in names.split()}
-_SHORT_FOR = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "dt": "datetime", "ET": "xml.etree.ElementTree"}
+_MODULE_OF_NAME = {each: module for module, names in _NAMES_OF_MODULE.items() for each in names.split()}
+_USUAL_ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "dt": "datetime", "ET": "xml.etree.ElementTree"}
 
 
 def check_names(walk, known, report):
@@ -70,7 +70,7 @@ def check_names(walk, known, report):
             continue
         reported.add(name)
         hint = _hint(node, scope, walk, known) if len(reported) <= MAX_VIOLATIONS else ""  # only for violations that are shown
-        report.add("unknown_name", node, f"{short(name)!r} is not defined", hint)
+        report.add("unknown_name", node, f"{shorten(name)!r} is not defined", hint)
 
 
 def is_dynamic(walk):
@@ -109,30 +109,30 @@ def _hint(node, scope, walk, known):
     used_as_module = node.parent.__class__ is ast.Attribute
     if name == "console" and used_as_module:
         return "Write print(...) in place of console.log(...)."
-    home = _HOME.get(name)
+    home = _MODULE_OF_NAME.get(name)
     if home is not None and known.may_import(home) and not (used_as_module and _is_for_module(name, node.parent.attr)):
         return f"Add the line: from {home} import {name}"
-    if name in _SHORT_FOR and known.may_import(_SHORT_FOR[name]):
-        return f"Add the line: import {_SHORT_FOR[name]} as {name}"
+    if name in _USUAL_ALIASES and known.may_import(_USUAL_ALIASES[name]):
+        return f"Add the line: import {_USUAL_ALIASES[name]} as {name}"
     if name in sys.stdlib_module_names and used_as_module and known.may_import(name):
         return f"Add the line: import {name}"
     own = _visible(walk, scope)
-    meant = nearest(name, [*known.tools, *known.helpers, *own, *known.opaque, *BUILTINS])
+    meant = find_nearest(name, [*known.tools, *known.helpers, *own, *known.opaque, *BUILTINS])
     if name in _OTHER_LANGUAGES and (meant is None or meant not in own and meant not in known.tools):
         return f"Write {_OTHER_LANGUAGES[name]} in Python."
     if meant in known.tools or meant in known.helpers:
         return f"Did you mean {format_call(known.signature(meant))}?"
     if meant is not None:
-        return f"Did you mean {short(meant)}?"
+        return f"Did you mean {shorten(meant)}?"
     if name in sys.stdlib_module_names and known.may_import(name):
         return f"Add the line: import {name}"
     if used_as_module:
-        module = nearest(name, [each for each in sys.stdlib_module_names if not each.startswith("_")])
+        module = find_nearest(name, [each for each in sys.stdlib_module_names if not each.startswith("_")])
         if module is not None and known.may_import(module):
-            return f"Assign {short(name)} first, or add: import {module}, if you mean the module."
+            return f"Assign {shorten(name)} first, or add: import {module}, if you mean the module."
     if node.parent.__class__ is ast.Call and node.parent.func is node:
-        return f"There is no function {short(name)}(): define it, or call {known.some_names()}."
-    return f"Assign {short(name)} before it is used, or remove it."
+        return f"There is no function {shorten(name)}(): define it, or call {known.list_some()}."
+    return f"Assign {shorten(name)} before it is used, or remove it."
 
 
 def _is_for_module(name, attribute):

@@ -3,7 +3,7 @@
 _MAX_LENGTH = 40
 
 
-def nearest(word, candidates):
+def find_nearest(word, candidates):
     """Returns the candidate that `word` misspells, or None. Earlier candidates win a tie."""
     if len(word) > _MAX_LENGTH or len(word) < 2:
         return None
@@ -13,13 +13,13 @@ def nearest(word, candidates):
         if abs(len(candidate) - len(word)) >= best_cost or candidate == word:
             continue
         other = candidate.lower()
-        cost = 0.5 if other == lower else distance(lower, other, best_cost)
+        cost = 0.5 if other == lower else count_edits(lower, other, best_cost)
         if cost < best_cost and cost < max(len(word), len(candidate)) - 1:
             best, best_cost = candidate, cost
     return best
 
 
-def distance(a, b, limit):
+def count_edits(a, b, limit):
     """Counts the letters to add, drop, change or swap with their neighbour, up to `limit`."""
     before, last = [], list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

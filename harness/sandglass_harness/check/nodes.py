@@ -5,7 +5,7 @@ import sys
 
 from .foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR, asks_first, foreseen_by, is_never
 
-_PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
+_HAS_POSITIONS_IN_FSTRINGS = sys.version_info >= (3, 12)
 
 
 def _name(walk, node, scope, foreseen):
@@ -229,7 +229,7 @@ def _yield(walk, node, scope, foreseen):
 
 
 def _joined(walk, node, scope, foreseen):
-    if not _PLACES_IN_FSTRINGS and node.end_lineno != node.lineno:
+    if not _HAS_POSITIONS_IN_FSTRINGS and node.end_lineno != node.lineno:
         for part in ast.walk(node):  # before 3.12, places inside are not reliable
             if part is not node and hasattr(part, "lineno"):
                 part.lineno, part.col_offset = node.lineno, node.col_offset

@@ -45,14 +45,14 @@ def cut(text, limit=MAX_TEXT):
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def name(text):
+def shorten(text):
     """Returns a name from a script, short enough for a message."""
     return cut(text, MAX_NAME)
 
 
 def join_names(names, limit=8):
     """Returns `a, b, c` for any number of names."""
-    names = [name(each) for each in names]
+    names = [shorten(each) for each in names]
     return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")
 
 

@@ -3,8 +3,8 @@
 import ast
 
 from .foreseen import ATTRIBUTE_ERROR, KEY_ERROR, TYPE_ERROR
-from .nearest import nearest
-from .report import cut, join_names, name as short
+from .nearest import find_nearest
+from .report import cut, join_names, shorten
 from .uses import is_of_future
 
 _ITERABLE = frozenset({"array", "string", "object"})
@@ -121,17 +121,17 @@ class _Results:
         if typed.types == {"array"}:
             hint = f"loop over it, as in: for item in {shown}."
             if attribute not in _METHODS["object"]:
-                hint = f"take one element first, as in {shown}[0].{short(attribute)}, or loop over it."
+                hint = f"take one element first, as in {shown}[0].{shorten(attribute)}, or loop over it."
         else:
-            hint = f"use it as it is, without .{short(attribute)}."
-        self._wrong(node, typed, f"which has no .{short(attribute)}", hint)
+            hint = f"use it as it is, without .{shorten(attribute)}."
+        self._wrong(node, typed, f"which has no .{shorten(attribute)}", hint)
 
     def _no_field(self, place, node, typed, key, form):
         properties = typed.schema.get("properties") or {}
-        meant = nearest(key, properties)
+        meant = find_nearest(key, properties)
         has = f"It has {join_names(properties, 12)}."
         hint = has if meant is None else f"Did you mean {form.format(meant)}? {has}"
-        self._report.add("result_type", place, f"{_source(node)} has no field {short(key)!r}", hint)
+        self._report.add("result_type", place, f"{_source(node)} has no field {shorten(key)!r}", hint)
 
     def _argument(self, node, call, typed, scope):
         func = call.func
@@ -154,7 +154,7 @@ class _Results:
         if beside is None:
             return
         left, right = (typed, beside) if parent.left is node else (beside, typed)
-        if any(_works(parent.op.__class__, a, b) for a in left.types for b in right.types):
+        if any(_accepts(parent.op.__class__, a, b) for a in left.types for b in right.types):
             return
         shown = _source(node)
         if "string" in beside.types and typed.types <= _NUMERIC:
@@ -168,8 +168,8 @@ class _Results:
         self._report.add(
             "result_type",
             parent,
-            f"{cut(_source(parent), 80)} mixes {left.words()} and {right.words()}",
-            f"{shown} is {_article(typed.words())}: {hint}",
+            f"{cut(_source(parent), 80)} mixes {left.describe()} and {right.describe()}",
+            f"{shown} is {_with_article(typed.describe())}: {hint}",
         )
 
     def _comparison(self, node, parent, typed, scope):
@@ -189,7 +189,7 @@ class _Results:
         hint = f"compare len({shown})." if typed.types == {"array"} else f"compare a field: {_fields(typed)}."
         if not typed.types & {"array", "object"}:
             hint = "convert one of the two first, as in float(text)."
-        self._wrong(node, typed, f"not comparable with {beside.words()}", hint)
+        self._wrong(node, typed, f"not comparable with {beside.describe()}", hint)
 
     def _format(self, node, parent, typed):
         spec = parent.format_spec
@@ -202,11 +202,11 @@ class _Results:
             self._wrong(node, typed, f"which the format :{cut(text, 20)} does not take", f"{what}.")
 
     def _wrong(self, node, typed, what, hint):
-        shown, words = _source(node), typed.words()
+        shown, words = _source(node), typed.describe()
         sentence = what if what.startswith(("not ", "neither ", "which ", "in which ")) else f"cannot be {what}"
         joiner = ", " if sentence is what else " and "
-        self._report.add("result_type", node, f"{shown} is {_article(words)}{joiner}{sentence}",
-                         f"{shown} is {_article(words)}: {hint}")  # fmt: skip
+        self._report.add("result_type", node, f"{shown} is {_with_article(words)}{joiner}{sentence}",
+                         f"{shown} is {_with_article(words)}: {hint}")  # fmt: skip
 
 
 def _is_relevant(node, parent):
@@ -217,7 +217,7 @@ def _is_relevant(node, parent):
     return kind in _CONTEXTS
 
 
-def _works(op, a, b):
+def _accepts(op, a, b):
     """True if an operator takes two JSON types."""
     if a in _NUMERIC and b in _NUMERIC:
         return True
@@ -250,7 +250,7 @@ def _fields(typed):
     return join_names(properties, 8) if isinstance(properties, dict) and properties else "it is a dict"
 
 
-def _article(words):
+def _with_article(words):
     if words in ("None",):
         return words
     return f"an {words}" if words[:1] in "aeiou" else f"a {words}"

@@ -2,7 +2,7 @@
 
 import ast
 
-from .nearest import nearest
+from .nearest import find_nearest
 from .report import cut, join_names
 
 MAX_DEPTH = 12
@@ -43,7 +43,7 @@ class Literal:
         self.fields = fields
 
 
-def literal(node, is_builtin, depth=0):
+def read_literal(node, is_builtin, depth=0):
     """Returns the Literal of an expression, or None. `is_builtin(node)` is True if a Name means the builtin."""
     kind = node.__class__
     if kind is ast.Constant:
@@ -57,7 +57,7 @@ def literal(node, is_builtin, depth=0):
     if kind in (ast.List, ast.Tuple):
         if any(each.__class__ is ast.Starred for each in node.elts):
             return Literal(node, "array")
-        return Literal(node, "array", items=[literal(each, is_builtin, depth + 1) for each in node.elts])
+        return Literal(node, "array", items=[read_literal(each, is_builtin, depth + 1) for each in node.elts])
     if kind in (ast.ListComp, ast.SetComp, ast.Set):
         return Literal(node, "array")
     if kind is ast.Dict:
@@ -65,7 +65,7 @@ def literal(node, is_builtin, depth=0):
     if kind is ast.DictComp:
         return Literal(node, "object")
     if kind is ast.BinOp and node.op.__class__ in (ast.Add, ast.Mod):
-        left = literal(node.left, is_builtin, depth + 1)
+        left = read_literal(node.left, is_builtin, depth + 1)
         # text + anything else fails by itself; text % anything is text
         return Literal(node, "string") if left is not None and left.type == "string" else None
     if kind is ast.Call and node.func.__class__ is ast.Name and is_builtin(node.func):
@@ -86,7 +86,7 @@ def _constant(node, value):
 def _unary(node, is_builtin, depth):
     if node.op.__class__ is ast.Not:
         return Literal(node, "boolean")
-    inner = literal(node.operand, is_builtin, depth + 1)
+    inner = read_literal(node.operand, is_builtin, depth + 1)
     if inner is None or inner.type not in ("integer", "number") or node.op.__class__ is ast.Invert:
         return None
     if inner.value is UNKNOWN:
@@ -99,14 +99,14 @@ def _dict(node, is_builtin, depth):
     for key, value in zip(node.keys, node.values):
         if key.__class__ is not ast.Constant or key.value.__class__ is not str:
             return Literal(node, "object")
-        fields[key.value] = literal(value, is_builtin, depth + 1)
+        fields[key.value] = read_literal(value, is_builtin, depth + 1)
     return Literal(node, "object", fields=fields)
 
 
 # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def types_of(schema):
+def find_admitted_types(schema):
     """Returns the JSON types that a schema admits, or None if it names none."""
     if not isinstance(schema, dict):
         return None
@@ -135,18 +135,18 @@ def _types_of_branches(schema):
     for keyword in ("anyOf", "oneOf"):
         branches = schema.get(keyword)
         if isinstance(branches, list) and branches:
-            each = [types_of(branch) for branch in branches]
+            each = [find_admitted_types(branch) for branch in branches]
             return None if None in each else set().union(*each)
     for branch in schema.get("allOf") or []:
-        found = types_of(branch)
+        found = find_admitted_types(branch)
         if found is not None:
             return found
     return None
 
 
-def type_words(schema):
+def describe_types(schema):
     """Returns the types that a schema admits, as Python names them: `int`, `str or None`."""
-    found = types_of(schema) or ()
+    found = find_admitted_types(schema) or ()
     if "number" in found:
         found = set(found) - {"integer"}
     return " or ".join(PYTHON[each] for each in PYTHON if each in found)
@@ -161,7 +161,7 @@ class Exclusion:
         self.write = write
 
 
-def exclusion(schema, given, depth=0):
+def find_exclusion(schema, given, depth=0):
     """Returns the Exclusion, or None if the schema admits the literal or may admit it."""
     if given is None or depth > MAX_DEPTH or not isinstance(schema, dict):
         return None
@@ -186,7 +186,7 @@ def _by_values(schema, given, _depth):
     if any(each == given.value and (each.__class__ is bool) is (given.value.__class__ is bool) for each in admitted):
         return None
     texts = [each for each in admitted if isinstance(each, str)]
-    meant = nearest(given.value, texts) if isinstance(given.value, str) else None
+    meant = find_nearest(given.value, texts) if isinstance(given.value, str) else None
     return Exclusion(given, _one_of(admitted), None if meant is None else repr(meant))
 
 
@@ -198,10 +198,10 @@ def _one_of(values):
 def _by_type(schema, given, _depth):
     if "const" in schema or isinstance(schema.get("enum"), list):
         return None
-    admitted = types_of(schema)
+    admitted = find_admitted_types(schema)
     if admitted is None or _fits(given, admitted):
         return None
-    return Exclusion(given, type_words(schema), _rewritten(given, admitted))
+    return Exclusion(given, describe_types(schema), _rewritten(given, admitted))
 
 
 def _fits(given, admitted):
@@ -234,13 +234,13 @@ def _by_branches(schema, given, depth):
     for keyword in ("anyOf", "oneOf"):
         branches = schema.get(keyword)
         if isinstance(branches, list) and branches:
-            found = [exclusion(branch, given, depth + 1) for branch in branches]
+            found = [find_exclusion(branch, given, depth + 1) for branch in branches]
             if all(each is not None for each in found):
                 if len(found) == 1 or found[0].literal is not given:
                     return found[0]
                 return Exclusion(given, " or ".join(dict.fromkeys(each.expected for each in found)), found[0].write)
     for branch in schema.get("allOf") or []:
-        found = exclusion(branch, given, depth + 1)
+        found = find_exclusion(branch, given, depth + 1)
         if found is not None:
             return found
     return None
@@ -281,7 +281,7 @@ def _by_items(schema, given, depth):
     if given.items is None or "prefixItems" in schema or isinstance(schema.get("items"), list):
         return None
     for item in given.items:
-        found = exclusion(schema.get("items"), item, depth + 1)
+        found = find_exclusion(schema.get("items"), item, depth + 1)
         if found is not None:
             return found
     return None
@@ -292,7 +292,7 @@ def _by_fields(schema, given, depth):
     if given.fields is None or not isinstance(properties, dict):
         return None
     for key, value in given.fields.items():
-        found = exclusion(properties.get(key), value, depth + 1)
+        found = find_exclusion(properties.get(key), value, depth + 1)
         if found is not None:
             return found
         if key not in properties and schema.get("additionalProperties") is False and "patternProperties" not in schema:

@@ -5,8 +5,8 @@ import ast
 import re
 
 from . import modules as check_modules
-from .modules import modules_of
-from .report import join_names, name as short
+from .modules import find_modules
+from .report import join_names, shorten
 
 FORBIDDEN_NAMES = frozenset(
     "eval exec compile __import__ open input breakpoint globals locals vars setattr delattr".split()
@@ -39,7 +39,7 @@ _REFUSED = {
     "enum": frozenset({"EnumMeta", "EnumType"}),
 }
 _BY_TEXT = frozenset({"getattr", "attrgetter", "methodcaller"})
-_INSTEAD = {
+_ALTERNATIVES = {
     "eval": "Do it without eval: json.loads reads data, and a function or a lambda replaces code in a text.",
     "exec": "Write the code itself, or a function, in place of exec.",
     "compile": "Write the code itself in place of compile; use re.compile for patterns.",
@@ -53,7 +53,7 @@ _INSTEAD = {
     "vars": "Keep the values in a dict, or use dataclasses.asdict.",
     "breakpoint": "Use print(...) or emit_log(message).",
 }
-_INSTEAD_OF_ATTRIBUTE = {
+_ALTERNATIVES_TO_ATTRIBUTES = {
     "__class__": "Write type(x) in place of x.__class__.",
     "__dict__": "Use dataclasses.asdict, or name the fields.",
     "__name__": "Write the name as text, or compare with type(x) is int.",
@@ -100,10 +100,10 @@ class _Strict:
 
     def _name(self, name, node):
         if name in FORBIDDEN_NAMES:
-            self._report.add("forbidden_name", node, f"{name} is not allowed in a strict script", _INSTEAD[name])
+            self._report.add("forbidden_name", node, f"{name} is not allowed in a strict script", _ALTERNATIVES[name])
         elif name.startswith("__") and name != "__name__":
             hint = "Leave it out: scripts need none of Python's own names."
-            self._report.add("forbidden_name", node, f"the name {short(name)} is not allowed in a strict script", hint)
+            self._report.add("forbidden_name", node, f"the name {shorten(name)} is not allowed in a strict script", hint)
 
     def _bound(self, name, node):
         if name in FORBIDDEN_NAMES:
@@ -115,7 +115,7 @@ class _Strict:
         if is_method and name in _PROTOCOL:
             return
         hint = "Choose a name that does not begin with two underscores."
-        self._report.add("forbidden_name", node, f"the name {short(name)} is not allowed in a strict script", hint)
+        self._report.add("forbidden_name", node, f"the name {shorten(name)} is not allowed in a strict script", hint)
 
     # ── modules ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,11 +146,11 @@ class _Strict:
             hint = f"Write import {top}, and use its public names."
         elif self._known.tools:
             hint = f"Use a tool ({join_names(self._known.tools, 4)}), or json, math, re, datetime, collections, itertools."
-        self._report.add("forbidden_import", statement, f"{short(module)} may not be imported in a strict script", hint)
+        self._report.add("forbidden_import", statement, f"{shorten(module)} may not be imported in a strict script", hint)
 
     def _public(self, node, module, attribute):
         """Refuses a name of an admitted module that is not public."""
-        known = check_modules.public_of(module)
+        known = check_modules.get_public_names(module)
         if module in self._given or known is None or attribute in ("abc",) and module == "collections":
             if attribute.startswith("_"):
                 self._refuse_attribute(node, module, attribute, "Use a public name.")
@@ -162,14 +162,14 @@ class _Strict:
             self._refuse_attribute(node, module, attribute, hint)
 
     def _refuse_attribute(self, node, module, attribute, hint):
-        message = f"{module}.{short(attribute)} is not allowed in a strict script"
+        message = f"{module}.{shorten(attribute)} is not allowed in a strict script"
         self._report.add("forbidden_attribute", node, message, hint)
 
     # ── attributes ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _attribute(self, node, scope):
         attribute = node.attr
-        modules, _ = modules_of(node.value, scope, self._walk)
+        modules, _ = find_modules(node.value, scope, self._walk)
         if _INTERNALS.match(attribute):
             if not self._is_own(node, scope) and not _is_inherited_call(node):
                 self._refuse_internal(node, attribute)
@@ -191,8 +191,8 @@ class _Strict:
         return bool(first) and first[0].arg == node.value.id and len(scope.bindings[node.value.id]) == 1
 
     def _refuse_internal(self, node, attribute):
-        hint = _INSTEAD_OF_ATTRIBUTE.get(attribute, "Use public attributes and functions in its place.")
-        message = f"the attribute {short(attribute)} is not allowed in a strict script"
+        hint = _ALTERNATIVES_TO_ATTRIBUTES.get(attribute, "Use public attributes and functions in its place.")
+        message = f"the attribute {shorten(attribute)} is not allowed in a strict script"
         self._report.add("forbidden_attribute", node, message, hint)
 
     # ── text that reaches attributes ────────────────────────────────────────────────────────────────────────────
@@ -250,13 +250,13 @@ class _Strict:
     def _text_attribute(self, node, text, scope):
         for part in text.split("."):
             if _INTERNALS.match(part):
-                message = f"getattr of {short(part)} is not allowed in a strict script"
-                hint = f"Use a public name: {short(part)} is private."
-                if part in _INSTEAD_OF_ATTRIBUTE:
-                    hint = _INSTEAD_OF_ATTRIBUTE[part]
+                message = f"getattr of {shorten(part)} is not allowed in a strict script"
+                hint = f"Use a public name: {shorten(part)} is private."
+                if part in _ALTERNATIVES_TO_ATTRIBUTES:
+                    hint = _ALTERNATIVES_TO_ATTRIBUTES[part]
                 self._report.add("forbidden_attribute", node, message, hint)
                 return
-        for module in modules_of(node.args[0], scope, self._walk)[0]:
+        for module in find_modules(node.args[0], scope, self._walk)[0]:
             self._public(node, module, text)
 
     def _is_type(self, func, scope):

@@ -3,9 +3,9 @@
 import ast
 
 from .foreseen import TOOL_ERROR, TYPE_ERROR
-from .nearest import nearest
-from .report import cut, join_names, name as short
-from .schema import exclusion, literal
+from .nearest import find_nearest
+from .report import cut, join_names, shorten
+from .schema import find_exclusion, read_literal
 
 MAX_ALIASES = 4
 _LEFT_OUT = "..."
@@ -51,7 +51,7 @@ class Known:
         """True if a hint may suggest to import the module."""
         return self._allows(module)
 
-    def some_names(self):
+    def list_some(self):
         """Returns callable names for a hint."""
         return join_names(self.tools or self.helpers, 6)
 
@@ -191,20 +191,20 @@ class _Call:
         """Reports the argument. Returns the parameter that was probably meant."""
         by_name = [each for each, param in self._params.items() if param.get("kind") != "positional"]
         free = [each for each in by_name if each not in taken]
-        meant = nearest(argument.arg, free) or self._likely(argument, free, spread)
+        meant = find_nearest(argument.arg, free) or self._likely(argument, free, spread)
         takes = f"{self._name}() takes {join_names(self._params)}." if self._params else f"{self._name}() takes no arguments."
-        hint = f"{takes} Leave {short(argument.arg)} out."
+        hint = f"{takes} Leave {shorten(argument.arg)} out."
         if argument.arg in self._params:  # known, but taken by position only
             hint = f"It is given by position: {format_call(self._signature)}."
-            message = f"{self._name}() takes {short(argument.arg)} by position only"
+            message = f"{self._name}() takes {shorten(argument.arg)} by position only"
             self._report.add("unknown_argument", argument, message, hint)
             return argument.arg
         if meant is not None:
             value = self._source(argument.value)
-            hint = f"{takes} Write {meant}={value} in place of {short(argument.arg)}={value}."
+            hint = f"{takes} Write {meant}={value} in place of {shorten(argument.arg)}={value}."
         elif argument.arg.rstrip("_") in self._params or f"{argument.arg}_" in self._params:
             hint = takes
-        self._report.add("unknown_argument", argument, f"{self._name}() has no parameter {short(argument.arg)!r}", hint)
+        self._report.add("unknown_argument", argument, f"{self._name}() has no parameter {shorten(argument.arg)!r}", hint)
         return meant
 
     def _likely(self, argument, free, spread):
@@ -230,12 +230,12 @@ class _Call:
 
     def _exclusion(self, param, value):
         known = self._known
-        given = literal(value, lambda name: known.is_builtin(name, self._scope))
+        given = read_literal(value, lambda name: known.is_builtin(name, self._scope))
         if given is not None and given.type == "null" and not param["required"]:
             return None  # None: left out
         if given is not None and given.type == "null" and param["nullable"]:
             return None
-        return exclusion(self._signature["schemas"].get(param["name"]), given)
+        return find_exclusion(self._signature["schemas"].get(param["name"]), given)
 
     def _check_fit(self, param, value):
         found = self._exclusion(param, value)

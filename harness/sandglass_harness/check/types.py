@@ -2,7 +2,7 @@
 
 import ast
 
-from .schema import PYTHON, literal, types_of
+from .schema import PYTHON, find_admitted_types, read_literal
 
 MAX_DEPTH = 12
 _DICT_METHODS = frozenset(dir(dict))
@@ -19,7 +19,7 @@ class Typed:
         self.types = types
         self.schema = schema
 
-    def words(self):
+    def describe(self):
         """Returns the types in words: `int`, `str or None`."""
         kinds = self.types - {"integer"} if "number" in self.types else self.types
         return " or ".join(PYTHON[each] for each in PYTHON if each in kinds)
@@ -49,7 +49,7 @@ class Types:
             return self._of_subscript(node, scope, depth)
         if kind is ast.Attribute:
             return self._of_field(self.of(node.value, scope, depth + 1), node.attr, of_attribute=True)
-        found = literal(node, lambda name: self._known.is_builtin(name, scope))
+        found = read_literal(node, lambda name: self._known.is_builtin(name, scope))
         return None if found is None else Typed({found.type})
 
     def lacks_field(self, typed, key):
@@ -67,7 +67,7 @@ class Types:
     def _of_call(self, node, scope):
         signature = self._known.find_signature(node.func, scope)
         if signature is None:
-            found = literal(node, lambda name: self._known.is_builtin(name, scope))
+            found = read_literal(node, lambda name: self._known.is_builtin(name, scope))
             return None if found is None else Typed({found.type})
         awaits = scope.is_async() and self._known.is_awaited(signature)
         return None if awaits else _of_schema(signature["result"])
@@ -118,7 +118,7 @@ class Types:
             return inner if inner.types <= {"array", "string"} else None
         if index.__class__ is ast.Constant and isinstance(index.value, str):
             return self._of_field(inner, index.value)
-        found = literal(index, lambda name: self._known.is_builtin(name, scope))
+        found = read_literal(index, lambda name: self._known.is_builtin(name, scope))
         return self._item(inner) if found is not None and found.type == "integer" else None
 
     def _of_field(self, typed, key, of_attribute=False):
@@ -172,5 +172,5 @@ class Types:
 
 
 def _of_schema(schema):
-    types = types_of(schema)
+    types = find_admitted_types(schema)
     return None if types is None else Typed(types, schema)

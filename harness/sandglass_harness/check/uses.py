@@ -25,7 +25,7 @@ def is_of_future(attribute):
     return attribute in _OF_FUTURES or attribute.startswith("_")
 
 
-def value_use(node, scope, known):
+def find_value_use(node, scope, known):
     """Returns how the parent uses `node` as a value; None if it takes functions and awaitables as well."""
     parent = node.parent
     kind = parent.__class__
@@ -107,7 +107,7 @@ class Uses:
         return [(node, place) for node, place in found if self._walk.resolve(binding_name, place) is bound]
 
 
-def assigned_name(node):
+def find_assigned_name(node):
     """Returns the variable of `name = node`, if the statement assigns nothing else; else None."""
     parent = node.parent
     if parent.__class__ is ast.Assign and len(parent.targets) == 1 and parent.targets[0].__class__ is ast.Name:

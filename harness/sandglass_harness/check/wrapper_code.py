@@ -23,7 +23,7 @@ class WrapperCode:
         last, also_wrong = _parse("postamble", postamble)
         self.violations = wrong or also_wrong  # one alone: the script is not the cause
         walk = Walk(first)
-        walk.stars = check_modules.star_names(walk)
+        walk.stars = check_modules.find_star_names(walk)
         self.is_dynamic = is_dynamic(walk)  # the preamble may bind names that its text does not show
         self.names = _find_bound_names(walk)
         self.emits_result = _emits_result(first) or _emits_result(last)

@@ -46,7 +46,7 @@ class BoundsTest(unittest.TestCase):
         self.assertEqual(checking.codes("import sandglass_harness"), [("unknown_module", 1)])
 
     def test_every_module_that_hints_name_is_there(self):
-        self.assertEqual([each for each in check_names._FROM if not check_modules.is_there(each.partition(".")[0])], [])
+        self.assertEqual([each for each in check_names._NAMES_OF_MODULE if not check_modules.exists(each.partition(".")[0])], [])
 
     def test_times_are_printed(self):
         checker.warm_up()
