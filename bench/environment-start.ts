@@ -1,6 +1,6 @@
 import { createSandglass } from './subject.ts'
 
-// Prints how long createSandglass takes in a fresh process: with an environment of the cache named, or without packages.
+// Prints how long createSandglass takes in a fresh process: with a named environment of the cache, or without packages.
 const [cacheDir = '', ...dependencies] = process.argv.slice(2)
 const start = performance.now()
 const sg = await createSandglass({

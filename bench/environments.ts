@@ -11,12 +11,12 @@ import { createSandglass } from './subject.ts'
 
 const PACKAGES = ['pandas', 'matplotlib']
 const IMPORT = 'import pandas\nemit_result(len(pandas.DataFrame({"a": [1]})))'
-/** Kept when the cache is emptied: the program uv and its own cache of downloads, and which Python the sandboxes have. */
+/** Entries that stay when the cache is emptied: the program uv, its cache of downloads, and the record of the sandboxes' Python. */
 const KEPT = new Set(['bin', 'uv', 'targets'])
 const SETS = 16
 const ROUNDS = 8
 
-/** Packages on demand: the first installation, a start with packages of the cache, runs, and many environments in turn. */
+/** Measures packages on demand: the first installation, a start with cached packages, runs, and many environments in turn. */
 export async function environments(): Promise<Row[]> {
   const above = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
   chmodSync(above, 0o755)
@@ -116,7 +116,7 @@ async function starting(cacheDir: string): Promise<Row[]> {
   ]
 }
 
-/** A script that imports pandas, loaded ahead after some runs, beside a script without packages. */
+/** Compares a script that imports a preloaded pandas with a script without packages. */
 async function running(cacheDir: string): Promise<Row[]> {
   const shared = {
     engine: 'local',
@@ -133,7 +133,7 @@ async function running(cacheDir: string): Promise<Row[]> {
   const ahead = 'import sys\nfound = "pandas" in sys.modules\nimport pandas\nemit_result(found)'
   let tries = 0
   while ((await packed.run(ahead)).finalData !== true)
-    if ((tries += 1) > 500) throw new Error('pandas is not loaded ahead')
+    if ((tries += 1) > 500) throw new Error('pandas is not preloaded')
   const took = await measureInTurns(200, 20, {
     without: () => measureMs(() => plain.run('emit_result(1)')),
     with: () => measureMs(() => packed.run('import pandas\nemit_result(1)')),

@@ -1,11 +1,11 @@
-"""The floor: what a fork of a warm interpreter costs on this machine. One line of microseconds for each byte read."""
+"""Measures the cost of forking a warm interpreter on this machine: prints one line of microseconds for each byte read."""
 
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from sandglass_harness.script import zygote  # noqa: E402 - the path comes first
+from sandglass_harness.script import zygote  # noqa: E402 - needs the path above
 
 zygote._warm_up()
 while sys.stdin.buffer.read(1):

@@ -8,7 +8,7 @@ export interface Summary {
   readonly max: number
 }
 
-/** Sorts a series out. */
+/** Computes the percentiles of a series. */
 export function summarize(values: readonly number[]): Summary {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number): number =>
@@ -39,7 +39,7 @@ export async function measureInTurns(
   return Object.fromEntries([...values].map(([name, list]) => [name, summarize(list)]))
 }
 
-/** Lets the machine rest between two measurements. */
+/** Waits between two measurements. */
 export function pause(milliseconds: number): Promise<void> {
   return sleep(milliseconds)
 }

@@ -2,7 +2,7 @@ import { createSandglass } from './subject.ts'
 import { summarize, measureMs } from './measure.ts'
 import { ms, type Row } from './row.ts'
 
-/** numpy and pandas imported by each script, beside the same modules preloaded; needs BENCH_PACKAGES. */
+/** Compares scripts that import numpy and pandas with and without preloading them; needs BENCH_PACKAGES. */
 export async function preloading(): Promise<Row[]> {
   const packages = process.env['BENCH_PACKAGES']
   if (packages === undefined)

@@ -20,14 +20,14 @@ const pyodide = await loadPyodide()
 if (pyodide.runPython('1') !== 1) process.exit(1)
 process.exit(0)
 `
-/** Answers each byte, as a process does that has nothing else to do. */
+/** A program that echoes each byte and does nothing else. */
 const ECHO = `
 const { readSync, writeSync } = require('node:fs')
 const byte = Buffer.alloc(1)
 while (readSync(0, byte, 0, 1, null) === 1) writeSync(1, byte)
 `
 
-/** The figures of the engine pyodide, as it is built (\`npm run build\` first): the instances start from JavaScript. */
+/** Measures the built engine pyodide, whose instances start from JavaScript: run \`npm run build\` first. */
 export async function pyodideFigures(python: string): Promise<Row[]> {
   const awake = setInterval(() => {}, 60_000)
   const cacheDir = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
@@ -67,7 +67,7 @@ export async function pyodideFigures(python: string): Promise<Row[]> {
         'floor',
       ),
       ...calls,
-      { what: 'memory of an instance that waits (PSS)', figure: memory },
+      { what: 'memory of an idle instance (PSS)', figure: memory },
       { what: 'runs after each other in one pyodide sandbox', figure: `${sustained.toFixed(1)} runs/s` },
       { what: 'the same in one local sandbox', figure: `${sustainedLocal.toFixed(0)} runs/s` },
     ]
@@ -82,7 +82,7 @@ export async function pyodideFigures(python: string): Promise<Row[]> {
 
 async function builtEngine(): Promise<typeof EngineModule> {
   const built = new URL('../dist/engines/pyodide/index.js', import.meta.url)
-  if (!existsSync(built)) throw new Error('npm run build first: from TypeScript each instance starts 0.15 s later')
+  if (!existsSync(built)) throw new Error('run npm run build first: from TypeScript each instance starts 0.15 s later')
   return (await import(built.href)) as typeof EngineModule
 }
 
@@ -97,7 +97,7 @@ async function plainLoad(): Promise<number> {
   })
 }
 
-/** Calls of host tools on both engines, the echo of a local sandbox's channel and a bare echo, in turn. */
+/** Measures host tool calls on both engines, the echo of a local sandbox's channel, and a plain echo, in turn. */
 async function toolCalls(sandbox: Sandbox, local: Sandbox): Promise<Row[]> {
   const run = makeTimedCalls(CALLS)
   const echo = startEcho()
@@ -119,7 +119,7 @@ async function toolCalls(sandbox: Sandbox, local: Sandbox): Promise<Row[]> {
   }
   const call = summarize(taken.calls)
   return [
-    { what: `bare echo of a byte through the pipes of a child process, p50 (n=${bare.n})`, figure: ms(bare.p50) },
+    { what: `plain echo of a byte through the pipes of a child process, p50 (n=${bare.n})`, figure: ms(bare.p50) },
     ratioRow(`host tool call of a pyodide script, p50 (n=${call.n})`, ms(call.p50), call.p50 / bare.p50, 4, 'echo'),
     { what: 'host tool call of a local script beside that echo, p50', figure: beside(taken.localCalls) },
     { what: "echo of a local sandbox's channel beside it, p50", figure: beside(taken.echoes) },
@@ -138,12 +138,12 @@ function startEcho(): { once: () => Promise<void>; close: () => void } {
   }
 }
 
-/** Of all processes below this one that belong to an instance: there is one, which waits, and bubblewrap around it. */
+/** Sums the memory of the idle instance and its bubblewrap: all descendants of this process that belong to an instance. */
 function memoryOf(): string {
   const listed = spawnSync('ps', ['-e', '-o', 'pid=,ppid=,args='], { encoding: 'utf8', maxBuffer: 1 << 26 })
   const all = listed.stdout.split('\n').map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [])
   const below = new Set([String(process.pid)])
-  // Parents come before their children, but for numbers that were used again.
+  // Parents come before their children, unless the kernel reused a pid.
   for (const _ of [1, 2, 3]) for (const [, pid = '', parent = ''] of all) if (below.has(parent)) below.add(pid)
   const mine = all.filter(([, pid = '', , args = '']) => below.has(pid) && args.includes('pyodide/guest/main'))
   const sizes = mine.map(([, pid = '']) =>

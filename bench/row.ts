@@ -1,24 +1,24 @@
-/** One line of the table: what was measured, the figure, and the bound that it is held against. */
+/** One row of the table: the measured quantity, its figure, and the required bound. */
 export interface Row {
   readonly what: string
   /** One figure, or one for each column of the table. */
   readonly figure: string | readonly string[]
-  /** The bound in words, or nothing where the figure is only reported. */
+  /** The bound as text; absent if the figure is only reported. */
   readonly bound?: string
   readonly met?: boolean
 }
 
-/** A figure that must not be over a bound, both as ratios. */
+/** Makes a row for a ratio that must not exceed a bound. */
 export function ratioRow(what: string, figure: string, ratio: number, most: number, of: string): Row {
   return { what, figure: `${figure} = ${ratio.toFixed(2)}x ${of}`, bound: `<= ${most}x`, met: ratio <= most }
 }
 
-/** Milliseconds for people. */
+/** Formats milliseconds. */
 export function ms(value: number): string {
   return value >= 100 ? `${value.toFixed(0)} ms` : `${value.toFixed(2)} ms`
 }
 
-/** The rows as a Markdown table, whose columns of figures have these titles. */
+/** Formats rows as a Markdown table with these titles for the columns of figures. */
 export function table(rows: readonly Row[], titles: readonly string[] = ['figure']): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   const head = ['what', ...titles, 'bound', '']

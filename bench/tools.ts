@@ -6,9 +6,9 @@ import { ms, type Row } from './row.ts'
 const TOOLS = 200
 const PARAMETERS = 20
 
-/** Preparing 200 tools with 20 parameters each: schemas compiled, signatures and stubs made. */
+/** Measures the preparation of 200 tools with 20 parameters each: compiled schemas, signatures and stubs. */
 export function toolPreparing(): Row[] {
-  // Loads what the first tool needs, so that a process's start is not counted as work for 200 tools.
+  // Loads the modules that the first tool needs, so that their load time is not counted.
   prepareTools([jsonTool(0, 'first')])
   prepareTools([zodTool(0, 'first')])
   return [...measurePreparation('JSON Schema', jsonTool), ...measurePreparation('zod', zodTool)]

@@ -4,7 +4,7 @@ export interface KnownDifference {
   readonly what: string
   /** The places, as `supervisor/readable.py` names them. */
   readonly places: RegExp
-  /** Why nothing resets or refuses it, and what it can carry. */
+  /** The reason why it is neither reset nor refused, and the data that it can carry. */
   readonly why: string
 }
 

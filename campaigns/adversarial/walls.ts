@@ -65,7 +65,7 @@ export function wallsOf({ id, group }: Pick<AcceptanceCase, 'id' | 'group'>): re
   return WALLS_OF_CASE[id] ?? WALLS_OF_GROUP[group] ?? []
 }
 
-/** The ids that {@link wallsOf} knows by themselves. A test compares them with the cases that exist. */
+/** The ids of the cases with walls of their own. A test compares them with the cases that exist. */
 export const SINGLED_OUT: readonly string[] = Object.keys(WALLS_OF_CASE)
 
 /** The cases that an engine runs: those that one of its walls decides, and every nth of the rest. */
@@ -81,7 +81,7 @@ export function selectAttacks<Case>(
   return cases.filter((one) => isDecided(one) || others.indexOf(one) % only.sampleEvery === 0)
 }
 
-/** The same walls as in the conformance suite: the table stands once. */
+/** The walls from the table of the conformance suite. */
 function selectionOf(engine: string): CaseSelection | undefined {
   return Object.hasOwn(CONFORMANCE, engine) ? CONFORMANCE[engine as keyof typeof CONFORMANCE] : undefined
 }

@@ -8,37 +8,37 @@ import type { CaseMaker } from './fuzz-case.ts'
 import { silentCase } from './host/executor-case.ts'
 import { hostCase } from './host/host-case.ts'
 
-/** Which cases of one side of the protocol are run. */
+/** The cases to run on one side of the protocol. */
 export interface Campaign {
   readonly seed: number
   readonly count: number
   /** One case alone, of the part that has this name. */
   readonly only?: { readonly side: string; readonly number: number }
   readonly withinMs?: number
-  /** The engine of the real brokers; without it that part is left out. */
+  /** The engine of the real brokers; without it that part is skipped. */
   readonly engine?: SandboxEngine
   readonly onReport: (report: DriveReport) => void
   readonly onProgress?: (side: string, done: number) => void
 }
 
-/** One in so many cases of the host has a peer that falls silent; each takes 5 s, 250 of them at a time. */
+/** One of this many host cases has a peer that falls silent; each takes 5 s, and 250 run at a time. */
 const SILENT_SHARE = 1000
 const SILENT_AT_ONCE = 250
-/** One in so many cases of the broker runs in a sandbox of its own, which has to be started. */
+/** One of this many broker cases runs in a new sandbox. */
 const SANDBOX_SHARE = 400
 const SANDBOXES_AT_ONCE = 2
-/** Processes that have the broker's code; none needs to wait between cases. */
+/** The number of processes with the broker's code. */
 const PEERS = 3
 const BROKER_AT_ONCE = 48
 
-/** Everything that reads what a sandbox sends. */
+/** Runs cases against all code that reads data of a sandbox. */
 export async function hostCampaign(campaign: Campaign): Promise<void> {
   const silent = Math.ceil(campaign.count / SILENT_SHARE)
   await part(campaign, 'host', hostCase, campaign.count - silent)
   await part(campaign, 'silent', silentCase, silent, { atOnce: SILENT_AT_ONCE })
 }
 
-/** Everything of the harness that reads what a host or a script's process sends. */
+/** Runs cases against all code of the harness that reads data of a host or of a script's process. */
 export async function brokerCampaign(campaign: Campaign): Promise<void> {
   const inSandboxes = Math.ceil(campaign.count / SANDBOX_SHARE)
   const python = findPythons()[0]?.executable

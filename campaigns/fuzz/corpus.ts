@@ -9,10 +9,10 @@ export const OWN_ID = 'r1'
 /** The id of another run. */
 export const FOREIGN_ID = 'r2'
 
-/** Valid frames of each type that a harness sends, after the transcripts of docs/protocol.md and the mission's recordings. */
+/** Valid frames of each type that a harness sends, after the transcripts of docs/protocol.md and the recorded streams. */
 export const HARNESS_CORPUS: readonly Fields[] = [
   ...(harnessSamples() satisfies HarnessFrame[]).map((frame): Fields => ({ ...frame })),
-  ...missionFrames(),
+  ...recordedFrames(),
 ]
 
 /** Valid frames of each type that a host sends. */
@@ -149,8 +149,8 @@ function hostSamples(): HostFrame[] {
   ]
 }
 
-/** Frames of the recorded streams that came with the mission's documents. */
-function missionFrames(): Fields[] {
+/** Frames of the recorded streams in `test/data`. */
+function recordedFrames(): Fields[] {
   const file = new URL('../../test/data/mission-cases.json', import.meta.url)
   const { cases } = JSON.parse(readFileSync(file, 'utf8')) as {
     cases: readonly { readonly stdout?: readonly Fields[] }[]

@@ -15,9 +15,9 @@ export interface DriveOptions {
   readonly first?: number
   /** No new case begins after this time. */
   readonly withinMs?: number
-  /** How long one case may take; a case that takes longer is a hang, and ends the process. */
+  /** The time limit of one case; a case that takes longer is a hang and ends the process. */
   readonly caseMs?: number
-  /** Cases under way at the same time, for those that wait for clocks. */
+  /** The number of concurrent cases, for cases that wait for clocks. */
   readonly atOnce?: number
   readonly onProgress?: (done: number) => void
   /** Memory of the tested process, if it is another process. */
@@ -36,7 +36,7 @@ export interface DriveReport {
   readonly hangs: number
   /** Duration of the slowest case. */
   readonly slowestMs: number
-  /** Bytes that were held after garbage collection, at a quarter of the run and at its end. */
+  /** Bytes in use after garbage collection, at a quarter of the run and at its end. */
   readonly heldAtQuarter: number
   readonly heldAtEnd: number
 }

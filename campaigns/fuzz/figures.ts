@@ -9,7 +9,7 @@ const HEAD = [
 ]
 
 /**
- * A page with the figures of these parts; those of other parts stay.
+ * Replaces the figures of these parts on a page, and keeps those of other parts.
  * @throws Error when the page has no place for them.
  */
 export function withFigures(page: string, reports: readonly DriveReport[], seed: number, machine: string): string {
@@ -26,7 +26,7 @@ function rowOf(
   where: string,
 ): string {
   const held = [heldAtQuarter, heldAtEnd].map((bytes) => `${(bytes / MiB).toFixed(1)} MiB`).join(', ')
-  // If several run at once, one alone has no time of its own.
+  // With several cases at once, the time of one case cannot be measured.
   const slowest = slowestMs === 0 ? 'not told' : `${slowestMs.toFixed(0)} ms`
   const count = cases.toLocaleString('en')
   return `| ${[side, count, seconds.toFixed(0), findings.length - hangs, hangs, slowest, held, where].join(' | ')} |`

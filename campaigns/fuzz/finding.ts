@@ -14,7 +14,7 @@ export interface Finding {
   readonly command: string
 }
 
-/** Keeps the offending bytes of a case as a file. */
+/** Saves the offending bytes of a case as a file. */
 export function recordFinding(
   seed: number,
   side: string,

@@ -2,9 +2,9 @@ import type { Random } from '../../test/support/random.ts'
 
 /** One input and what must hold for it. */
 export interface FuzzCase {
-  /** The property in words, for the count of each. */
+  /** The property in words; cases are counted by it. */
   readonly property: string
-  /** The input, in the pieces in which it is given. */
+  /** The input, in pieces. */
   readonly pieces: readonly Uint8Array[]
   /** @throws Error when the property does not hold. */
   check(): void | Promise<void>

@@ -3,7 +3,7 @@ import { mutatedBytes } from './mutate-bytes.ts'
 import { mutatedJson } from './mutate-json.ts'
 import type { Random } from '../../test/support/random.ts'
 
-/** One line without its end: a frame of a corpus, as it is (seldom) or with things changed as JSON, as bytes, or both. */
+/** One line without its newline: a frame of a corpus, rarely unchanged, otherwise mutated as JSON, as bytes, or both. */
 export function mutatedLine(corpus: readonly Fields[], random: Random): Buffer {
   let frame = random.pick(corpus)
   if (random.oneIn(10)) frame = { ...frame, execution_id: FOREIGN_ID }
@@ -20,7 +20,7 @@ export function mutatedLine(corpus: readonly Fields[], random: Random): Buffer {
   return line
 }
 
-/** Several lines, most of them as they should be: what one of them does to those that follow shows here alone. */
+/** Several lines, most of them valid, so that the effect of an invalid line on the following ones shows. */
 export function mutatedStream(corpus: readonly Fields[], random: Random, most = 12): Buffer {
   const parts: Buffer[] = []
   const count = random.between(1, most)

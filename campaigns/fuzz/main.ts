@@ -2,7 +2,7 @@
  * Mutated input against both sides of the protocol, the long form of `test/campaign/fuzz/`:
  * `npm run fuzz -- --host 1000000 --broker 200000 --seed 1`; `--only host:123` repeats one case, `--write` puts the
  * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding. `--stall` drives every entrance of hostile bytes with
- * growing input instead (`--only answer` some of them); with `--write` its table goes into docs/reliability/stalls.md.
+ * growing input instead (`--only answer` selects some); with `--write` its table goes into docs/reliability/stalls.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -64,7 +64,7 @@ if (values.only === undefined) {
   await hostCampaign({ seed, count: 1, only, onReport })
   await brokerCampaign({ seed, count: 1, only, onReport, ...(usable ? { engine } : {}) })
   if (reports.length === 0)
-    throw new TypeError(`--only ${values.only}: no such case; host:5, silent:5, broker:5 and sandbox:5 are some`)
+    throw new TypeError(`--only ${values.only}: no such case; examples are host:5, silent:5, broker:5 and sandbox:5`)
 }
 await engine.close()
 

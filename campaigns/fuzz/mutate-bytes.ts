@@ -39,7 +39,7 @@ const PIECES: readonly Buffer[] = [
     ].map((bytes) => Buffer.from(bytes)),
   )
 
-/** Bytes with one thing changed: a bit, a piece more, a piece less, an end, a repetition, or a part of `other`. */
+/** Changes bytes in one way: flips a bit, adds, removes, truncates or repeats a piece, or inserts a part of `other`. */
 export function mutatedBytes(bytes: Buffer, other: Buffer, random: Random): Buffer {
   const at = random.below(bytes.length + 1)
   const head = bytes.subarray(0, at)
@@ -75,7 +75,7 @@ function flipped(bytes: Buffer, random: Random): Buffer {
   return changed
 }
 
-/** The same bytes in pieces: whole, single bytes (no more than `mostSingle`), cut in two at one place, or anyhow. */
+/** Cuts bytes into pieces: one, single bytes (at most `mostSingle`), two, or pieces of random size. */
 export function cut(bytes: Buffer, random: Random, mostSingle = 2048): Buffer[] {
   switch (random.below(6)) {
     case 0:

@@ -1,4 +1,4 @@
-/** The bytes between newlines; the bytes behind the last one are the last of the list. */
+/** The bytes between newlines; the last item is the bytes after the last newline. */
 export function between(bytes: Buffer): Buffer[] {
   const lines: Buffer[] = []
   for (let at = 0; at <= bytes.length;) {
@@ -9,7 +9,7 @@ export function between(bytes: Buffer): Buffer[] {
   return lines
 }
 
-/** Lines as JSON, by the parser of JavaScript alone; undefined for what is none. */
+/** Parses a line as JSON with the parser of JavaScript alone; undefined if it is not JSON. */
 export function naiveJson(line: Buffer): unknown {
   try {
     return JSON.parse(line.toString('utf8').trim())

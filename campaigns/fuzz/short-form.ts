@@ -1,7 +1,7 @@
 import type { DriveReport } from './drive.ts'
 import { describeFinding } from './finding.ts'
 
-/** The seed of the tests: always the same one, or SANDGLASS_FUZZ_SEED. */
+/** The seed of the tests: a constant, or SANDGLASS_FUZZ_SEED. */
 export function seedOfTests(): number {
   const text = process.env['SANDGLASS_FUZZ_SEED'] ?? '1'
   if (!/^\d{1,9}$/.test(text))
@@ -9,7 +9,7 @@ export function seedOfTests(): number {
   return Number(text)
 }
 
-/** Prints how many cases of each property there were. */
+/** Prints the number of cases of each property. */
 export function announce(reports: readonly DriveReport[]): void {
   for (const { side, cases, seconds, byProperty } of reports) {
     console.log(`${side}: ${cases} cases of seed ${seedOfTests()} in ${seconds.toFixed(1)} s`)
@@ -17,7 +17,7 @@ export function announce(reports: readonly DriveReport[]): void {
   }
 }
 
-/** The findings in words. */
+/** Describes the findings. */
 export function problemsOf(reports: readonly DriveReport[]): string[] {
   return reports.flatMap(({ findings }) => findings.map(describeFinding))
 }

@@ -1,4 +1,4 @@
-/** The thread of watchdog.ts: when a case stays under way for too long, says which, and kills the process. */
+/** The thread of watchdog.ts: when a case takes too long, it prints the case and kills the process. */
 import { writeSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 import { repeatCommand } from './finding.ts'

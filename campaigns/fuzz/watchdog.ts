@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 
-/** Ends the process when one case takes too long, a case that never gives the thread back included. */
+/** Ends the process when one case takes too long, even if the case blocks the thread. */
 export interface Watchdog extends Disposable {
   /** A case begins. */
   begin(number: number): void
@@ -8,7 +8,7 @@ export interface Watchdog extends Disposable {
 
 /** The place in the shared memory for the number of the case. */
 export const CASE_CELL = 0
-/** The place for how often a case began: one that stays the same is stuck. */
+/** The place for the number of cases that began: a case is stuck while it does not change. */
 export const BEAT_CELL = 1
 
 /** @param side the side whose cases are watched, for the command that repeats one. */

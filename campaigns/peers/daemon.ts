@@ -9,7 +9,7 @@ const GATEWAY_IMAGE = 'peers-gateway:latest'
 /** The command of the Dockerfile of smolagents' DockerExecutor, without the launcher `jupyter`. */
 const GATEWAY = ['python3', '-m', 'kernel_gateway', '--KernelGatewayApp.ip=0.0.0.0', '--KernelGatewayApp.port=8888']
 
-/** A Docker daemon of the bench's own: every container on it was made by a peer. */
+/** A private Docker daemon of the bench: every container on it was made by a peer. */
 export interface PeersDaemon extends AsyncDisposable {
   readonly host: string
   readonly version: string
@@ -21,7 +21,7 @@ export interface PeersDaemon extends AsyncDisposable {
 }
 
 /**
- * Starts it with Docker's default network, a bridge (the tests' daemons have none), though without a way out of this machine,
+ * Starts it with Docker's default bridge network (the tests' daemons have none), but without a route out of this machine,
  * and gives it the images. Needs root, dockerd, iproute2 and, the first time, debootstrap.
  */
 export async function startPeersDaemon(layer: string): Promise<PeersDaemon> {

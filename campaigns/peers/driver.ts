@@ -32,7 +32,7 @@ export interface Driver {
 /** Makes the directories. */
 export function makeHome(): Home {
   const root = mkdtempSync(join(tmpdir(), 'sg-peer-'))
-  chmodSync(root, 0o755) // as /home is: sandboxes with a user of their own pass through
+  chmodSync(root, 0o755) // as /home is: sandboxes with other users must be able to enter
   for (const name of ['home', 'tmp', 'work', 'state']) mkdirSync(join(root, name))
   writeFileSync(join(root, 'home/secret.txt'), SECRET)
   return {

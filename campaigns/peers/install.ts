@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 
 const HERE = import.meta.dirname
-/** Debian's own, which is also the Python of the image. */
+/** Debian's Python, which the image has as well. */
 const PYTHON = '/usr/bin/python3'
 
 /** The places of the installed peers. */
@@ -13,7 +13,7 @@ export interface Installed {
   readonly python: string
   /** The module of Anthropic's sandbox-runtime. */
   readonly srt: string
-  /** A tree to lay over the image, with what smolagents' DockerExecutor needs inside. */
+  /** A tree to copy onto the image, with the packages that smolagents' DockerExecutor needs. */
   readonly layer: string
   /** Versions by package. */
   readonly versions: Readonly<Record<string, string>>

@@ -4,7 +4,7 @@ import { withSection } from '../../test/support/page-section.ts'
 import type { Comparison, MeasuredRow, Row, Seen, Series } from './result.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** The generated part of a page is between these. */
+/** The markers around the generated part of a page. */
 const MARKERS = { begin: '<!-- bench:peers -->', end: '<!-- /bench:peers -->' }
 
 /** The pages that hold figures of the record, with the function that writes them. */
@@ -21,14 +21,14 @@ export function fillPages(comparison: Comparison): void {
 }
 
 /**
- * The text with this between its marks.
- * @throws Error where the marks are missing.
+ * Replaces the text between the markers.
+ * @throws Error if the markers are missing.
  */
 export function filled(text: string, part: string): string {
   return withSection(text, MARKERS, part)
 }
 
-/** All that was measured, as Markdown. */
+/** Formats the whole record as Markdown. */
 export function tables(comparison: Comparison): string {
   const rows = comparison.rows.filter(isMeasured)
   const missing = comparison.rows.filter((row) => !isMeasured(row))
@@ -51,7 +51,7 @@ export function tables(comparison: Comparison): string {
       ]),
     ),
     '',
-    '### What stays and what is seen',
+    '### What remains and what is visible',
     '',
     ...table(
       [
@@ -76,7 +76,7 @@ export function tables(comparison: Comparison): string {
   ].join('\n')
 }
 
-/** The command that gives as many rounds as the rows have. */
+/** The command that repeats the measurement with as many rounds. */
 function commandOf(rows: readonly MeasuredRow[]): string {
   const counts = rows.flatMap(({ warm }) => ('absent' in warm ? [] : [warm.n]))
   return counts.length === 0 ? '' : ` Command: \`npm run bench:peers -- --write --rounds ${Math.max(...counts)}\`.`

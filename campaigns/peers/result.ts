@@ -4,7 +4,7 @@ const word = z.string().min(1)
 /** A median, or the reason why there is none. */
 const series = z.union([z.strictObject({ n: z.int().positive(), p50Ms: z.number() }), z.strictObject({ absent: word })])
 
-/** `yes`: it was seen; `no`: it was not; `refused`: the script had no right to leave or read it. */
+/** `yes`: it was observed; `no`: it was not; `refused`: the script was not permitted to leave or read it. */
 const seen = z.strictObject({ seen: z.enum(['yes', 'no', 'refused']), said: z.string() })
 
 /** The measurements of one peer, or the reason why there are none. */
@@ -45,9 +45,9 @@ export interface MeasuredRow {
   id: string
   name: string
   versions: Record<string, string>
-  /** From a host process that has loaded the library to the output of the first script. */
+  /** Time from a host process that has loaded the library to the output of the first script. */
   cold: Series
-  /** The same script, with everything in place that is reused. */
+  /** The same script, when everything that is reused exists. */
   warm: Series
   toolCall: Series
   timeout: { n: number; p50Ms: number; cpuShareAfter: number; loopDead: boolean } | { absent: string }

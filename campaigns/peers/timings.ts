@@ -12,7 +12,7 @@ export const SCRIPT = 'print(1)'
 const CALLS = 200
 const LOOP = 'while True:\n    pass'
 const SECONDS = 1
-/** A living loop has a processor; on a machine with eight others per core it still has 5 % of one. */
+/** The processor share of a living loop; on a machine with eight other processes per core it still has 5 %. */
 const ALIVE_SHARE = 0.04
 const WATCH_MS = 2000
 
@@ -36,7 +36,7 @@ export async function timeRuns(
 
 async function timeOne(driver: Driver, op: 'cold' | 'run'): Promise<number> {
   const { text, ms = Number.NaN, error } = await driver.ask(op, { code: SCRIPT })
-  if (text?.trim() !== '1') throw new Error(`${op} did not say 1: ${error ?? text}`)
+  if (text?.trim() !== '1') throw new Error(`${op} did not print 1: ${error ?? text}`)
   return ms
 }
 
@@ -57,7 +57,7 @@ export async function timeToolCalls(driver: Driver, rounds: number): Promise<Ser
   return { n, p50Ms: p50 }
 }
 
-/** From the deadline of an endless loop to the caller's answer, and whether the loop is dead a second later. */
+/** Measures the time from the deadline of an endless loop to the answer, and checks that the loop is gone a second later. */
 export async function timeDeadline(
   driver: Driver,
   daemon: PeersDaemon | undefined,
@@ -77,7 +77,7 @@ export async function timeDeadline(
     }
     const answer: Answer = await asked
     if (answer.absent !== undefined) return { absent: answer.absent }
-    if (answer.error === undefined) throw new Error('an endless loop ended well')
+    if (answer.error === undefined) throw new Error('an endless loop ended without an error')
     over.push((answer.ms ?? Number.NaN) - SECONDS * 1000)
   }
   const share = await lowestCpuShare(driver, daemon, started)
@@ -86,7 +86,7 @@ export async function timeDeadline(
 }
 
 /**
- * Processor time per second of everything that the driver started, containers included: the least of three samples, because a
+ * Processor time per second of all processes that the driver started, with containers: the minimum of three samples, because a
  * peer may be making its next sandbox.
  */
 async function lowestCpuShare(

@@ -55,7 +55,7 @@ function unknownProcessesBelow(host: number, { living }: Pick<WatchedEngine, 'li
     .map((pid) => `${pid} ${describeProcess(pid)}`)
 }
 
-/** The process of a sandbox that is PID 1 inside. */
+/** The process that is PID 1 inside a sandbox. */
 export function firstProcessOf(sandboxId: string): number | undefined {
   return sandboxProcesses()
     .filter(({ sandbox }) => sandbox === sandboxId)

@@ -8,8 +8,8 @@ import { describeGrowth } from './summary.ts'
 
 /**
  * `npm run soak -- --minutes N --engine local|docker|pyodide [--concurrency C] [--seed S] [--every SECONDS] [--out DIR]
- * [--picture FILE.svg]`: mixed scripts for so long, and a line each minute. The exit code is 1 when anything was left, grew,
- * or came out other than expected.
+ * [--picture FILE.svg]`: runs mixed scripts for N minutes and prints a line each minute. The exit code is 1 when anything was left,
+ * memory grew, or an outcome was unexpected.
  */
 async function main(): Promise<void> {
   const { out, picture, ...options } = readOptions(process.argv.slice(2))

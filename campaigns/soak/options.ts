@@ -16,7 +16,7 @@ const FEWEST_SAMPLES = 12
 
 /**
  * Reads the flags.
- * @throws TypeError for one that does not exist or does not fit.
+ * @throws TypeError for an unknown or invalid flag.
  */
 export function readOptions(argv: readonly string[]): SoakCommand {
   const { values } = parseArgs({

@@ -2,7 +2,7 @@ import { commandLineOf, descendantsOf } from '../../test/support/processes.ts'
 import { describeProcess, filesLeft, mountsOf, orphansOf, type Place, withoutEmpty, type Remains } from './remains.ts'
 import type { WatchedEngine } from './watched-engine.ts'
 
-/** The processes that instances of the engine `pyodide` left: their command lines, and those of their boxes, name the sandbox. */
+/** The processes that instances of the engine `pyodide` left; their command lines, and those of their bubblewrap, contain the sandbox id. */
 export function pyodideRemains(
   place: Place,
   { living }: Pick<WatchedEngine, 'living'>,
@@ -10,7 +10,7 @@ export function pyodideRemains(
 ): Promise<Remains> {
   const ids = [...living.keys()]
   const strangers = descendantsOf(host).filter((pid) => {
-    const line = commandLineOf(pid) // of a zombie, empty
+    const line = commandLineOf(pid) // empty for a zombie
     return line !== '' && !ids.some((id) => line.includes(id))
   })
   return Promise.resolve(

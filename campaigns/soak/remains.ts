@@ -18,12 +18,12 @@ export function filesLeft({ directory, known }: Place, living: Iterable<string>)
   return entriesOf(directory).filter((path) => !known.has(path) && !ids.some((id) => path.includes(id)))
 }
 
-/** Everything below a directory, by paths relative to it. */
+/** Lists all files and directories below a directory, relative to it. */
 export function entriesOf(directory: string): string[] {
   try {
     return readdirSync(directory, { recursive: true, encoding: 'utf8' })
   } catch {
-    return [] // an entry disappeared meanwhile; the caller looks again
+    return [] // an entry disappeared meanwhile; the caller checks again
   }
 }
 

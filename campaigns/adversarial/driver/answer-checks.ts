@@ -49,7 +49,7 @@ export function checkAnswers(key: string, wanted: unknown, answers: readonly Ans
   return answers.length === 0 ? `${key}: nothing was run` : firstOf(found)
 }
 
-/** Everything that a caller sees of a run, as text. */
+/** All of a run's data that the caller can see, as text. */
 export function everythingOf({ result, thrown, events }: Answer): string {
   const files = (result?.files ?? []).map(({ content }) => Buffer.from(content).toString('latin1'))
   return JSON.stringify({ result: { ...result, files: result?.files.map(({ path }) => path) }, thrown, events, files })

@@ -4,7 +4,7 @@ import type { AcceptanceCase } from './case.ts'
 import type { EngineUnderTest } from './engine.ts'
 import type { Fixtures } from './fixtures.ts'
 
-/** Everything that the cases of one engine share. */
+/** State that the cases of one engine share. */
 export interface CaseContext {
   readonly engine: EngineUnderTest
   readonly fixtures: Fixtures

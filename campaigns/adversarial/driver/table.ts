@@ -1,6 +1,6 @@
 import type { Ledger } from './ledger.ts'
 
-/** One case, and which keys of its expectation were evaluated. */
+/** One case and the evaluated keys of its expectation. */
 export interface Row {
   readonly group: string
   readonly ledger: Ledger

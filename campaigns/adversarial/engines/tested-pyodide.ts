@@ -27,9 +27,9 @@ export const PYODIDE: TestedEngine = {
     ['TIM-020', NO_THREADS],
     ['PRO-035', NO_THREADS],
     ['TIM-007', NO_SIGNALS],
-    ['RES-023', { why: 'capabilities.processes is false: there is no scheduler to ask anything of' }],
-    ['TIM-013', { why: 'its hashlib has no OpenSSL, and so no pbkdf2_hmac' }],
+    ['RES-023', { why: 'capabilities.processes is false: there is no scheduler' }],
+    ['TIM-013', { why: 'its hashlib has no OpenSSL and no pbkdf2_hmac' }],
     ['NET-011', { why: 'network is language-only: a script cannot listen, so there is no peer to reach' }],
-    ['RES-019', { why: 'limitsEnforced has no cpu: a limit of it is refused' }],
+    ['RES-019', { why: 'limitsEnforced has no cpu: a CPU limit is refused' }],
   ]),
 }

@@ -20,7 +20,7 @@ export interface Copy extends Disposable {
 }
 
 /**
- * Copies the tree, or a copy of it, and patches what it made. First it removes the copies of makers that were killed before they could.
+ * Copies the tree, or a copy of it, and patches the new copy. First it removes copies whose makers were killed.
  * @throws Error for a patch that does not apply; nothing is left then.
  */
 export function copyTree(patches: readonly Patch[] = [], from: string = ROOT): Copy {

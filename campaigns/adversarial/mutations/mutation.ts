@@ -1,17 +1,17 @@
-/** One defence, and how a copy of the tree loses it. The package itself has no switch that weakens anything. */
+/** One defence and the patches that remove it from a copy of the tree. The package itself has no switch that weakens a defence. */
 export interface Mutation {
   readonly name: string
   /** The defence that is removed, in the words of the design. */
   readonly defence: string
   /** The behaviour of the patched copy. */
   readonly instead: string
-  /** Everything that has to be changed; each piece stands exactly once in its file. */
+  /** The patches; each replaced text occurs exactly once in its file. */
   readonly patches: readonly Patch[]
   /** A second defence that would stop the attack, and is removed as well. */
   readonly doubled?: string
-  /** The tests that are about this defence: only they are run, beside the control, and only they can notice. */
+  /** The tests of this defence: only they and the control tests are run, and only they can detect its removal. */
   readonly selected: readonly TestSelection[]
-  /** One or two of those that notice, quick ones: the short form runs them alone. */
+  /** One or two quick tests that detect it: the short form runs only these. */
   readonly quick: readonly TestSelection[]
 }
 
@@ -26,22 +26,22 @@ export interface Patch {
 /** Tests of one suite of `campaigns/adversarial/suites`. */
 export interface TestSelection {
   readonly suite: Suite
-  /** Words of their full titles; a test with any of them is meant. */
+  /** Parts of full titles; a test with any of them is selected. */
   readonly titles: readonly string[]
 }
 
-/** The suites that the mutations are tried with. */
+/** The suites that run on mutated copies. */
 export const SUITES = ['cases', 'supervisor', 'between-runs', 'defences', 'fresh'] as const
 /** One of them. */
 export type Suite = (typeof SUITES)[number]
 
-/** The tests that must pass in every mutated tree: a copy in which nothing runs proves nothing about a defence. */
+/** The control tests, which must pass in every mutated tree: a copy in which nothing runs proves nothing. */
 export const CONTROL: TestSelection = { suite: 'cases', titles: ['benign-control'] }
 /** The same for the short form. */
 export const SHORT_CONTROL: TestSelection = { suite: 'cases', titles: ['OK-013'] }
 
 /**
- * The text of a file with one patch in it.
+ * Applies one patch to the text of a file.
  * @throws Error when what is to be replaced is not there, or more than once: the code moved, and the mutation with it.
  */
 export function patched(text: string, { file, from, to }: Patch): string {

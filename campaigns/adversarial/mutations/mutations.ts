@@ -2,7 +2,7 @@ import type { Mutation, Patch } from './mutation.ts'
 
 const HARNESS = 'harness/sandglass_harness'
 
-/** Sockets and space that are still in use delay no run and end no sandbox. */
+/** Removes the wait for sockets and space that are still in use. */
 const NOTHING_WAITED_FOR: Patch = {
   file: `${HARNESS}/broker/uncollected.py`,
   from: '            if time.monotonic() > deadline:\n                return False\n',
@@ -14,8 +14,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'kill-at-the-end',
     defence: 'kill at the end of a run: one `kill(-1, SIGKILL)` over the pid namespace',
-    instead: 'nothing is killed but the process group of the script, and that is taken for the death of everything',
-    doubled: 'what is not confirmed dead, or holds a socket, destroys the sandbox, and its processes with it',
+    instead: 'only the process group of the script is killed, and its end is taken as proof that all processes ended',
+    doubled: 'a sandbox with an unconfirmed end or an open socket is destroyed with its processes',
     patches: [
       { file: `${HARNESS}/script/zygote.py`, from: '        os.kill(-1, signal.SIGKILL)\n', to: '        pass\n' },
       {
@@ -26,7 +26,7 @@ export const MUTATIONS: readonly Mutation[] = [
       NOTHING_WAITED_FOR,
     ],
     selected: [
-      { suite: 'supervisor', titles: ['daemon', 'not running any more'] },
+      { suite: 'supervisor', titles: ['daemon', 'stopping itself'] },
       { suite: 'cases', titles: ['ISO-002', 'CTL-018'] },
     ],
     quick: [{ suite: 'supervisor', titles: ['daemon'] }],
@@ -109,7 +109,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'pid-1',
-    defence: 'the broker is PID 1 of the sandbox (`--as-pid-1`), so that no signal of a script does anything to it',
+    defence: 'the broker is PID 1 of the sandbox (`--as-pid-1`), so that no signal of a script affects it',
     instead: 'bubblewrap stays PID 1, and the broker is a process like others',
     doubled: 'a harness that is not PID 1 refuses to start, and the host refuses a sandbox whose harness is not',
     patches: [
@@ -169,7 +169,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'own-stamping-of-ids',
-    defence: 'the broker sets type and execution id of each frame itself, and serialises it anew',
+    defence: 'the broker sets type and execution id of each frame itself, and serialises it again',
     instead: 'a frame of the script that names an execution id is passed on as it is',
     patches: [
       {
@@ -224,7 +224,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'network-counters',
     defence: 'a run after which the counters of the network namespace are others ends its sandbox',
-    instead: 'nobody compares them, and what is left of connections (TIME_WAIT) meets the next run',
+    instead: 'they are not compared, so the next run finds connections in TIME_WAIT',
     patches: [
       {
         file: `${HARNESS}/broker/network.py`,
@@ -238,7 +238,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'descriptors-in-flight',
     defence: 'no run begins before the kernel has freed the sockets and files of the last one',
-    instead: 'nobody waits, and what is in a cycle of sockets meets the next run',
+    instead: 'the broker does not wait, so the next run finds data in a cycle of sockets',
     patches: [NOTHING_WAITED_FOR],
     selected: [{ suite: 'fresh', titles: ['FLIGHT-'] }],
     quick: [{ suite: 'fresh', titles: ['FLIGHT-01'] }],
@@ -293,7 +293,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'escapes-in-redaction',
     defence: 'escapes that Python writes (`\\n`, `\\x0a`, `%22`, `&quot;`) are read before a secret is looked for',
-    instead: 'a backslash stands for itself',
+    instead: 'escapes are not decoded',
     patches: [
       {
         file: 'src/redaction/unit-reader.ts',

@@ -7,7 +7,7 @@ export interface Noticed {
   readonly engine: 'local'
   /** The machine of the run. */
   readonly machine: string
-  /** How long one run over all mutations took; absent when they were tried in several. */
+  /** Duration of one run over all mutations; absent when they were tried in several runs. */
   readonly minutes?: number
   /** Names of the tests that notice, by the name of the mutation. */
   readonly noticed: Readonly<Record<string, readonly string[]>>
@@ -28,14 +28,14 @@ const MARKERS = {
 const SHOWN = 6
 
 /**
- * A page with the section of mutations as the record says it.
+ * Replaces the section of mutations on a page with the content of the record.
  * @throws Error for a page without the two markers.
  */
 export function withSection(page: string, record: Noticed): string {
   return withinMarkers(page, MARKERS, section(record))
 }
 
-/** The table and where it comes from. */
+/** Formats the table and its source. */
 function section({ machine, minutes, noticed }: Noticed): string {
   const rows = MUTATIONS.map(({ name, defence, instead, doubled }) => {
     const also = doubled === undefined ? '' : ` Taken away with it: ${doubled}.`

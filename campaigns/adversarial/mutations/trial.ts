@@ -15,7 +15,7 @@ export interface Trial {
 /** One test that was run. */
 export interface TriedTest {
   readonly suite: Suite
-  /** Its title, behind those around it. */
+  /** Its full title, with those of its groups. */
   readonly title: string
   readonly passed: boolean
   /** The failure message. */
@@ -38,7 +38,7 @@ interface Report {
 /** More than the slowest mutation takes on a busy machine. A longer trial is killed. */
 const TRIAL_MS = 15 * 60_000
 
-/** Runs the tests that are looked at in a copy, on the engine `local`. */
+/** Runs the selected tests in a copy, on the engine `local`. */
 export async function tryOut(copy: Copy, selections: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {
   const report = join(copy.root, 'report.json')
   const output = await runVitest(
@@ -60,7 +60,7 @@ export async function tryOut(copy: Copy, selections: readonly TestSelection[], s
   }
 }
 
-/** All tests of the suites that mutations are tried with; none of them is run. */
+/** Lists all tests of the suites that run on mutated copies, without running them. */
 export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<TriedTest, 'suite' | 'title'>[]> {
   const list = join(copy.root, 'list.json')
   const files = SUITES.map((suite) => `test/campaign/adversarial/local/${suite}.test.ts`)
@@ -110,7 +110,7 @@ function testsOf(path: string, output: string): TriedTest[] {
       .filter(({ status }) => status === 'passed' || status === 'failed')
       .map(({ ancestorTitles, title, status, failureMessages }) => ({
         suite,
-        // The outermost only names suite and engine.
+        // The outermost group only names suite and engine.
         title: [...ancestorTitles.slice(1), title].join(' > '),
         passed: status === 'passed',
         why: failureMessages.join('\n'),

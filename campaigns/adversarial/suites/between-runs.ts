@@ -24,7 +24,7 @@ export async function betweenRuns(
       await engine.close()
     })
 
-    test('that kills the zygote with its last breath costs the next run nothing', async () => {
+    test('that kills the zygote as it ends does not affect the next run', async () => {
       for (let n = 0; n < rounds / 2; n += 1) {
         const attack = await sg.run('import os\nemit_result(1)\nos.kill(os.getppid(), 9)\nos._exit(0)')
         expect(attack.finalData).toBe(1)
@@ -114,7 +114,7 @@ export async function betweenRuns(
       expect(sandbox.id).not.toBe(first.sandbox.id)
     })
 
-    test('that leaves 100,000 files to be looked through does not hold its run beyond its deadline', async () => {
+    test('that leaves 100,000 files to search does not keep its run beyond its deadline', async () => {
       const script =
         'import os\nos.makedirs("d")\nfor i in range(100000): os.close(os.open("d/%d" % i, os.O_CREAT | os.O_WRONLY))\nemit_result(True)'
       const collect = Array.from({ length: 100 }, (_, n) => `**/none${n}*/**`)

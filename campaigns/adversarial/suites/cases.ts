@@ -19,7 +19,7 @@ const IDLE: ReadonlySet<string> = new Set(['FLT-023'])
 
 /**
  * Runs the cases of one engine with the checker off; those with the key `static` also run with the checker on. An excluded
- * case is skipped with its reason. A case that is decided by the walls of another engine runs there (walls.ts).
+ * case is skipped with its reason. A case that depends on walls of another engine runs on that engine (walls.ts).
  */
 export async function acceptanceCases(tested: TestedEngine): Promise<void> {
   const { name, faults, excluded, groups = GROUPS } = tested
@@ -32,7 +32,7 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
   /** Three cases at a time fill two cores. Cases that measure memory or short times run alone. */
   const semaphore = new Semaphore(3)
 
-  test(`every case is run on the ${name} engine, or waits or is left out for something that is named`, () => {
+  test(`every case runs on the ${name} engine, waits for a named feature, or is excluded with a reason`, () => {
     const unknown = [...later, ...excluded.keys()].filter((id) => !cases.some((given) => given.id === id))
     const notRun = now.filter(({ group }) => !GROUPS.includes(group)).map(({ id }) => id)
     const twice = [...excluded.keys()].filter((id) => later.has(id) || faults.has(id))
@@ -96,7 +96,7 @@ function skipCase(context: TestContext, reason: string): void {
 }
 
 function describeExclusion(where: Exclusion): string {
-  return 'why' in where ? where.why : `stands in test/${where.file}: ${where.test}`
+  return 'why' in where ? where.why : `covered by test/${where.file}: ${where.test}`
 }
 
 /** Checks that an exclusion has a reason, or that its test exists. */

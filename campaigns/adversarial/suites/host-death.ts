@@ -8,7 +8,7 @@ import type { TestedEngine } from '../engines/tested.ts'
 
 const RUNS = 8
 
-/** Tests that a host which is killed under full load leaves nothing. */
+/** Tests that a host that is killed under full load leaves no resources. */
 export async function hostDeath(tested: TestedEngine): Promise<void> {
   const { skip, open } = await tested.ready()
 

@@ -22,7 +22,7 @@ export async function supervisor(tested: TestedEngine): Promise<void> {
       await engine.close()
     })
 
-    test('opens, lists and writes nothing of them below /proc', async () => {
+    test('cannot open, list or write their files below /proc', async () => {
       const { finalData } = await bench.run('proc_files')
       const { broker, zygote } = finalData as Record<'broker' | 'zygote', Record<string, string>>
       expect(broker).toEqual(zygote)
@@ -117,7 +117,7 @@ export async function supervisor(tested: TestedEngine): Promise<void> {
       expect((await bench.next()).sandbox.id).toBe(result.sandbox.id)
     })
 
-    test('cannot keep its run open by a daemon that holds the pipes', async () => {
+    test('cannot keep its run open with a daemon that holds the pipes', async () => {
       const { status, finalData, durationMs, sandbox } = await bench.run('daemon')
       expect([status, finalData]).toEqual(['completed', 'left'])
       expect(durationMs).toBeLessThan(5000)
@@ -125,7 +125,7 @@ export async function supervisor(tested: TestedEngine): Promise<void> {
       await bench.next()
     })
 
-    test('delays no deadline by not running any more', async () => {
+    test('does not delay its deadline by stopping itself', async () => {
       const { status, intermediates, durationMs, sandbox } = await bench.run('stop_itself', {}, shortly)
       expect([status, intermediates.length]).toEqual(['timed-out', 1])
       expect(durationMs).toBeLessThan(6000)
@@ -144,7 +144,7 @@ export async function supervisor(tested: TestedEngine): Promise<void> {
       await bench.next()
     })
 
-    test('is the first to die for memory, whatever it makes of its oom_score_adj', async () => {
+    test('is the first process that the kernel kills for memory, whatever its oom_score_adj', async () => {
       const { errorKind, intermediates, sandbox } = await bench.run('lower_oom_score')
       expect(errorKind).toBe('oom')
       // A value below 0 needs a capability, and the files of other processes are not writable.
@@ -186,7 +186,7 @@ export async function supervisor(tested: TestedEngine): Promise<void> {
       expect(after.finalData).toEqual(before.finalData)
     })
 
-    test('that writes everywhere changes nothing for the next run for which no reason is known', async () => {
+    test('that writes everywhere changes nothing for the next run except known differences', async () => {
       const options = { limits: { maxOutputBytes: 2 ** 26 } }
       const before = await bench.run('readable', {}, options)
       const there = { ...options, sandboxId: before.sandbox.id }

@@ -1,4 +1,4 @@
-"""Uses what must stay allowed; emits True for each that really works."""
+"""Uses features that must stay allowed; emits True for each that works."""
 
 import ctypes
 import mmap

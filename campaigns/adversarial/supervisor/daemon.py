@@ -15,5 +15,5 @@ if os.fork() == 0:
         while True:
             time.sleep(1)
     os._exit(0)
-os.wait()  # until then it is in the process group of the script, and dies with it
+os.wait()  # until then it is in the process group of the script and is killed with it
 emit_result("left")

@@ -1,4 +1,4 @@
-"""Fills every writable file system in one way: bytes, files (empty ones) or directories (3,000 in each other)."""
+"""Fills every writable file system in one way: bytes, empty files, or 3,000 nested directories."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ def fill_with_bytes(root):
 
 
 def fill_with_files(root):
-    # A tmpfs has no limit for names: time or number ends it, before the names take all the memory of the sandbox.
+    # A tmpfs has no limit for names: a time or count limit stops before the names take all the memory of the sandbox.
     until = time.monotonic() + 1.0
     number = 0
     while time.monotonic() < until and number < 40_000:

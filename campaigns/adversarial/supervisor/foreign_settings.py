@@ -43,7 +43,7 @@ found["all"] = {
     "ioprio_set USER 0": outcome(lambda: ioprio(3, 0)),
     "ioprio_set PGRP 0": outcome(lambda: ioprio(2, 0)),
 }
-# A script may do all of it to itself.
+# A script may change all of these for itself.
 found["itself"] = {
     "prlimit": outcome(lambda: resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))),
     "setrlimit": outcome(lambda: resource.setrlimit(resource.RLIMIT_CPU, (500, 500))),

@@ -1,4 +1,4 @@
-"""Forks as fast as it can, in one of several kinds, so that the kill meets forks under way."""
+"""Forks as fast as it can, in one of several ways, so that forks are in progress during the kill."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def parents_go():
 if kills_zygote:
     os.kill(os.getppid(), signal.SIGKILL)
 if ends_first:
-    # The script ends while its children go on.
+    # The script ends while its children continue.
     if os.fork() == 0:
         endless(os.fork if kind == "plain" else {"sessions": sessions, "programs": programs, "parents_go": parents_go}[kind])
     emit_result("ended")

@@ -1,4 +1,4 @@
-"""Leaves something wherever a run might find it; emits what was possible."""
+"""Leaves data in every place that a later run might read; emits which attempts succeeded."""
 
 import ctypes
 import errno

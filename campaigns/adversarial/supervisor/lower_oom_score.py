@@ -1,4 +1,4 @@
-"""Tries to make itself the last one that the kernel kills, then takes all the memory there is."""
+"""Tries to become the last process that the kernel kills, then allocates all memory."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Opens what /proc shows of broker and zygote; emits the errno of each, or 'open'."""
+"""Opens the files of broker and zygote in /proc; emits the errno of each, or 'open'."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ def read(path):
 
 
 def write(path):
-    """Some can be opened by everybody, and refuse what is written."""
+    """Everybody can open some of these files, but a write is refused."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, b"1")

@@ -1,4 +1,4 @@
-"""Reads everything that a script can read: /proc, /sys, attributes of what is mounted, every system call that gets something.
+"""Reads everything that a script can read: /proc, /sys, attributes of mounts, and every system call that returns data.
 
 Emits a line of the form `place: value` for each, so that two runs can be compared.
 """
@@ -17,7 +17,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 own, zygote = str(os.getpid()), str(os.getppid())
 found = {}
 MOST_BYTES, MOST_LINES = 1 << 18, 400
-# Doors to memory, to open files (below) and to the same again.
+# Links to memory, to open files (read below), and to trees that are read already.
 SKIPPED = {"mem", "pagemap", "task", "fd", "map_files", "kmsg", "kcore", "kpagecount", "kpageflags", "kpagecgroup", "trace_pipe"}
 
 

@@ -1,8 +1,8 @@
-"""Looks through all readable memory of this process for values whose halves it is given, one half reversed."""
+"""Searches all readable memory of this process for values that are given as halves, one half reversed."""
 
 import os
 
-# Whole values never stand in the script: the scanner would find itself.
+# The script never contains a whole value: the scanner would find its own input.
 wanted = {name: (front.encode(), back[::-1].encode()) for name, (front, back) in needles.items()}
 regions = []
 for line in open("/proc/self/maps"):

@@ -1,4 +1,4 @@
-"""Reads nothing, writes nothing, and does not even run any more."""
+"""Stops itself with SIGSTOP: it reads nothing, writes nothing and does not run."""
 
 import os
 import signal

@@ -15,7 +15,7 @@ def call(number, *args):
 
 
 def of_child(action):
-    """How a child that calls `action` ends: its signal, or its exit code."""
+    """Returns the end of a child that calls `action`: its signal or its exit code."""
     pid = os.fork()
     if pid == 0:
         action()
@@ -37,7 +37,7 @@ others = by_outcome(
     (f"{name} {who}", call(numbers[name], pid, 0, 0)) for name in names_own_pid for who, pid in pids.items()
 )
 families = by_outcome((family, call(numbers["socket"], family, 2, 0)) for family in range(64) if family not in families_allowed)
-# The kernel takes an int: what stands above it must not hide the family.
+# The kernel reads an int: bits above it must not hide the family.
 families_high = call(numbers["socket"], (1 << 32) | 16, 3, 0)
 NEW = {"NEWTIME": 0x80, "NEWNS": 0x20000, "NEWCGROUP": 0x2000000, "NEWUTS": 0x4000000, "NEWIPC": 0x8000000,
        "NEWUSER": 0x10000000, "NEWPID": 0x20000000, "NEWNET": 0x40000000}  # fmt: skip
@@ -51,7 +51,7 @@ def clone(flags):
     return "a child" if isinstance(outcome, int) else outcome
 
 
-# 0x80 is a part of the exit signal for clone(2): NEWTIME is clone3's and unshare's alone.
+# For clone(2), 0x80 is part of the exit signal: only clone3 and unshare take NEWTIME.
 namespaces = by_outcome((name, clone(flag)) for name, flag in NEW.items() if name != "NEWTIME")
 null = os.open("/dev/null", os.O_RDWR)
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
@@ -63,7 +63,7 @@ x32 = of_child(lambda: call(0x40000000 | 39))
 
 
 def int_0x80():
-    """getpid by the door of 32-bit programs."""
+    """Calls getpid by the entry point of 32-bit programs."""
     import mmap
 
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

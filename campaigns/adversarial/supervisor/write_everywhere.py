@@ -1,4 +1,4 @@
-"""Writes wherever something takes a write, but for the network; emits how many places took one."""
+"""Writes to every place that accepts a write, except the network; emits the number of these places."""
 
 import ctypes
 import fcntl
@@ -61,7 +61,7 @@ for root in roots[:4]:
     for number in range(0, 300, 2):
         os.unlink(f"{root}/{number}")
 for number in range(80):
-    if number not in (1, 4, 22, 26, 38, 59, 65):  # those end the process, now or at its next step
+    if number not in (1, 4, 22, 26, 38, 59, 65):  # these end the process, at once or at its next step
         tried(libc.prctl, number, 1, 0, 0, 0)
 for which in range(16):
     soft, hard = resource.getrlimit(which)

@@ -1,4 +1,4 @@
-"""Writes without end to stdout, stderr or the frame socket, from several processes."""
+"""Writes endlessly to stdout, stderr or the frame socket, from several processes."""
 
 import os
 

@@ -1,4 +1,4 @@
-/* Time bounds, in milliseconds, from the fault tests of the engines and from DESIGN. */
+/* Time bounds, in milliseconds, from the fault tests of the engines. */
 
 /** Time after its deadline in which a call settles. */
 export const GRACE_MS = 1000

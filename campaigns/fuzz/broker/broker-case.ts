@@ -13,10 +13,10 @@ import type { Peer, Played } from './peer.ts'
 const REFUSAL = /^the host sent an invalid request: [\w ]+$/
 const SECRET = 'value-of-key'
 const MAX_ID = 256
-/** A piece is a turn of the broker's loop; longer streams are cut into fewer. */
+/** The maximum number of pieces: the broker handles each in one turn of its loop. */
 const MOST_SINGLE = 300
 
-/** Cases of the harness's side, spread over processes that have the broker's code. */
+/** Makes cases for the harness, distributed over processes with the broker's code. */
 export function brokerCases(peers: readonly Peer[]): CaseMaker {
   let turn = 0
   return (random) => {
@@ -28,7 +28,7 @@ export function brokerCases(peers: readonly Peer[]): CaseMaker {
   }
 }
 
-/** Requests end served, or refused in one line; what goes to the host is frames of runs that it asked for. */
+/** Requests are served, or refused in one line; the host gets only frames of runs that it requested. */
 function hostLinesCase(peer: Peer, random: Random): FuzzCase {
   const bytes = mutatedStream(HOST_CORPUS, random, 6)
   const child = mutatedStream(CHILD_CORPUS, random, 6)
@@ -36,15 +36,15 @@ function hostLinesCase(peer: Peer, random: Random): FuzzCase {
   const checker = random.oneIn(8)
   const dead = !random.oneIn(3)
   return {
-    property: 'requests are served or refused in one line, and what goes to the host is frames of its runs',
+    property: 'requests are served or refused in one line, and the host gets only frames of its runs',
     pieces,
     async check() {
       const played = await peer.play({ play: 'broker', pieces, child, checker, dead })
       const lines = between(Buffer.concat(pieces)).slice(0, -1)
       if (played.outcome === 'refused') {
-        ok(REFUSAL.test(played.words), `refused in other words: ${played.words}`)
-        ok(!played.words.includes(SECRET), 'a refusal tells a secret')
-        ok(!lines.every(isRequest), `requests by the schema were refused: ${played.words}`)
+        ok(REFUSAL.test(played.words), `unexpected words of a refusal: ${played.words}`)
+        ok(!played.words.includes(SECRET), 'a refusal contains a secret')
+        ok(!lines.every(isRequest), `requests that match the schema were refused: ${played.words}`)
       }
       checkSent(played, idsIn(lines))
     },
@@ -66,7 +66,7 @@ function childFramesCase(peer: Peer, random: Random): FuzzCase {
   }
 }
 
-/** The harness's line buffer cuts where the newlines are. */
+/** The harness's line buffer splits at the newlines, however the bytes are cut. */
 function linesCase(peer: Peer, random: Random): FuzzCase {
   const bytes = mutatedStream(HOST_CORPUS, random)
   const pieces = cut(bytes, random)
@@ -92,7 +92,7 @@ function checkSent({ outcome, words, sent }: Played, ids: ReadonlySet<string>): 
     ok(decoded.kind === 'frame', `the host would refuse what the broker sends: ${line.subarray(0, 400).toString()}`)
     const { frame } = decoded
     if ('execution_id' in frame)
-      ok(ids.has(frame.execution_id), `a frame of a run that nobody asked for: ${frame.execution_id}`)
+      ok(ids.has(frame.execution_id), `a frame of a run that was not requested: ${frame.execution_id}`)
   }
 }
 
@@ -108,21 +108,21 @@ function isRequest(line: Buffer): boolean {
   return schema === undefined || (schema.safeParse(value).success && !hidesSecret(value))
 }
 
-/** The schema of a table passes the key `__proto__` over; the harness looks at it like at any other. */
+/** The schema of a record skips the key `__proto__`; the harness checks it like any other key. */
 function hidesSecret({ secrets }: { readonly secrets?: unknown }): boolean {
   if (typeof secrets !== 'object' || secrets === null) return false
   const hidden = Object.getOwnPropertyDescriptor(secrets, '__proto__')
   return hidden !== undefined && typeof hidden.value !== 'string'
 }
 
-/** The differences of Python and JavaScript: invalid UTF-8, white space of Unicode, whole numbers as floats, depth. */
+/** True for lines that Python and JavaScript read differently: invalid UTF-8, Unicode white space, whole numbers as floats, depth. */
 function readsOtherwise(line: Buffer): boolean {
   const text = line.toString('utf8')
   const hasOtherSpace = text.trim() !== text.replace(/^[ \t\r]+/, '').replace(/[ \t\r]+$/, '')
   return text.includes('\uFFFD') || hasOtherSpace || /\d[.eE]/.test(text) || depthOf(text) > MAX_DEPTH
 }
 
-/** Of a text of JSON. Of a key that comes twice the value has only the last, and a parser goes through both. */
+/** The depth of JSON text. Counts brackets, because a parsed value lacks the first of two members with the same key. */
 function depthOf(text: string): number {
   let [depth, most] = [0, 0]
   for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').replace(/[^[\]{}]/g, '')) {

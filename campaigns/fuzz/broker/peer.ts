@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream'
 import { Hang } from '../hang.ts'
 
 const HARNESS = join(import.meta.dirname, '../../../harness')
-/** The process itself ends a case after 5 s of CPU or 60 s; one that is stuck below Python's signals is killed here. */
+/** The process ends a case after 5 s of CPU time or 60 s; a process that handles no Python signals is killed here. */
 const ANSWER_MS = 90_000
 
 /** Input for the code of the harness; see harness/tests/broker/fuzz_broker.py. */
@@ -30,7 +30,7 @@ export interface Played {
 
 type Process = ChildProcessByStdio<Writable, Readable, Readable>
 
-/** A Python process that has the broker's code in it. Made anew for the case behind one that it did not survive. */
+/** A Python process with the broker's code. A new one is started after a case that ended it. */
 export class Peer implements AsyncDisposable {
   #process: Process | undefined
   #held: Buffer[] = []
@@ -51,7 +51,7 @@ export class Peer implements AsyncDisposable {
     return this.#ask({ ...header, pieces: pieces.map(({ length }) => length), child: child.length }, [...pieces, child])
   }
 
-  /** Resident bytes of the process, once what is not needed is given back. */
+  /** Resident bytes of the process after garbage collection. */
   async memory(): Promise<number> {
     return Number((await this.#ask({ play: 'memory' }, [])).words)
   }
@@ -67,7 +67,7 @@ export class Peer implements AsyncDisposable {
     clearTimeout(timer)
   }
 
-  /** Questions are written at once, and answered in order. */
+  /** Requests are written at once and answered in order. */
   async #ask(header: object, bytes: readonly Uint8Array[]): Promise<Played> {
     const asked = (this.#process ??= this.#start())
     asked.stdin.write(Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), ...bytes]))

@@ -19,7 +19,7 @@ import { cut } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 
 const SPEC: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
-/** How long a sandbox may take to serve what it was sent, or to end. */
+/** The time in which a sandbox must answer or end. */
 const SETTLE_MS = 30_000
 const LAST_WORDS = Buffer.from('\n{"type":"ping","nonce":"fuzz-end"}\n')
 const double = defineTool({ name: 'double', description: 'Twice.', input: { type: 'object' }, execute: () => 42 })
@@ -29,11 +29,11 @@ export function sandboxCases(engine: SandboxEngine): CaseMaker {
   return (random) => (random.oneIn(2) ? channelCase(engine, random) : scriptCase(engine, random))
 }
 
-/** Garbage on the channel is answered, or ends the sandbox in one line; no traceback, nothing that never ends. */
+/** Garbage on the channel is answered, or ends the sandbox with one line: no traceback and no hang. */
 function channelCase(engine: SandboxEngine, random: Random): FuzzCase {
   const pieces = cut(mutatedStream(HOST_CORPUS, random, 8), random, 64)
   return {
-    property: 'a real broker serves what it can read of garbage, or ends with one line that says why',
+    property: 'a real broker serves the valid lines of garbage, or ends with one line that gives the reason',
     pieces,
     async check() {
       await using sandbox = await engine.create(SPEC)
@@ -52,7 +52,7 @@ function scriptCase(engine: SandboxEngine, random: Random): FuzzCase {
   const after = random.pick(['emit_result(1)', 'os._exit(3)', 'os.close(3)', 'os.kill(os.getpid(), 9)', 'pass'])
   const script = `import base64, os\nrest = base64.b64decode(garbage)\nwhile rest:\n    rest = rest[os.write(3, rest):]\n${after}`
   return {
-    property: 'frames that a script wrote itself come to a documented status, and the next run is as ever',
+    property: 'frames that a script wrote itself lead to a documented status, and the next run succeeds',
     pieces: [bytes],
     async check() {
       await using sandbox = await engine.create(SPEC)
@@ -74,15 +74,15 @@ function scriptCase(engine: SandboxEngine, random: Random): FuzzCase {
   }
 }
 
-/** A sandbox that ends says why in one line; without a word it ends only as it was asked to. */
+/** A sandbox that fails gives the reason in one line; one that ends without a message ends with exit code 0. */
 export function checkEnding({ cause, exitCode, message }: Ending): void {
   const words = message ?? ''
-  if (words === '') deepStrictEqual([cause, exitCode], ['exit', 0], 'it ended without a word')
+  if (words === '') deepStrictEqual([cause, exitCode], ['exit', 0], 'it ended without a message')
   ok(!words.includes('Traceback'), words)
   ok(!words.includes('\n'), `more than one line: ${words}`)
 }
 
-/** A request after the garbage gives its result; while a run of the garbage may be under way, it may be refused. */
+/** A request after the garbage returns its result; it may be refused while a run from the garbage may be active. */
 async function runsOn(sandbox: Sandbox, { mayBeBusy }: { readonly mayBeBusy: boolean }): Promise<void> {
   const next = await new ScriptExecutor({ limits: { executionTimeoutSec: 5 } }).run({
     sandbox,
@@ -98,13 +98,13 @@ async function runsOn(sandbox: Sandbox, { mayBeBusy }: { readonly mayBeBusy: boo
   )
 }
 
-/** Sends everything and a ping; undefined when that is answered. */
+/** Sends all pieces and a ping; resolves with undefined when the ping is answered. */
 async function talk({ channel }: Sandbox, pieces: readonly Uint8Array[]): Promise<undefined> {
   const sending = (async () => {
     for (const piece of pieces) await channel.send(piece)
     await channel.send(LAST_WORDS)
   })()
-  sending.catch(() => undefined) // a broker that refused takes no more
+  sending.catch(() => undefined) // a broker that refused a request reads no more
   const splitter = new LineSplitter(1 << 20)
   for (let chunk = await channel.receive(); chunk !== null; chunk = await channel.receive()) {
     for (const line of splitter.push(chunk)) {
@@ -113,7 +113,7 @@ async function talk({ channel }: Sandbox, pieces: readonly Uint8Array[]): Promis
       if (decoded.frame.type === 'pong' && decoded.frame.nonce === 'fuzz-end') return undefined
     }
   }
-  return new Promise<never>(() => {}) // how it ended is the sandbox's to say
+  return new Promise<never>(() => {}) // `sandbox.closed` reports the end
 }
 
 async function within<T>(work: Promise<T>): Promise<T> {

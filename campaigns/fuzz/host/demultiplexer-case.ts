@@ -6,10 +6,10 @@ import { mutatedLine } from '../lines.ts'
 import { cut, mutatedBytes } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 
-/** The bytes of both streams of a container's connection; undefined if they are no such connection. */
+/** The bytes of both streams of a container's connection; undefined if the framing is invalid. */
 type Streams = { readonly stdout: string; readonly stderr: string; readonly isWhole: boolean } | undefined
 
-/** Interleaved streams are taken apart as their headers say, wherever they are cut; what is no header is refused. */
+/** Interleaved streams are separated by their headers, wherever they are cut; an invalid header is refused. */
 export function demultiplexerCase(random: Random): FuzzCase {
   const bytes = connection(random)
   const pieces = cut(bytes, random)
@@ -43,7 +43,7 @@ function takenApart(pieces: readonly Uint8Array[]): Streams {
   return { stdout: hex('stdout'), stderr: hex('stderr'), isWhole: demultiplexer.isWhole }
 }
 
-/** The same by the description of Docker's API, with all the bytes at hand. */
+/** A reference implementation from the description of Docker's API, which has all bytes at once. */
 function read(bytes: Buffer): Streams {
   const streams = { 1: '', 2: '' }
   let at = 0

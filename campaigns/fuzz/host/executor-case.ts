@@ -11,10 +11,10 @@ import { checkResult } from './result-check.ts'
 
 /** The time that the executor adds to the timeout of a run whose peer is silent. */
 const BACKSTOP_MS = 5000
-/** 250 of these runs wait at once in one process, on a machine that others use. */
+/** A margin, because 250 of these runs wait at once in one process on a shared machine. */
 const SLACK_MS = 10_000
 
-/** How one run is asked for; the stream is what answers it. */
+/** The options of one run, which the stream answers. */
 interface Asked {
   readonly mode: 'plan' | 'interactive'
   readonly maxOutputBytes: number
@@ -32,7 +32,7 @@ const double = defineTool({
 })
 const TOOLS: RunTools = bridgedTools(prepareTools([double]))
 
-/** A run settles with a documented status and tells nothing but what its own frames say, wherever the bytes are cut. */
+/** A run settles with a documented status and reports only data of its own frames, wherever the bytes are cut. */
 export function executorCase(random: Random): FuzzCase {
   const bytes = mutatedStream(HARNESS_CORPUS, random, 20)
   const pieces = cut(bytes, random)
@@ -49,7 +49,7 @@ export function executorCase(random: Random): FuzzCase {
   }
 }
 
-/** The same against a peer that falls silent behind its bytes: only the clocks of the host end such a run. */
+/** The same with a peer that falls silent after its bytes: only the clocks of the host end such a run. */
 export function silentCase(random: Random): FuzzCase {
   const bytes = mutatedStream(HARNESS_CORPUS, random, 6)
   const pieces = cut(bytes, random)
@@ -78,7 +78,7 @@ async function runAgainst(pieces: readonly Uint8Array[], asked: Asked): Promise<
     'an event of another run',
   )
   const told = events.filter((event) => event.type === 'final_result')
-  ok(told.length <= 1, 'two results were told')
+  ok(told.length <= 1, 'two results were reported')
   return result
 }
 
@@ -114,7 +114,7 @@ function askedBy(random: Random): Asked {
   }
 }
 
-/** The facts that must be the same however the bytes were cut. Left out: times, what a cut decides (whether bytes behind the last
+/** The facts that must be the same however the bytes were cut. Excluded: times, effects of a cut (whether bytes after the last
  * frame were read, and counted), and calls, which end in their own time. */
 function toldOf(result: ExecutionResult): Partial<ExecutionResult> {
   const { durationMs: _, outputBytes: _bytes, ignoredFrames: _frames, toolCalls: _calls, ...told } = result

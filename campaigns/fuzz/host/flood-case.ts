@@ -7,12 +7,12 @@ import { mutatedLine } from '../lines.ts'
 import type { Random } from '../../../test/support/random.ts'
 
 const KiB = 1024
-/** The bytes that the host takes beyond `maxOutputBytes`: its allowance for the harness's last words, and the longest line. */
+/** The bytes that the host reads beyond `maxOutputBytes`: its allowance for the harness's final error, and the longest line. */
 const BEYOND_BYTES = 64 * KiB + (512 + 64) * KiB
-/** So much would be sent; who reads all of it has no limit. */
+/** The size of the whole flood; a host that reads all of it has no limit. */
 const FLOOD_BYTES = 64 * KiB * KiB
 
-/** A flood of anything but frames of the run ends it as `output-limit` before more than the limit and a line was read. */
+/** A flood of data other than frames of the run ends it as `output-limit`; the host reads at most the limit and one line. */
 export function floodCase(random: Random): FuzzCase {
   const unit = floodOf(random)
   const size = random.pick([1, 64, 4 * KiB, 64 * KiB]) * unit.length
@@ -30,7 +30,7 @@ export function floodCase(random: Random): FuzzCase {
       const result = await executor.run({ sandbox: replayChannel(flood()), script: 'pass', executionId: OWN_ID })
       strictEqual(result.status, 'output-limit')
       const allowed = maxOutputBytes + BEYOND_BYTES + 2 * chunk.length
-      ok(taken <= allowed, `${taken} bytes were taken, ${allowed} are allowed`)
+      ok(taken <= allowed, `${taken} bytes were read, ${allowed} are allowed`)
     },
   }
 }

@@ -8,7 +8,7 @@ import { readyCase } from './ready-case.ts'
 import { sealCase } from './seal-case.ts'
 import { splitterCase } from './splitter-case.ts'
 
-/** One case of the host's side; which property it is about is drawn first. */
+/** Makes a case for the host; its property is drawn first. */
 export function hostCase(random: Random): FuzzCase {
   const drawn = random.below(2000)
   if (drawn < 1100) return lineCase(random)

@@ -7,14 +7,14 @@ import type { Random } from '../../../test/support/random.ts'
 
 const KINDS: readonly DecodedLine['kind'][] = ['frame', 'blank', 'not-json', 'unknown']
 
-/** Fields that hold what a script chose: nothing of them may be dropped. */
+/** Fields with values of a script, which must be complete. */
 const FREE_FIELDS: ReadonlySet<string> = new Set(['data', 'args'])
 
-/** A line is a frame that says what the line says, or none; reading one throws nothing and changes no prototype. */
+/** A line is decoded to a frame with the same content, or refused; decoding does not throw and changes no prototype. */
 export function lineCase(random: Random): FuzzCase {
   const line = mutatedLine(HARNESS_CORPUS, random)
   return {
-    property: 'a line is read or refused, and a frame says what its line says',
+    property: 'a line is decoded or refused, and a frame has the content of its line',
     pieces: [line],
     check() {
       const decoded = decodeLine(line)
@@ -26,10 +26,10 @@ export function lineCase(random: Random): FuzzCase {
 }
 
 function checkFrame(frame: HarnessFrame, line: Uint8Array): void {
-  const again = decodeLine(Buffer.from(writtenAnew(frame)))
-  ok(again.kind === 'frame', 'a frame that was accepted is refused when it is written anew')
+  const again = decodeLine(Buffer.from(encodeAgain(frame)))
+  ok(again.kind === 'frame', 'an accepted frame is refused when it is encoded again')
   strictEqual(JSON.stringify(again.frame), JSON.stringify(frame))
-  // The same text, read without any of the code under test.
+  // The same text, parsed without the code under test.
   const told = JSON.parse(Buffer.from(line).toString('utf8').trim()) as Record<string, unknown>
   for (const [key, value] of Object.entries(frame)) {
     if (!Object.hasOwn(told, key)) continue
@@ -38,15 +38,15 @@ function checkFrame(frame: HarnessFrame, line: Uint8Array): void {
   }
 }
 
-/** With large floats as floats (docs/protocol.md): written as an integer, 1e16 would be refused. */
-function writtenAnew(frame: HarnessFrame): string {
+/** Encodes a frame, with large floats as floats (docs/protocol.md): as an integer, 1e16 would be refused. */
+function encodeAgain(frame: HarnessFrame): string {
   const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
   return JSON.stringify(frame, (_key, value: unknown) =>
     typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER ? rawJSON(value.toExponential()) : value,
   )
 }
 
-/** Without what schemas drop: fields that they do not know, in objects whose fields they list. */
+/** Removes the fields that schemas drop: unknown ones in objects whose fields they list. */
 function pruned(told: unknown, kept: unknown): unknown {
   if (Array.isArray(told) && Array.isArray(kept)) return told.map((item, at) => pruned(item, kept[at]))
   if (!isObject(told) || !isObject(kept)) return told

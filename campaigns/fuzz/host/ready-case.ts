@@ -11,7 +11,7 @@ import type { Random } from '../../../test/support/random.ts'
 
 const READY = HARNESS_CORPUS.filter(({ type }) => type === 'ready')
 
-/** A start ends with a `ready` of this protocol, or with an error that has a code. */
+/** A start succeeds with a `ready` of this protocol, or fails with an error that has a code. */
 export function readyCase(random: Random): FuzzCase {
   const before = random.oneIn(2) ? mutatedStream(HARNESS_CORPUS, random, 3) : Buffer.alloc(0)
   const pieces = cut(Buffer.concat([before, mutatedLine(READY, random), Buffer.from('\n')]), random)

@@ -4,7 +4,7 @@ import type { ErrorKind, ExecutionStatus } from '../../../src/outcomes/index.ts'
 import { OWN_ID } from '../corpus.ts'
 import { between, naiveJson } from '../naive-lines.ts'
 
-/** Every status, with what may stand beside it. */
+/** The error kinds that each status allows. */
 const STATUSES: Readonly<Record<ExecutionStatus, readonly (ErrorKind | null)[]>> = {
   completed: [null],
   'step-done': [null],
@@ -19,8 +19,8 @@ const STATUSES: Readonly<Record<ExecutionStatus, readonly (ErrorKind | null)[]>>
 }
 
 /**
- * Holds a result to the bytes that it came of, which are read here without any of the code under test.
- * @throws Error when it has a status that is none, or data that no frame of the run has.
+ * Compares a result with the bytes from which it was made, parsed without the code under test.
+ * @throws Error when its status is undocumented, or its data are in no frame of the run.
  */
 export function checkResult(result: ExecutionResult, bytes: Buffer): void {
   checkStatus(result)
@@ -29,7 +29,7 @@ export function checkResult(result: ExecutionResult, bytes: Buffer): void {
   const texts = (type: string, field: string): string[] =>
     own.filter((frame) => frame['type'] === type).map((frame) => comparable(frame[field]))
   if (result.success) {
-    ok(texts('final_result', 'data').includes(comparable(result.finalData)), 'a result that no frame of the run has')
+    ok(texts('final_result', 'data').includes(comparable(result.finalData)), 'a result that is in no frame of the run')
   } else {
     strictEqual(result.finalData, null)
   }
@@ -43,34 +43,34 @@ export function checkResult(result: ExecutionResult, bytes: Buffer): void {
     texts('intermediate', 'data'),
     'intermediates',
   )
-  ok(result.stdout.length <= texts('stdout', 'text').join('').length + SLACK, 'more stdout than frames of it')
+  ok(result.stdout.length <= texts('stdout', 'text').join('').length + SLACK, 'more stdout than its frames have')
 }
 
-/** @throws Error when the status is none, or something stands beside it that does not go with it. */
+/** @throws Error when the status is undocumented, or contradicts another field. */
 export function checkStatus(result: ExecutionResult): void {
-  ok(Object.hasOwn(STATUSES, result.status), `the status ${result.status} is none`)
+  ok(Object.hasOwn(STATUSES, result.status), `the status ${result.status} is undocumented`)
   ok(STATUSES[result.status].includes(result.errorKind), `${result.status} with ${result.errorKind}`)
   deepStrictEqual([result.success, result.success], [result.hasResult, result.status === 'completed'])
   strictEqual(result.error === null, result.errorKind === null)
 }
 
-/** The characters that a marker in place of a secret may add. */
+/** The characters that redaction markers may add. */
 const SLACK = 4096
 
 function within(got: readonly unknown[], own: readonly string[], what: string): void {
   let at = 0
   for (const item of got.map(comparable)) {
     at = own.indexOf(item, at) + 1
-    ok(at > 0, `${what}: one that no frame of the run has, or in another order`)
+    ok(at > 0, `${what}: an item that is in no frame of the run, or in another order`)
   }
 }
 
-/** Objects of the run on lines between newlines; of what is no JSON nothing. */
+/** The JSON objects of the run, one per line; other lines are skipped. */
 function ownFrames(bytes: Buffer): Record<string, unknown>[] {
   return between(bytes).map(naiveJson).filter(isOwn).filter(hasText)
 }
 
-/** A value for which JSON.stringify has no stack is deeper than any frame may be. */
+/** False for a value that is too deep for JSON.stringify, and so deeper than any frame may be. */
 function hasText(value: unknown): boolean {
   try {
     return JSON.stringify(value) !== undefined
@@ -88,7 +88,7 @@ function isOwn(value: unknown): value is Record<string, unknown> {
   )
 }
 
-/** As JSON, with the secret of some cases out of it on both sides. */
+/** Encodes a value as JSON without the secret of some cases and without its marker. */
 function comparable(value: unknown): string {
   return (JSON.stringify(value) ?? 'undefined').replaceAll('division', '').replaceAll('[redacted:KEY]', '')
 }

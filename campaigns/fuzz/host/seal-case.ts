@@ -7,7 +7,7 @@ import { mutatedStream } from '../lines.ts'
 import { cut, mutatedBytes } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 
-/** Of a sealed channel only what the harness marked comes through: a beginning of what it sent, whatever was changed. */
+/** A sealed channel delivers only authenticated data: a prefix of what the harness sent, however the bytes were changed. */
 export function sealCase(random: Random): FuzzCase {
   const key = random.bytes(SEAL_KEY_BYTES)
   const contents = Array.from({ length: random.between(1, 6) }, () =>
@@ -18,7 +18,7 @@ export function sealCase(random: Random): FuzzCase {
   const bytes = changed ? forged(sealed, random) : Buffer.concat(sealed)
   const pieces = cut(bytes, random)
   return {
-    property: 'of a sealed channel only a beginning of what was sealed comes through',
+    property: 'a sealed channel delivers only a prefix of the sealed data',
     pieces,
     check() {
       const opener = new Opener(key)
@@ -26,11 +26,11 @@ export function sealCase(random: Random): FuzzCase {
       try {
         for (const piece of pieces) for (const content of opener.push(piece)) opened.push(content)
       } catch (error) {
-        ok(changed, `a channel that nobody changed was refused: ${String(error)}`)
+        ok(changed, `an unchanged channel was refused: ${String(error)}`)
       }
       const got = Buffer.concat(opened).toString('hex')
       const sent = Buffer.concat(contents).toString('hex')
-      ok(sent.startsWith(got), 'something else than what was sealed came through')
+      ok(sent.startsWith(got), 'the channel delivered data that was not sealed')
       if (!changed) strictEqual(got, sent)
     },
   }
@@ -47,11 +47,11 @@ function seal(key: Buffer, count: number, content: Buffer): Buffer {
 
 function forged(sealed: readonly Buffer[], random: Random): Buffer {
   switch (random.below(4)) {
-    case 0: // a piece again
+    case 0: // a repeated piece
       return Buffer.concat([...sealed, random.pick(sealed)])
     case 1: // in another order
       return Buffer.concat(sealed.toReversed())
-    case 2: // one left out
+    case 2: // one piece missing
       return Buffer.concat(sealed.toSpliced(random.below(sealed.length), 1))
     default:
       return mutatedBytes(Buffer.concat(sealed), Buffer.concat(sealed.toReversed()), random)

@@ -6,7 +6,7 @@ import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 
-/** The lines are those between newlines wherever the bytes are cut, and no more than the bound is ever held. */
+/** The lines are the bytes between newlines wherever the bytes are cut, and at most the bound is buffered. */
 export function splitterCase(random: Random): FuzzCase {
   const bytes = random.oneIn(3) ? fewSymbols(random) : mutatedStream(HARNESS_CORPUS, random)
   const bound = random.oneIn(2) ? 1 << 20 : random.between(0, Math.max(1, bytes.length))
@@ -33,7 +33,7 @@ function split(pieces: readonly Uint8Array[], bound: number): { lines: string[];
   try {
     for (const piece of pieces) {
       for (const line of splitter.push(piece)) lines.push(line.toString('latin1'))
-      ok(splitter.pendingBytes <= bound, `${splitter.pendingBytes} bytes are held, ${bound} are allowed`)
+      ok(splitter.pendingBytes <= bound, `${splitter.pendingBytes} bytes are buffered, ${bound} are allowed`)
     }
   } catch (error) {
     if (!(error instanceof LineTooLongError)) throw error

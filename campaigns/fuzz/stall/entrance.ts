@@ -28,7 +28,7 @@ export const many = (n: number, item: string): string => `[${Array.from({ length
 export const keys = (n: number): string => `{${Array.from({ length: n }, (_, at) => `"k${at}":1`).join(',')}}`
 export const nestedJson = (n: number): string => '['.repeat(n) + ']'.repeat(n)
 
-/** A peer that the host ignores says nothing more: such a run ends at its deadline. */
+/** A run that ends at its deadline, because the peer waits for an answer that the host does not send. */
 const SOON = { executionTimeoutSec: 5, maxToolWaitSec: 0 }
 
 /** A run whose script sends prepared lines. */

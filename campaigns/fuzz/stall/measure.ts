@@ -16,7 +16,7 @@ export interface Cost {
   readonly grownBytes: number
 }
 
-/** The cost of driving one entrance, for the host. */
+/** The cost of one entrance for the host. */
 export interface StallReport {
   readonly name: string
   readonly from: Entrance['from']
@@ -83,7 +83,7 @@ function lowestOf(one: Cost, other: Cost): Cost {
   }
 }
 
-/** Lets the kernel start a new peak of this process's resident memory; returns its size now. */
+/** Resets the kernel's peak of this process's resident memory; returns its current size. */
 function startPeak(): number {
   writeFileSync('/proc/self/clear_refs', '5')
   return memoryOf('VmRSS')

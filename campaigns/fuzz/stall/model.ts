@@ -10,7 +10,7 @@ const ANSWERS: readonly { name: string; unit: string; sizes: readonly number[]; 
   { name: 'tags, strings and fences within each other', unit: 'levels', sizes: [20, 500, 2000, 8000], text: nested },
   { name: 'tags that never close', unit: 'tags', sizes: [1000, 10_000, 43_000], text: (n) => '<code>'.repeat(n) },
   {
-    name: 'tags that never close, a line each',
+    name: 'unclosed tags, one per line',
     unit: 'tags',
     sizes: [1000, 10_000, 37_000],
     text: (n) => '<code>\n'.repeat(n),

@@ -7,7 +7,7 @@ import { replayChannel } from '../../../src/testing/index.ts'
 /** The data of a hostile peer for one run: values become frames of the run, and bytes are sent unchanged. */
 export type Answer = readonly (Readonly<Record<string, unknown>> | Uint8Array)[]
 
-/** Bytes that a run's frames are made of, with a place for the id of the run. */
+/** The bytes of a run's frames, with a placeholder for the id of the run. */
 const PIECE_BYTES = 64 * 1024
 const CALL = Buffer.from('{"type":"tool_call"')
 const NO_ID = Buffer.from('"execution_id":"@"')

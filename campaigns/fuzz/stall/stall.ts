@@ -8,7 +8,7 @@ const MiB = 1024 * 1024
 /** The longest stall that the promise allows. */
 const MAX_STALL_MS = 250
 const MAX_GROWTH_BYTES = 64 * MiB
-/** The maximum power of the growth of cost with size. */
+/** The maximum exponent of the growth of cost with size. */
 const MAX_POWER = 1.3
 /** Costs below this are noise. */
 const MIN_CPU_MS = 20
@@ -77,7 +77,7 @@ export function problemsOf({ costs, limitBytes, unit }: StallReport): string[] {
   ]
 }
 
-/** The power with which the cost grew from the last size but one to the last; 0 where both are too small to tell. */
+/** The exponent of the growth of cost from the second to last size to the last; 0 if both costs are below the noise. */
 export function powerOf(costs: readonly Cost[]): number {
   const [before, last] = costs.slice(-2)
   if (before === undefined || last === undefined || last.cpuMs < MIN_CPU_MS) return 0

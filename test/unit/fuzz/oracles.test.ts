@@ -26,15 +26,19 @@ test('a result of the run itself passes', async () => {
 })
 
 test.each<[string, string, Partial<ExecutionResult>]>([
-  ['data of another run', 'a result that no frame of the run has', { finalData: 'theirs' }],
-  ['a status that is none', 'the status done is none', { status: 'done' as ExecutionResult['status'] }],
+  ['data of another run', 'a result that is in no frame of the run', { finalData: 'theirs' }],
+  ['an undocumented status', 'the status done is undocumented', { status: 'done' as ExecutionResult['status'] }],
   [
     'a success that is a failure',
     'Expected values to be strictly deep-equal',
     { status: 'failed', errorKind: 'error', error: 'x' },
   ],
   ['an error kind of another status', 'completed with oom', { errorKind: 'oom', error: 'x' }],
-  ['a log that no frame has', 'logs: one that no frame of the run has', { logs: [{ level: 'info', message: 'x' }] }],
+  [
+    'a log that no frame has',
+    'logs: an item that is in no frame of the run',
+    { logs: [{ level: 'info', message: 'x' }] },
+  ],
 ])('%s is noticed', async (_what, message, change) => {
   const sound = await soundResult()
   expect(() => checkResult({ ...sound, ...change } as ExecutionResult, stream)).toThrow(message)
@@ -92,8 +96,8 @@ test.each<[string, Partial<Ending>]>([
 })
 
 test.each<[string, Partial<Ending>, string]>([
-  ['without a word, by a signal', { cause: 'signal', exitCode: null, signal: 'SIGKILL' }, 'it ended without a word'],
-  ['without a word, with a code', { exitCode: 1, message: '' }, 'it ended without a word'],
+  ['without a word, by a signal', { cause: 'signal', exitCode: null, signal: 'SIGKILL' }, 'it ended without a message'],
+  ['without a word, with a code', { exitCode: 1, message: '' }, 'it ended without a message'],
   ['with two lines', { exitCode: 1, message: 'one\ntwo' }, 'more than one line'],
   ['with a traceback', { exitCode: 1, message: 'Traceback (most recent call last)' }, 'Traceback'],
 ])('a sandbox that ends %s is noticed', (_how, change, problem) => {

@@ -6,7 +6,7 @@ export const COLLECTING: readonly FreshCase[] = [
   {
     id: 'LOAD-12',
     claim: 'nothing on the host opens or unpacks them',
-    title: 'gives links, pipes, sockets, a sparse terabyte, locked, odd and escaping names to be collected',
+    title: 'offers links, pipes, sockets, a sparse terabyte, and locked, odd and escaping names for collection',
     engines: LINUX,
     options: { collect: ['out/**'] },
     script: String.raw`
@@ -53,7 +53,7 @@ emit_result("left")
   {
     id: 'LOAD-13',
     claim: 'nothing on the host opens or unpacks them',
-    title: 'renames what is collected while the run ends: what comes is whole, and of a regular file',
+    title: 'renames files during collection: each collected file is complete and regular',
     engines: LINUX,
     options: { collect: ['out/**'] },
     script: String.raw`

@@ -36,7 +36,7 @@ emit_result(total <= limit)
   {
     id: 'LOAD-07',
     claim: 'delay its end by using up its CPU limit',
-    title: 'dodges the clock: blocks and ignores SIGALRM, stops the timer, swallows BaseException, loops in C',
+    title: 'evades the deadline: blocks and ignores SIGALRM, stops the timer, swallows BaseException, loops in C',
     engines: LINUX,
     options: { limits: { executionTimeoutSec: 1 } },
     script: String.raw`
@@ -61,7 +61,7 @@ loop()
   {
     id: 'LOAD-08',
     claim: 'delay its end by using up its CPU limit',
-    title: 'stops itself, so that no signal but one reaches it',
+    title: 'stops itself, so that no signal but SIGKILL reaches it',
     engines: LINUX,
     options: { limits: { executionTimeoutSec: 1 } },
     script: 'os.kill(os.getpid(), signal.SIGSTOP)\nos.kill(0, signal.SIGSTOP)\nemit_result("went on")\n',
@@ -72,7 +72,7 @@ loop()
     id: 'LOAD-09',
     claim: EXHAUST,
     costsSandbox: true, // on a busy machine, 60 such processes can outlast the wait for proof that they ended
-    title: 'makes its end dear: 60 processes, each with thousands of mappings and open files',
+    title: 'makes its end expensive: 60 processes, each with thousands of mappings and open files',
     engines: LINUX,
     options: { limits: { executionTimeoutSec: 3 } },
     script: String.raw`
@@ -92,7 +92,7 @@ time.sleep(600)
   {
     id: 'LOAD-10',
     claim: EXHAUST,
-    title: 'takes descriptors and timers until it is refused',
+    title: 'allocates descriptors and timers until the kernel refuses',
     engines: LINUX,
     script: String.raw`
 def until(act, most):
@@ -190,8 +190,7 @@ emit_result("held")
   {
     id: 'LOAD-16',
     claim: COUNTED,
-    title:
-      'takes what is counted for the whole machine: contexts of AIO, huge pages, memory of compiled filters of sockets and of system calls',
+    title: 'takes machine-wide resources: AIO contexts, huge pages, memory of compiled socket and system call filters',
     engines: LINUX,
     script: String.raw`
 def contexts():

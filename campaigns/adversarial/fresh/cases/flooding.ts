@@ -8,7 +8,7 @@ export const FLOODING: readonly FreshCase[] = [
   {
     id: 'LOAD-02',
     claim: FLOOD,
-    title: 'gives values that JSON cannot carry, or not so large',
+    title: 'emits values that JSON cannot represent, or that are too large',
     engines: ALL,
     script: String.raw`
 deep = []
@@ -31,7 +31,7 @@ emit_result([tried(emit_intermediate, "x", one) for one in given])
   {
     id: 'LOAD-03',
     claim: FLOOD,
-    title: 'raises an error whose text hangs',
+    title: 'raises an error whose __str__ hangs',
     engines: ALL,
     options: { limits: { executionTimeoutSec: 1 } },
     script: String.raw`
@@ -91,7 +91,7 @@ time.sleep(600)
   {
     id: 'LOAD-06',
     claim: FLOOD,
-    title: 'floods with empty pieces, which cost the host and count for nothing: empty logs and labels',
+    title: 'floods with empty logs and labels, which count as no output',
     engines: ALL,
     options: { limits: { executionTimeoutSec: 20 } },
     script: String.raw`

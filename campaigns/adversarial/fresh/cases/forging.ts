@@ -5,7 +5,7 @@ const FRAMES = "frames come over a private socket; type, execution id and counts
 const TRUSTS = 'the host compares ids and trusts only its own state'
 const PARSER = 'bounded before parsing, own line splitter, schema per frame, nothing looked up by a name from the wire'
 
-/** Puts a line on each end that may lead to the broker. */
+/** Writes a line to each descriptor that may lead to the broker. */
 const RAW = String.raw`
 import json
 ends = []
@@ -32,7 +32,7 @@ function isOfOneRun({ first }: Observation): void {
   assert.equal(([] as unknown as Record<string, unknown>)['polluted'], undefined)
 }
 
-/** All that the host was told by a script, in order, without the id of the run. */
+/** The events that a script sent to the host, in order, without the id of the run. */
 function told({ first }: Observation): unknown[] {
   const without = (key: string, value: unknown): unknown => (key === 'executionId' ? undefined : value)
   return JSON.parse(
@@ -43,7 +43,7 @@ function told({ first }: Observation): unknown[] {
   ) as unknown[]
 }
 
-/** Of the lines of FORGE-06, those that are frames of a script, as data that are nobody's prototype. */
+/** The lines of FORGE-06 that are script frames, parsed into objects without changed prototypes. */
 const TOLD_OF_ODD_LINES = String.raw`[
   {"type":"log","level":"i","message":"m"},
   {"type":"intermediate","label":"{}","data":1},
@@ -51,7 +51,7 @@ const TOLD_OF_ODD_LINES = String.raw`[
   {"type":"final_result","data":{"__proto__":{"polluted":true}}}
 ]`
 
-/** Results, ids and the host's parser. */
+/** Attacks on results, ids and the host's parser. */
 export const FORGING: readonly FreshCase[] = [
   {
     id: 'FORGE-01',
@@ -104,7 +104,7 @@ emit_result("parent")
   {
     id: 'FORGE-04',
     claim: TRUSTS,
-    title: 'says more after its result: atexit, __del__, threads, hooks of exit, audit and trace',
+    title: 'emits after its result: atexit, __del__, threads, exit, audit and trace hooks',
     engines: LINUX,
     script: String.raw`
 import atexit, threading
@@ -158,7 +158,7 @@ os.write(1, b"said")
   {
     id: 'FORGE-06',
     claim: PARSER,
-    title: 'sends lines that parsers fail on: invalid UTF-8, NaN, 10^400, 100,000 levels, __proto__, no object',
+    title: 'sends lines that parsers fail on: invalid UTF-8, NaN, 10^400, 100,000 levels, __proto__, a list',
     engines: LINUX,
     script: `${RAW}
 for line in (b"\\xff\\xfe{}\\n", b"NaN\\n", b"1" + b"0" * 400 + b"\\n", b"[" * 100000 + b"\\n", b'{"type":"log","message":NaN,"level":"i"}\\n', b'{"type":"log","message":"m","level":"i","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}\\n', b"null\\n", b"[]\\n", b'"final_result"\\n', b"\\r\\n\\r\\r\\n", b"\\x00\\n", b'{"type":["final_result"],"data":1}\\n', b'{"type":"intermediate","label":{},"data":1}\\n', b'\\n'):
@@ -190,7 +190,7 @@ emit_result("after")
   {
     id: 'FORGE-08',
     claim: FRAMES,
-    title: 'closes its way to the broker, or gives it away, and ends with the exit code of success',
+    title: 'closes or passes on its frame socket, and exits with code 0',
     engines: LINUX,
     script: `${RAW}
 import threading
@@ -228,7 +228,7 @@ emit_result(taken in ("taken", "EAGAIN", "EBADF", "TypeError"))
   {
     id: 'FORGE-10',
     claim: FRAMES,
-    title: 'replaces the functions that emit, JSON and os.write by ones that say something else',
+    title: 'replaces the emit functions, JSON and os.write with functions that lie',
     engines: ['local', 'docker', 'pyodide'],
     script: String.raw`
 import json

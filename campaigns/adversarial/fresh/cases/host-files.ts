@@ -9,7 +9,7 @@ export const HOST_FILES: readonly FreshCase[] = [
   {
     id: 'HOST-01',
     claim: 'four sized tmpfs',
-    title: 'walks the whole tree: the only directories that it can write are the four',
+    title: 'walks the whole tree: only the four documented directories are writable',
     engines: LINUX,
     script: String.raw`
 found = []

@@ -2,7 +2,7 @@ import { type FreshCase, LINUX } from '../fresh-case.ts'
 
 const LEFT = 'leave data behind'
 
-/** Python: the descriptors wait in the queues of two sockets that hold each other, and no process has any of them. */
+/** Python that leaves descriptors in the queues of two sockets that refer to each other, so that no process holds them. */
 const SEND_OFF = String.raw`
 def send_off(fds):
     a, b = socket.socketpair()

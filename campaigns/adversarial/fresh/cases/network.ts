@@ -3,7 +3,7 @@ import { type FreshCase, LINUX } from '../fresh-case.ts'
 const LOOPBACK = 'a network namespace with loopback alone'
 const FAMILIES = 'sockets of any family but `AF_UNIX`, `AF_INET` and `AF_INET6` are refused'
 
-/** The network, and sockets of the host. */
+/** Attacks on the network and on sockets of the host. */
 export const NETWORK: readonly FreshCase[] = [
   {
     id: 'NET-01',

@@ -6,7 +6,7 @@ const WIPED = 'fresh process, wiped directories, with their modes, times and ext
 
 const NETWORK = 'a run that moves a counter of its network ends the sandbox'
 
-/** How things are that a process inherits, as the next run may find them. */
+/** Python that reads the settings that a process inherits, for comparison with the next run. */
 const STATE = String.raw`
 status = {l.split(":")[0]: l.split(":")[1].strip() for l in open("/proc/self/status") if l.startswith(("SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd", "Umask", "Cpus_allowed:", "CoreDumping", "THP", "Seccomp_filters"))}
 limits = {name: list(resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name.startswith("RLIMIT_")}
@@ -166,7 +166,7 @@ emit_result(os.statvfs("/tmp").f_blocks - os.statvfs("/tmp").f_bfree)`,
     id: 'LIVE-05',
     claim: WIPED,
     title:
-      'changes what a process hands on: limits, niceness, scheduling, affinity, umask, signals, timers, slack, personality',
+      'changes inherited settings: limits, niceness, scheduling, affinity, umask, signals, timers, slack, personality',
     engines: LINUX,
     script: `${STATE}
 emit_result(state)
@@ -255,7 +255,7 @@ emit_result(len(open(path).read().splitlines()) - 1 if os.path.exists(path) else
     id: 'LIVE-08',
     claim: 'everything that the first one started dies',
     claimIn: 'SECURITY.md',
-    title: 'holds locks, a port, an abstract name and a lock on /usr in a grandchild that is told to stay',
+    title: 'holds locks, a port, an abstract name and a lock on /usr in a grandchild that keeps running',
     engines: LINUX,
     script: String.raw`
 if os.fork() == 0:
@@ -327,7 +327,7 @@ emit_result(sorted({tried(fcntl.fcntl, os.open(path, os.O_RDONLY), number, hint)
   {
     id: 'LIVE-12',
     claim: 'leave data behind',
-    title: 'joins groups, which the kernel leaves, and counts, seconds after their sockets',
+    title: 'joins multicast groups, which the kernel leaves and counts seconds after the sockets close',
     engines: LINUX,
     script: String.raw`
 lo, group, any = socket.inet_aton("127.0.0.1"), socket.inet_aton("239.1.2.3"), socket.inet_pton(socket.AF_INET6, "ff12::7")
@@ -374,7 +374,7 @@ emit_result([sum(lists, []), counted])
   {
     id: 'LIVE-14',
     claim: NETWORK,
-    title: 'counts up what the kernel counts without a packet: addresses without a route, datagrams to nobody',
+    title: 'raises kernel counters without a packet: addresses without a route, datagrams to closed ports',
     engines: LINUX,
     costsSandbox: true,
     script: String.raw`
@@ -392,7 +392,7 @@ emit_result(set(came) <= {"ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL"})
   {
     id: 'LIVE-15',
     claim: NETWORK,
-    title: 'makes sockets of every kind that send nothing: the sandbox serves on, as the next run finds it',
+    title: 'makes sockets of every kind that send nothing: the sandbox is reused and the next run sees no change',
     engines: LINUX,
     script: String.raw`
 import asyncio, multiprocessing
@@ -414,7 +414,7 @@ emit_result(socket.getaddrinfo("127.0.0.1", 80)[0][4][0])
   },
 ]
 
-/** A list of so many parts, whatever they are: compared with another run's on the host. */
+/** Matches a list of this length; the host compares its items with those of another run. */
 function expectList(length: number): unknown {
   return { asymmetricMatch: (value: unknown) => Array.isArray(value) && value.length === length }
 }

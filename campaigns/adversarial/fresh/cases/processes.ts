@@ -5,7 +5,7 @@ const OWN_ONLY = '`/proc` shows its own processes only'
 const SHIELD = 'PID 1 takes no signal of its namespace'
 const DUMPABLE = 'no `/proc/PID/mem`, no ptrace, no `process_vm_*`, no `pidfd_getfd`'
 
-/** Processes of the host, the broker and the zygote; the harness's memory, descriptors and environment. */
+/** Attacks on host processes, broker and zygote, and on the memory, descriptors and environment of the harness. */
 export const PROCESSES: readonly FreshCase[] = [
   {
     id: 'PROC-01',
@@ -75,7 +75,7 @@ emit_result(wrote)
   {
     id: 'PROC-04',
     claim: DUMPABLE,
-    title: 'reads what of the broker and the zygote opens, and finds nothing beside the list of SECURITY.md',
+    title: 'reads all files of broker and zygote that open, and finds only the list of SECURITY.md',
     engines: LINUX,
     script: String.raw`
 shut = ["mem", "maps", "smaps", "smaps_rollup", "numa_maps", "environ", "auxv", "pagemap", "clear_refs", "io", "stack", "syscall", "personality", "patch_state", "root", "cwd", "exe", "fd", "fdinfo", "map_files", "ns/mnt", "ns/net", "task/{}/mem", "task/{}/environ", "task/{}/fd", "mountstats"]
@@ -140,7 +140,7 @@ emit_result([timers, owners, tried(os.setpgid, zygote(), 0), tried(os.setpgid, 1
   {
     id: 'PROC-07',
     claim: 'descriptors, environment',
-    title: 'has exactly its own descriptors and environment, and nothing of the host in argv or environ of any process',
+    title: 'has only its own descriptors and environment, and finds no host data in argv or environ of any process',
     engines: LINUX,
     script: String.raw`
 kinds = {}

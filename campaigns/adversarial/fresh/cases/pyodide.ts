@@ -6,7 +6,7 @@ const BRIDGE = 'no object of JavaScript in Python, the bridge and `ctypes` out o
 const FILES = "Emscripten's own file system in memory"
 const NETWORK = 'nothing that Python can name leads there'
 
-/** WebAssembly: the bridge, files, programs, the network. */
+/** Attacks on WebAssembly: the bridge, files, programs, the network. */
 export const PYODIDE_CASES: readonly FreshCase[] = [
   {
     id: 'WASM-01',
@@ -134,7 +134,7 @@ emit_result(came)
   {
     id: 'WASM-06',
     claim: "ids, counts and clocks are the host's; a run has a process of its own",
-    title: 'writes frames to its descriptors as the engine does, and lines that are none',
+    title: 'writes frames to its descriptors as the engine does, and other lines',
     engines: ONLY,
     script: String.raw`
 import json

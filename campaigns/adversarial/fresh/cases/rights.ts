@@ -4,7 +4,7 @@ const RIGHTS =
   'no capabilities, `no_new_privs`, no set-uid effect, no further user namespaces, mounts and namespaces refused'
 const FILTER = "in force in every process that can run a script's code"
 
-/** Rights, and doors of the kernel. */
+/** Attacks on privileges and on rarely used interfaces of the kernel. */
 export const RIGHTS_CASES: readonly FreshCase[] = [
   {
     id: 'RIGHT-01',
@@ -69,7 +69,7 @@ emit_result([out.stdout.startswith(mine) or out.stderr[-200:], "'NoNewPrivs:\\t1
   {
     id: 'RIGHT-04',
     claim: FILTER,
-    title: 'goes round the filter by x32 and 32-bit calls of its own machine code',
+    title: 'bypasses the filter by x32 and 32-bit calls in its own machine code',
     engines: LINUX,
     script: String.raw`
 import mmap
@@ -128,7 +128,7 @@ emit_result(ways)
   {
     id: 'RIGHT-07',
     claim: 'reach kernel doors seldom used',
-    title: 'knocks at the doors of docs/system-calls.md once more, with arguments that would get in',
+    title: 'repeats the refused calls of docs/system-calls.md with arguments that the kernel would accept',
     engines: LINUX,
     script: String.raw`
 params = ctypes.create_string_buffer(256)

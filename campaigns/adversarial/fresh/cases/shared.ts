@@ -23,7 +23,7 @@ function whenReady(act: () => void): (event: RunEvent) => void {
 
 /**
  * Attacks that succeed because the local engine shares resources with its host, as SECURITY.md says. A case fails when
- * its attack no longer succeeds: the text must then change, too.
+ * its attack no longer succeeds: SECURITY.md must then change as well.
  */
 export const SHARED: readonly FreshCase[] = [
   {
@@ -75,7 +75,7 @@ emit_result("held")
     id: 'SHARE-03',
     claim: 'One script can take all pseudoterminals that are not reserved',
     finding: 'pseudoterminals are counted for the whole machine: a script can take all that are not reserved (3,071)',
-    title: 'takes 300 pseudoterminals, which the machine counts together',
+    title: 'takes 300 pseudoterminals, which have one limit for the whole machine',
     engines: LOCAL,
     options: {
       onEvent: whenReady(() => {
@@ -114,7 +114,7 @@ emit_result([os.getpid(), os.stat(os.memfd_create("x")).st_ino])
     id: 'SHARE-05',
     claim: "`/proc` shows the kernel's command line, the boot's id, disks and interrupts",
     finding: "more of /proc is about the whole machine: the kernel's command line, boot id, disks, interrupts, modules",
-    title: 'reads what /proc tells of the machine',
+    title: 'reads data of the machine in /proc',
     engines: LOCAL,
     script: String.raw`
 names = ["cmdline", "version", "cpuinfo", "uptime", "diskstats", "partitions", "interrupts", "softirqs", "vmstat", "zoneinfo", "buddyinfo", "swaps", "devices", "misc", "filesystems", "pressure/cpu", "sys/kernel/random/boot_id", "cgroups", "locks"]

@@ -6,7 +6,7 @@ import { type FreshCase, LINUX } from '../fresh-case.ts'
 
 const TIMEOUT_SEC = 1
 const MAX_WAIT_SEC = 12
-/** The looks at processes are random, so a lucky script gains some time. Without them it uses the processor for 5 s. */
+/** Processes are sampled at random times, so a lucky script gains some time. Without samples it uses the processor for 5 s. */
 const MAX_USED_SEC = 3
 
 const pause = defineTool({
@@ -16,13 +16,13 @@ const pause = defineTool({
   execute: () => setTimeout(100),
 })
 
-/** The time in which tools execute, which moves the end of a run. */
+/** Attacks on the deadline, which moves by the time in which tools execute. */
 export const TOOL_TIME: readonly FreshCase[] = [
   {
     id: 'TIME-01',
     claim: 'a script that continues meanwhile gains none',
     claimIn: 'docs/tools.md',
-    title: 'computes in processes that nobody waits for, and that live between two reports of the host',
+    title: 'computes in unreaped child processes that live between two reports of the host',
     engines: LINUX,
     options: { tools: [pause], limits: { executionTimeoutSec: TIMEOUT_SEC, maxToolWaitSec: MAX_WAIT_SEC } },
     script: String.raw`

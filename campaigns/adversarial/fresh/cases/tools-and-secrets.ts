@@ -5,7 +5,7 @@ import { ALL, type FreshCase, LINUX } from '../fresh-case.ts'
 
 const SECRET = 'pä"ss/w+rd \\&=?~key-93'
 
-/** How often the tools of these cases were executed. */
+/** Counts the executions of the tools of these cases. */
 const executed = { count: 0, whenSettled: Number.NaN }
 
 const count = defineTool({
@@ -37,7 +37,7 @@ def raw(line):
         os.write(fd, data)
 `
 
-/** Tools, and what is taken out of what a script says. */
+/** Attacks on tool calls and on the redaction of secrets. */
 export const TOOLS_AND_SECRETS: readonly FreshCase[] = [
   {
     id: 'TOOL-01',
@@ -162,10 +162,10 @@ if os.fork() == 0:
     for n in range(2000):
         raw({"type": "tool_call", "id": f"late{n}", "call_id": f"late{n}", "name": "count", "args": {}})
 `,
-    // The run is not over while the broker has yet to kill the daemon: calls of that time may be served, or cut off.
+    // The run is active until the broker has killed the daemon: calls in that time may be served or cut off.
     expected: { status: 'completed', data: 7, mayWarn: ['tool_calls_unanswered'] },
     settled: () => void (executed.whenSettled = executed.count),
-    // A run that has the tool comes behind it, and its two calls are all.
+    // The next run has the tool; its two calls are the only further ones.
     next: 'before = count()\nemit_result(count() - before)',
     expectedNext: { status: 'completed', data: 1 },
     host: () => assert.equal(executed.count - executed.whenSettled, 2),
@@ -199,7 +199,7 @@ emit_result(codes)
   {
     id: 'SECRET-01',
     claim: 'A script that outputs its own secrets in other forms than those of [docs/redaction.md](docs/redaction.md)',
-    title: 'says a secret plain, as JSON, in URLs and base64 at each offset, in lower-case URL escapes too',
+    title: 'outputs a secret as text, as JSON, in URLs (lower-case escapes too) and in base64 at each offset',
     engines: ALL,
     options: { secrets: { K: SECRET } },
     script: String.raw`
@@ -223,7 +223,7 @@ emit_result(said)
     id: 'SECRET-03',
     claim: 'are decoded, however often they were escaped again',
     claimIn: 'docs/redaction.md',
-    title: 'says a secret with each character escaped, and with hexadecimal digits of mixed case',
+    title: 'outputs a secret with each character escaped, and with hexadecimal digits of mixed case',
     engines: ALL,
     options: { secrets: { K: SECRET } },
     script: String.raw`
@@ -244,7 +244,7 @@ emit_result([url, mixed, json_all])
   {
     id: 'SECRET-02',
     claim: 'Or a script that writes them into collected files (reported as the warning `secret_in_file`)',
-    title: 'says a secret in pieces, and in names: labels, levels, keys, threads, errors, files, links, tools',
+    title: 'outputs a secret in pieces, and in names: labels, levels, keys, threads, errors, files, links, tools',
     engines: LINUX,
     options: { secrets: { P: 'plainsecretvalue123' }, collect: ['out/**'], tools: [count] },
     script: String.raw`
@@ -281,7 +281,7 @@ raise type(P, (Exception,), {})(P)
     id: 'SECRET-04',
     claim: 'A value that ends within an escape',
     claimIn: 'docs/redaction.md',
-    title: 'says secrets that end within an escape, with text behind them that completes it',
+    title: 'outputs secrets that end within an escape, followed by text that completes it',
     engines: ALL,
     options: { secrets: { A: 'k3y!Zw9~%4', B: String.raw`k3y!Zw9~\u00`, C: 'k3y!Zw9~&am', D: 'k3y!Zw9~%5' } },
     script: String.raw`
@@ -310,7 +310,7 @@ emit_result(said)
     claim: 'a piece of 4 characters counts too',
     claimIn: 'docs/redaction.md',
     title:
-      'says a secret where labels and levels are cut, at each place within it, and an error and a path of a warning',
+      'outputs a secret across the cut of labels and levels at each offset, and in an error and a path of a warning',
     engines: ALL,
     options: { secrets: { K: 'sk-0123456789' } },
     script: String.raw`

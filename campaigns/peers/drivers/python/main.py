@@ -1,7 +1,7 @@
 """Drives one peer for bench/peers: `main.py NAME` answers requests on standard input, a line of JSON each.
 
-It stands where an application's own process would: what it measures is what a caller waits, and what is left when it is
-killed is what the peer leaves behind.
+It takes the place of an application's process: it measures the waiting time of a caller, and everything that is left
+after it is killed was left by the peer.
 """
 
 import importlib
@@ -29,11 +29,11 @@ def main() -> None:
         request = json.loads(line)
         try:
             answer = getattr(driver, "do_" + request["op"])(request)
-        except Exception as error:  # what goes wrong is the answer
+        except Exception as error:  # a failure is an answer, too
             answer = {"trouble": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-    # Some peers leave threads behind that would keep this process.
+    # Some peers leave threads that would keep this process alive.
     os._exit(0)
 
 
@@ -68,7 +68,7 @@ class Driver:
         return timed_run(self._session, request["code"], {"add": add})
 
     def do_deadline(self, request: dict) -> dict:
-        """A run whose limit is so many seconds. What it leaves stays until the next one, to be looked at."""
+        """A run with a limit in seconds. Its processes stay until the next run, so that they can be inspected."""
         if hasattr(self._peer, "NO_DEADLINE"):
             return {"absent": self._peer.NO_DEADLINE}
         session = self._peer(request["seconds"])

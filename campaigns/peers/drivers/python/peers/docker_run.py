@@ -1,4 +1,4 @@
-"""`docker run`, one container a script: what a caller has without any library."""
+"""`docker run` with one container per script: the baseline without a library."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ class Session:
 
     def run(self, code: str) -> str:
         command = ["docker", "run", "--rm", IMAGE, "python3", "-c", code]
-        # Docker has no limit for a run: the caller's is the one of subprocess. The text that `python3` says of a failure counts.
+        # Docker has no time limit for a run, so the limit is the one of subprocess. The stderr of `python3` is the error.
         done = subprocess.run(command, capture_output=True, text=True, timeout=self._seconds, check=False)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])

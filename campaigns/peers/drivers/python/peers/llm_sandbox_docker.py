@@ -1,8 +1,8 @@
-"""llm-sandbox with its Docker backend, its defaults and an image that is there."""
+"""llm-sandbox with its Docker backend, its defaults and a local image."""
 
 from llm_sandbox import SandboxSession
 
-# Its own image can not be pulled where only package registries are reached; setting up a venv in the container needs PyPI.
+# The default image cannot be pulled where only package registries are reachable; a venv in the container needs PyPI.
 IMAGE = "peers-python:latest"
 
 

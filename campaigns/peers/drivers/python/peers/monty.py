@@ -4,7 +4,7 @@ from pydantic_monty import CollectString, Monty
 
 
 class Session:
-    """A pool, from which every run checks a worker out: what a host has for scripts of different users."""
+    """A pool from which every run checks out a worker, as a host with scripts of several users does."""
 
     def __init__(self, seconds: float | None) -> None:
         self._limits = None if seconds is None else {"max_feed_duration_secs": seconds}

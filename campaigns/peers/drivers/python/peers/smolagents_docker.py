@@ -5,7 +5,7 @@ import socket
 from smolagents.monitoring import AgentLogger, LogLevel
 from smolagents.remote_executors import DockerExecutor
 
-# Has what the executor's own Dockerfile installs, on Debian's Python: the base image of that file can not be pulled.
+# An image with the packages of the executor's own Dockerfile on Debian's Python: that file's base image cannot be pulled.
 IMAGE = "peers-gateway:latest"
 
 
