@@ -1,4 +1,4 @@
-/** Makes `dist/` anew from `src/`: `npm run build`. */
+/** Rebuilds `dist/` from `src/`: `npm run build`. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +10,6 @@ rmSync(join(root, 'dist'), { recursive: true, force: true })
 const tsc = spawnSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
 process.exitCode = tsc.status ?? 1
 
-// tsc keeps the shebang of the entry and forgets that it is a program.
+// tsc keeps the shebang of the entry, but not its executable bit.
 const cli = join(root, 'dist', 'cli', 'main.js')
 if (existsSync(cli)) chmodSync(cli, 0o755)

@@ -1,5 +1,5 @@
 /**
- * Everything a change must pass: `npm run check`, or `npm run check -- test:all` with another rung of the tests. All steps
+ * Runs all checks for a change: `npm run check`, or `npm run check -- test:all` for another rung of the tests. All steps
  * run, the tests last, so that their sum is the last line.
  */
 import { spawnSync } from 'node:child_process'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 /** An interpreter that can run the harness. */
 export interface Python {
-  /** The real program behind shims and links. */
+  /** The program to which shims and links lead. */
   readonly executable: string
   /** `3.11.2` */
   readonly version: string
@@ -37,7 +37,7 @@ function pyenvPythons(): string[] {
 }
 
 function probe(path: string): Python | undefined {
-  // A shim of a version that is not selected exits with an error: it is not there then.
+  // A shim of a version that is not selected exits with an error and does not count.
   const run = spawnSync(path, ['-I', '-c', PROBE], {
     encoding: 'utf8',
     timeout: 30_000,

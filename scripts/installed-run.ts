@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The Nodes that users have; npm carries each as a package of its own, without an install script. */
+/** The supported versions of Node. Each is an npm package without an install script. */
 const NODES = ['22', '24'] as const
 
 /** Uses modules that are loaded on demand, which README's example does not cover: JSON Schema, Pyodide. */

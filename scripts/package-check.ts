@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runsInstalled } from './installed-run.ts'
 
-/** Files that the package needs: finds a wrong `files` list before its first user does. */
+/** Files that the package needs. Detects an incomplete `files` list. */
 const REQUIRED_FILES = [
   'LICENSE',
   'README.md',

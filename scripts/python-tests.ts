@@ -14,11 +14,11 @@ export interface PythonRun {
   readonly counts: TestCounts
   /** Lines that name each skipped test and its reason. */
   readonly skips: readonly string[]
-  /** Everything it printed, and why it failed to run where it did. */
+  /** Its output, and the reason if it did not run. */
   readonly output: string
 }
 
-/** Runs the tests with so many interpreters at most, the oldest first, and sums their counts; what happened is printed. */
+/** Runs the tests with at most this many interpreters, the oldest first, prints the results, and sums their counts. */
 export function runPythonTests(most: number = Infinity): TestCounts {
   const pythons = findPythons().slice(0, most)
   if (pythons.length === 0) {

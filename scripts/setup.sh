@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what Sandglass needs from the system and what is missing here: bubblewrap and a Python >= 3.10.
-# Says nothing when both are there. Never fails: the step that needs a missing program names it with its remedy.
+# Installs missing system packages that Sandglass needs: bubblewrap and a Python >= 3.10.
+# Prints nothing when both are installed. Never fails: a later step that needs a missing program names it with its remedy.
 set -u
 
 has_python() {

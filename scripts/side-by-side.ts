@@ -19,18 +19,18 @@ interface Count {
   leftOut: number
 }
 
-/** By row, then by engine. */
+/** Counts by row, then by engine. */
 type Table = Map<string, Map<string, Count>>
 
 const SUITES = ['conformance', 'adversarial'] as const
 const ORDER = ['local', 'docker', 'gvisor', 'pyodide']
 const LOADING = 'did not load'
-/** Cases are grouped by themselves; every other adversarial file is a row. */
+/** The files of cases have one row per group; every other adversarial file is one row. */
 const CASES = 'cases'
 
 /**
- * Compares the engines in the suites that run on each of them: passed / failed / left out for each part of the
- * conformance suite and each group of adversarial tests. Empty when the report holds no such suite.
+ * Compares the engines in the suites that run on several of them: passed / failed / skipped for each part of the
+ * conformance suite and each group of adversarial tests. Empty when the report has no such suite.
  */
 export function sideBySide(files: readonly ReportedFile[]): string {
   return SUITES.map((suite) => formatTable(suite, tableOf(suite, files)))

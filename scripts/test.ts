@@ -23,7 +23,7 @@ const SLOWEST = 10
 /** The outcome of one run of vitest. */
 export interface VitestRun {
   readonly counts: TestCounts
-  /** The engines side by side; empty when no suite of engines ran. */
+  /** The table that compares engines; empty when no suite of engines ran. */
   readonly tables: string
   /** The slowest files, one per line. */
   readonly slowest: string

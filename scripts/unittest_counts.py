@@ -51,7 +51,7 @@ class CountingResult(unittest.TextTestResult):
 
 
 def main(folder, top):
-    # Not by PYTHONPATH, which the processes that tests start would inherit.
+    # PYTHONPATH would be inherited by the processes that tests start.
     sys.path.insert(0, os.getcwd())
     tests = unittest.defaultTestLoader.discover(folder, top_level_dir=top)
     result = unittest.TextTestRunner(verbosity=2, resultclass=CountingResult).run(tests)

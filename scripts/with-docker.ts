@@ -1,5 +1,5 @@
 /**
- * Runs a command with a Docker daemon of its own at DOCKER_HOST, which knows gVisor and has the image of
+ * Runs a command with a private Docker daemon at DOCKER_HOST, which has gVisor and the image of
  * `npm run image`: `node scripts/with-docker.ts npm test`. Needs root, dockerd, runsc and debootstrap.
  * The machine's own daemon is not touched, and nothing of this one is left at the end.
  */
@@ -23,7 +23,7 @@ try {
   })
   console.error(`with-docker: ${daemon.host} has ${tag}${cached ? '' : ', newly made'}`)
   process.exitCode = await run()
-  // A daemon that hung explains most of what failed: without its stacks nobody learns why it did.
+  // A hung daemon explains most failures, so its stacks are printed.
   const stuck = process.exitCode === 0 ? undefined : await whyStuck(daemon)
   if (stuck !== undefined) console.error(`with-docker: ${stuck}`)
 } finally {
@@ -32,7 +32,7 @@ try {
 
 async function run(): Promise<number> {
   const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, DOCKER_HOST: daemon.host } })
-  // From the terminal, the command has the signal itself; a second one does no harm. npm does not pass it on.
+  // A terminal sends the signal to the command as well; a second one is harmless. npm does not forward it.
   interruption.signal.addEventListener('abort', () => {
     if (child.pid !== undefined) for (const pid of [...descendantsOf(child.pid), child.pid]) end(pid)
   })
@@ -44,6 +44,6 @@ function end(pid: number): void {
   try {
     process.kill(pid, 'SIGTERM')
   } catch {
-    // It has ended by itself.
+    // It has already exited.
   }
 }

@@ -15,7 +15,7 @@ export interface Member {
 /** Members by the name of a type that no interface declares, such as one that is mapped from a table. */
 export type ComputedTypes = ReadonlyMap<string, readonly Member[]>
 
-/** The interfaces and type aliases that source files export, read from their text. */
+/** The exported interfaces and type aliases of source files. */
 export class Declarations {
   readonly #interfaces: ReadonlyMap<string, Declared>
   readonly #aliases: ReadonlyMap<string, string>
@@ -37,7 +37,7 @@ export class Declarations {
     return new Declarations(sources, computed)
   }
 
-  /** The same for sources by path. */
+  /** Reads the given sources by path. */
   static ofSources(sources: readonly (readonly [path: string, text: string])[]): Declarations {
     return new Declarations(sources, new Map())
   }
@@ -48,8 +48,8 @@ export class Declarations {
   }
 
   /**
-   * The members of an interface, those that it inherits first.
-   * @throws Error for an interface that does not exist, and for a clause of inheritance that this cannot read.
+   * The members of an interface, inherited ones first.
+   * @throws Error for an unknown interface, and for an `extends` clause of an unsupported form.
    */
   membersOf(name: string): Member[] {
     const computed = this.#computed.get(name)
@@ -135,7 +135,7 @@ function exportedTypes(path: string, source: string): ExportedTypes {
   }
 }
 
-/** The doc comment with nothing but white space between it and this place. */
+/** The doc comment directly before this position, except for white space. */
 function commentBefore(place: number, source: string, comments: readonly Comment[]): string {
   const found = comments.findLast(({ end }) => end <= place && source.slice(end, place).trim() === '')
   if (found === undefined || !found.value.startsWith('*')) return ''

@@ -35,7 +35,7 @@ export function optionSections(): GeneratedSection[] {
 }
 
 /**
- * The table of an interface's members. What `asTool` shares with `run` is one sentence.
+ * The table of an interface's members. The options that `asTool` shares with `run` are one sentence.
  * @throws Error for a member without a doc comment.
  */
 export function optionsText(declarations: Declarations, name: string): string {
@@ -62,7 +62,7 @@ function memberTable(declarations: Declarations, owner: string, members: readonl
   return markdownTable(['option', 'type', 'meaning'], rows)
 }
 
-/** The type as code, a link where the page has its table, or the values of a short union. */
+/** Formats a type: a link if the page has its table, the values of a short union, otherwise code. */
 function typeCell(declarations: Declarations, type: string): string {
   const linked = INTERFACES.find((name) => type === name)
   if (linked !== undefined) return `[${code(linked)}](#${linked.toLowerCase()})`

@@ -107,7 +107,7 @@ def utf8(value):
 
 # Redaction finds the value in the texts of these.
 WRITERS = {
-    # repr and everything that uses it
+    # repr and its users
     "str(v)": lambda v: v,
     "repr(v)": repr,
     "f'{v!r}'": lambda v: f"key={v!r}",
@@ -221,7 +221,7 @@ UNKNOWN = {
 
 
 def write_all(value):
-    """The texts of all writers that take the value: some refuse control characters."""
+    """Returns the texts of all writers that accept the value: some refuse control characters."""
     written = {}
     for name, write in {**WRITERS, **UNKNOWN}.items():
         try:

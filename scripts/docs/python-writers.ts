@@ -15,7 +15,7 @@ export interface WrittenByPython {
   readonly unknown: readonly string[]
 }
 
-/** Has Python write each value in every way of `python-writers.py`. */
+/** Runs `python-writers.py`, which writes each value in every form. */
 export function writeByPython(values: readonly string[]): WrittenByPython {
   const program = join(import.meta.dirname, 'python-writers.py')
   const input = JSON.stringify(values)
@@ -23,7 +23,7 @@ export function writeByPython(values: readonly string[]): WrittenByPython {
   return JSON.parse(answer) as WrittenByPython
 }
 
-/** True if a text that holds the sample comes out of redaction without a part of it. */
+/** True if redaction removes every part of the sample from a text. */
 function hides(text: string): boolean {
   const shown = new Redactor({ K: SAMPLE }).text(text)
   return shown.includes(MARKER) && !PARTS.test(shown.replaceAll(MARKER, ''))
@@ -37,7 +37,7 @@ export function pythonWriters(): string {
   const { written, unknown } = writeByPython([SAMPLE])
   const texts = Object.entries(written[0] ?? {})
   const wrong = texts.filter(([name, text]) => hides(text) === unknown.includes(name)).map(([name]) => name)
-  if (wrong.length > 0) throw new Error(`python-writers.py says otherwise of ${wrong.join(', ')}`)
+  if (wrong.length > 0) throw new Error(`python-writers.py lists these writers in the wrong group: ${wrong.join(', ')}`)
   const listOf = (names: readonly string[]): string => `${names.map(code).join(', ')}.`
   const known = texts.map(([name]) => name).filter((name) => !unknown.includes(name))
   return `**Redacted:** ${listOf(known)}\n\n**Not redacted:** ${listOf(unknown)}`

@@ -1,6 +1,6 @@
 import { type Markers, withSection } from '../../test/support/page-section.ts'
 
-/** A part of a page that `npm run docs` writes. The page holds its markers; all else on the page is written by hand. */
+/** A part of a page that `npm run docs` writes between its markers. The rest of the page is written by hand. */
 export interface GeneratedSection {
   /** Path of the page from the root of the tree. */
   readonly page: string
@@ -11,7 +11,7 @@ export interface GeneratedSection {
 }
 
 /**
- * The page with its section written anew.
+ * Replaces the section of a page.
  * @throws Error for a page without the markers.
  */
 export function withGenerated(page: string, { name, text }: GeneratedSection): string {

@@ -3,7 +3,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
   return [head, head.map(() => '---'), ...rows.map((row) => row.map(escapeCell))].map(tableRow).join('\n')
 }
 
-/** Text as Markdown code. */
+/** Formats text as Markdown code. */
 export function code(text: string): string {
   return `\`${text}\``
 }

@@ -58,7 +58,7 @@ export async function buildImage(options: ImageOptions = {}): Promise<BuiltImage
   const patient = await connect({ ...address, apiTimeoutMs: IMPORT_TIMEOUT_MS })
   await importInto(patient, rootfs, tag, suite, options)
   const image = await inspectImage(daemon, tag, signal)
-  if (image === undefined) throw new Error(`${tag} was removed as soon as it was made`)
+  if (image === undefined) throw new Error(`${tag} was removed during the build`)
   return { tag, id: image.Id, sizeBytes: image.Size, python: rootfs.python, cached }
 }
 
@@ -128,7 +128,7 @@ async function importInto(
   }
   if (before === undefined || !isImported(before)) return
   const isUnnamed = (await inspectImage(daemon, before.Id))?.RepoTags?.length === 0
-  // Without force: one that a container uses stays.
+  // Without force, so that an image in use by a container stays.
   if (isUnnamed) await daemon.call('remove an image', docker.getImage(before.Id).remove()).catch(() => undefined)
 }
 
@@ -170,7 +170,7 @@ async function importedFrom(
   return undefined
 }
 
-/** True if an image is as it was imported. One that is built upon it inherits the labels, and is somebody else's. */
+/** True if an image is unchanged since its import. An image that a user built on it inherits the labels. */
 function isImported({ Config, RootFS, Comment }: Docker.ImageInspectInfo): boolean {
   return Config.Labels?.[ROOTFS_LABEL] !== undefined && RootFS.Layers?.length === 1 && Comment === MESSAGE
 }

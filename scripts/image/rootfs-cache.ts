@@ -24,7 +24,7 @@ const ABOUT = 'about.json'
 const DAY_MS = 86_400_000
 const UNUSED_MS = 60 * DAY_MS
 
-/** Everybody may use root's archives; other users have a cache of their own besides. */
+/** All users may read root's archives; other users also have a cache of their own. */
 export function cacheDirectories(given: string | undefined): readonly [own: string, ...others: string[]] {
   const shared = '/var/cache/sandglass'
   if (given !== undefined) return [given]
@@ -49,7 +49,7 @@ export async function cachedRootfs(entry: string): Promise<Rootfs | undefined> {
     if (typeof sha256 !== 'string' || typeof python !== 'string' || typeof made !== 'string') return undefined
     const { size } = await stat(path)
     if (size !== bytes || (await digestOf(path)) !== sha256) return undefined
-    // The time of last use; others can only read root's entries.
+    // Updates the time of last use. Only root can do so for its entries.
     await utimes(entry, new Date(), new Date()).catch(() => undefined)
     return { path, bytes: size, sha256, python, made }
   } catch {

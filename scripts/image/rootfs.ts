@@ -126,7 +126,7 @@ async function runIsolated(
   }
 }
 
-/** Of this process's environment, only the proxies. */
+/** Returns only the proxy variables of this process's environment. */
 function environment(): Record<string, string> {
   const proxies = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
   const kept = proxies.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))
@@ -139,7 +139,7 @@ function environment(): Record<string, string> {
   }
 }
 
-/** An address without user name and password. */
+/** Removes user name and password from an address. */
 export function withoutSecrets(mirror: string): string {
   const url = new URL(mirror)
   url.username = ''

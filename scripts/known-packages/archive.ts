@@ -18,7 +18,7 @@ const MAX_BYTES = 8 * 1024 * 1024
 
 function findEnd(tail: Buffer): number {
   const at = tail.lastIndexOf(END)
-  if (at === -1) throw new Error('it is no zip archive')
+  if (at === -1) throw new Error('it is not a zip archive')
   return at
 }
 

@@ -1,10 +1,10 @@
-// Writes data/known-packages.json.gz, the shipped table of well-known packages and the modules that they bring.
+// Writes data/known-packages.json.gz, the published table of well-known packages and their modules.
 //
 //   npm run known-packages -- [--top FILE] [--limit N]
 //
 // The list of the most downloaded packages comes from hugovk.github.io/top-pypi-packages, or from a file with its form or
 // with {"downloaded_timestamp": seconds, "packages": [names]}. The modules of each come from the list of files at the end
-// of its newest wheel on PyPI. What was found is kept in the temporary directory, so that a second call goes on.
+// of its newest wheel on PyPI. Results are kept in the temporary directory, so that a second call continues.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const TOP = 'https://hugovk.github.io/top-pypi-packages/top-pypi-packages.min.js
 const PARALLEL = 24
 /** Packages for one module. */
 const MAX_PACKAGES = 4
-/** A name with as many modules of packages below it is a namespace. */
+/** A name with at least this many packages below it is a namespace. */
 const MIN_BELOW = 5
 
 const { values } = parseArgs({ options: { top: { type: 'string' }, limit: { type: 'string', default: '15000' } } })
@@ -113,7 +113,7 @@ function writeTable(): void {
   )
 }
 
-/** Names that many packages share, such as `google`: alone they say nothing. */
+/** Namespaces that many packages share, such as `google`: the name alone does not identify a package. */
 function namespaces(modules: readonly string[]): string[] {
   const count = new Map<string, number>()
   for (const [top, ...rest] of modules.map((module) => module.split('.'))) {

@@ -4,7 +4,7 @@ const NO_MODULES =
 const NAME = /^[A-Za-z_]\w*$/
 
 /**
- * The modules that a wheel brings, by the names of its files: a top-level module, or for a namespace, which has no
+ * The modules of a wheel, by the names of its files: a top-level module, or for a namespace, which has no
  * `__init__.py`, the packages below it with their dots.
  */
 export function modulesOf(names: readonly string[]): readonly string[] {

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { serve } from '../../campaigns/peers/drivers/serve.ts'
 
-/** A driver without any sandbox: Python of the host, a process a run, which nobody ends at a deadline or with the driver. */
+/** A driver without a sandbox: each run is a Python process on the host, which no deadline and no end of the driver stops. */
 await serve({
   open: (seconds) =>
     Promise.resolve({

@@ -6,7 +6,7 @@ import { skipFor } from '../support/required.ts'
 import { campaign, kindsOf, lineOf } from '../../campaigns/chaos/campaign.ts'
 import type { EngineName } from '../../src/engines/index.ts'
 
-/* Every kind of fault once, with short stops; `npm run chaos` is the long form. */
+/* Injects every kind of fault once, with short stops; `npm run chaos` is the long form. */
 
 const STOP_MS = 2000
 const SEED = Number(process.env['SANDGLASS_TEST_SEED'] ?? 1)
@@ -26,7 +26,7 @@ const engines: readonly { readonly engine: EngineName; readonly isSkipped: boole
 
 test.for(engines)(
   'each fault of $engine settles within its bound with a named cause, later runs work, nothing is left',
-  // Most of it is waiting.
+  // Most of the time is waiting.
   { timeout: BOUND_MS, concurrent: true },
   async ({ engine, isSkipped }, { skip }) => {
     if (isSkipped) skip('the engine is not usable here, for the reason that is printed above')

@@ -65,8 +65,8 @@ test('a peer that could not be measured is listed with the reason and no figure'
   expect(shown.split('\n').at(-1)).toBe('Not measured: Other: it does not install')
 })
 
-describe('what is looked at', () => {
-  test('is seen where there is no sandbox', async () => {
+describe('an observation', () => {
+  test('reports everything as visible without a sandbox', async () => {
     await withDriver(BARE, async (driver, home) => {
       const seenOf = words(await leaks(driver, home))
       expect(seenOf).toEqual({ variable: 'no', file: 'yes', process: 'yes' })
@@ -82,7 +82,7 @@ describe('what is looked at', () => {
     })
   })
 
-  test('is left behind, found and removed where nobody ends the script', async () => {
+  test('of orphans finds and removes a script that nothing ends', async () => {
     expect(await findOrphans(BARE, {}, undefined, 100)).toEqual({
       processes: ['python3 -c while True: pass'],
       containers: 0,

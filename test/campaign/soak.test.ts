@@ -9,7 +9,7 @@ const { skip } = await requireLocalEngine()
 const SHORT: SoakOptions = { engine: 'local', minutes: 0.3, concurrency: 3, seed: 7, everySec: 6 }
 const BRIEF: SoakOptions = { ...SHORT, minutes: 0.01, everySec: 0.5, concurrency: 1 }
 
-/** A kind that does something beside a run that is as it must be. */
+/** A kind of run that has a side effect and the expected outcome. */
 function quickAnd(act: () => unknown): Kind {
   return {
     name: 'quick and more',
@@ -23,7 +23,7 @@ function quickAnd(act: () => unknown): Kind {
 }
 
 describe.skipIf(skip)('a soak of the engine local', () => {
-  test('of every kind of run for some twenty seconds leaves nothing and surprises nobody', async () => {
+  test('of every kind of run for twenty seconds has no leak and no unexpected outcome', async () => {
     const { problems, leaks, unexpected, samples, runsByKind } = await soak(SHORT)
     expect({ problems, leaks, unexpected }).toEqual({ problems: [], leaks: [], unexpected: [] })
     expect(samples.length).toBeGreaterThan(1)

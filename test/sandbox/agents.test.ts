@@ -21,7 +21,7 @@ describe.concurrent('docs/agents.md', () => {
     ['AI SDK: ToolLoopAgent with progress', 'ai-sdk-model'],
     ['LangChain', 'langchain-model'],
     ['OpenAI Agents', 'openai-agents-model'],
-  ])('%s prints what it says, with a scripted model', (heading, model) => {
+  ])('%s prints the documented output, with a scripted model', (heading, model) => {
     const fences = fencesOf(sections.get(heading) ?? '')
     const path = join(ROOT, 'test/support/agents', `${model}.main.ts`)
     const files = { 'tools.ts': tools, 'model.ts': `export { model } from '${path}'\n` }

@@ -10,19 +10,19 @@ const ROOT = resolve(import.meta.dirname, '../..')
 
 const { skip } = await requireLocalEngine()
 
-test.skipIf(skip)('README calls tools as it says', () => {
+test.skipIf(skip)('README calls tools as documented', () => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   const [, example = '', output = ''] = /## Use it\n+```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(readme) ?? []
   expect(printedBy(example)).toBe(output)
 })
 
-test.skipIf(skip)('docs/running.md prints what it says it prints', () => {
+test.skipIf(skip)('docs/running.md prints the documented output', () => {
   const page = readFileSync(join(ROOT, 'docs/running.md'), 'utf8')
   const [, example = '', output = ''] = /```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(page) ?? []
   expect(printedBy(example)).toBe(output)
 })
 
-test.skipIf(skip)('docs/cli-guide.md: the example of --tools prints what it says', () => {
+test.skipIf(skip)('docs/cli-guide.md: the example of --tools prints the documented output', () => {
   const page = readFileSync(join(ROOT, 'docs/cli-guide.md'), 'utf8')
   const [, example = '', output = ''] = /```sh\n(cat > tools\.ts .*?)```\n+prints `([^`]+)`/s.exec(page) ?? []
   const program = [process.execPath, join(ROOT, 'src/cli/main.ts')].map((word) => `'${word}'`).join(' ')
@@ -41,7 +41,7 @@ test.skipIf(skip)('docs/cli-guide.md: the example of --tools prints what it says
 describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md'])(
   'the TypeScript of %s is a program',
   (page) => {
-    test.skipIf(skip)('that prints what the page says', () => {
+    test.skipIf(skip)('that prints the documented output', () => {
       const text = readFileSync(join(ROOT, page), 'utf8')
       const fences = fencesOf(text)
       expect(printedBy(textOf(fences, 'ts'))).toBe(textOf(fences, 'text'))

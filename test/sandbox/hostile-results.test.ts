@@ -7,8 +7,8 @@ const { skip } = await requireLocalEngine()
 const TIMEOUT_SEC = 5
 const limits = { executionTimeoutSec: TIMEOUT_SEC }
 
-describe.skipIf(skip)('results that take all the time for checks', () => {
-  test('hold neither an honest result nor a sandbox, and settle within timeout + 5 s themselves', async () => {
+describe.skipIf(skip)('results that use up the time for checks', () => {
+  test('delay neither an honest result nor a sandbox, and settle within timeout + 5 s themselves', async () => {
     await using sg = await createSandglass({ engine: 'local', poolSize: 1, maxOverflow: 1 })
     const words = z.array(z.string().regex(/^(\w+\s?)*$/))
     const numbers = z.array(z.number())

@@ -17,7 +17,7 @@ function install(name: string, tag: string): void {
 }
 
 describe.skipIf(skip)('the packages of a sandbox', () => {
-  test('are named by the report and by prompts, and those of another Python are found at the start', async () => {
+  test('are listed in the report and in prompts, and packages for another Python are reported at the start', async () => {
     install('doubles', 'py3-none-any')
     const model = scriptedModel('import doubles\nemit_result(doubles.double(2))')
     {

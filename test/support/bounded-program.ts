@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-/** The name of a source of this repository in a program for {@link printedBy}: `src/index.ts` by its whole path. */
+/** The import specifier of a source of this repository for a program of {@link printedBy}: `src/index.ts` as an absolute path. */
 export function sourceName(path: string): string {
   return JSON.stringify(fileURLToPath(new URL(`../../${path}`, import.meta.url)))
 }
 
 /**
  * The output of a JavaScript module on stdout, run by a Node of its own. One that does not end is killed after 60 s, so that
- * a call that never comes back fails its test instead of the whole run.
+ * a call that never returns fails its test and not the whole run.
  */
 export async function printedBy(program: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {

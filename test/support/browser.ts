@@ -13,7 +13,7 @@ const WINDOW = { width: 1200, height: 1600 } as const
 
 /** The result of loading a page in a browser. */
 export interface OpenedPage {
-  /** The document after everything in it that could run had run. */
+  /** The document after all of its scripts have run. */
   readonly dom: string
   /** A picture of the window, as PNG. */
   readonly picture: Buffer
@@ -30,7 +30,7 @@ export function requireChromium(): string | undefined {
   return program
 }
 
-/** Opens a file in a browser with a profile of its own, which is gone afterwards. */
+/** Opens a file in a browser with a temporary profile. */
 export async function openPage(program: string, file: string): Promise<OpenedPage> {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-browser-'))
   const open = async (profile: string, ...flags: string[]): Promise<string> => {
@@ -57,7 +57,7 @@ export function sizeOfPng(bytes: Buffer): { readonly width: number; readonly hei
   return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
 }
 
-/** The text of a document as a reader sees it: without its head and without tags. */
+/** The visible text of a document: without its head and without tags. */
 export function textOf(dom: string): string {
   const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: ' ' }
   return dom

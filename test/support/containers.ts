@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { LABEL, ownerPid } from '../../src/engines/docker/owner.ts'
 import { allProcesses, type HostProcess } from './processes.ts'
 
-/** A container of this product, as Docker's own client tells of it. */
+/** A container of this product, as Docker's own client shows it. */
 export interface Container {
   /** Docker's id of it. */
   readonly id: string
@@ -11,13 +11,13 @@ export interface Container {
   readonly name: string
   /** The process that made it; null when its label names none. */
   readonly owner: number | null
-  /** Equal for all that one engine of a process made. */
+  /** Equal for all containers of one engine in a process. */
   readonly lease: string
 }
 
 const FIELDS = ['{{.ID}}', '{{.Names}}', `{{.Label "${LABEL.owner}"}}`, `{{.Label "${LABEL.engineId}"}}`, '{{.State}}']
 
-/** The containers of this product that exist, in whatever state; or the one of a sandbox. */
+/** The existing containers of this product, in any state; or the one of a sandbox. */
 export function containers(daemon: string | undefined, sandboxId?: string): Container[] {
   const filter = sandboxId === undefined ? [] : ['--filter', `name=^/?${sandboxId}$`]
   const all = ['ps', '--all', '--no-trunc', '--filter', `label=${LABEL.sandbox}`, ...filter]
@@ -32,7 +32,7 @@ export function containers(daemon: string | undefined, sandboxId?: string): Cont
     .map(({ state: _state, ...container }) => container)
 }
 
-/** Dockerd 20.10 that was killed may list a container that it removed while it started; it is nowhere but in that list. */
+/** True for a container that dockerd 20.10 lists after it was killed, although it removed the container while starting. */
 function isPhantom(daemon: string | undefined, id: string): boolean {
   return /no such (object|container)/i.test(ask(daemon, ['inspect', id]).said)
 }
@@ -53,7 +53,7 @@ export function rootsOf(daemon: string | undefined, which: readonly Container[])
   })
 }
 
-/** Control groups and mounts of this machine whose paths hold one of these ids and paths. */
+/** Control groups and mounts of this machine whose paths contain one of these ids and paths. */
 export function leftOf(marks: readonly string[]): { 'control groups': string[]; mounts: string[] } {
   const hierarchies = ['', 'memory', 'pids', 'cpu', 'cpu,cpuacct', 'freezer', 'systemd', 'unified']
   const groups = marks.flatMap((id) =>
@@ -78,7 +78,7 @@ export function docker(daemon: string | undefined, ...args: readonly string[]): 
   return stdout
 }
 
-/** All that Docker's own client says, a refusal included. */
+/** The whole output of Docker's own client, including errors. */
 export function wordsOf(daemon: string | undefined, ...args: readonly string[]): string {
   const { stdout, said } = ask(daemon, args)
   return stdout + said

@@ -3,11 +3,11 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:f
 import { basename, dirname, join } from 'node:path'
 import { allProcesses } from './processes.ts'
 
-/** Directories of private daemons begin with this, then the pid of the test runner that made them. */
+/** Prefix of the directory names of private daemons, before the pid of their test runner. */
 export const DAEMON_PREFIX = '/tmp/sandglass-dockerd-'
 const SHIM_SOCKETS = '/run/containerd/s'
 
-/** Ends and removes everything of a private daemon, whatever state it is in. Synchronous: it also runs at exit. */
+/** Ends and removes all resources of a private daemon in any state. Synchronous, because it also runs at exit. */
 export function removeDaemon(directory: string): void {
   const containers = containersOf(directory)
   endProcesses(directory, containers)
@@ -27,7 +27,7 @@ export function removeOrphans(): void {
   }
 }
 
-/** Daemon, containerd and shims are told by the directory in their arguments, what runs in containers by its group. */
+/** Finds daemon, containerd and shims by the directory in their arguments, and processes in containers by their group. */
 function endProcesses(directory: string, containers: readonly string[]): void {
   for (let round = 0; round < 50; round++) {
     const own = allProcesses().filter(({ pid }) => belongs(pid, directory, containers))
@@ -55,7 +55,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // it ended by itself
+    // it has already ended
   }
 }
 
@@ -79,7 +79,7 @@ function removeControlGroups(id: string): void {
       try {
         rmdirSync(group)
       } catch {
-        // not there, which is as it should be
+        // it does not exist
       }
     }
   }
@@ -89,9 +89,9 @@ function containersOf(directory: string): string[] {
   return listOrEmpty(join(directory, 'data/containers'))
 }
 
-/** Sockets that shims keep outside of the directory, and that nobody serves any more. */
+/** Sockets of dead shims, which are outside of the directory. */
 function removeDeadShimSockets(): void {
-  // First those that are there, then who serves: in the other order, one that another daemon's shim has just made looks dead.
+  // Lists the sockets first, then the servers: in the other order, a new socket of another daemon's shim would look dead.
   const there = listOrEmpty(SHIM_SOCKETS)
   const served = readOrEmpty('/proc/net/unix')
   for (const name of there) {

@@ -16,7 +16,7 @@ const LOG_LINES = 40
 export async function whyStuck(daemon: PrivateDaemon): Promise<string | undefined> {
   const silence = new AbortController()
   const timer = setTimeout(() => silence.abort(`no answer after ${ANSWER_MS} ms`), ANSWER_MS)
-  // Asks for containers in every state: that is the request at which a hanging daemon hangs.
+  // Requests containers in every state: a hung daemon does not answer this request.
   const answers = await daemon.client.listContainers({ all: true, abortSignal: silence.signal }).then(
     () => true,
     (error: unknown) => String(error),
@@ -28,7 +28,7 @@ export async function whyStuck(daemon: PrivateDaemon): Promise<string | undefine
   return `the daemon ${daemon.host} does not tell about itself (${answers}).\nIts goroutines:\n${stacks}\nThe end of its log:\n${log}`
 }
 
-/** dockerd writes them to a file of its directory for state when it is sent SIGUSR1. */
+/** Reads the stacks that dockerd writes to a file in its state directory at SIGUSR1. */
 async function goroutines(daemon: PrivateDaemon): Promise<string> {
   const directory = join(daemon.directory, 'exec')
   const written = (): string[] => readdirSync(directory).filter((name) => name.startsWith('goroutine-stacks-'))
@@ -42,14 +42,14 @@ async function goroutines(daemon: PrivateDaemon): Promise<string> {
   return problem ?? summarizeStacks(readFileSync(join(directory, file ?? ''), 'utf8'))
 }
 
-/** Goroutines of the same state and stack as one, those that wait for longest first. */
+/** Groups goroutines with the same state and stack, the longest waiting first. */
 export function summarizeStacks(dump: string): string {
   const groups = new Map<string, { count: number; minutes: number }>()
   for (const block of dump.split('\n\n')) {
     const [head = '', ...lines] = block.trim().split('\n')
     const [, state = '', waited = '0'] = /^goroutine \d+ \[([^,\]]+)(?:, (\d+) minutes)?/.exec(head) ?? []
     if (state === '') continue
-    // Every other line is a place in a file; what a function was called with differs from goroutine to goroutine.
+    // Every second line is a position in a file. Arguments differ between goroutines.
     const frames = lines.filter((line) => !line.startsWith('\t')).map((line) => line.replace(/\([^()]*\)$/, ''))
     const key = [`[${state}]`, ...frames.slice(0, FRAMES)].join('\n    ')
     const group = groups.get(key) ?? { count: 0, minutes: 0 }

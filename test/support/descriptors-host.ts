@@ -1,7 +1,7 @@
 /**
- * A host of its own that leaves itself 0, 1, 2 … file descriptors, one number after the other, and runs a script with each:
- * once in a Sandglass that is opened then, once in one that was used before. `descriptors-host.ts ENGINE MAX STEP` prints
- * what came of each, and of a script after it when there are descriptors again.
+ * A separate host that runs a script with 0, 1, 2 … free file descriptors each:
+ * once in a new Sandglass, once in one that was used before. `descriptors-host.ts ENGINE MAX STEP` prints the outcome
+ * of each, and of a script after it when descriptors are free again.
  */
 import { closeSync, openSync, watch } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export interface WithFew {
   readonly retryable: boolean | undefined
   /** The status of a run once descriptors are free again. */
   readonly later: string
-  /** The limits that are in force then. */
+  /** The enforced limits of that run. */
   readonly limits: readonly string[]
 }
 
@@ -33,7 +33,7 @@ export interface HostReport {
 const CLEAN_MS = 5000
 const [, , engine = '', most = '', step = ''] = process.argv
 const held: number[] = []
-/** The sandboxes of this state directory: others on the machine come and go meanwhile. */
+/** Only the sandboxes of this state directory, because others on the machine start and end meanwhile. */
 const own = new Set<string>()
 
 const found: WithFew[] = []
@@ -50,7 +50,7 @@ const left = await eventually(async () => {
 }, CLEAN_MS)
 console.log(JSON.stringify({ found, sandboxes: own.size, left } satisfies HostReport))
 
-/** Each run has a sandbox of its own. The first of Pyodide waits for its snapshot, which a busy machine makes slowly. */
+/** Each run has a new sandbox. The first one of Pyodide waits for its snapshot, which takes long on a busy machine. */
 function open(): Promise<Sandglass> {
   if (engine !== 'local' && engine !== 'pyodide') throw new TypeError(`no engine ${engine}`)
   return createSandglass({ engine, poolSize: 0, maxOverflow: 1, maxUses: 1, checkoutTimeoutMs: 120_000 })
@@ -85,7 +85,7 @@ function takeAllBut(free: number): void {
   try {
     for (;;) held.push(openSync('/dev/null', 'r'))
   } catch {
-    // that was the last
+    // no descriptor is free any more
   }
   for (const fd of held.splice(0, free)) closeSync(fd)
 }

@@ -10,28 +10,28 @@ import { processOf } from './processes.ts'
 
 /** The options of a private daemon. */
 export interface PrivateDaemonOptions {
-  /** More runtimes by name, as in daemon.json. {@link GVISOR} is one. */
+  /** Additional runtimes by name, as in daemon.json, such as {@link GVISOR}. */
   readonly runtimes?: Readonly<Record<string, { readonly path: string; readonly runtimeArgs?: readonly string[] }>>
-  /** Keeps all its data on a file system of this size of its own (a loop device). */
+  /** Size of a private file system (a loop device) for all its data. */
   readonly diskBytes?: number
-  /** Serves 127.0.0.1 by TLS, too, and asks callers for a certificate: paths of PEM files. */
+  /** Paths of PEM files: the daemon then also serves 127.0.0.1 by TLS and requires certificates of clients. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string }
-  /** More flags of dockerd. */
+  /** Additional flags of dockerd. */
   readonly flags?: readonly string[]
 }
 
-/** gVisor as {@link PrivateDaemonOptions} takes it: without these arguments it refuses containers that have no network. */
+/** gVisor as a runtime for {@link PrivateDaemonOptions}; without these arguments it refuses containers without a network. */
 export const GVISOR = { runsc: { path: 'runsc', runtimeArgs: ['--platform=ptrace', '--network=none'] } } as const
 
-/** A dockerd of a test's own, which shares nothing with the machine's. */
+/** A private dockerd for a test, which shares nothing with the machine's. */
 export interface PrivateDaemon extends AsyncDisposable {
   /** For DOCKER_HOST or the option `docker.host`: `unix:///…`. */
   readonly host: string
   /** With `tls`: `tcp://127.0.0.1:…`. */
   readonly tcpHost: string | undefined
-  /** Of the dockerd that runs now, or ran last. */
+  /** The pid of the current or last dockerd. */
   readonly pid: number
-  /** A directory of its own, for certificates and the like; gone with it. */
+  /** A private directory, for example for certificates; removed with the daemon. */
   readonly directory: string
   readonly client: Docker
   /** The output of dockerd so far. */
@@ -40,9 +40,9 @@ export interface PrivateDaemon extends AsyncDisposable {
   load(image: string, from?: Docker): Promise<void>
   /** Ends dockerd, which ends its containers; its images stay. */
   stop(): Promise<void>
-  /** SIGKILL for dockerd alone: containers live on until it starts again, or for good when it does not. */
+  /** Sends SIGKILL to dockerd alone: containers stay alive until it starts again. */
   kill(): Promise<void>
-  /** Stops it when it runs, and starts it again at the same addresses with the same data. */
+  /** Stops it if it runs, and starts it again with the same addresses and data. */
   restart(): Promise<void>
   /** Ends and removes everything: processes, mounts, control groups, files. */
   close(): Promise<void>
@@ -52,7 +52,7 @@ const START_MS = 60_000
 const STOP_MS = 20_000
 
 /**
- * True when tests that start a daemon of their own must be skipped; prints the reason, or throws where
+ * True when tests with a private daemon must be skipped; prints the reason, or throws where
  * SANDGLASS_TEST_REQUIRE names `docker` (or `gvisor`, with `gvisor: true`).
  */
 export function requirePrivateDaemon({ gvisor = false }: { readonly gvisor?: boolean } = {}): {
@@ -61,7 +61,7 @@ export function requirePrivateDaemon({ gvisor = false }: { readonly gvisor?: boo
   const name = gvisor ? 'gvisor' : 'docker'
   const reason = obstacle(gvisor)
   if (reason === undefined) return { skip: false }
-  skipFor(name, `no daemon of a test's own can be started: ${reason}`)
+  skipFor(name, `no private daemon can be started: ${reason}`)
   return { skip: true }
 }
 
@@ -132,8 +132,8 @@ class Daemon implements PrivateDaemon {
 
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
-    // containerd dies with it. Its zombie, which the machine's init may not reap for long, would count as running for the
-    // next dockerd.
+    // containerd dies with it. The next dockerd would take its zombie for a running process, because the machine's init may
+    // reap it late.
     const pidFile = join(this.directory, 'exec/containerd/containerd.pid')
     const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) : 0
     await eventually(() => (pid > 0 && processOf(pid) !== undefined ? 'it lives' : undefined), STOP_MS)
@@ -154,7 +154,7 @@ class Daemon implements PrivateDaemon {
     const dead = started.exitCode !== null || started.signalCode !== null
     if (problem === undefined && !dead) return
     await this.kill()
-    throw new Error(`no dockerd of a test's own: ${dead ? 'it ended' : problem}\n${this.log().slice(-3000)}`)
+    throw new Error(`dockerd did not start: ${dead ? 'it ended' : problem}\n${this.log().slice(-3000)}`)
   }
 
   async close(): Promise<void> {
@@ -166,7 +166,7 @@ class Daemon implements PrivateDaemon {
     return this.close()
   }
 
-  /** It answers at its socket a moment before it tells which port it has. */
+  /** Returns a problem until dockerd reports its port, which happens shortly after its socket answers. */
   #portTrouble(): string | undefined {
     if (this.#options.tls === undefined) return undefined
     this.#port ||= Number(/API listen on 127\.0\.0\.1:(\d+)/.exec(this.log())?.[1] ?? 0)
@@ -192,7 +192,7 @@ class Daemon implements PrivateDaemon {
       `--data-root=${at('data')}`,
       `--exec-root=${at('exec')}`,
       `--pidfile=${at('pid')}`,
-      // Where the machine has a containerd of its own, dockerd uses that one.
+      // dockerd uses the machine's containerd if there is one.
       `--containerd-namespace=${this.directory.split('/').at(-1)}`,
       '--storage-driver=overlay2',
       '--bridge=none',
@@ -204,7 +204,7 @@ class Daemon implements PrivateDaemon {
     ]
     const log = openSync(at('log'), 'a')
     try {
-      // A test runner that is killed takes it along; the next one that starts a daemon removes what it left.
+      // dockerd dies with a killed test runner; the next start of a private daemon removes its remains.
       const wrapper = ['--pdeathsig', 'TERM', '--', 'dockerd']
       return spawn('setpriv', [...wrapper, ...own, ...secure, ...flags], { stdio: ['ignore', log, log] })
     } finally {
@@ -223,7 +223,7 @@ class Daemon implements PrivateDaemon {
   }
 }
 
-/** Why no daemon can be started here, in words; undefined when nothing speaks against it. */
+/** The reason why no daemon can be started here; undefined if one can. */
 function obstacle(gvisor: boolean): string | undefined {
   if (process.getuid?.() !== 0) return 'it needs root'
   const programs = ['dockerd', 'setpriv', ...(gvisor ? ['runsc'] : [])]
@@ -231,7 +231,7 @@ function obstacle(gvisor: boolean): string | undefined {
   return missing.length === 0 ? undefined : `not installed: ${missing.join(', ')}`
 }
 
-/** In memory, where images are loaded and removed in a tenth of the time, unless it is to have a disk. */
+/** Mounts the data in memory, where images load ten times faster, unless a disk size is given. */
 function mountData(directory: string, diskBytes: number | undefined): void {
   const [disk, data] = [join(directory, 'disk'), join(directory, 'data')]
   if (diskBytes === undefined) {

@@ -6,20 +6,20 @@ import { oncePerRun } from './run-directory.ts'
 export interface TestedDocker {
   /** `describe.skipIf(skip)`. */
   readonly skip: boolean
-  /** The image that the engine found; empty when skipped. */
+  /** The image of the engine; empty when skipped. */
   readonly image: string
 }
 
 /**
- * Asks the daemon at DOCKER_HOST, or at the default socket, for a container with Python. Where there is none it prints the
+ * Probes the daemon at DOCKER_HOST, or at the default socket, for a container with Python. Without one it prints the
  * reason; where SANDGLASS_TEST_REQUIRE names `docker`, it throws instead. The first file of a run probes, the others read
- * what it found.
+ * its result.
  */
 export function requireDockerEngine(options: DockerEngineOptions = {}): Promise<TestedDocker> {
   return checkDocker('docker', options)
 }
 
-/** The image for gVisor at the daemon of {@link requireDockerEngine}; undefined where it does not know the runtime `runsc`. */
+/** The image for gVisor at the daemon of {@link requireDockerEngine}; undefined without the runtime `runsc`. */
 export async function findGvisor(): Promise<string | undefined> {
   const { problem, image } = await probe('gvisor', { runtime: 'runsc' })
   return problem === null ? image : undefined
@@ -37,7 +37,7 @@ async function checkDocker(name: 'docker' | 'gvisor', options: DockerEngineOptio
   return { skip: true, image: '' }
 }
 
-/** The image of a usable engine, or why it is not usable. */
+/** The image of a usable engine, or the reason why it is not usable. */
 function probe(
   name: 'docker' | 'gvisor',
   options: DockerEngineOptions,

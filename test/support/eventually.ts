@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Polls until `probe` gives undefined, its word for "as it must be"; what it said last when the time is over. */
+/** Polls until `probe` returns undefined, which means success; returns the last problem at the timeout. */
 export async function eventually(
   probe: () => string | undefined | Promise<string | undefined>,
   withinMs: number,
@@ -13,7 +13,7 @@ export async function eventually(
   }
 }
 
-/** The same, where it must stay so: until `probe` gave nothing but undefined for a time. */
+/** The same, but `probe` must return undefined without interruption for a time. */
 export async function steadily(
   probe: () => string | undefined | Promise<string | undefined>,
   forMs: number,

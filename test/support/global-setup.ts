@@ -12,7 +12,7 @@ export function setup(): () => void {
   removeAbandoned()
   const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
   process.env['SANDGLASS_TEST_RUN'] = directory
-  // Tests start the command line and small hosts a hundred times: Node keeps what it compiled of them.
+  // Tests start the command line and small hosts a hundred times: Node caches their compiled code.
   process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
   return () => rmSync(directory, { recursive: true, force: true })
 }

@@ -1,19 +1,19 @@
 import { type PrivateDaemon, GVISOR, requirePrivateDaemon, startDaemon } from './docker-daemon.ts'
 import { findGvisor, requireDockerEngine, requireGvisor } from './docker-engine.ts'
 
-/** A daemon that has gVisor. */
+/** A daemon with gVisor. */
 export interface GvisorDaemon extends AsyncDisposable {
   /** `describe.skipIf(skip)`. */
   readonly skip: boolean
-  /** Of the daemon; empty when skipped. */
+  /** The address of the daemon; empty when skipped. */
   readonly host: string
   readonly image: string
 }
 
-/** gVisor, gVisor under a name that says nothing, and a runtime that has but the name of it. */
+/** gVisor, gVisor under a neutral name, and another runtime under the name of gVisor. */
 const RUNTIMES = { ...GVISOR, nameless: GVISOR.runsc, 'runsc-by-name': { path: 'runc' } } as const
 
-/** The default daemon where it has gVisor as `runsc`, else one of {@link startGvisor}. */
+/** The default daemon if it has gVisor as `runsc`, else one of {@link startGvisor}. */
 export async function anyGvisor(): Promise<GvisorDaemon> {
   const image = await findGvisor()
   if (image === undefined) return startGvisor()

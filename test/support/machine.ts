@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 
-/** The machine that something was measured on: processors, memory, distribution and kernel, as the documents say it. */
+/** Describes the machine of a measurement for the documents: processors, memory, distribution and kernel. */
 export function machine(): string {
   const distribution = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux'
   const model = cpus()[0]?.model.trim().replace(/\s+/g, ' ') ?? 'unknown CPU'

@@ -1,4 +1,4 @@
-/** Milliseconds of processor time of the fastest of some rounds: other work of the machine only adds time. */
+/** Milliseconds of processor time of the fastest of several rounds, because other work on the machine only adds time. */
 export function measureBest(work: () => unknown, rounds: number = 3): number {
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < rounds; round += 1) {

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 const MiB = 1024 * 1024
 const SAMPLE_MS = 20
 
-/** Watches how much resident memory this process gains; call the result for the most so far, in MiB. */
+/** Watches the growth of this process's resident memory; the returned function gives the maximum so far, in MiB. */
 export function watchGrowth(): () => number {
   collectGarbage()
   const before = process.memoryUsage().rss
@@ -20,13 +20,13 @@ export function watchGrowth(): () => number {
   }
 }
 
-/** Resident memory in bytes once what is not needed is given back. */
+/** Resident memory in bytes after garbage collection. */
 export function settledMemory(): number {
   collectGarbage()
   return process.memoryUsage().rss
 }
 
-/** Bytes that are still referred to: objects, strings and buffers, without what the allocator has not given back. */
+/** Bytes in use: reachable objects, strings and buffers, without free memory of the allocator. */
 export function heldMemory(): number {
   collectGarbage()
   const { heapUsed, external } = process.memoryUsage()

@@ -1,4 +1,4 @@
-/** Two lines of a page between which a program writes. */
+/** Two marker lines of a page; a program writes the text between them. */
 export interface Markers {
   readonly begin: string
   readonly end: string
@@ -14,7 +14,7 @@ export function sectionOf(page: string, { begin, end }: Markers): string {
 }
 
 /**
- * The page with this between its markers, and an empty line on either side; all else stays.
+ * Replaces the text between the markers of a page, with an empty line on either side.
  * @throws Error for a page without them.
  */
 export function withSection(page: string, { begin, end }: Markers, section: string): string {

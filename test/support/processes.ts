@@ -10,7 +10,7 @@ export interface HostProcess {
   readonly insidePid: number
 }
 
-/** One process, or undefined when it is gone or only its zombie is left. */
+/** One process; undefined when it has ended or is a zombie. */
 export function processOf(pid: number): HostProcess | undefined {
   try {
     const fields = new Map(
@@ -38,7 +38,7 @@ export function allProcesses(): HostProcess[] {
   return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (processOf(Number(name)) ?? []) : []))
 }
 
-/** Living processes below a process, however deep. */
+/** The living descendants of a process. */
 export function descendantsOf(root: number): number[] {
   const all = allProcesses()
   const found: number[] = []
@@ -59,7 +59,7 @@ export function commandLineOf(pid: number): string {
   }
 }
 
-/** CPU time that a process used so far, all threads, in milliseconds; 0 when it is gone. */
+/** CPU time of all threads of a process, in milliseconds; 0 when it has ended. */
 export function cpuMs(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/task`)

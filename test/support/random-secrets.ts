@@ -20,7 +20,7 @@ export function randomSecrets(count: number, seed: number): string[] {
   const some = (least: number, more: number, list: string | readonly string[]): string =>
     Array.from({ length: least + below(more) }, () => pick(list)).join('')
   return Array.from({ length: count }, () =>
-    // Letters at both ends: a blank there may be stripped.
+    // Letters at both ends, because a blank there may be stripped.
     Array.from({ length: 2 + below(7) }, () => some(5, 6, LETTERS) + some(0, 4, SPECIAL) + some(1, 3, LETTERS)).join(
       '',
     ),

@@ -1,4 +1,4 @@
-/** A small generator of numbers that depend on a seed alone (mulberry32), so that any case can be made again. */
+/** A pseudorandom generator (mulberry32) with a seed, so that any case can be reproduced. */
 export class Random {
   #state: number
 
@@ -37,17 +37,17 @@ export class Random {
     return low + this.below(high - low + 1)
   }
 
-  /** True once in `count` times. */
+  /** True with the probability 1 / `count`. */
   oneIn(count: number): boolean {
     return this.below(count) === 0
   }
 
-  /** One of a list that is not empty. */
+  /** A random item of a non-empty list. */
   pick<T>(list: readonly T[]): T {
     return list[this.below(list.length)] as T
   }
 
-  /** The list in another order. */
+  /** The list in random order. */
   shuffled<T>(list: readonly T[]): T[] {
     const mixed = [...list]
     for (let last = mixed.length - 1; last > 0; last -= 1) {
@@ -57,7 +57,7 @@ export class Random {
     return mixed
   }
 
-  /** Any bytes. */
+  /** Random bytes. */
   bytes(length: number): Buffer {
     return Buffer.from(Array.from({ length }, () => this.below(256)))
   }

@@ -21,7 +21,7 @@ export function isRequired(name: string): boolean {
 }
 
 /**
- * Says why tests that need `name` are skipped.
+ * Prints the reason why tests that need `name` are skipped.
  * @throws Error where it is required, so that a run that could not test says so.
  */
 export function skipFor(name: string, reason: string): void {
@@ -29,7 +29,7 @@ export function skipFor(name: string, reason: string): void {
   console.warn(`skipped: ${name} is not usable here: ${reason}`)
 }
 
-/** The report of an engine, and the reason why it is not usable; closes the engine. */
+/** Returns the report of an engine and the reason if it is not usable; closes the engine. */
 export async function reportOf(engine: SandboxEngine): Promise<{ report: SandboxReport; reason: string | undefined }> {
   try {
     const report = await engine.report()

@@ -4,7 +4,7 @@ import { existingGroups, findCgroups } from '../../src/engines/local/cgroup-host
 import { DAEMON_PREFIX } from './daemon-remains.ts'
 import { descendantsOf } from './processes.ts'
 
-/** Resources of a host process and the sandboxes of one state directory at one moment: lists by name. */
+/** The current resources of a host process and of the sandboxes of one state directory: lists by name. */
 export type Resources = Readonly<Record<string, readonly string[]>>
 
 /** Garbage collection and the test runner open and close descriptors of their own. */
@@ -25,12 +25,12 @@ export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, h
   }
 }
 
-/** Resources of a host process with any engine: the processes below it, and its descriptors. */
+/** Resources of a host process with any engine: its descendants and descriptors. */
 export function ofHost(host: number): Resources {
   return { processes: descendantsOf(host).map(String), [DESCRIPTORS]: descriptors(host) }
 }
 
-/** Describes resources that were not there before; undefined when there are none. */
+/** Describes new resources; undefined when there are none. */
 export function addedResources(before: Resources, now: Resources): string | undefined {
   const problems = Object.entries(now).flatMap(([name, items]) => {
     const known = new Set(before[name])
@@ -41,13 +41,13 @@ export function addedResources(before: Resources, now: Resources): string | unde
   return problems.length === 0 ? undefined : problems.join('; ')
 }
 
-/** Other tests have containers meanwhile, or daemons of their own, and a daemon mounts where everybody sees it. */
+/** Excludes mounts of Docker, because other tests have containers or private daemons meanwhile. */
 function isOfADaemon(mount: string): boolean {
   const point = mount.split(' ')[4] ?? ''
   return point.startsWith(DAEMON_PREFIX) || /\/(?:overlay2|netns|containers)\//.test(point)
 }
 
-/** Files of a directory that somebody holds a lock on. */
+/** Locked files of a directory. */
 function heldLocks(directory: string): string[] {
   const inodes = new Set(lines('/proc/locks').map((line) => line.split(/\s+/)[5]?.split(':')[2]))
   return listOrEmpty(directory).filter((name) => inodes.has(String(statSync(join(directory, name)).ino)))

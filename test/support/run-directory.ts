@@ -12,7 +12,7 @@ export function runDirectory(name: string): string | undefined {
 }
 
 /**
- * The JSON value that the first test file of this run found under `key`. To ask an engine takes seconds, and the answer
+ * Returns the JSON value of `key` that the first test file of this run computed. A probe of an engine takes seconds, and its result
  * is the same for each file.
  */
 export async function oncePerRun<T>(key: readonly unknown[], find: () => Promise<T>): Promise<T> {
@@ -23,7 +23,7 @@ export async function oncePerRun<T>(key: readonly unknown[], find: () => Promise
     return JSON.parse(readFileSync(path, 'utf8')) as T
   } catch {
     const found = await find()
-    // Another worker may write at the same time: a reader never sees half of a file.
+    // Atomic, because another worker may read at the same time.
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(found))
     renameSync(`${path}.${process.pid}`, path)
     return found

@@ -16,14 +16,14 @@ export function fencesOf(markdown: string): Fence[] {
   return [...markdown.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
 }
 
-/** The text of all fences of one language, put together. */
+/** The joined text of all fences of one language. */
 export function textOf(fences: readonly Fence[], language: string): string {
   return fences.map((fence) => (fence.language === language ? fence.text : '')).join('')
 }
 
 /**
- * The output of a program of a page. It finds packages as a user's own would.
- * @param files beside it, by name: an import of `./NAME` finds them.
+ * Runs a program of a page and returns its output. It finds packages as a user's program would.
+ * @param files further files in its directory, by name.
  */
 export function printedBy(program: string, files: Readonly<Record<string, string>> = {}): string {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-docs-'))
@@ -33,7 +33,7 @@ export function printedBy(program: string, files: Readonly<Record<string, string
     }
     return execFileSync(process.execPath, [join(directory, 'example.ts')], {
       encoding: 'utf8',
-      // At the root, `npx` finds the development dependencies.
+      // The root is the working directory, so that `npx` finds the development dependencies.
       cwd: Object.keys(files).length === 0 ? ROOT : directory,
       env: { ...process.env, OPENAI_AGENTS_DISABLE_TRACING: '1' },
     })

@@ -1,4 +1,4 @@
-/** A script that leaves four children with sessions of their own, who ignore what can be ignored, says so, and stays. */
+/** A script that starts four children in new sessions, which ignore all signals that they can, then emits an event and runs endlessly. */
 export const FORKING = `import os, signal, time
 for _ in range(4):
     if os.fork() == 0:

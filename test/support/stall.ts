@@ -1,7 +1,7 @@
 const TICK_MS = 5
 
 /**
- * Watches the event loop; the returned function stops and gives the longest time between two of its turns, in milliseconds of
+ * Watches the event loop; the returned function stops and returns the longest time between two of its turns, in milliseconds of
  * the thread's processor time: another program that has the processor meanwhile causes no stall.
  */
 export function watchStalls(tickMs: number = TICK_MS): () => number {
@@ -20,7 +20,7 @@ export function watchStalls(tickMs: number = TICK_MS): () => number {
   }
 }
 
-/** The longest stall while the work was done, in milliseconds. */
+/** The longest stall during some work, in milliseconds. */
 export async function stallDuring(work: () => Promise<unknown>): Promise<number> {
   const longestStall = watchStalls()
   await work().catch((error: unknown) => {

@@ -4,8 +4,8 @@ type CallExpression = Parameters<NonNullable<ConstructorParameters<typeof Visito
 type Expression = CallExpression['callee'] | CallExpression['arguments'][number]
 
 /**
- * The full titles of the tests in a source of TypeScript: those of the groups around it, then its own. Of a template the
- * values are left out; comments, imports and expectations are no titles.
+ * The full titles of the tests in a TypeScript source: the titles of its groups, then its own. The values of a template
+ * are left out; comments, imports and expectations are not titles.
  */
 export function testTitles(path: string, source: string): string[] {
   const groups: { readonly title: string; readonly start: number; readonly end: number }[] = []

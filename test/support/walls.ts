@@ -5,9 +5,9 @@ export const TESTED_ENGINES = ['local', 'docker', 'gvisor', 'pyodide', 'pyodide-
 export type TestedEngineName = (typeof TESTED_ENGINES)[number]
 
 /**
- * The conformance cases that run on each engine. Local runs all. The others run what a wall of their own decides, and of
- * the rest a fixed sample: Docker shares harness and broker with local, pyodide has a broker of its own, and the box only
- * adds a way to start the same program.
+ * The conformance cases that run on each engine. Local runs all. The others run the cases that depend on a wall of their own,
+ * and a fixed sample of the rest: Docker shares harness and broker with local, pyodide has its own broker, and bubblewrap only
+ * changes the start of the same program.
  */
 export const CONFORMANCE: Readonly<Record<TestedEngineName, CaseSelection | undefined>> = {
   local: undefined,

@@ -5,7 +5,7 @@ import type { Room } from './architecture.table.ts'
 /** Source text by path (`src/errors/index.ts`). */
 export type SourceTree = ReadonlyMap<string, string>
 
-/** Every breach of the table in a tree, one sentence each. */
+/** Lists every violation of the table in a tree, one sentence each. */
 export function findBreaches(tree: SourceTree, rooms: readonly Room[]): string[] {
   const facts = new Map([...tree].map(([path, source]) => [path, readSource(path, source)]))
   const breaches = [...tableBreaches(rooms), ...doorBreaches(tree, rooms)]
@@ -31,7 +31,7 @@ export function findBreaches(tree: SourceTree, rooms: readonly Room[]): string[]
   return breaches
 }
 
-/** The npm packages that loading `entry` loads at once: reached by imports that are neither lazy nor types. */
+/** The npm packages that `entry` loads eagerly: reached by static imports of values. */
 export function packagesLoadedBy(entry: string, tree: SourceTree): string[] {
   const packages = new Set<string>()
   const seen = new Set<string>()

@@ -30,7 +30,7 @@ const WORKING = [
   'executor',
   'environments',
 ]
-/** Everything below the files that wire rooms. */
+/** The rooms below the files that wire rooms. */
 export const LIBRARY: readonly string[] = [...WORKING, 'llm', 'telemetry', 'script', 'journal', 'orchestrator']
 
 export const ROOMS: readonly Room[] = [
@@ -221,7 +221,7 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   { name: 'testing', path: 'src/testing/', mayImport: [...LIBRARY, 'sandglass'], packages: [] },
-  // A program, not a module: its door is what `bin` starts.
+  // A program, not a module: `bin` starts its door.
   {
     name: 'cli',
     path: 'src/cli/',
@@ -232,7 +232,7 @@ export const ROOMS: readonly Room[] = [
 ]
 
 /**
- * Breaches that are meant: the module that a user names is imported by its name, and Pyodide, in its own process, by the
+ * Permitted violations: the module that a user names is imported by its name, and Pyodide, in its own process, by the
  * path that the host found.
  */
 export const EXCEPTIONS: readonly string[] = [
@@ -242,7 +242,7 @@ export const EXCEPTIONS: readonly string[] = [
   'src/judge/worker.ts imports a computed specifier',
 ]
 
-/** Clients too heavy for everyone: only ever imported lazily, inside the room that needs them. */
+/** Large packages, which only the room that needs them may import, and only lazily. */
 export const HEAVY_PACKAGES: readonly string[] = [
   'dockerode',
   'pyodide',

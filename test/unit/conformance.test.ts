@@ -14,17 +14,17 @@ describe('the conformance suite', () => {
     expect(new Set(cases.map(({ part, title }) => `${part} > ${title}`)).size).toBe(cases.length)
   })
 
-  test('has every case run somewhere, all of them on local, and each wall on an engine beside it', () => {
+  test('runs every case on some engine, all on local, and each wall on a further engine', () => {
     const run = new Set(TESTED_ENGINES.flatMap(titlesOn))
     expect(cases.map(({ part, title }) => `${part} > ${title}`).filter((title) => !run.has(title))).toEqual([])
     expect(titlesOn('local')).toHaveLength(cases.length)
     const elsewhere = new Set(TESTED_ENGINES.flatMap((engine) => CONFORMANCE[engine]?.walls ?? []))
     const walls = new Set(cases.flatMap((one) => one.walls))
-    // The harness is the same everywhere: local runs it whole, the others a sample.
+    // The harness is the same everywhere: local runs all of its cases, the others a sample.
     expect([...walls].filter((wall) => !elsewhere.has(wall))).toEqual(['harness'])
   })
 
-  test('runs on each engine what its own walls decide, and a sample of the rest', () => {
+  test('runs on each engine the cases of its own walls, and a sample of the rest', () => {
     for (const engine of TESTED_ENGINES) {
       const only = CONFORMANCE[engine]
       if (only === undefined) continue
@@ -35,7 +35,7 @@ describe('the conformance suite', () => {
     }
   })
 
-  test('has the cases that are said to show requirements', () => {
+  test('has the cases that the table of requirements names', () => {
     const titles = new Set(cases.map(({ title }) => title))
     expect(
       Object.values(SHOWN_BY)

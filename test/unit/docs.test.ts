@@ -14,19 +14,19 @@ const PAGES = [
 ]
 
 describe('generated sections (`npm run docs` writes them)', () => {
-  test.each(GENERATED)('$page holds $name as its table says it', (section) => {
+  test.each(GENERATED)('$page has the section $name as generated from its table', (section) => {
     const page = readPage(section.page)
     expect(page).toBe(withGenerated(page, section))
   })
 
-  test('every section that a page marks as generated has a row, and its page is the only one with it', () => {
+  test('every generated section of a page has a row, and only that page has it', () => {
     const marked = PAGES.flatMap((page) =>
       [...readPage(page).matchAll(/^<!-- generated: (.+) -->$/gm)].map(([, name = '']) => `${page} ${name}`),
     )
     expect(marked.toSorted()).toEqual(GENERATED.map(({ page, name }) => `${page} ${name}`).toSorted())
   })
 
-  test('a cell of a table holds bars and line breaks', () => {
+  test('a cell of a table may contain bars and line breaks', () => {
     expect(markdownTable(['type', 'says'], [["'a' | 'b'", 'one\n  two']])).toBe(
       "| type | says |\n|---|---|\n| 'a' \\| 'b' | one two |",
     )
@@ -57,7 +57,7 @@ describe.each(PAGES)('%s', (page) => {
     expect(names.filter((name) => !existsSync(join(ROOT, name)))).toEqual([])
   })
 
-  test('holds nothing that is still to be filled in', () => {
+  test('has no placeholder', () => {
     expect(text).not.toMatch(/@@\w+@@|FIXME/)
   })
 })

@@ -60,13 +60,13 @@ const UNITS: readonly string[] = [
   ['\n... 1', '\n... 1 characters left out ...\n'],
 ].flat()
 
-describe('time grows with the length of a hostile text and not faster', () => {
+describe('time grows at most linearly with the length of a hostile text', () => {
   test.each(Object.entries(READERS))('%s', (_, read) => {
     const slow = UNITS.filter((unit) => {
       const text = (length: number): string => `a${unit.repeat(Math.ceil(length / unit.length))}\0`
       const short = measureBest(() => read(text(SHORT)))
       const long = measureBest(() => read(text(LONG)))
-      // Eight times the text: about 8 times the time, where a square would be 64. A few milliseconds are no evidence.
+      // Eight times the text takes about 8 times as long; quadratic work would take 64 times. A few milliseconds are noise.
       return long > Math.max(28 * short, 40)
     })
     expect(slow).toEqual([])
@@ -77,6 +77,6 @@ function attempt(work: () => unknown): void {
   try {
     work()
   } catch {
-    // A refusal is fine.
+    // A refusal is allowed.
   }
 }

@@ -6,7 +6,7 @@ import { ENGINE_NAMES } from '../../src/engines/index.ts'
 import { testTitles } from '../support/test-titles.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-/** Stands in the place of a command where a test says all that there is to know. */
+/** Replaces a command if the test alone shows the promise. */
 const NO_FIGURE = 'yes or no'
 const COLUMNS = ['id', 'promise', 'number', 'held by', 'measured by']
 
@@ -15,7 +15,7 @@ interface PromiseRow {
   readonly cells: readonly string[]
 }
 
-/** The lines of the page's tables, but for heads and rules. */
+/** The rows of the page's tables. */
 function promisesIn(page: string): PromiseRow[] {
   return page
     .split('\n')
@@ -29,7 +29,7 @@ function promisesIn(page: string): PromiseRow[] {
     })
 }
 
-/** The flaws of the row of a promise, one sentence each. */
+/** The problems of the row of a promise, one sentence each. */
 function flawsOf({ cells }: PromiseRow, scripts: ReadonlySet<string>): string[] {
   if (cells.length !== COLUMNS.length || cells.includes('')) return [`it has not the columns ${COLUMNS.join(', ')}`]
   const [, , , held = '', measured = ''] = cells
@@ -45,7 +45,7 @@ function flawsOf({ cells }: PromiseRow, scripts: ReadonlySet<string>): string[] 
   ]
 }
 
-/** The words must stand in the full title of a test in the file. */
+/** Checks that the full title of a test in the file contains the words. */
 function flawOfTest(file: string, words: string): string[] {
   const path = join(ROOT, file)
   if (!/^(test|campaigns|src\/testing)\/.*\.ts$/.test(file) || !existsSync(path)) return [`${file} is no file of tests`]
@@ -77,7 +77,7 @@ describe('docs/promises.md', () => {
     expect(flawsOf(row, scripts)).toEqual([])
   })
 
-  test('P-51 counts the kinds of faults that there are', () => {
+  test('P-51 has the current number of kinds of faults', () => {
     const kinds = ENGINE_NAMES.map(
       (engine) => `${FAULTS.filter(({ engines }) => engines.includes(engine)).length} on \`${engine}\``,
     )
@@ -85,7 +85,7 @@ describe('docs/promises.md', () => {
     expect(rows.find(({ id }) => id === 'P-51')?.cells[2]).toBe(number)
   })
 
-  test('words that are no title are found out', () => {
+  test('words that are not in a title are reported', () => {
     const source = `
       import { test } from 'words of an import'
       // words of a comment
@@ -105,7 +105,7 @@ describe('docs/promises.md', () => {
     ])
   })
 
-  test('a promise without a test, with one that is gone, or without a command is found out', () => {
+  test('a promise without a test, with a missing one, or without a command is reported', () => {
     const flaws = (line: string): string[] => promisesIn(line).flatMap((row) => flawsOf(row, scripts))
     expect(flaws('| P-99 | it is safe | 1 | nothing | `npm run bench` |')).toEqual([
       'it names no test',

@@ -5,7 +5,7 @@ import { LATER } from '../requirements.later.ts'
 
 /*
  * `requirements.json` holds every behaviour that the original assignment asks for. A test cites the ids it shows in its
- * title or in a comment; an id that no test cites is not done.
+ * title or in a comment; a requirement that no test cites counts as not done.
  */
 
 const root = join(import.meta.dirname, '../..')

@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 const IDS = /\b(?:EX|HA|PO|OR|CA|WS)-\d\d\b|\bmission\b|\bDESIGN\b/
 
-/** Words that only this project ever understood, and the term of the field that stands in their place. */
+/** Private words of this project with the standard terms that replace them. */
 const PRIVATE_WORDS: Readonly<Record<string, { readonly words: RegExp; readonly instead: string }>> = {
   ground: { words: /\bgrounds?\b|\bGround\b/i, instead: 'EngineEnvironment, ScriptHost, or foundation' },
   orphan: { words: /\b(?:remnants?|strays?|unremoved)\b/i, instead: 'orphan, or resource' },
@@ -25,9 +25,9 @@ const PRIVATE_WORDS: Readonly<Record<string, { readonly words: RegExp; readonly 
   requirement: { words: IDS, instead: 'the behaviour itself' },
 }
 
-/** All that a reader meets, but for tests, which may quote what they reject. */
+/** All text for readers, except tests, which may quote rejected words. */
 const READ = ['src', 'harness/sandglass_harness', 'docs', 'campaigns', 'bench', 'scripts', 'examples', '*.md']
-/** Recorded requirements and cases cite ids; the record of a campaign is not rewritten. */
+/** Recorded requirements and cases cite ids; records of campaigns are not rewritten. */
 const QUOTES_IDS = /^(?:campaigns|CONTRIBUTING|docs\/(?:reliability|promises|limitations))/
 
 test.each(Object.entries(PRIVATE_WORDS))('no private word for %s is left', (_, { words, instead }) => {

@@ -42,7 +42,7 @@ export const SHORT_CONTROL: TestSelection = { suite: 'cases', titles: ['OK-013']
 
 /**
  * Applies one patch to the text of a file.
- * @throws Error when what is to be replaced is not there, or more than once: the code moved, and the mutation with it.
+ * @throws Error when the text to replace does not occur exactly once, which means that the code has moved.
  */
 export function patched(text: string, { file, from, to }: Patch): string {
   const count = text.split(from).length - 1

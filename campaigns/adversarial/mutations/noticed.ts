@@ -38,14 +38,14 @@ export function withSection(page: string, record: Noticed): string {
 /** Formats the table and its source. */
 function section({ machine, minutes, noticed }: Noticed): string {
   const rows = MUTATIONS.map(({ name, defence, instead, doubled }) => {
-    const also = doubled === undefined ? '' : ` Taken away with it: ${doubled}.`
+    const also = doubled === undefined ? '' : ` Also removed: ${doubled}.`
     return `| ${defence} | ${instead}.${also} | ${shown(noticed[name] ?? [])} |`
   })
   const took = minutes === undefined ? '' : `, in ${minutes} minutes`
   return [
     `Measured on ${machine}, engine \`local\`, by \`npm run adversarial -- --mutate\`${took}.`,
     '',
-    '| defence | what the copy does instead | cases that notice |',
+    '| defence | what the copy does instead | tests that fail |',
     '|---|---|---|',
     ...rows,
   ].join('\n')

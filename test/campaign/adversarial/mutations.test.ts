@@ -10,17 +10,17 @@ import { readNoticed } from '../../../campaigns/adversarial/mutations/noticed.ts
 import { listTests, tryOut } from '../../../campaigns/adversarial/mutations/trial.ts'
 import { nameOf, problemOfBaseline, verdictOn } from '../../../campaigns/adversarial/mutations/verdict.ts'
 
-/* Defences taken away in copies of the tree: `npm run adversarial -- --mutate` is the long form, this is the short one. The rest is in test/unit. */
+/* Removes defences in copies of the tree. The long form is `npm run adversarial -- --mutate`; tests without a trial are in test/unit. */
 
-/** A bound for what hangs; on two idle cores a trial takes seconds. */
+/** The limit for a hung trial; on two idle cores a trial takes seconds. */
 const TRIAL_MS = 300_000
 /** Most of a trial is the start of vitest, on one core. */
 const semaphore = new Semaphore(2)
 
-describe('the record of what notices a missing defence', () => {
+describe('the record of tests that detect a missing defence', () => {
   const { noticed } = readNoticed()
 
-  test('names tests that there are', { timeout: TRIAL_MS }, async ({ signal }) => {
+  test('names tests that exist', { timeout: TRIAL_MS }, async ({ signal }) => {
     using copy = copyTree()
     const there = new Set((await listTests(copy, signal)).map(nameOf))
     expect(there.size).toBeGreaterThan(100)
@@ -32,7 +32,7 @@ describe('the record of what notices a missing defence', () => {
   })
 })
 
-test('a copy goes when it is disposed of, or at the next start when its maker was killed', () => {
+test('a copy is removed when it is disposed of, or at the next start when its maker was killed', () => {
   const module = JSON.stringify(new URL('../../../campaigns/adversarial/mutations/copy.ts', import.meta.url))
   const maker = `const { copyTree } = await import(${module}); console.log(copyTree().root); process.kill(process.pid, 9)`
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', maker], { encoding: 'utf8' })

@@ -9,7 +9,7 @@ const CASES = 2400
 const WITHIN_MS = 6_000
 const { skip } = await requireLocalEngine()
 
-test('mutated requests and frames break nothing in the harness, nor in real sandboxes', async () => {
+test('mutated requests and frames break neither the harness nor real sandboxes', async () => {
   const reports: DriveReport[] = []
   const engine = localEngine()
   try {
@@ -25,7 +25,7 @@ test('mutated requests and frames break nothing in the harness, nor in real sand
   }
   announce(reports)
   expect(problemsOf(reports)).toEqual([])
-  // The first cases of each part are the same everywhere; at least one round of each was run.
+  // The first cases of each part are the same on every machine; at least one round of each ran.
   expect(reports.map(({ side, cases }) => [side, cases > 0])).toEqual([
     ['broker', true],
     ...(skip ? [] : [['sandbox', true]]),

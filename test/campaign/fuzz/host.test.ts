@@ -4,7 +4,7 @@ import { hostCampaign } from '../../../campaigns/fuzz/campaign.ts'
 import type { DriveReport } from '../../../campaigns/fuzz/drive.ts'
 import { announce, problemsOf, seedOfTests } from '../../../campaigns/fuzz/short-form.ts'
 
-/** One case of the whole takes 5 s, because only clocks end it; the others share the rest. */
+/** One case takes 5 s, because only a deadline ends it; the others share the rest of the time. */
 const CASES = 15_000
 const WITHIN_MS = 8_000
 
@@ -18,11 +18,11 @@ test('mutated lines and streams break nothing on the host (npm run fuzz is the l
   })
   announce(reports)
   expect(problemsOf(reports)).toEqual([])
-  // Each kind had its turn, however slow the machine: the first cases are the same everywhere.
+  // Every kind ran, even on a slow machine: the first cases are the same everywhere.
   expect(reports.map(({ cases }) => cases >= 10)).toEqual([true, true])
 })
 
-test('a line of 16 MiB without an end, in pieces of 64 bytes, is held once and costs linear time', () => {
+test('a line of 16 MiB without an end, in pieces of 64 bytes, is buffered once in linear time', () => {
   const size = 16 * 1024 * 1024
   const piece = Buffer.alloc(64, '[')
   const splitter = new LineSplitter(size)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { stallCampaign } from '../../../campaigns/fuzz/stall/stall.ts'
 
 /**
- * One entrance for each mechanism that keeps the promise, far from its bounds on any machine. `npm run fuzz -- --stall` drives
+ * One entrance for each mechanism behind the promise, with a wide margin on any machine. `npm run fuzz -- --stall` drives
  * all of them.
  */
 test.each([

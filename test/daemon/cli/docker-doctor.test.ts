@@ -29,22 +29,22 @@ interface Findings {
   readonly probes: Readonly<Record<string, unknown>>
 }
 
-/** The findings of doctor on the engine docker with the daemon at an address. */
+/** The findings of doctor for the engine docker with the daemon at an address. */
 async function findings(host: string, wrapper: readonly string[] = []): Promise<Findings> {
   const { stdout } = await cli.run(['doctor', '--json'], { env: { DOCKER_HOST: host }, wrapper })
   const { engines } = JSON.parse(stdout) as { engines: Findings[] }
   const [docker] = engines.filter(({ name }) => name === 'docker')
-  if (docker === undefined) throw new Error(`doctor says nothing of docker: ${stdout}`)
+  if (docker === undefined) throw new Error(`doctor does not mention docker: ${stdout}`)
   return docker
 }
 
-/** The lines of the engine docker in what doctor says to people. */
+/** The lines of the engine docker in the text output of doctor. */
 async function readDoctor(host: string): Promise<string> {
   const { stdout } = await cli.run(['doctor'], { env: { DOCKER_HOST: host } })
   return stdout.split('\n\n').find((block) => /^\S docker/.test(block)) ?? stdout
 }
 
-/** Nothing is claimed of an engine that cannot be used, and one reason says why. */
+/** Checks that an unusable engine has one reason and no other claims. */
 function expectUnusable(found: Findings, code: string, message: RegExp, remedy: RegExp): void {
   const { usable, level, limits_enforced: limits, network, capabilities, probes } = found
   const has = Object.values(capabilities).filter(Boolean)
@@ -66,7 +66,7 @@ function expectUnusable(found: Findings, code: string, message: RegExp, remedy: 
   ])
 }
 
-/** Only the image built here is on the daemons of these tests, unless the default one is what the machine has. */
+/** The image on the daemons of these tests: the one built here, or the default one if the machine has it. */
 const replaced = image === 'python:3.12-slim' ? [] : ['image_replaced']
 
 describe.skipIf(noDocker || noDaemon)('doctor', () => {
@@ -96,7 +96,7 @@ describe.skipIf(noDocker || noDaemon)('doctor', () => {
 
   test('tells another user that the socket is closed to them', async () => {
     chmodSync(daemon.directory, 0o711)
-    // Another uid that may read this checkout wherever it is, and that no file lets write.
+    // Another uid that may read this checkout and write nowhere.
     const stranger = ['--reuid=12345', '--regid=12345', '--clear-groups']
     const reader = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search']
     const found = await findings(daemon.host, ['setpriv', ...stranger, ...reader, '--'])
@@ -129,7 +129,7 @@ describe.skipIf(noDocker || noGvisor).concurrent('doctor, where gVisor is regist
   }
 
   test(
-    'tries each runtime under any name, reports what it gives, and which cannot be used',
+    'tries each runtime under any name, and reports its isolation and which ones cannot be used',
     async () => {
       await using daemon = await withRuntimes()
       const [{ usable, level, reasons, probes }, text] = await Promise.all([

@@ -5,7 +5,7 @@ import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { containers } from '../../support/containers.ts'
 import { conformanceOf } from '../../support/walls.ts'
 
-/* PO-03: every test drives a ManagedContainer over its attached standard input and output. HA-11 holds in it as on the
+/* PO-03: every test drives a ManagedContainer over its attached standard input and output. HA-11 is tested as on the
  * local engine. */
 const { skip, image } = await requireDockerEngine()
 

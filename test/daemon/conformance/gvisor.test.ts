@@ -5,7 +5,7 @@ import { containers } from '../../support/containers.ts'
 import { anyGvisor } from '../../support/gvisor.ts'
 import { conformanceOf } from '../../support/walls.ts'
 
-/* PO-03 and HA-11 in containers whose kernel is gVisor's. What differs there is in docs/limitations/gvisor.md. */
+/* PO-03 and HA-11 in containers with gVisor's kernel. docs/limitations/gvisor.md lists the differences. */
 const gvisor = await anyGvisor()
 const { skip, host, image } = gvisor
 afterAll(() => gvisor[Symbol.asyncDispose]())

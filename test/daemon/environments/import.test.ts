@@ -9,12 +9,12 @@ const gvisor = await requireGvisor()
 if (noUv !== undefined) skipFor('uv', noUv)
 
 describe('packages on demand in containers', () => {
-  test.skipIf(docker.skip || noUv !== undefined)('docker imports what was declared', async () => {
+  test.skipIf(docker.skip || noUv !== undefined)('docker imports declared packages', async () => {
     const options = { engine: 'docker', docker: { image: docker.image } } as const
     await expect(importOn(options)).resolves.toBeUndefined()
   })
 
-  test.skipIf(gvisor.skip || noUv !== undefined)('gVisor imports what was declared', async () => {
+  test.skipIf(gvisor.skip || noUv !== undefined)('gVisor imports declared packages', async () => {
     const options = { engine: 'docker', docker: { image: gvisor.image, runtime: 'runsc' } } as const
     await expect(importOn(options)).resolves.toBeUndefined()
   })

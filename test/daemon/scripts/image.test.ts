@@ -58,7 +58,7 @@ async function serving(listener: RequestListener): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A daemon that has no image, and answers an import with these words. */
+/** A daemon without images that answers an import with this text. */
 async function fakeDaemon({ architecture = LINUX, importing = '{}' } = {}): Promise<string> {
   const address = await serving((request, response) => {
     request.resume()
@@ -111,7 +111,7 @@ describe.skipIf(skip)('a daemon', () => {
         .catch(() => undefined)
   })
 
-  test('is given the archive once, under any number of names, with labels and nothing else', async () => {
+  test('gets the archive once, under any number of names, with labels and nothing else', async () => {
     await putIntoCache('first')
     const lines: string[] = []
     const built = await build({ onProgress: (line) => lines.push(line) })
@@ -136,7 +136,7 @@ describe.skipIf(skip)('a daemon', () => {
     ])
   })
 
-  test('loses the image that had the name, unless something else names it', async () => {
+  test('removes the image that had the name, unless it has another name', async () => {
     await putIntoCache('first')
     const first = await build()
     await build({ tag: OTHER_TAG })
@@ -150,9 +150,9 @@ describe.skipIf(skip)('a daemon', () => {
   })
 })
 
-describe.skipIf(skip)('an image that was built on ours has its labels, but is not ours', () => {
+describe.skipIf(skip)('an image that was built on ours inherits the labels, but is kept', () => {
   const client = new Docker()
-  /** An image on top of another, as `docker build` makes one: with a file more, or with another configuration alone. */
+  /** An image based on another, as from `docker build`: with an additional file, or only with another configuration. */
   const buildUpon = async (base: string, tag: string, file?: string): Promise<string> => {
     const container = await client.createContainer({ Image: base, Cmd: ['nothing'] })
     try {

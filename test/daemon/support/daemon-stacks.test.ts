@@ -24,7 +24,7 @@ test.skipIf(skip)(
   90_000,
 )
 
-test('counts stacks that differ in arguments only as one, those that wait longest first', () => {
+test('counts stacks that differ only in arguments as one, the longest waiting first', () => {
   const dump = `goroutine 1 [running]:
 main.run(0x1)
 \t/go/main.go:1 +0x1

@@ -11,7 +11,7 @@ const skip = requirePrivateDaemon().skip || noImage
 const { skip: skipGvisor } = requirePrivateDaemon({ gvisor: true })
 const MINUTES = 3 * 60_000
 
-/** Starts a container that does nothing for long. */
+/** Starts an idle container. */
 async function sleeper(client: Docker, runtime?: string): Promise<Docker.Container> {
   const HostConfig = { NetworkMode: 'none', ...(runtime === undefined ? {} : { Runtime: runtime }) }
   const made = await client.createContainer({ Image: image, Cmd: ['sleep', '1000'], StopSignal: 'SIGKILL', HostConfig })
@@ -40,7 +40,7 @@ function ofDaemon(pid: number, directory: string, containers: readonly string[])
     const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8')
     return pid !== process.pid && (words.includes(`${directory}/`) || containers.some((id) => groups.includes(id)))
   } catch {
-    return false // gone in between
+    return false // it ended meanwhile
   }
 }
 
@@ -94,7 +94,7 @@ describe.skipIf(skip).concurrent("a daemon of a test's own", () => {
   )
 
   test('whose test runner was killed is removed when the next one starts', async () => {
-    const abandoned = `${DAEMON_PREFIX}4194305-abandoned` // past the largest pid that a kernel gives
+    const abandoned = `${DAEMON_PREFIX}4194305-abandoned` // above the largest pid of a kernel
     mkdirSync(abandoned)
     await using daemon = await startDaemon()
     expect([existsSync(abandoned), existsSync(daemon.directory)]).toEqual([false, true])

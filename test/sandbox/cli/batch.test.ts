@@ -146,7 +146,7 @@ describe.skipIf(skip)('sandglass batch', () => {
     expect(same?.sandbox?.use).toBeGreaterThan(first?.sandbox?.use ?? 0)
   })
 
-  test('a request is answered before the next line is there', async () => {
+  test('a request is answered before the next line arrives', async () => {
     const running = cli.start(['batch'])
     running.child.stdin.write(ndjson([{ id: 'one', script: '' }]))
     await running.said('"id":"one"')
@@ -155,7 +155,7 @@ describe.skipIf(skip)('sandglass batch', () => {
     expect([ended.code, linesOf(ended).map(({ id }) => id)]).toEqual([0, ['one', 'two']])
   })
 
-  test('with --out an interrupted batch continues where it was, and replaces a truncated line', async () => {
+  test('with --out an interrupted batch resumes, and replaces a truncated line', async () => {
     const out = join(cli.directory, 'answers.jsonl')
     const requests = cli.file(
       'requests.jsonl',
@@ -286,7 +286,7 @@ describe.skipIf(skip)('sandglass batch', () => {
   })
 })
 
-/** Looks again each time the event loop comes round. */
+/** Polls once per turn of the event loop. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise(setImmediate)
 }

@@ -113,7 +113,7 @@ describe.skipIf(skip)('sandglass check', () => {
     })
   })
 
-  test('puts the marker below the character, whatever precedes it', async () => {
+  test('puts the marker below the wrong character, whatever precedes it', async () => {
     const ended = await cli.run(['check', '-'], { input: `a = "\u001B]0;é\u0007" + nope\r\n` })
     expect(ended).toEqual({
       code: 3,

@@ -42,7 +42,7 @@ describe.skipIf(skip || noUv !== undefined)('packages at the command line', () =
     expect(ended.code).toBe(0)
   })
 
-  test('what a file declares counts if it is well known; the same script from stdin is refused', async () => {
+  test('declarations in a file are accepted for well-known packages; the same script from stdin is refused', async () => {
     const declares = (name: string, module: string): string =>
       `# /// script\n# dependencies = ["${name}"]\n# ///\nimport ${module}\nemit_result(${module}.VERSION)\n`
     const [known, unknown, stdin] = await Promise.all([

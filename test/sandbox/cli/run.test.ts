@@ -37,13 +37,13 @@ describe.skipIf(skip)('sandglass run --json', () => {
     expect(ended.stdout.split('\n')).toHaveLength(2)
   })
 
-  test('a requirement that is not met exits with 8', async () => {
+  test('an unmet requirement exits with 8', async () => {
     const ended = await cli.run(['run', '-', '--json', '--require', 'vm'])
     expect(lastLine(ended)).toMatchObject({ type: 'error', status: 'sandbox-lost', code: 'requirement_unmet' })
     expect(ended.code).toBe(8)
   })
 
-  test('a tools directory that is missing exits with 2; one that is there gives the script its functions', async () => {
+  test('a missing tools directory exits with 2; an existing one provides its functions to the script', async () => {
     mkdirSync(join(cli.directory, 'tools'))
     cli.file('tools/greet.py', 'def greet(name):\n    return f"hello {name}"\n')
     const [missing, found] = await Promise.all([
@@ -110,7 +110,7 @@ describe.skipIf(skip)('sandglass run --json', () => {
 })
 
 describe.skipIf(skip)('sandglass run, for people', () => {
-  test('output of the script as it comes, everything else marked on stderr, the result last', async () => {
+  test('output of the script at once, everything else marked on stderr, the result last', async () => {
     const script = cli.file(
       'report.py',
       'import sys\nprint("working", end="")\nprint("careful", file=sys.stderr)\nemit_intermediate("half", 50)\nemit_result({"n": n})\n',
@@ -121,7 +121,7 @@ describe.skipIf(skip)('sandglass run, for people', () => {
     expect(ended.code).toBe(0)
   })
 
-  test('a text is printed as it is; a failure with its traceback', async () => {
+  test('a text is printed unchanged; a failure with its traceback', async () => {
     const [text, failure] = await Promise.all([
       cli.run(['run', '-'], { input: 'emit_result("plain\\ntext")' }),
       cli.run(['run', '-'], { input: '\nraise KeyError("k")' }),

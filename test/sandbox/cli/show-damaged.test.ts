@@ -19,7 +19,7 @@ const cli = makeCli()
 afterAll(() => cli[Symbol.dispose]())
 
 describe('a damaged journal', () => {
-  test('the run of a process that was killed is shown as far as it went (OR-06)', async () => {
+  test('the run of a killed process is shown up to its last event (OR-06)', async () => {
     const place = storeRun(join(cli.directory, 'killed'), FIRST, hostileRun().slice(0, 1))
     appendFileSync(join(place, `${FIRST}.jsonl`), '{"v":1,"run_id":"2026')
     const { code, stdout } = await cli.run(['show', FIRST, '--journal', place])
@@ -29,7 +29,7 @@ describe('a damaged journal', () => {
     )
   })
 
-  test('events that cannot be read are left out, and counted', async () => {
+  test('unreadable events are skipped and counted', async () => {
     const place = storeRun(join(cli.directory, 'holes'), FIRST, [startRun('Holes'), ...hostileRun().slice(1)])
     const path = join(place, `${FIRST}.jsonl`)
     const lines = readFileSync(path, 'utf8').split('\n')
@@ -41,7 +41,7 @@ describe('a damaged journal', () => {
     expect(stdout).toContain('  damaged   2 events of this journal cannot be read\n')
   })
 
-  test('runs lists damaged and foreign files, and show says what is wrong with one', async () => {
+  test('runs lists damaged and foreign files, and show names the damage of one', async () => {
     const place = storeRun(join(cli.directory, 'damaged'), FIRST, [startRun('Fine')])
     for (const [name, content] of [
       [`${SECOND}.jsonl`, '\u0000\u0001 not a journal'],

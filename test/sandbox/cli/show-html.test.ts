@@ -12,7 +12,7 @@ const chromium = requireChromium()
 const cli = makeCli()
 afterAll(() => cli[Symbol.dispose]())
 
-/** {@link HOSTILE} as it looks when it is escaped. */
+/** The escaped form of {@link HOSTILE}. */
 const SHOWN = HOSTILE.replaceAll('\u001B', '\\x1b').replaceAll('\u0007', '\\x07').replaceAll('\u202E', '\\u202e')
 
 describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a browser', () => {
@@ -47,7 +47,7 @@ describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a
     ])
   })
 
-  test('shows hostile texts as they are, executes nothing and loads nothing', async () => {
+  test('shows hostile texts literally, executes nothing and loads nothing', async () => {
     const place = storeRun(join(cli.directory, 'hostile'), FIRST, hostileRun())
     const { code, stdout } = await cli.run(['show', 'last', '--html', '--journal', place])
     expect(code).toBe(0)
@@ -59,13 +59,13 @@ describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a
     expect(dom.match(/<(script|img|iframe|link|object|base|form|a)\b/g)).toBeNull()
     expect(dom.match(/<[^>]*\s(on\w+|src|href|srcset)=/g)).toBeNull()
     expect(dom.match(/<style\b/g)).toHaveLength(1)
-    // In each place in which somebody else's text stands; names are cut.
+    // In each place with foreign text; names are cut.
     expect(textOf(dom).split(SHOWN).length - 1).toBeGreaterThan(14)
     expect(textOf(dom).split(SHOWN.slice(0, 80)).length - 1).toBeGreaterThan(25)
   })
 })
 
-/** For a look at the page: SANDGLASS_KEEP_PICTURES names a directory. */
+/** Saves a picture of the page if SANDGLASS_KEEP_PICTURES names a directory. */
 function keepPicture(name: string, picture: Buffer): void {
   const directory = process.env['SANDGLASS_KEEP_PICTURES']
   if (directory !== undefined) writeFileSync(join(directory, `${name}.png`), picture)

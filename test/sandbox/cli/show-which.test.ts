@@ -10,7 +10,7 @@ afterAll(() => cli[Symbol.dispose]())
 
 const ENV = { XDG_STATE_HOME: join(cli.directory, 'kept') }
 
-describe('which run', () => {
+describe('the selection of a run', () => {
   const place = storeRun(join(cli.directory, 'two'), FIRST, [startRun('One')])
   storeRun(place, SECOND, [startRun('Two')])
   mkdirSync(join(cli.directory, 'none'))
@@ -58,7 +58,7 @@ describe('which run', () => {
     expect([ended.code, ended.stderr, lastLine(ended).error]).toEqual([2, `sandglass: ${message}\n`, message])
   })
 
-  test('runs says that there are no runs yet, and creates no file', async () => {
+  test('runs reports that there are no runs yet, and creates no file', async () => {
     const ended = await cli.run(['runs'], { env: { XDG_STATE_HOME: join(cli.directory, 'never') } })
     expect(ended).toEqual({
       code: 0,

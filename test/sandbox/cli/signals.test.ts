@@ -12,13 +12,13 @@ const FOREVER = 'print("up", flush=True)\nwhile True: pass\n'
 
 describe.skipIf(skip)('a signal', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '%s cancels the run, prints what there is and leaves nothing',
+    '%%s cancels the run, prints its partial result and leaves nothing',
     async (signal) => {
       const running = cli.start(['run', '-', '--events'])
       running.child.stdin.end(`emit_intermediate("half", 50)\n${FOREVER}`)
       await running.said('"text":"up')
       running.child.kill(signal)
-      running.child.kill(signal) // an impatient second one changes nothing
+      running.child.kill(signal) // a second signal changes nothing
       const ended = await running.ended
       expect(ended.code).toBe(130)
       expect(lastLine(ended)).toMatchObject({
@@ -32,9 +32,9 @@ describe.skipIf(skip)('a signal', () => {
     },
   )
 
-  test('while the script is still awaited on stdin, nothing was started and the exit code is the same', async () => {
+  test('before the script has arrived on stdin starts nothing and has the same exit code', async () => {
     const running = cli.start(['run', '-', '--json'])
-    // Its handlers are there when the last of them is, SIGHUP's; Node itself has one for SIGTERM from the start.
+    // All handlers are installed when the last one, SIGHUP's, is; Node itself has one for SIGTERM from the start.
     await once(running.child, 'spawn')
     const status = `/proc/${running.child.pid}/status`
     while (!catches(readFileSync(status, 'utf8'), 1)) await new Promise(setImmediate)
@@ -109,7 +109,7 @@ test('doctor reports the limits in force, ps and prune the resources', async () 
   })
   expect([doctor.code, text.code]).toEqual([0, 0])
   expect(text.stdout).toContain(skip ? '✗ local' : '✓ local')
-  // Other tests of this machine may have sandboxes of their own: only the shape is ours to check.
+  // Other tests on this machine may have sandboxes, so only the format is checked.
   for (const { code, stdout, stderr } of [ps, prune]) {
     expect([code, stderr, Array.isArray(JSON.parse(stdout))]).toEqual([0, '', true])
   }

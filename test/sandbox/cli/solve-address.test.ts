@@ -36,7 +36,7 @@ describe.skipIf(skip)('sandglass solve with an OpenAI-compatible address', () =>
     expect(files.join('')).toContain('[redacted:OPENAI_API_KEY]')
   })
 
-  test('that refuses the key, says so without showing it', async () => {
+  test('that refuses the key, reports it without showing the key', async () => {
     await using server = await modelServer(reply(401, { error: { message: `Incorrect API key provided: ${KEY}` } }))
     const args = ['Say it', '--model', 'tiny', '--model-url', server.url]
     const ended = await solve('refused', args, { OPENAI_API_KEY: KEY })

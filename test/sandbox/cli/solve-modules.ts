@@ -3,12 +3,12 @@ import type { Cli } from '../../support/cli/sandglass.ts'
 
 const SANDGLASS = JSON.stringify(join(import.meta.dirname, '../../../src/index.ts'))
 
-/** Python in the fence in which a model gives it. */
+/** Wraps Python in a fence, as a model does. */
 export function fence(script: string): string {
   return `\`\`\`python\n${script}\n\`\`\``
 }
 
-/** A module whose model gives these answers one after the other, the last one again and again; its path. */
+/** Writes a module whose model gives these answers in order and repeats the last one; returns its path. */
 export function modelModule(cli: Cli, name: string, ...answers: readonly string[]): string {
   return cli.file(
     name,
@@ -23,7 +23,7 @@ export default async (prompt: string) => {
   )
 }
 
-/** A module with the tools `search`, which finds two orders, and `customer`, which knows none; its path. */
+/** Writes a module with the tools `search`, which finds two orders, and `customer`, which finds none; returns its path. */
 export function orderTools(cli: Cli): string {
   return cli.file(
     'order-tools.ts',
@@ -52,10 +52,10 @@ except ToolError as error:
 total = orders[0]["price"]
 emit_result(total)`
 
-/** Calls a tool in a way that the checker refuses. */
+/** A script with a tool call that the checker rejects. */
 export const REJECTED_SCRIPT = 'orders = search(state="late")\nemit_result(orders)'
 
-/** Gets it right. */
+/** A correct script. */
 export const RIGHT_SCRIPT = 'emit_result({"total": sum(order["total"] for order in search(status="late"))})'
 
 /** Solves a task on the local engine with a model whose first script is rejected, and whose others fail. */

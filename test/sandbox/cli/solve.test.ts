@@ -45,7 +45,7 @@ sandglass: 3 attempts, 330 tokens, 3 tool calls, TIME; more with: sandglass show
     )
   })
 
-  test('of a run without an answer exits with 1, and prints nothing on stdout', async () => {
+  test('exits with 1 without an answer, and prints nothing on stdout', async () => {
     const ended = await solve('fails', ['Add up', '--model', FAILS, '--tools', TOOLS, '--max-retries', '0'])
     expect([ended.code, ended.stdout]).toEqual([1, ''])
     expect(maskTimesAndIds(ended.stderr)).toBe(
@@ -148,7 +148,7 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     expect(shown.stdout).toContain('| [redacted:TOKEN]\n')
   })
 
-  test('--pricing tells the cost, and --budget-cost ends the run', async () => {
+  test('--pricing reports the cost, and --budget-cost ends the run', async () => {
     const prices = cli.file('prices.json', '{"scripted-1": {"input": 10, "output": 100}}')
     const args = ['Add up', '--model', LEARNS, '--tools', TOOLS, '--pricing', prices]
     const ended = await solve('cost', [...args, '--json'])
@@ -173,7 +173,7 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     ])
   })
 
-  test.each([[], ['--json'], ['--events']])('what modules print goes to stderr (%j)', async (...flags) => {
+  test.each([[], ['--json'], ['--events']])('output of modules goes to stderr (%j)', async (...flags) => {
     const say = (what: string): string =>
       `import { log } from 'node:console'\nconsole.log('${what} one')\nconsole.info('${what} two')\nlog('${what} three')\n`
     const model = cli.file('talks.ts', `${say('model')}${readFileSync(RIGHT, 'utf8')}`)
@@ -184,7 +184,7 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     expect(said).toEqual(['tools', 'model'].flatMap((what) => ['one', 'two', 'three'].map((word) => `${what} ${word}`)))
   })
 
-  test('names the journal by its whole path, and only runs that were stored', async () => {
+  test('names the journal by its absolute path, and only stored runs', async () => {
     const place = relative(process.cwd(), join(cli.directory, 'whole'))
     const stored = await solve('whole', ['Add up', '--model', RIGHT, '--tools', TOOLS, '--journal', place])
     expect(maskTimesAndIds(stored.stderr)).toContain(
@@ -200,7 +200,7 @@ export default async () => ({ text: rmSync(${JSON.stringify(gone)}, { recursive:
     expect(lost.stderr).not.toContain('sandglass show')
   })
 
-  test('a model that fails exits with 7 and says why', async () => {
+  test('a model that fails exits with 7 and the reason', async () => {
     const model = cli.file('broken.ts', 'export const model = async () => { throw new Error("no credit") }')
     const ended = await solve('broken', ['Try', '--model', model])
     expect([ended.code, ended.stdout]).toEqual([7, ''])

@@ -10,7 +10,7 @@ afterAll(() => cli[Symbol.dispose]())
 const SANDGLASS = JSON.stringify(join(import.meta.dirname, '../../../src/index.ts'))
 const AI = JSON.stringify(import.meta.resolve('ai'))
 
-/** A module with tools in the directory of the test; its path. */
+/** Writes a module with tools into the directory of the test; returns its path. */
 function moduleOf(name: string, source: string): string {
   return cli.file(
     name,

@@ -22,7 +22,7 @@ const BROKEN = cli.file('broken.mjs', 'export const a = 1\nexport const b = ;\n'
 const TYPED = cli.file('typed.ts', 'const b: = 2\n')
 const IMPORTS = cli.file('imports.ts', 'import "./typed.ts"\n')
 
-describe('wrong usage exits with 2 and says what to write', () => {
+describe('wrong usage exits with 2 and shows the correct form', () => {
   test.concurrent.each<[string[], string]>([
     [['rnu'], 'no command "rnu". Did you mean "run"? See sandglass --help'],
     [['run'], 'run needs a FILE, - for stdin, or -c CODE; see sandglass run --help'],
@@ -115,7 +115,7 @@ describe('wrong usage exits with 2 and says what to write', () => {
     ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
     ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run, batch, check, solve and env?'],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
-  ])('%s %s: the message says where the flag is', (command, flag, message) => {
+  ])('%s %s: the message names the commands with this flag', (command, flag, message) => {
     const hint = (name: string): string => unknownFlag(name, command)
     expect(() => parseArgs([`${flag}=1`], FLAGS[command], hint)).toThrow(new UsageError('invalid_request', message))
   })
@@ -151,7 +151,7 @@ test('batch reports its own errors on stderr, and with --json as a line, too', a
   expect([asJson.code, asJson.stderr, lastLine(asJson).status]).toEqual([2, stderr, 'invalid-request'])
 })
 
-test.concurrent('there is no command that makes images', async () => {
+test.concurrent('no command makes images', async () => {
   const { code, stderr } = await cli.run(['image', 'build'])
   expect([code, stderr]).toEqual([2, 'sandglass: no command "image". See sandglass --help\n'])
 })
@@ -161,7 +161,7 @@ test.concurrent('an image without the engine docker is a mistake', async () => {
   expect([code, stderr]).toEqual([2, 'sandglass: --image belongs to the engine docker: add --engine docker\n'])
 })
 
-test.concurrent('--engine pyodide runs a script where there is nothing but Node, and warns once', async () => {
+test.concurrent('--engine pyodide runs a script with Node alone, and warns once', async () => {
   const ended = await cli.run(['run', SCRIPT, '--json', '--engine', 'pyodide'], { env: { PATH: '/nonexistent' } })
   expect({ code: ended.code, ...lastLine(ended) }).toMatchObject({
     code: 0,
@@ -180,7 +180,7 @@ test.concurrent.each(['run', 'batch'])('without bubblewrap %s --engine local exi
   expect(stdout).toContain('bubblewrap_missing')
 })
 
-test.concurrent('without bubblewrap and Docker doctor says so, and that auto takes pyodide', async () => {
+test.concurrent('without bubblewrap and Docker doctor reports that, and that auto chooses pyodide', async () => {
   const { code, stdout } = await cli.run(['doctor', '--json'], {
     env: { PATH: '/nonexistent', DOCKER_HOST: 'unix:///nonexistent/docker.sock' },
   })
@@ -189,7 +189,7 @@ test.concurrent('without bubblewrap and Docker doctor says so, and that auto tak
   expect(stdout).toContain('docker_unreachable')
 })
 
-test.concurrent('auto refuses when no engine has what is required, with the reason of each', async () => {
+test.concurrent('auto refuses when no engine meets a requirement, with the reason of each', async () => {
   const ended = await cli.run(['run', SCRIPT, '--json', '--require', 'network'], {
     env: { PATH: '/nonexistent', DOCKER_HOST: 'unix:///nonexistent/docker.sock' },
   })

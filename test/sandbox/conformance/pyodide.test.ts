@@ -5,7 +5,7 @@ import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
 import { conformanceOf } from '../../support/walls.ts'
 import { requireBox } from '../engines/pyodide/fixture.ts'
 
-/* The suite on the engine that needs nothing but Node; what it leaves out is on docs/limitations/pyodide.md. */
+/* The suite on the engine that needs only Node; docs/limitations/pyodide.md lists the skipped cases. */
 const cache = sharedCache()
 const cacheDir = cache.path
 afterAll(() => cache[Symbol.dispose]())

@@ -7,7 +7,7 @@ import { scopedDirectory } from '../../support/engines/local/state-dir.ts'
 
 const HOST = join(import.meta.dirname, '../../support/descriptors-host.ts')
 const LIMIT = 256
-/** A host has no other descriptors than its own: those of a test runner would count. */
+/** The host is a separate process, because the descriptors of a test runner would count. */
 const ALONE = 'import os, sys; os.closerange(3, 4096); os.execvp(sys.argv[1], sys.argv[1:])'
 const MAX_DESCRIPTORS = 18
 const STEP = 6
@@ -59,7 +59,7 @@ function runHost(engine: 'local' | 'pyodide'): HostReport {
   return JSON.parse(stdout) as HostReport
 }
 
-/** With none at all every script is refused, with enough none; each refusal has its code, names the cause and is of the moment. */
+/** Checks that scripts are refused without descriptors and run with enough of them, and that each refusal is retryable with a code and its cause. */
 function problemsIn(found: HostReport['found']): unknown[] {
   return found.filter(({ free, said, retryable, later }) => {
     const isRefused = /^sandbox_setup_failed: .*no file descriptor left.*EMFILE/.test(said) && retryable === true

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { printedBy, sourceName } from '../../support/bounded-program.ts'
 
-// There Node's own way to make a directory with all above it goes round for ever.
+// There, Node's recursive mkdir loops endlessly.
 const { skip } = await requireLocalEngine()
 const directory = mkdtempSync(join(tmpdir(), 'sandglass-procfs-'))
 const link = join(directory, 'link')
@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 
 const PLACES = ['/proc/1/foo', join(link, 'foo')]
 const INDEX = sourceName('src/index.ts')
-/** Prints the code and the message of what is thrown. */
+/** Prints the code and the message of a thrown error. */
 const reportError = (imports: string, act: string): string => `${imports}
 try { ${act} } catch (error) { console.log(JSON.stringify([error.code, error.message])) }`
 

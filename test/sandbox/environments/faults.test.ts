@@ -95,7 +95,7 @@ describe.skipIf(noUv !== undefined)('a host that is killed', () => {
     expect(await prepare(cacheDir, index)).toMatch(/^[0-9a-f]{20}$/)
   })
 
-  test('at any moment leaves nothing that counts as finished', async () => {
+  test('at any moment leaves nothing that is taken as complete', async () => {
     const { index, cacheDir } = await setUp()
     for (const ms of [150, 250, 350, 450, 550]) {
       const host = startHost(cacheDir, index)
@@ -107,7 +107,7 @@ describe.skipIf(noUv !== undefined)('a host that is killed', () => {
 })
 
 describe.skipIf(noUv !== undefined)('several hosts', () => {
-  test('that want the same at the same time install it once', async () => {
+  test('that need the same environment at the same time install it once', async () => {
     const { index, cacheDir } = await setUp()
     const keys = await Promise.all(Array.from({ length: 4 }, () => startHost(cacheDir, index).key))
     expect(new Set(keys).size).toBe(1)
@@ -137,7 +137,7 @@ describe.skipIf(noUv !== undefined)('several hosts', () => {
 })
 
 describe.skipIf(noUv !== undefined || process.getuid?.() !== 0)('a disk that is full', () => {
-  test('is named, and nothing half-made is left', async () => {
+  test('is reported, and nothing incomplete is left', async () => {
     const { index, cacheDir } = await setUp()
     execFileSync('rm', ['-r', cacheDir])
     execFileSync('mkdir', [cacheDir])

@@ -58,7 +58,7 @@ async function install(
   }
 }
 
-/** The most that a measure reads while work goes on. */
+/** The maximum of a measure during some work. */
 async function peakOf<T>(
   measure: () => number,
   work: Promise<T>,
@@ -102,7 +102,7 @@ describe.skipIf(noUv !== undefined)('an archive bomb', () => {
     expect(readdirSync(join(cacheDir, 'environments'))).toEqual([])
   }, 60_000)
 
-  test('is told from a large package where the index tells no sizes: then the size of the cache is the limit', async () => {
+  test('is limited by the size of the cache if the index reports no sizes', async () => {
     const index = await newIndex([makeBomb('large', { files: 6, bytes: 100 * MiB })], { plain: true })
     expect(await install('large', index, { cacheDir: newCache() })).toContain('/environments/')
     const cacheDir = newCache()
@@ -114,7 +114,7 @@ describe.skipIf(noUv !== undefined)('an archive bomb', () => {
 })
 
 describe.skipIf(noUv !== undefined)('an index', () => {
-  test('that floods the installer meets a limit of memory', async () => {
+  test('that floods the installer reaches a limit of memory', async () => {
     const index = await newIndex([], { flood: true })
     const cacheDir = newCache()
     const { peak, end } = await peakOf(() => memoryOf(cacheDir), install('demo', index, { cacheDir }))
@@ -135,7 +135,7 @@ describe.skipIf(noUv !== undefined)('an index', () => {
 })
 
 describe.skipIf(noUv !== undefined)('the box of the installer', () => {
-  test('closes everything of the cache that the host reads or starts', async () => {
+  test('makes everything in the cache that the host reads or starts read-only', async () => {
     const index = await newIndex([])
     const cacheDir = newCache()
     const uv = join(cacheDir, '..', 'uv')

@@ -59,7 +59,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     cacheDir = newCache()
   })
 
-  test('a declared package and what it needs can be imported; the second time nothing is asked of the index', async () => {
+  test('a declared package and its dependencies can be imported; the second time no request goes to the index', async () => {
     await using sandglass = await open(index, cacheDir, { dependencies: ['demo>=1'] })
     const first = await sandglass.run(IMPORT, { policy: 'standard' })
     expect(first).toMatchObject({ finalData: ['1.0', '1.0'], error: null })
@@ -73,7 +73,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(index.requests).toHaveLength(asked)
   })
 
-  test('a run has a set of its own, cached beside; the packages are read-only for scripts', async () => {
+  test('a run has its own set of packages, cached separately; the packages are read-only for scripts', async () => {
     await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
     const own = await sandglass.run('import other\nemit_result(other.VERSION)', { dependencies: ['other'] })
     expect(own).toMatchObject({ finalData: '2.0', environment: { packages: { other: '2.0' } } })
@@ -88,7 +88,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     )
   })
 
-  test('the checker knows the modules of the packages, and says what is missing before the run', async () => {
+  test('the checker knows the modules of the packages, and reports missing ones before the run', async () => {
     await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
     expect(await sandglass.check('import demo\nemit_result(1)')).toMatchObject({ ok: true })
     const { violations } = await sandglass.check('import other\nemit_result(1)')
@@ -114,7 +114,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(prompts[1]).not.toContain('demo 1.0')
   })
 
-  test("a model's scripts get the packages that they name, as far as the host admits them", async () => {
+  test("a model's scripts get the packages that they name, if the host admits them", async () => {
     const environments = { fromScript: 'declared', allow: ['other'] } as const
     await using sandglass = await open(index, cacheDir, { environments })
     expect(sandglass.asTool().description).toContain(
@@ -147,7 +147,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(missing.error).toMatch(/cv2 is in opencv-\S+.*, which is not installed/)
   })
 
-  test('prepare installs ahead and reports its progress', async () => {
+  test('prepare installs in advance and reports its progress', async () => {
     await using sandglass = await open(index, newCache())
     const phases: string[] = []
     const prepared = await sandglass.prepare(['demo'], { onProgress: ({ phase }) => phases.push(phase) })
@@ -159,7 +159,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect((await sandglass.run(inSandbox, { dependencies: ['demo'] })).finalData).toBe(true)
   })
 
-  test('from the third run on, what scripts import is loaded ahead, and random numbers still differ', async () => {
+  test('from the third run on, modules that scripts import are preloaded, and random numbers still differ', async () => {
     await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
     const script =
       'import sys\nahead = "demo" in sys.modules\nimport demo, random\nemit_result([ahead, random.random()])'
@@ -174,7 +174,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(sandglass.stats().idleBytes).toBeGreaterThan(1024 * 1024)
   })
 
-  test('CA-12 a package that cannot be installed is reported, and the others are installed where that is asked for', async () => {
+  test('CA-12 a package that cannot be installed is reported, and the others are installed if requested', async () => {
     await using sandglass = await open(index, cacheDir)
     const wanted = ['demo', 'absent', 'other']
     await expect(sandglass.prepare(wanted)).rejects.toMatchObject({ code: 'dependency_not_found' })
@@ -184,7 +184,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     await expect(sandglass.prepare(['--pre'], { partial: true })).rejects.toMatchObject({ code: 'dependency_invalid' })
   })
 
-  test('CA-11 the message of a failed installation holds that of the installer', async () => {
+  test('CA-11 the message of a failed installation contains that of the installer', async () => {
     await using sandglass = await open(index, cacheDir)
     await expect(sandglass.prepare(['demo', 'helper<1'])).rejects.toThrow(/uv said: .*helper/s)
   })
@@ -198,8 +198,8 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   })
 })
 
-describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
-  test('is refused with a hint, unless the host named it too', async () => {
+describe.skipIf(skip || noUv !== undefined)('a package that a script names', () => {
+  test('is refused with a hint, unless the host named it as well', async () => {
     const index = await newIndex(demo, helper)
     await using sandglass = await open(index, newCache())
     await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({
@@ -210,7 +210,7 @@ describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
     expect((await sandglass.run(declares('demo'), { dependencies: ['demo'] })).finalData).toBe(1)
   })
 
-  test('counts where the host says so; every package of the lock is asked for before a wheel is downloaded', async () => {
+  test('is accepted if the host allows it; every package of the lock is checked before a wheel is downloaded', async () => {
     const index = await newIndex(demo, helper)
     const asked: string[] = []
     const allow = ({ name }: { name: string }): boolean => {
@@ -233,7 +233,7 @@ describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
     await expect(known.run(declares('demo'))).rejects.toMatchObject({ code: 'dependency_not_allowed' })
   })
 
-  test('may not be younger than a week', async () => {
+  test('must be at least a week old', async () => {
     const index = await newIndex(demo, helper)
     index.faults.uploaded = new Date(Date.now() - 86_400_000).toISOString()
     await using sandglass = await open(index, newCache(), { environments: { fromScript: 'declared', allow: 'any' } })
@@ -241,7 +241,7 @@ describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
     expect((await sandglass.run('import demo\nemit_result(1)', { dependencies: ['demo'] })).finalData).toBe(1)
   })
 
-  test('follows from its imports only where a well-known package brings them', async () => {
+  test('is derived from its imports only if a well-known package provides them', async () => {
     const index = await newIndex(makeWheel({ name: 'pyyaml', files: { 'yaml/__init__.py': 'VERSION = "1"\n' } }))
     await using sandglass = await open(index, newCache(), { environments: { fromScript: 'imports' } })
     const result = await sandglass.run('import yaml, json\nemit_result(yaml.VERSION)')
@@ -249,7 +249,7 @@ describe.skipIf(skip || noUv !== undefined)('what a script names', () => {
   })
 })
 
-describe.skipIf(skip || noUv !== undefined)('trouble with an index', () => {
+describe.skipIf(skip || noUv !== undefined)('a failing index', () => {
   test.concurrent.each<[string, string[], (index: PackageIndex) => void, object, string, RegExp]>([
     ['no such package', ['absent'], () => {}, {}, 'dependency_not_found', /absent/],
     ['only for another Python', ['foreign'], () => {}, {}, 'dependency_no_wheel', /foreign.*Python 3/],
@@ -410,7 +410,7 @@ describe.skipIf(skip || noUv !== undefined)('the cache', () => {
     await expect(open(index, file, { dependencies: ['demo'] })).rejects.toMatchObject({ code: 'cache_dir_unusable' })
   })
 
-  test('several at once install once', async () => {
+  test('concurrent requests install once', async () => {
     const index = await newIndex(demo, helper)
     const cacheDir = newCache()
     const all = await Promise.all(Array.from({ length: 3 }, () => open(index, cacheDir, { dependencies: ['demo'] })))

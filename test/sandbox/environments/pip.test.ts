@@ -5,7 +5,7 @@ import { requireLocalEngine } from '../../support/local-engine.ts'
 const { skip } = await requireLocalEngine()
 
 describe.skipIf(skip)('a script that calls pip', () => {
-  test('is told to declare packages also where it catches the failure', async () => {
+  test('is told to declare packages even if it catches the failure', async () => {
     await using sandglass = await createSandglass({ engine: 'local', poolSize: 1 })
     const catches = `import subprocess, sys
 try:
@@ -22,7 +22,7 @@ emit_result(1)`
     expect(events.at(-1)).toMatchObject({ result: { warnings: [{ code: 'pip_install' }] } })
   })
 
-  test('is told so once: in the error where there is one', async () => {
+  test('is told so once: in the error if there is one', async () => {
     await using sandglass = await createSandglass({ engine: 'local', poolSize: 1 })
     const { error, warnings } = await sandglass.run('!pip install demo\nimport demo')
     expect(error).toMatch(/SyntaxError.*A script cannot install packages/s)

@@ -9,11 +9,11 @@ import { skipFor } from '../../support/required.ts'
 if (noUv !== undefined) skipFor('uv', noUv)
 
 describe.skipIf(noUv !== undefined)('packages on demand in WebAssembly', () => {
-  test('pyodide imports what was declared', async () => {
+  test('pyodide imports declared packages', async () => {
     await expect(importOn({ engine: 'pyodide' })).resolves.toBeUndefined()
   })
 
-  test('a graph by networkx, and an extension module of the public index in a run and loaded ahead', async ({
+  test('a graph by networkx, and an extension module of the public index in a run and by a preload', async ({
     skip,
   }) => {
     using cache = makeCacheDir()

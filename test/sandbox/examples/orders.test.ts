@@ -26,7 +26,7 @@ const withoutChance = (output: string): string =>
     .replace(/sandbox {5}.*/, 'sandbox     local')
 
 describe.skipIf(skip)('the example orders', () => {
-  test('solves its task with a real database, after two mistakes, and prints what its README shows', async () => {
+  test('solves its task with a real database, after two mistakes, and prints the output in its README', async () => {
     const readme = readFileSync(join(ROOT, 'examples/orders/README.md'), 'utf8')
     const [, shown = ''] = /```text\n(Task\n.*?)```/s.exec(readme) ?? []
     const output = await run({})

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 const MAIN = join(import.meta.dirname, '../../../examples/tour/main.ts')
 
-test('the tour gives its result with Node alone, and says what it skipped', () => {
+test('the tour returns its result with Node alone, and names the skipped parts', () => {
   const place = mkdtempSync(join(tmpdir(), 'sandglass-tour-'))
   try {
     symlinkSync(process.execPath, join(place, 'node'))

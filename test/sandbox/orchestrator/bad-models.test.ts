@@ -23,7 +23,7 @@ await onLocal((at) => {
       expect(heard?.aborted).toBe(true)
     })
 
-    test('one that throws ends the run with what it said', async () => {
+    test('one that throws ends the run with its error', async () => {
       const broken: LLMCaller = () => Promise.reject(new Error('401 no key'))
       const sync: LLMCaller = () => {
         throw new Error('401 no key')
@@ -80,7 +80,7 @@ await onLocal((at) => {
       expect(result.record.attempts.map(({ repetition }) => repetition)).toEqual([null, 'same-script', 'same-script'])
     })
 
-    test('one whose script passes the check and fails at run time: told apart from one that is rejected', async () => {
+    test('one whose script passes the check and fails at run time gets other feedback than a rejected one', async () => {
       const model = scriptedModel('emit_result([][0])', 'emit_resutl(1)')
       const result = await at.sg.solve(TASK, { model, maxRetries: 1 })
       expect(result.record.attempts.map(({ status }) => status)).toEqual(['failed', 'rejected'])
@@ -107,7 +107,7 @@ await onLocal((at) => {
       expect(result.toAgentContext().match(/<\/?tool_execution/g)?.length).toBe(2)
     })
 
-    test('in steps, too: a step that gets no answer ends the run', async () => {
+    test('in steps, too: a step without an answer ends the run', async () => {
       const model = scriptedModel('emit_intermediate("a", 1)', () => Promise.reject(new Error('overloaded')))
       const result = await at.sg.solve(TASK, { model, mode: 'interactive' })
       expect(result).toMatchObject({
@@ -129,7 +129,7 @@ await onLocal((at) => {
       expect(model.prompts).toEqual([])
     })
 
-    test('while the model works: its signal fires, and the attempt says so', async () => {
+    test('while the model works: its signal fires, and the attempt records it', async () => {
       const stop = new AbortController()
       let heard: AbortSignal | undefined
       const thinking: LLMCaller = (_, { signal }) => {
@@ -143,7 +143,7 @@ await onLocal((at) => {
       expect(heard?.aborted).toBe(true)
     })
 
-    test('while the script runs: it ends, what it emitted is kept, and the sandbox can be used again', async () => {
+    test('while the script runs: it ends, its output is kept, and the sandbox can be used again', async () => {
       const stop = new AbortController()
       const waits = defineTool({
         name: 'waits',

@@ -17,7 +17,7 @@ const TASK = 'All rows'
 
 await onLocal((at) => {
   describe('a spent budget ends the run with the partial answer', () => {
-    test('tokens: the script that is paid for runs, and no further one is asked for', async () => {
+    test('tokens: the last script runs, and no further one is requested', async () => {
       const model = scriptedModel({
         text: 'emit_intermediate("rows", page(1))\nemit_result({}["a"])',
         promptTokens: 90,
@@ -39,7 +39,7 @@ await onLocal((at) => {
       })
     })
 
-    test('without a count of the model, a token is four characters', async () => {
+    test('without a count from the model, a token is four characters', async () => {
       const model = scriptedModel('emit_result({}["a"])')
       const { record } = await at.sg.solve(TASK, { model, budget: { tokens: 50 } })
       expect(record.status).toBe('budget-spent')
@@ -47,7 +47,7 @@ await onLocal((at) => {
       expect(record.totalCompletionTokens).toBe(5)
     })
 
-    test('cost, of each attempt and in sum: no call follows the one that reaches it', async () => {
+    test('cost, per attempt and in total: no call follows the one that reaches it', async () => {
       const answer = { promptTokens: 1000, cachedPromptTokens: 600, completionTokens: 100, model: 'm-2026-01-31' }
       const model = scriptedModel({ text: 'emit_intermediate("rows", page(1))\nemit_result({}["a"])', ...answer })
       const pricing = { m: { input: 1, output: 10, cachedInput: 0.5 } }
@@ -66,7 +66,7 @@ await onLocal((at) => {
       })
     })
 
-    test('cost: a model without a price ends it, and prices that are missing are refused', async () => {
+    test('cost: a model without a price ends the run, and missing prices are refused', async () => {
       const model = scriptedModel({ text: 'emit_result(1)', model: 'other' })
       const pricing = { m: { input: 1, output: 10 } }
       const unpriced = await at.sg.solve(TASK, { model, pricing })
@@ -126,7 +126,7 @@ await onLocal((at) => {
       })
     })
 
-    test('in steps, what was collected is the partial answer', async () => {
+    test('in steps, the collected data is the partial answer', async () => {
       let n = 0
       const model = scriptedModel(() => {
         n += 1

@@ -15,7 +15,7 @@ import { onLocal } from '../tools/on-engine.ts'
 const KEY = 'sk-live-ABCDEFGHIJKL'
 
 await onLocal((at) => {
-  describe('what may not happen by accident', () => {
+  describe('a safe default', () => {
     test('a script whose record cannot be kept does not run', async () => {
       let calls = 0
       const write = defineTool({
@@ -39,7 +39,7 @@ await onLocal((at) => {
       expect(calls).toBe(0)
     })
 
-    test('a store that never answers holds up neither a cancellation nor a time budget', async () => {
+    test('a store that never answers delays neither a cancellation nor a time budget', async () => {
       const journal: JournalStore = { ...memoryStore(), append: () => new Promise(() => {}) }
       const result = await at.sg.solve('Anything', {
         model: async () => 'emit_result(1)',
@@ -153,7 +153,7 @@ await onLocal((at) => {
       expect(() => at.sg.solveStream('', { model })).toThrow(/task/)
     })
 
-    test('what the prompt says can be imported can be, under the same policy', async () => {
+    test('the modules that the prompt lists can be imported under the same policy', async () => {
       const model = scriptedModel('emit_result(1)')
       await at.sg.solve('Anything', { model })
       const [, list = ''] = /Modules that you can import: (.*)\./.exec(model.prompts[0] ?? '') ?? []

@@ -8,7 +8,7 @@ import { requireLocalEngine } from '../../support/local-engine.ts'
 /** An engine that a group of tests shares, for pools of their own. */
 export interface EngineAlone {
   readonly name: EngineName
-  /** There from the first test on. */
+  /** Defined during the tests. */
   readonly engine: SandboxEngine
 }
 
@@ -20,7 +20,7 @@ export async function onLocalAlone(tests: (at: EngineAlone) => void): Promise<vo
   })
 }
 
-/** Runs tests on the local and the pyodide engine; one that is not usable here says why in a printed line. */
+/** Runs tests on the local and the pyodide engine; prints the reason if one is not usable here. */
 export async function onLocalAndPyodide(tests: (at: EngineAlone) => void): Promise<void> {
   await onLocalAlone(tests)
   describe('on the pyodide engine', () => {

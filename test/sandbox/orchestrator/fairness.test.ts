@@ -75,7 +75,7 @@ describe.skipIf(skip)('a model is asked to fix only what its script did (OR-02, 
     expect(await sg.run('1/0', { preamble: 'x = 1' })).toMatchObject({ status: 'failed', setupFailed: false })
   })
 
-  test('a missing secret of a Python tool, and one that cannot be loaded', async () => {
+  test('so do a missing secret of a Python tool and a Python tool that cannot be loaded', async () => {
     await using sg = await createSandglass({ engine: 'local' })
     const source = 'def sign():\n    "A number."\n    return 1\n'
     for (const [tool, error] of [
@@ -111,7 +111,7 @@ describe.skipIf(skip)('a model is asked to fix only what its script did (OR-02, 
     await engine.close()
   })
 
-  test('but not if a call with the effect write began: the model is told of the loss', async () => {
+  test('but not after a call with the effect write began: the model is told of the loss', async () => {
     const { engine, sandboxes } = watchedEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
     const { tool, calls } = lossAtFirst(sandboxes, 'write')
@@ -126,7 +126,7 @@ describe.skipIf(skip)('a model is asked to fix only what its script did (OR-02, 
     await engine.close()
   })
 
-  test('nor if no tool call is left in the budget', async () => {
+  test('nor without tool calls left in the budget', async () => {
     const { engine, sandboxes } = watchedEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
     const { tool } = lossAtFirst(sandboxes, 'read')

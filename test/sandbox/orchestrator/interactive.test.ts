@@ -123,7 +123,7 @@ await onLocal((at) => {
       ])
     })
 
-    test('results that come every other time are a cycle (OR-04)', async () => {
+    test('alternating results are a cycle (OR-04)', async () => {
       const model = scriptedModel(
         'emit_intermediate("a", 1)',
         'emit_intermediate("b", 2)',
@@ -135,7 +135,7 @@ await onLocal((at) => {
       expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, false, true])
     })
 
-    test('maxSteps ends it, with what was collected (OR-03)', async () => {
+    test('maxSteps ends it, with the collected data (OR-03)', async () => {
       let step = 0
       const model = scriptedModel(() => `emit_intermediate("n", ${(step += 1)})`)
       const result = await at.sg.solve('Anything', { model, mode, maxSteps: 2 })
@@ -150,7 +150,7 @@ await onLocal((at) => {
       })
     })
 
-    test('steps hand a JSON value on where that is asked for', async () => {
+    test('steps pass on a JSON value on request', async () => {
       const model = scriptedModel(
         'emit_intermediate("state", state + 1)\nemit_intermediate("x", "a")',
         'emit_intermediate("state", state + 1)\nemit_intermediate("x", "b")',
@@ -160,7 +160,7 @@ await onLocal((at) => {
       expect(result).toMatchObject({ finalData: 42, error: null })
     })
 
-    test('`collected` is data, whatever it holds (PAR-010)', async () => {
+    test('`collected` is data, whatever it contains (PAR-010)', async () => {
       const values = ["'''", '"""', '\\', '\u2028', '{}', "__import__('os').system('id')", null, true, 'a\nb', '```']
       const model = scriptedModel('emit_intermediate("given", given)', 'emit_result(collected[0]["data"] == given)')
       const result = await at.sg.solve('Compare', { model, mode, inputs: { given: values } })
@@ -168,7 +168,7 @@ await onLocal((at) => {
       expect(model.prompts[1]?.split('```').length).toBe(model.prompts[0]?.split('```').length)
     })
 
-    test('circles in a step end it, and one that only answers follows, beside those asked for (OR-04)', async () => {
+    test('a cycle within a step ends it, and an additional step that only answers follows (OR-04)', async () => {
       const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result(1 / 0)', 'emit_result(2 / 0)', (prompt) => {
         expect(prompt).toContain('Write one last Python script')
         return 'emit_result(collected[0]["data"])'
@@ -183,7 +183,7 @@ await onLocal((at) => {
       expect(result.record.steps[1]?.attempts.map(({ repetition }) => repetition)).toEqual([null, 'same-error'])
     })
 
-    test('a run that goes in circles and cannot be finished is stagnated, and has the partial answer (OR-04, OR-08)', async () => {
+    test('a run that repeats itself and cannot be finished is stagnated, and has the partial answer (OR-04, OR-08)', async () => {
       const model = scriptedModel('emit_intermediate("a", 1)', 'emit_intermediate("a", 1)', 'emit_result(1 / 0)')
       const result = await at.sg.solve('Anything', { model, mode, maxRetries: 1, maxSteps: 2, maxRepetitions: 1 })
       expect(model.prompts.length).toBe(4)
@@ -198,7 +198,7 @@ await onLocal((at) => {
       })
     })
 
-    test('a mistake that comes again after steps that went well is a new one (OR-04)', async () => {
+    test('a mistake that recurs after successful steps is a new one (OR-04)', async () => {
       const model = scriptedModel(
         'emit_intermediate("a", {}["k"])',
         'emit_intermediate("a", 1)',
@@ -214,7 +214,7 @@ await onLocal((at) => {
       expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, false])
     })
 
-    test('spent tool calls leave a step that answers from what is there', async () => {
+    test('after all tool calls are spent, one step answers from the collected data', async () => {
       const model = scriptedModel('emit_intermediate("rates", rates())', (prompt) => {
         expect(prompt).toContain('Write one last Python script')
         return 'emit_result(collected[0]["data"]["USD"])'
@@ -224,14 +224,14 @@ await onLocal((at) => {
       expect(result).toMatchObject({ finalData: 1.1, error: null })
     })
 
-    test('a result of another shape is the partial answer, before what was collected', async () => {
+    test('a result of another shape becomes the partial answer, in place of the collected data', async () => {
       const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result({"best": 1})')
       const output = z.number()
       const result = await at.sg.solve('A number', { model, mode, output, maxRetries: 0 })
       expect(result).toMatchObject({ success: false, partial: { best: 1 }, record: { status: 'retries-spent' } })
     })
 
-    test('rejects inputs and tools with names that every step has', async () => {
+    test('rejects inputs and tools with the names of built-in globals', async () => {
       const model = scriptedModel('emit_result(1)')
       const solve = (options: object): Promise<unknown> => at.sg.solve('Anything', { model, mode, ...options })
       await expect(solve({ inputs: { collected: [] } })).rejects.toThrow(/inputs\.collected/)

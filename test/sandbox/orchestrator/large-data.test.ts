@@ -9,8 +9,8 @@ const TASK = 'Anything'
 const MiB = 2 ** 20
 
 await onLocal((at) => {
-  describe('large data of a script makes no large journal, error or prompt (OR-06)', () => {
-    test('arguments: the journal says how long they were', async () => {
+  describe('large data of a script does not make a journal, error or prompt large (OR-06)', () => {
+    test('arguments: the journal keeps their length', async () => {
       let taken = 0
       const take = defineTool({
         name: 'take',

@@ -7,12 +7,12 @@ import type { EngineAlone } from './engine-alone.ts'
 export const specs: Readonly<Record<string, SandboxSpec>> = { default: { limits: sandboxLimits(resolveLimits({})) } }
 export const TASK = 'Anything'
 
-/** An orchestrator on a pool, with a model that writes a right script. */
+/** An orchestrator on a pool, with a model that writes a correct script. */
 export function orchestrator(pool: SandboxPool, options: Partial<ToolOrchestratorOptions> = {}): ToolOrchestrator {
   return new ToolOrchestrator({ pool, llmCall: scriptedModel('emit_result(1)'), ...options })
 }
 
-/** Sandboxes that are lent to others or lost: each engine has its own way to lose one. */
+/** Tests with leased and lost sandboxes: each engine loses a sandbox in its own way. */
 export function lostSandboxTests(at: EngineAlone): void {
   test('a pool whose only sandbox is lent to another: checkoutTimeoutMs ends the wait (PO-04)', async () => {
     await using pool = new SandboxPool({ engine: at.engine, specs, poolSize: 0, maxOverflow: 1 })
@@ -30,7 +30,7 @@ export function lostSandboxTests(at: EngineAlone): void {
     expect((await orchestrator(pool, { policy: 'off' }).execute(TASK)).finalData).toBe(1)
   }, 60_000)
 
-  test('a sandbox that is lost in a step: the next attempt has another (PO-04)', async ({ skip: leave }) => {
+  test('a sandbox that is lost in a step: the next attempt gets another (PO-04)', async ({ skip: leave }) => {
     if (at.name === 'pyodide') {
       const reason = 'no script can end its sandbox: the broker runs in the process of the host'
       console.warn(`skipped: pyodide: a sandbox that is lost in a step: ${reason}`)

@@ -25,7 +25,7 @@ describe('options of ToolOrchestrator', () => {
     expect(() => new ToolOrchestrator({ pool } as unknown as Options)).toThrow(TypeError)
   })
 
-  test('so is one of a task', async () => {
+  test('so is an invalid option of a task', async () => {
     await using pool = new SandboxPool({ engine: fakeEngine(), specs: { default: spec } })
     const orchestrator = new ToolOrchestrator({ pool, llmCall })
     await expect(orchestrator.execute('')).rejects.toThrow('task: must be a text')

@@ -56,7 +56,7 @@ export function orchestratorTests(at: EngineAlone): void {
     expect(result.record.attempts[0]?.violations[0]?.code).toBe('unknown_name')
   })
 
-  test('executeInteractive takes the greatest number of steps as a number (OR-03)', async () => {
+  test('executeInteractive takes the maximum number of steps as a number (OR-03)', async () => {
     let n = 0
     const [orchestrator, prompts] = makeOrchestrator(() => `emit_intermediate("n", ${(n += 1)})`)
     const result = await orchestrator.executeInteractive('Count', 'shop', 3)
@@ -67,14 +67,14 @@ export function orchestratorTests(at: EngineAlone): void {
     })
   })
 
-  test('options of a task come before those of the orchestrator', async () => {
+  test('options of a task override those of the orchestrator', async () => {
     const model = scriptedModel('emit_result({}["a"])')
     const orchestrator = new ToolOrchestrator({ pool, llmCall: model, maxRetries: 5, policy: 'off' })
     const { record } = await orchestrator.execute('Anything', 'shop', { maxRetries: 1 })
     expect([record.attempts.length, record.maxRetries, record.policy]).toEqual([2, 1, 'off'])
   })
 
-  test('many tasks at a time share the pool, and each has a record of its own', async () => {
+  test('many concurrent tasks share the pool, and each has its own record', async () => {
     const journal = memoryStore()
     const model = scriptedModel((prompt) => `emit_result(${/number (\d+)/.exec(prompt)?.[1]} * price())`)
     const orchestrator = new ToolOrchestrator({ registry, pool, llmCall: model, journal })
@@ -84,7 +84,7 @@ export function orchestratorTests(at: EngineAlone): void {
     expect((await journal.list()).length).toBe(12)
   }, 60_000)
 
-  test('stream tells the events of the journal in order, and the result at last', async () => {
+  test('stream yields the events of the journal in order, and finally the result', async () => {
     const [orchestrator] = makeOrchestrator('emit_result({}["a"])', 'emit_result(price())')
     const types: string[] = []
     let answer: unknown
@@ -120,7 +120,7 @@ export function orchestratorTests(at: EngineAlone): void {
     expect((await journal.read(runId)).at(-1)).toMatchObject({ type: 'run_ended', status: 'cancelled' })
   })
 
-  test('a listener that throws is not heard', async () => {
+  test('an exception of a listener is ignored', async () => {
     const [orchestrator] = makeOrchestrator('emit_intermediate("a", 1)\nemit_result(price())')
     const onEvent = (): never => {
       throw new Error('of the listener')
@@ -136,7 +136,7 @@ export function orchestratorTests(at: EngineAlone): void {
     expect(prompts[1]).toContain('the result does not match `output`: ')
   })
 
-  test('what `output` makes of a result may be no JSON', async () => {
+  test('`output` may transform a result into a value that is not JSON', async () => {
     const [orchestrator] = makeOrchestrator('emit_result(price())')
     const circular = { self: null as unknown }
     circular.self = circular

@@ -15,7 +15,7 @@ const price = defineTool({
 const tools = [price]
 
 await onLocal((at) => {
-  describe('an answer without a fence that is Python is the script, whole (OR-12)', () => {
+  describe('an answer without a fence that is Python is the whole script (OR-12)', () => {
     const charged: unknown[] = []
     const charge = defineTool({
       name: 'charge',
@@ -41,7 +41,7 @@ await onLocal((at) => {
       ])
     })
 
-    test('an answer in words or values is none', async () => {
+    test('an answer in words or values is not a script', async () => {
       const model = scriptedModel('Sorry', '{"answer": 5}', 'emit_result(5)')
       const { record } = await at.sg.solve('Anything', { model })
       expect(record.attempts.map(({ status, script }) => [status, script])).toEqual([
@@ -53,7 +53,7 @@ await onLocal((at) => {
   })
 
   describe('PLAN mode', () => {
-    test('one script, one answer; the record says what it took (OR-01, OR-02, OR-06)', async () => {
+    test('one script, one answer; the record has its cost (OR-01, OR-02, OR-06)', async () => {
       const model = scriptedModel({
         text: 'Here you are:\n```python\nemit_result(sum(price(sku=s) for s in ["a", "b"]))\n```',
         promptTokens: 150,
@@ -121,7 +121,7 @@ await onLocal((at) => {
       expect(result.record.lastTraceback()).toContain('File "<script>", line 2')
     })
 
-    test('the model hears which calls took effect before a failure, so that it does not repeat them', async () => {
+    test('the feedback lists the calls that took effect before a failure, so that the model does not repeat them', async () => {
       const paid: string[] = []
       const pay = defineTool({
         name: 'pay',
@@ -139,7 +139,7 @@ await onLocal((at) => {
       expect([result.finalData, paid]).toEqual(['done', ['Ann', 'Bob']])
     })
 
-    test('maxRetries counts what follows the first attempt; then the last error is the answer (OR-02, OR-08)', async () => {
+    test('maxRetries counts attempts after the first; then the last error is the answer (OR-02, OR-08)', async () => {
       const model = scriptedModel('emit_result(1 / 0)', 'emit_result([][3])', 'emit_result(int("x"))')
       const result = await at.sg.solve('Anything', { model, maxRetries: 2 })
       expect(model.prompts.length).toBe(3)
@@ -159,7 +159,7 @@ await onLocal((at) => {
       expect(never).toMatchObject({ success: false, partial: { total: '5' } })
     })
 
-    test('the journal is the record: read back, it says the same (OR-06)', async () => {
+    test('a record that is read back from the journal is the same (OR-06)', async () => {
       const journal = memoryStore()
       const model = scriptedModel('emit_result(1 / 0)', 'emit_result(2)')
       const { record } = await at.sg.solve('Anything', { model, journal })
@@ -176,7 +176,7 @@ await onLocal((at) => {
         { text: 'emit_result(1 / 0)', model: 'coder' },
         { text: 'emit_result(2)', model: 'coder' },
       )
-      // Stands for the agent's own model: it calls the other one's work, and is asked for no script.
+      // The agent's own model: it calls the tool and is not asked for a script.
       const agent = async (question: string): Promise<string> => {
         const { finalData, record } = await at.sg.solve(question, { model: coder })
         return `${String(finalData)} by ${record.models.join(', ')}`

@@ -15,8 +15,8 @@ import { onLocalAndPyodide } from './engine-alone.ts'
 import { lostSandboxTests, orchestrator, specs, TASK } from './lost-sandboxes.ts'
 
 const { skip } = await requireLocalEngine()
-describe('a pool without a sandbox: a value, and nothing thrown (PO-04)', () => {
-  test('a spec that it does not have', async () => {
+describe('a pool without a sandbox gives a result and does not throw (PO-04)', () => {
+  test('with an unknown spec', async () => {
     await using pool = new SandboxPool({ engine: fakeEngine(), specs })
     for (const policy of ['off', 'strict'] as const) {
       const result = await orchestrator(pool, { policy }).execute(TASK, 'defualt')
@@ -29,7 +29,7 @@ describe('a pool without a sandbox: a value, and nothing thrown (PO-04)', () => 
     }
   })
 
-  test('a pool that is closed', async () => {
+  test('after it was closed', async () => {
     const pool = new SandboxPool({ engine: fakeEngine(), specs })
     await pool.close()
     for (const policy of ['off', 'strict'] as const) {
@@ -39,7 +39,7 @@ describe('a pool without a sandbox: a value, and nothing thrown (PO-04)', () => 
     }
   })
 
-  test('an engine that makes none, in both modes', async () => {
+  test('with an engine that fails, in both modes', async () => {
     const engine = fakeEngine()
     engine.failure = new SandglassError('docker_unreachable', 'no Docker daemon at unix:///nowhere')
     await using pool = new SandboxPool({ engine, specs, checkoutTimeoutMs: 200 })
@@ -56,7 +56,7 @@ describe('a pool without a sandbox: a value, and nothing thrown (PO-04)', () => 
     }
   })
 
-  test('an engine that throws an error that is not of Sandglass', async () => {
+  test('with an engine that throws a foreign error', async () => {
     const engine = fakeEngine()
     engine.failure = new Error('boom')
     await using pool = new SandboxPool({ engine, specs, checkoutTimeoutMs: 200 })
@@ -65,7 +65,7 @@ describe('a pool without a sandbox: a value, and nothing thrown (PO-04)', () => 
     expect(result.error).toContain('boom')
   })
 
-  test('a Docker daemon that is down', async () => {
+  test('with a Docker daemon that is down', async () => {
     const engine: SandboxEngine = dockerEngine({ host: 'tcp://127.0.0.1:1', hostPathMap: { '/': '/' } })
     await using pool = new SandboxPool({ engine, specs, checkoutTimeoutMs: 1000 })
     const result = await orchestrator(pool).execute(TASK)

@@ -33,7 +33,7 @@ describe.skipIf(skip)('feedback on the mistakes of test/data/mistakes', () => {
   }, 60_000)
   afterAll(() => sg.close())
 
-  test('a model that reads nothing else fixes at least 60 of them at its second attempt (OR-02, OR-12)', async () => {
+  test('a model that reads only the feedback fixes at least 60 of them at its second attempt (OR-02, OR-12)', async () => {
     expect(repairs.length).toBeGreaterThanOrEqual(60)
     const outcomes: { readonly id: string; readonly attempts: number; readonly problem: string }[] = []
     for (const { id, needs, script } of repairs) {

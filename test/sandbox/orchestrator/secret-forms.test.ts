@@ -69,7 +69,7 @@ await onLocal((at) => {
       }
     })
 
-    test('leaves no piece where a prompt cuts a line, an argument or the state (OR-06)', async () => {
+    test('leaves no part where a prompt cuts a line, an argument or the state (OR-06)', async () => {
       const key = 'sk-0123456789abcdefghij'
       const tool = defineTool({
         name: 'put',

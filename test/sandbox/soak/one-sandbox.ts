@@ -12,7 +12,7 @@ afterEach(async () => {
   environment = undefined
 })
 
-/** The kinds of things that are left, once none of them is only on its way out. */
+/** The kinds of remaining resources, after a wait for those that are being removed. */
 export async function kindsLeft(of: SoakEnvironment): Promise<string[]> {
   let kinds: string[] = []
   await eventually(async () => {
@@ -30,7 +30,7 @@ export async function withSandbox(name: EngineName): Promise<{ at: SoakEnvironme
   return { at, end: () => sandbox.destroy() }
 }
 
-/** The same engine, if all its sandboxes were gone: what they have is then left. */
+/** The same engine without a list of living sandboxes, so that their resources count as remains. */
 export function allEnded({ engine }: SoakEnvironment): Pick<SoakEnvironment['engine'], 'living' | 'ended'> {
   return { living: new Map(), ended: engine.living }
 }

@@ -17,7 +17,7 @@ afterEach(() => {
 })
 
 describe.skipIf(local.skip)('the search for leaks of the engine local', () => {
-  test('does not report a living sandbox, nor one that ended', async () => {
+  test('reports neither a living sandbox nor one that ended', async () => {
     const { at, end } = await withSandbox('local')
     expect(await at.remains()).toEqual({})
     await end()
@@ -51,7 +51,7 @@ describe.skipIf(local.skip)('the search for leaks of the engine local', () => {
   })
 })
 
-describe('what a host holds', () => {
+describe('the holdings of a host', () => {
   test('a descriptor that stays open is above the baseline, by the name of its file', () => {
     const baseline = measureHoldings(0, 0)
     const fd = openSync('/etc/hostname', 'r')
@@ -61,7 +61,7 @@ describe('what a host holds', () => {
     expect(excessOver(baseline, measureHoldings(0, 0))).toEqual({})
   })
 
-  test('a timer that goes on is above the baseline', () => {
+  test('an active timer is above the baseline', () => {
     const baseline = measureHoldings(0, 0)
     const timer = setInterval(() => {}, 60_000)
     const found = excessOver(baseline, measureHoldings(0, 0))
@@ -95,7 +95,7 @@ describe('the directory of a soak', () => {
     expect(filesLeft(place, new Set(['sg-1']))).toEqual(['sg-2.json'])
   })
 
-  test('a process that names it and left its parent is an orphan; a child is not', async () => {
+  test('a process that names it and was reparented is an orphan; a child is not', async () => {
     const inner = `sleep 600 # ${directory}/`
     const script = `setsid sh -c 'echo $$; exec >/dev/null; ${inner.replace(' #', '; true #')}' & exit 0`
     const shell = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })

@@ -22,7 +22,7 @@ afterEach(() => {
 })
 
 describe('withTrace (OR-09)', () => {
-  test('holds below it, however late, and nowhere else', async () => {
+  test('applies to all calls below it, however late, and nowhere else', async () => {
     expect(currentTrace()).toBe(undefined)
     const late = withTrace({ traceId: 'a', user: 5 }, async () => {
       await sleep(1)
@@ -33,13 +33,13 @@ describe('withTrace (OR-09)', () => {
     expect(withTrace({ traceId: 'a' }, () => withTrace({ traceId: 'b' }, () => currentTrace()?.traceId))).toBe('b')
   })
 
-  test('needs an id', () => {
+  test('requires an id', () => {
     for (const wrong of [undefined, null, {}, { traceId: 5 }, 'a']) {
       expect(() => withTrace(wrong as { traceId: string }, () => 1)).toThrow('withTrace: traceId must be a string')
     }
   })
 
-  test('hands on what the function gives or throws', () => {
+  test('returns or throws what the function does', () => {
     expect(withTrace({ traceId: 'a' }, () => 5)).toBe(5)
     const failure = new Error('x')
     expect(() =>
@@ -50,7 +50,7 @@ describe('withTrace (OR-09)', () => {
   })
 })
 
-test('an event is not made when nobody listens', () => {
+test('an event is not created without a listener', () => {
   for (const name of Object.values(CHANNELS)) unsubscribe(name, listener)
   let made = 0
   const event = (): TelemetryEvent => {
@@ -71,7 +71,7 @@ describe.skipIf(skip)('the events of a run (OR-09)', () => {
   })
   afterAll(() => sg.close())
 
-  test('is each script generated and executed, and the end, without scripts and data', async () => {
+  test('are the generation and execution of each script and the end, without scripts and data', async () => {
     const model = scriptedModel(
       { text: 'emit_result(1 / 0)', promptTokens: 5, completionTokens: 2, latencyMs: 3, model: 'm' },
       'emit_result("DATA")',
@@ -189,7 +189,7 @@ describe.skipIf(skip)('the events of a run (OR-09)', () => {
     )
   })
 
-  test('that has no trace says so, and the journal has the same', async () => {
+  test('without a trace have none, like the journal', async () => {
     const model = scriptedModel('emit_result(1)')
     const plain = await sg.solve('Anything', { model })
     const traced = await withTrace({ traceId: 'kept' }, () => sg.solve('Anything', { model }))

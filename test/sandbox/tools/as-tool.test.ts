@@ -129,14 +129,14 @@ function runPythonFor(at: OnEngine): void {
     })
   })
 
-  test('instructions and name are its own', () => {
+  test('instructions and name can be set', () => {
     const { name, description, mcp } = at.sg.asTool({ name: 'python', instructions: 'Answer in German.' })
     expect([name, mcp.name]).toEqual(['python', 'python'])
     expect(description).toMatch(/Answer in German\.$/)
     expect(() => at.sg.asTool({ nmae: 'x' } as never)).toThrow(/unknown option "nmae".*Did you mean "name"/)
   })
 
-  test('an error, its traceback and what was printed come back as text', async () => {
+  test('an error, its traceback and the printed output are returned as text', async () => {
     const tool = at.sg.asTool()
     const error: unknown = expect.stringMatching(/^ValueError: invalid literal[^]*line 2/)
     expect(await tool.execute({ script: 'print("so far")\nint("x")' })).toEqual({
@@ -159,13 +159,13 @@ function runPythonFor(at: OnEngine): void {
     })
   })
 
-  test('scripts are checked unless another policy is asked for; undefined is not another one', async () => {
+  test('scripts are checked unless another policy is set; undefined sets none', async () => {
     const script = 'emit_result(nope)'
     expect((await at.sg.asTool({ policy: undefined } as never).execute({ script })).status).toBe('rejected')
     expect((await at.sg.asTool({ policy: 'off' }).execute({ script })).status).toBe('failed')
   })
 
-  test('results, output and mistakes are bounded, and it says what is left out', async () => {
+  test('results, output and mistakes are bounded, and the text names the omissions', async () => {
     const tool = at.sg.asTool({ maxAnswerChars: 100 })
     expect(await tool.execute({ script: 'print("y" * 500)\nemit_result("x" * 500)' })).toEqual({
       ok: true,
@@ -182,7 +182,7 @@ function runPythonFor(at: OnEngine): void {
     expect(mistakes?.at(-1)).toMatch(/left out/)
   })
 
-  test("the model's client may give up: the script is cancelled", async () => {
+  test("an abort by the model's client cancels the script", async () => {
     const tool = at.sg.asTool()
     const signal = AbortSignal.timeout(300)
     const script = 'import time\ntime.sleep(20)'

@@ -49,7 +49,7 @@ print(json.dumps({
 }))
 `
 
-test('the harness makes of a signature what the stub says, and sends the keys of the schema', () => {
+test('the harness makes the function of the stub from a signature, and sends the keys of the schema', () => {
   const { signatures, stubs } = { signatures: prepareTools(tools).signatures, stubs: prepareTools(tools).stubs() }
   const harness = join(import.meta.dirname, '../../../harness')
   const python = spawnSync('python3', ['-c', SCRIPT, harness], { input: JSON.stringify(signatures), encoding: 'utf8' })

@@ -8,7 +8,7 @@ import { add, counter } from './sample-tools.ts'
 
 const MiB = 1024 * 1024
 
-/** Calls that no honest script makes: forged, replayed, without end. */
+/** Hostile calls: forged, replayed, endless. */
 export function hostileCallTests(at: OnEngine): void {
   const { dataOf } = at
 
@@ -27,7 +27,7 @@ emit_result([len(got), sorted({type(e).__name__ + " " + e.code for e in got})])`
     expect(execute).not.toHaveBeenCalled()
   }, 120_000)
 
-  test('forged frames: names and ids that prove nothing execute nothing, a replayed id once, another run never', async () => {
+  test("forged frames: invalid names and ids execute nothing, a replayed id executes once, another run's never", async () => {
     const { tool, execute } = counter()
     const script = `
 import json, os
@@ -54,7 +54,7 @@ emit_result(count(n=1))`
     expect(result.toolCalls.filter(({ name }) => name === 'secret_tool').every(({ ok }) => !ok)).toBe(true)
   })
 
-  test('results and arguments that are wrong in a million places are refused at the first one', async () => {
+  test('results and arguments with a million mistakes are refused at the first one', async () => {
     const fields = Array.from({ length: 25 }, (_, n) => [`field${n}`, z.string()] as const)
     const rows = z.array(z.object(Object.fromEntries(fields)))
     const { tool, execute } = counter()
@@ -85,7 +85,7 @@ emit_result([{}] * 340_000)`
     expect(execute).not.toHaveBeenCalled()
   })
 
-  test('a name of the tool of another run under way is unknown', async () => {
+  test('a tool of another active run is unknown', async () => {
     const [mine, others] = [counter('mine'), counter('others')]
     const [a, b] = await Promise.all([
       at.sg.run('emit_result(["others" in globals(), mine(n=1)])', { tools: [mine.tool] }),
@@ -98,7 +98,7 @@ emit_result([{}] * 340_000)`
     expect([mine.execute.mock.calls.length, others.execute.mock.calls.length]).toEqual([1, 1])
   })
 
-  test('ten thousand calls one after the other: the memory of host and sandbox stays flat', async () => {
+  test('ten thousand sequential calls: the memory of host and sandbox stays constant', async () => {
     const tools = [add]
     const script = (count: number): string => `
 import resource
@@ -114,7 +114,7 @@ emit_result([add(1), used() - before])`
     const held = heldMemory()
     await dataOf(script(9990), tools)
     expect((heldMemory() - held) / MiB).toBeLessThan(8)
-    // Behind a load of the same size: what V8 takes for its young objects, and keeps, grows with the first.
+    // After a load of the same size: V8's young generation grows with the first load and stays so.
     const before = settledMemory()
     const [last, grewKiB] = (await dataOf(script(9990), tools)) as [number, number]
     expect(last).toBe(2)
@@ -122,7 +122,7 @@ emit_result([add(1), used() - before])`
     expect((settledMemory() - before) / MiB).toBeLessThan(32)
   }, 120_000)
 
-  test('calls beyond maxCalls, without end: refused, and the host keeps nothing of them', async () => {
+  test('endless calls beyond maxCalls: refused, and the host keeps no data of them', async () => {
     const { tool, execute } = counter()
     const script = `
 codes = set()
@@ -141,7 +141,7 @@ emit_result(list(codes))`
     expect(warnings.map(({ code }) => code)).toEqual(['tool_calls_left_out'])
   }, 120_000)
 
-  test('replays are ignored, and the host does not keep what they carried', async () => {
+  test('replays are ignored, and the host does not keep their data', async () => {
     const { tool, execute } = counter()
     const before = heldMemory()
     let kept = Number.NaN
@@ -149,7 +149,7 @@ emit_result(list(codes))`
       name: 'look',
       description: '',
       input: z.object({}),
-      // While the run goes on: at its end all that it held is let go in any case.
+      // During the run, because its end releases all data.
       execute: () => {
         kept = (heldMemory() - before) / MiB
         return null
@@ -170,7 +170,7 @@ emit_result(sent >= ${128 * MiB})`
     expect(kept).toBeLessThan(8)
   }, 90_000)
 
-  test('calls that a signal handler gave up, and whose large answers nobody reads, stop no later output', async () => {
+  test('calls that a signal handler aborted, with large unread answers, do not block later output', async () => {
     const large = defineTool({
       name: 'large',
       description: '',

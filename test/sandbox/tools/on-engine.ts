@@ -9,14 +9,14 @@ import { isFull } from '../../support/walls.ts'
 /** An engine, and the Sandglass on it that a group of tests shares. */
 export interface OnEngine {
   readonly engine: 'local' | 'docker'
-  /** There from the first test on. */
+  /** Defined during the tests. */
   readonly sg: Sandglass
   /** The value that a script passes to emit_result, by default within 60 s. */
   readonly dataOf: (script: string, tools: ToolsInput, options?: RunOptions) => Promise<unknown>
 }
 
 /**
- * Runs tests on the local engine, with one sandbox kept warm. Docker runs those that its channel decides
+ * Runs tests on the local engine, with one sandbox kept warm. Docker runs those that depend on its channel
  * (test/daemon), and all of them in the full form of the suites.
  */
 export async function onLocal(

@@ -9,7 +9,7 @@ import { counter } from './sample-tools.ts'
 
 await onLocal(policies)
 
-/** Behaviour of the checker before a run, on every engine. */
+/** Tests of the checker before a run, on every engine. */
 function policies(at: OnEngine): void {
   const { engine } = at
 
@@ -40,7 +40,7 @@ function policies(at: OnEngine): void {
     expect(events.map(({ type }) => type)).toEqual(['result'])
   }, 60_000)
 
-  test('strict refuses modules beside its own, unless allowModules names them; a right script runs', async () => {
+  test('strict refuses modules that it does not list, unless allowModules names them; a correct script runs', async () => {
     const script = 'import socket\nemit_result(socket.AF_INET)'
     const { ok, violations } = await at.sg.check(script, { policy: 'strict' })
     expect([ok, violations.map(({ line }) => line)]).toEqual([false, [1]])
@@ -52,7 +52,7 @@ function policies(at: OnEngine): void {
     expect([allowed.status, allowed.finalData]).toEqual(['completed', 2])
   }, 60_000)
 
-  test('checks one after the other are made by one sandbox', async () => {
+  test('sequential checks share one sandbox', async () => {
     const served = new Set<string>()
     for (let n = 0; n < 5; n += 1) served.add((await at.sg.run('nope', { policy: 'standard' })).sandbox.id)
     expect(served.size).toBe(1)

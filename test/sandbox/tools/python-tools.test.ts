@@ -45,7 +45,7 @@ const signed = definePythonTool({
 
 await onLocal(toolsOfPython, { maxOverflow: 0 })
 
-/** Behaviour of tools of Python source on every engine. */
+/** Tests of tools of Python source, on every engine. */
 function toolsOfPython(at: OnEngine): void {
   const { engine, dataOf } = at
   let directory: string
@@ -55,7 +55,7 @@ function toolsOfPython(at: OnEngine): void {
   })
   afterAll(() => rmSync(directory, { recursive: true }))
 
-  test('HA-02, HA-04: Python tools, async ones too, are called beside tools of the host, and may be handed them', async () => {
+  test('HA-02, HA-04: Python tools, async ones too, are called together with tools of the host, and can receive them as arguments', async () => {
     const total = definePythonTool({
       source: 'def total(skus, price_of):\n    "Sum of prices."\n    return sum(price_of(sku) for sku in skus)\n',
     })
@@ -115,7 +115,7 @@ emit_result([median([1, 2, 10])["median"], price("abc"), total(["a", "bc"], pric
     )
   })
 
-  test('sg.check knows them, and an await that one needs or does not need', async () => {
+  test('sg.check knows them, and finds a missing or superfluous await', async () => {
     const script = `
 import asyncio
 async def main():
@@ -159,7 +159,7 @@ medain([1])`
     )
   })
 
-  test('OR-11: a run with the tools of a sandbox of a registry needs their secrets, and its scripts can read them', async () => {
+  test("OR-11: a run with the tools of a registry's sandbox requires their secrets, and its scripts can read them", async () => {
     const registry = new ToolRegistry().register(price, { sandbox: 'data' }).register(signed).register(median)
     const tools = registry.forSandbox('data')
     const script = 'import os\nemit_result([signed("a"), price("abc"), os.environ["SIGN_KEY"], "median" in globals()])'

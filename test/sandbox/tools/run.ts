@@ -10,11 +10,11 @@ import { add } from './sample-tools.ts'
 
 const MiB = 1024 * 1024
 
-/** Host tools, whose calls and answers pass the engine's channel. */
+/** Tests of host tools, whose calls and answers pass the engine's channel. */
 export function hostToolTests(at: OnEngine): void {
   const { engine, dataOf } = at
 
-  test('OR-05: a script calls tools with zod schemas; defaults, checks and mistakes are as the schema says', async () => {
+  test('OR-05: a script calls tools with zod schemas; defaults, checks and errors follow the schema', async () => {
     const script = `
 got = [add(1, 2), add(a=4), add(b=1.5, a=1)]
 try:
@@ -137,7 +137,7 @@ except ToolError as error:
     expect((await small.run('emit_result(2)')).finalData).toBe(2)
   }, 60_000)
 
-  test('calls are told in stream() and listed in the result, without secrets', async () => {
+  test('calls are events of stream() and listed in the result, without secrets', async () => {
     const secret = 'hunter2-secret-value'
     const execute = ({ key }: { key: string }): string => {
       if (key === 'bad') throw new Error(`no entry for ${secret}`)
@@ -184,7 +184,7 @@ except ToolError as error:
     ])
   })
 
-  test('arguments of 4 MiB of JSON come whole, and so do their answers; larger ones are a ToolError', async () => {
+  test('arguments and answers of 4 MiB of JSON arrive complete; larger ones are a ToolError', async () => {
     const echo = defineTool({
       name: 'echo',
       description: '',

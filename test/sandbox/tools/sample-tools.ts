@@ -2,7 +2,7 @@ import { type Mock, vi } from 'vitest'
 import { z } from 'zod'
 import { defineTool, type Tool } from '../../../src/tools/index.ts'
 
-/** Adds two numbers; the second is 1 where it is left out. */
+/** Adds two numbers; the second defaults to 1. */
 export const add: Tool = defineTool({
   name: 'add',
   description: 'Adds two numbers.',
@@ -12,7 +12,7 @@ export const add: Tool = defineTool({
   execute: ({ a, b }) => a + b,
 })
 
-/** A tool that tells how often it was executed. */
+/** A tool that counts its executions. */
 export function counter(name = 'count'): { readonly tool: Tool; readonly execute: Mock<(input: unknown) => unknown> } {
   const execute = vi.fn<(input: unknown) => unknown>((input) => input)
   return { execute, tool: defineTool({ name, description: '', input: z.object({ n: z.int().optional() }), execute }) }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 /*
  * The lines of `run` and `solve` (`--json`, `--events`), of `batch` and of `show --json`, written once:
  * docs/schema/result-line.schema.json is made from this (schema.test.ts), and every line that the tests of the command line
- * see is parsed by it. Here a key that is not listed is an error, so that a new one is written down.
+ * see is parsed by it. An unlisted key is an error here, so that a new one gets documented.
  */
 
 const json = z.json()
@@ -131,7 +131,7 @@ const result = z
       }),
     ),
   })
-  .meta({ title: 'A run', description: 'What a script did, whatever it was.' })
+  .meta({ title: 'A run', description: 'The result of a script, whatever its status.' })
 
 const code = z.string().nullable().meta({ description: 'A code of docs/errors.md; null for a defect of Sandglass.' })
 const failureStatus = z.enum(['invalid-request', 'sandbox-lost', 'cancelled', 'failed'])
@@ -148,7 +148,7 @@ const refusal = z
     code,
     error: z.string(),
   })
-  .meta({ title: 'A request of a batch that did not come to a run' })
+  .meta({ title: 'A request of a batch that was not run' })
 
 const failure = z
   .strictObject({
@@ -161,7 +161,7 @@ const failure = z
     error: z.string(),
   })
   .meta({
-    title: 'A command that did not come to a run',
+    title: 'A command that ended before a run',
     description: 'The last line; an event has execution_id instead.',
   })
 
@@ -212,7 +212,7 @@ const solveResult = z
   })
   .meta({ title: 'A task', description: 'What `solve` came to.' })
 
-/** Only the frame of an event is promised here; docs/cli.md lists the types. */
+/** Only the envelope of an event is stable here; docs/cli.md lists the types. */
 const journalEvent = z
   .strictObject({
     v,
@@ -300,7 +300,7 @@ const runRecord = z
     started_at: z.string(),
     missing_events: count.meta({ description: 'Events of the journal that cannot be read.' }),
   })
-  .meta({ title: 'A record', description: 'Everything about one run of `solve`, as `show --json` prints it.' })
+  .meta({ title: 'A record', description: 'The record of one run of `solve`, as `show --json` prints it.' })
 
 const cachedEnvironment = z.strictObject({
   v,

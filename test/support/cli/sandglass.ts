@@ -8,7 +8,7 @@ import { anyLine } from './line-schemas.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/cli/main.ts')
 
-/** A line of JSON from stdout, as far as tests look at it; it was checked with the schema. */
+/** A line of JSON from stdout with the fields that tests use; it was checked with the schema. */
 export interface Line {
   readonly type: string
   readonly id?: string | null
@@ -48,17 +48,17 @@ export interface CommandResult {
 export interface Cli extends Disposable {
   /** An empty directory for files of the test. */
   readonly directory: string
-  /** Writes a file there; its path. */
+  /** Writes a file there and returns its path. */
   file(name: string, content: string): string
   start(args: readonly string[], env?: Record<string, string>, wrapper?: readonly string[]): Running
-  /** Runs a command to its end; `wrapper` is a program with arguments that is handed the command. */
+  /** Runs a command to its end; `wrapper` is a program with arguments that executes the command. */
   run(
     args: readonly string[],
     options?: { input?: string; env?: Record<string, string>; wrapper?: readonly string[] },
   ): Promise<CommandResult>
 }
 
-/** A command that runs. */
+/** A running command. */
 export interface Running {
   readonly child: ChildProcessByStdio<Writable, Readable, Readable>
   /** Its output so far. */
@@ -68,7 +68,7 @@ export interface Running {
   readonly ended: Promise<CommandResult>
 }
 
-/** Makes one; dispose of it at the end of the file. */
+/** Makes a command line; dispose of it at the end of the file. */
 export function makeCli(): Cli {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-cli-'))
   chmodSync(directory, 0o755)
@@ -83,7 +83,7 @@ export function makeCli(): Cli {
       },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
-    child.stdin.on('error', () => {}) // it may end without having read
+    child.stdin.on('error', () => {}) // the program may end before it reads
     return running(child)
   }
   return {

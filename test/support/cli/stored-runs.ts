@@ -6,7 +6,7 @@ import type { JournalBody } from '../../../src/journal/index.ts'
 export const FIRST = '20261122T120000000-aaaaaaaa'
 export const SECOND = '20261122T130000000-bbbbbbbb'
 
-/** A text that tries what a page, a terminal and the message of an agent could fall for. */
+/** A text with attacks on a page, a terminal and the message of an agent. */
 export const HOSTILE: string = [
   '</script><script>document.title = "taken"</script>',
   '<img src=x onerror="document.title = \'taken\'">',
@@ -16,7 +16,7 @@ export const HOSTILE: string = [
   '\u202Edesrever',
 ].join(' ')
 
-/** A directory below `parent` with a journal of these events; the path of the directory. */
+/** Makes a directory below `parent` with a journal of these events; returns its path. */
 export function storeRun(parent: string, runId: string, bodies: readonly JournalBody[]): string {
   mkdirSync(parent, { recursive: true })
   const lines = bodies.map((body, seq) =>
@@ -49,7 +49,7 @@ export function startRun(task: string): JournalBody {
   }
 }
 
-/** A run in which every text that somebody else wrote is {@link HOSTILE}. */
+/** A run in which every foreign text is {@link HOSTILE}. */
 export function hostileRun(): JournalBody[] {
   const place = { step: null, attempt: 1 }
   const sandbox = { id: 'sg-1', engine: 'local', level: 'os-sandbox', python: '3.11.2', use: 1, network: 'none' }

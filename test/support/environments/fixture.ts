@@ -5,7 +5,7 @@ import { indexSettings } from '../../../src/environments/index-settings.ts'
 import { findUv } from '../../../src/environments/uv.ts'
 import { messageOf } from '../../../src/errors/index.ts'
 
-/** One copy of uv for all tests of this machine: it comes from PyPI, once. */
+/** One copy of uv for all tests on this machine, downloaded once from PyPI. */
 const UV_CACHE = join(tmpdir(), 'sandglass-test-uv')
 
 /** The program uv, or the reason why there is none. */
@@ -21,7 +21,7 @@ export const uv: { readonly path: string } | { readonly missing: string } = awai
 /** The reason to skip tests that install packages; undefined where they can run. */
 export const noUv: string | undefined = 'missing' in uv ? uv.missing : undefined
 
-/** A cache of its own, with uv in it, that all users may pass. */
+/** A private cache with uv, which all users may enter. */
 export function makeCacheDir(): { readonly path: string; [Symbol.dispose](): void } {
   const above = mkdtempSync(join(tmpdir(), 'sandglass-env-'))
   chmodSync(above, 0o755)

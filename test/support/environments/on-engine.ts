@@ -5,7 +5,7 @@ import { makeCacheDir } from './fixture.ts'
 import { PackageIndex } from './package-index.ts'
 import { makeWheel } from './wheel.ts'
 
-/** Installs packages for an engine and imports them; then byte code is there, and what is imported is loaded ahead. */
+/** Installs packages for an engine and imports them; checks that byte code exists and that imported modules are preloaded. */
 export async function importOn(options: SandglassOptions): Promise<void> {
   using cache = makeCacheDir()
   await using index = await PackageIndex.start(

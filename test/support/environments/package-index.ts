@@ -3,17 +3,17 @@ import type { AddressInfo } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import type { Wheel } from './wheel.ts'
 
-/** How the index misbehaves. */
+/** The faults of the index. */
 export interface IndexFaults {
-  /** Claims another SHA-256 for every wheel. */
+  /** Reports a wrong SHA-256 for every wheel. */
   lies?: boolean
   /** Answers every request with this status. */
   status?: number
-  /** Never ends an answer about this path. */
+  /** Never ends an answer of this kind. */
   endless?: 'page' | 'wheel' | undefined
   /** Sends a page without an end, as fast as it is read. */
   flood?: boolean
-  /** Answers with plain pages (PEP 503), which tell no sizes. */
+  /** Answers with plain pages (PEP 503), which contain no sizes. */
   plain?: boolean
   /** The time of upload of every wheel, as an ISO date. Default 2020-01-01. */
   uploaded?: string
@@ -26,10 +26,10 @@ function* spaces(): Generator<Uint8Array, void, void> {
   for (;;) yield chunk
 }
 
-/** A package index on loopback with the wheels of a test (PEP 691), and their metadata apart from them (PEP 658). */
+/** A package index on loopback (PEP 691) with the wheels of a test and separate metadata (PEP 658). */
 export class PackageIndex implements AsyncDisposable {
   readonly faults: IndexFaults = {}
-  /** Paths that were asked for, in order. */
+  /** The requested paths, in order. */
   readonly requests: string[] = []
   readonly #wheels: Wheel[] = []
   readonly #server: Server
@@ -108,7 +108,7 @@ export class PackageIndex implements AsyncDisposable {
     response.writeHead(200, JSON_PAGE).end(JSON.stringify(body))
   }
 
-  /** Sends a byte now and then, for ever. */
+  /** Sends a byte every 20 ms, endlessly. */
   #drip(response: ServerResponse, content: Uint8Array | undefined): void {
     response.writeHead(200, JSON_PAGE)
     let at = 0

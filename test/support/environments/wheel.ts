@@ -11,13 +11,13 @@ export interface Wheel {
   readonly metadata: string
 }
 
-/** The parts of a wheel that a test chooses. */
+/** The parts of a wheel that a test sets. */
 export interface WheelPlan {
   readonly name: string
   readonly version?: string
   /** Content by path within the wheel. Default: a package of that name with `VERSION`. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>
-  /** Requirements of its own. */
+  /** Its requirements. */
   readonly requires?: readonly string[]
   /** Mode by path within the wheel. */
   readonly modes?: Readonly<Record<string, number>>
@@ -65,7 +65,7 @@ export function makeWheel(plan: WheelPlan): Wheel {
   }
 }
 
-/** Builds a wheel that unpacks to many files of zeros: about a thousandth of their bytes. */
+/** Builds a wheel that unpacks to many files of zeros, about a thousand times its size. */
 export function makeBomb(name: string, { files, bytes }: { readonly files: number; readonly bytes: number }): Wheel {
   const plain = makeWheel({ name })
   const chunks: Buffer[] = []

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A request as a {@link ModelServer} got it. */
+/** A request that a {@link ModelServer} received. */
 export interface ReceivedRequest {
   readonly method: string | undefined
   readonly path: string | undefined
@@ -15,7 +15,7 @@ export interface ReceivedRequest {
 /** The answer to a request: a status, headers and a body. */
 export type Reply = (response: ServerResponse) => void
 
-/** A server on 127.0.0.1 that gives these replies one after the other; the last one again and again. */
+/** A server on 127.0.0.1 that gives these replies in order and repeats the last one. */
 export interface ModelServer extends AsyncDisposable {
   readonly url: string
   readonly asked: readonly ReceivedRequest[]
@@ -47,14 +47,14 @@ export async function modelServer(...replies: readonly [Reply, ...Reply[]]): Pro
   }
 }
 
-/** Answers with JSON, or with a text as it is. */
+/** Answers with JSON, or with an unchanged text. */
 export function reply(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
   return (response) => {
     response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body))
   }
 }
 
-/** Answers with a body of 1024 pieces of this size, as fast as it is read; `pieces` tells how many were sent. */
+/** Answers with a body of 1024 pieces of this size, as fast as it is read; `pieces` counts the sent ones. */
 export function flood(status: number, pieceBytes: number): { readonly reply: Reply; pieces(): number } {
   let sent = 0
   return {

@@ -6,7 +6,7 @@ export function fakeSpec(pids: number = DEFAULT_LIMITS.pids): SandboxSpec {
   return { limits: { ...sandboxLimits(DEFAULT_LIMITS), pids } }
 }
 
-/** A creation that the test has to bring to its end. */
+/** A creation that the test must complete. */
 export interface PendingCreation {
   readonly spec: SandboxSpec
   readonly signal: AbortSignal | undefined
@@ -18,9 +18,9 @@ export interface PendingCreation {
 export interface FakeSandbox extends Sandbox {
   /** The number of calls of `destroy`. */
   destroyCalls: number
-  /** Nothing of it runs any more. */
+  /** Completes a pending `destroy`. */
   ended: boolean
-  /** It ends by itself. */
+  /** Ends the sandbox as if by itself. */
   crash(): void
 }
 
@@ -31,20 +31,20 @@ export interface FakeEngine extends SandboxEngine {
   failure: unknown
   /** Called in place of an immediate end of `destroy`. */
   destroying: ((sandbox: FakeSandbox) => Promise<void>) | null
-  /** When set, what the sandboxes that are made from then on wait for between two runs. */
+  /** When set, the promise that later sandboxes await between two runs. */
   recovering: ((sandbox: FakeSandbox) => Promise<void>) | null
   readonly pending: PendingCreation[]
   /** Lets all pending creations succeed. */
   succeedAll(): FakeSandbox[]
-  /** All that were ever made, in order. */
+  /** All sandboxes that were made, in order. */
   readonly made: FakeSandbox[]
-  /** Those that run. */
+  /** The running sandboxes. */
   alive(): FakeSandbox[]
   /** The number of calls of `create`. */
   readonly calls: number
 }
 
-/** Makes a fake engine whose sandboxes are called s1, s2 … in the order in which they were made. */
+/** Makes a fake engine whose sandboxes are called s1, s2 … in order of creation. */
 export function fakeEngine(): FakeEngine {
   const pending: PendingCreation[] = []
   const made: FakeSandbox[] = []

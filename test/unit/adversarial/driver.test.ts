@@ -68,7 +68,7 @@ test.each<[string, Partial<AcceptanceCase>, RegExp]>([
   expect(await outcomeOf(changes)).toMatch(message)
 })
 
-/** A case of the checker on a runner that answers alike whatever the policy, or rejects what is checked. */
+/** A case of the checker on a runner that gives the same answer for every policy, or rejects checked scripts. */
 async function checkedOutcome(rejects: boolean, check: AcceptanceCase['check']): Promise<string> {
   const result = { status: 'completed', success: true, errorKind: null, finalData: { pwned: true }, error: null }
   const violations = [{ code: 'forbidden', line: 1, column: 0, message: 'eval is not allowed', hint: '' }]

@@ -6,7 +6,7 @@ import { filesOf } from '../../../campaigns/adversarial/files.ts'
 
 const HERE = join(import.meta.dirname, '../../campaign/adversarial')
 
-test('the files of all engines together are all that run scripts on one', () => {
+test('the files of all engines together are all files that run scripts on an engine', () => {
   const named = filesOf(ENGINE_NAMES)
   const all = readdirSync(HERE, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
@@ -17,7 +17,7 @@ test('the files of all engines together are all that run scripts on one', () => 
   expect(all.every((file) => file.startsWith(filesOf()[0] ?? ''))).toBe(true)
 })
 
-test('in the full form, vitest is given the other suites for the same engines, too', () => {
+test('in the full form, vitest also gets the other suites of the same engines', () => {
   expect(filesOf(['local', 'docker'], { withOthers: true })).toEqual([
     'test/campaign/adversarial/local/',
     'test/campaign/adversarial/docker/',

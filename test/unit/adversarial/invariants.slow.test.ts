@@ -6,11 +6,11 @@ import type { EngineUnderTest } from '../../../campaigns/adversarial/driver/engi
 import { INVARIANTS } from '../../../campaigns/adversarial/driver/invariants.ts'
 import type { Problem, CaseState } from '../../../campaigns/adversarial/driver/case-state.ts'
 
-/* Looks at containers, on an engine that is none: each must be able to fail. */
+/* Tests the invariants about containers on a fake engine: each must be able to fail. */
 
 const SECRET = 'the value of a secret'
 
-/** A case state with fakes; only the given part of `engine` does anything. */
+/** A case state with fakes; only the given part of `engine` is implemented. */
 function stateWith(engine: Partial<EngineUnderTest>, onClose: () => void = () => {}): CaseState {
   const runner: Runner = {
     run: (_script, options) => waitForAbort(options),
@@ -53,7 +53,7 @@ test('reports a list of containers without the container of the case', async () 
   expect(await problemOf('no_leaked_containers', blind)).toBe('the list of containers misses warm')
 })
 
-test('finds a secret in what the daemon reports during the run', async () => {
+test("finds a secret in the daemon's report during the run", async () => {
   let looks = 0
   const inspectFromHost = (): string => ((looks += 1) > 2 ? `"Env":["KEY=${SECRET}"]` : '{}')
   const problem = await problemOf('secret_not_in_docker_inspect', stateWith({ inspectFromHost }))

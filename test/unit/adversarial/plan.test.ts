@@ -5,12 +5,12 @@ import { SINGLED_OUT, wallsOf } from '../../../campaigns/adversarial/walls.ts'
 
 const plan = plannedCases()
 
-test('every case of the suites that run on several engines runs on one of them at least', () => {
+test('every case of the shared suites runs on at least one engine', () => {
   expect(plan.length).toBeGreaterThan(350)
   expect(plan.filter(({ engines }) => engines.length === 0).map(({ name }) => name)).toEqual([])
 })
 
-test('every case names the walls that decide it, and the table names no case that is gone', () => {
+test('every case names its walls, and the table names only existing cases', () => {
   expect(plan.filter(({ walls }) => walls.length === 0).map(({ name }) => name)).toEqual([])
   const cases = readCases()
   expect(cases.filter((given) => wallsOf(given).length === 0).map(({ group }) => group)).toEqual(
@@ -19,12 +19,12 @@ test('every case names the walls that decide it, and the table names no case tha
   expect(SINGLED_OUT.filter((id) => !cases.some((given) => given.id === id))).toEqual([])
 })
 
-test('what the kernel or the engine decides runs on Docker wherever it can run there', () => {
+test('cases of the walls kernel and engine run on Docker if they can run there', () => {
   const attacks = plan.filter(({ suite }) => suite !== 'conformance')
   const missing = attacks.filter(
     ({ walls, engines }) => walls.includes('kernel') && engines.includes('local') && !engines.includes('docker'),
   )
-  // These attack what only sandboxes of the local engine share.
+  // These attack resources that only sandboxes of the local engine share.
   const ofLocal = ['LOAD-01', 'SHARE-01', 'SHARE-02', 'SHARE-03', 'SHARE-04', 'SHARE-05']
   expect(missing.map(({ name }) => name.split(' ')[0])).toEqual(ofLocal)
 })

@@ -10,7 +10,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 const answer = (id: string | null, more: object): string => `${JSON.stringify({ v: 1, type: 'result', id, ...more })}\n`
 const refusal = { status: 'invalid-request', error_kind: 'invalid_request' }
 
-test('a rejection is known but does not count as an answer; the last one of a line is kept', async () => {
+test('a rejection is recorded but does not count as an answer; the last one of a line is kept', async () => {
   const path = join(directory, 'answers.jsonl')
   const lines = [
     answer('done', { status: 'step-done', error_kind: null, error: null }),
@@ -38,7 +38,7 @@ test('a rejection is known but does not count as an answer; the last one of a li
   expect(refusals.map((one) => answers.hasRefusal(one))).toEqual([false, true, false, true, true, false])
 })
 
-test('an answer is one line, whatever a script said', async () => {
+test('an answer is one line, whatever a script printed', async () => {
   const path = join(directory, 'lines.jsonl')
   const written = { v: 1, type: 'result', id: 'a\u2028', stdout: '\u0085\u2029\n' }
   await using answers = await answersIn(path)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { jsonLine } from '../../../src/cli/json-line.ts'
 
-test('a line of JSON holds nothing at which some reader ends a line, and nothing that drives a terminal', () => {
+test('a line of JSON contains no line separators of any reader and no control characters', () => {
   const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('')
   const value = { [`a\u2028b`]: [`\u2029${controls}`, 'ä€😀\ud800'] }
   const line = jsonLine(value)

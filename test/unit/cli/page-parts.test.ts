@@ -3,7 +3,7 @@ import { dataHtml } from '../../../src/cli/data-html.ts'
 import { html, type Html } from '../../../src/cli/html.ts'
 import { pythonHtml } from '../../../src/cli/python-html.ts'
 
-/** Without the spaces between tags, which the formatter of this project chooses. */
+/** Removes the spaces between tags, which depend on the formatter of this project. */
 function compact(piece: Html): string {
   return piece.toString().replaceAll(/>\s+</g, '><').trim()
 }
@@ -40,7 +40,7 @@ describe('data on the page of a run', () => {
     expect(dataHtml(data, 1000).toString()).toBe(html`<pre>${text}</pre>`.toString())
   })
 
-  test('a table ends where enough is shown, and says how much is left', () => {
+  test('a table is cut, and gives the number of omitted rows', () => {
     const page = dataHtml(
       Array.from({ length: 5000 }, () => ({ text: 'x'.repeat(10_000) })),
       1000,
@@ -59,7 +59,7 @@ describe('data on the page of a run', () => {
 describe('Python on the page of a run', () => {
   const plain = (lines: readonly Html[]): string[] => lines.map((line) => line.toString().replaceAll(/<[^>]*>/g, ''))
 
-  test('has its words, texts, numbers, comments and names coloured, line by line', () => {
+  test('has coloured keywords, strings, numbers, comments and names, line by line', () => {
     const lines = ['def late(n=3):  # why', '    """Of <two>', '    lines"""', '    return not f"{n}"']
     expect(pythonHtml(lines).map(String)).toEqual([
       '<span class="py-word">def</span> <span class="py-name">late</span>(n=<span class="py-number">3</span>):  <span class="py-comment"># why</span>',
@@ -78,7 +78,7 @@ describe('Python on the page of a run', () => {
     },
   )
 
-  test('stays plain where it takes too long', () => {
+  test('stays plain if highlighting takes too long', () => {
     const lines = ['if x:', '    pass']
     expect([pythonHtml(lines, 0).map(String), plain(pythonHtml(lines))]).toEqual([lines, lines])
     expect(pythonHtml(lines).map(String)).not.toEqual(lines)

@@ -9,7 +9,7 @@ test('drops a byte order mark at the start of a script, as in a file', () => {
   expect(scriptOf('emit_result("\uFEFF")')).toBe('emit_result("\uFEFF")')
 })
 
-test('a value beyond a limit names what is allowed, as a line writes it', () => {
+test('the error for a value beyond a limit names the allowed range in the form of a line', () => {
   const checkLimits = (limits: object): (() => unknown) => {
     return () => checkRequest({ id: 'a', script: '', limits }, 1, ExecutionMode.INTERACTIVE, {})
   }

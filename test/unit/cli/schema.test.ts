@@ -5,8 +5,8 @@ import { publicSchema } from '../../support/cli/line-schemas.ts'
 
 const path = join(import.meta.dirname, '../../../docs/schema/result-line.schema.json')
 
-/** `SANDGLASS_WRITE_SCHEMA=1 npx vitest run test/unit/cli/schema.test.ts && npx oxfmt docs/schema` writes it anew. */
-test('docs/schema/result-line.schema.json is what the tests check every line with', () => {
+/** `SANDGLASS_WRITE_SCHEMA=1 npx vitest run test/unit/cli/schema.test.ts && npx oxfmt docs/schema` updates it. */
+test('docs/schema/result-line.schema.json is the schema with which the tests check every line', () => {
   const schema: unknown = JSON.parse(JSON.stringify(publicSchema()))
   if (process.env['SANDGLASS_WRITE_SCHEMA'] === '1') writeFileSync(path, JSON.stringify(schema))
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(schema)

@@ -8,12 +8,12 @@ import { violationsText } from '../../../src/cli/violations-text.ts'
 import { type JournalBody, type JournalEvent, recordOf } from '../../../src/journal/index.ts'
 import { FIRST, HOSTILE, hostileRun } from '../../support/cli/stored-runs.ts'
 
-describe('what others wrote', () => {
+describe('foreign text', () => {
   const events = hostileRun().map((body, seq): JournalEvent => {
     return { v: 1, run_id: FIRST, seq, at: new Date(Date.UTC(2026, 0, 1, 0, 0, seq)).toISOString(), ...body }
   })
 
-  test.each([true, false])('cannot drive a terminal or turn text round (coloured: %j)', (coloured) => {
+  test.each([true, false])('cannot control a terminal or change the text direction (coloured: %j)', (coloured) => {
     const text = runText({ record: recordOf(events), missing: 0 }, coloured)
     // oxlint-disable-next-line no-control-regex -- removes the colours
     const ours = text.replaceAll(/\u001B\[\d+m/g, '')
@@ -23,7 +23,7 @@ describe('what others wrote', () => {
     expect(coloured ? text.includes('\u001B[31m') : !text.includes('\u001B')).toBe(true)
   })
 
-  test('is cut where it is long, and says how much is left out', () => {
+  test('is cut if it is long, with the length of the omission', () => {
     const line = 'x'.repeat(1000)
     const place = { step: null, attempt: 1 }
     const bodies = hostileRun().flatMap((body): JournalBody[] => {
@@ -63,7 +63,7 @@ describe('what others wrote', () => {
     }
   })
 
-  test('hides nothing behind it on a page, however much it is', () => {
+  test('does not hide later text of a page, however long it is', () => {
     const line = 'x'.repeat(200_000)
     const lines = 'y\n'.repeat(50_000)
     const place = { step: null, attempt: 1 }
@@ -94,7 +94,7 @@ describe('what others wrote', () => {
     expect(page.length).toBeLessThan(250_000)
   })
 
-  test('cannot turn a line of ours round, whichever command prints it', () => {
+  test('cannot change the direction of our lines, whichever command prints it', () => {
     const violation = { code: '\u202Ec', line: 1, column: 0, message: '\u2067m', hint: '\u200Fh' }
     expect(escapeForMessage('a\u202Eb\u061C\u2069\uD800\r\nc')).toBe('a\\u202eb\\u061c\\u2069\uFFFD\n    c')
     const text = violationsText('\u202Ep', 'x = "\u202Ey"', [violation], false)
@@ -105,7 +105,7 @@ describe('what others wrote', () => {
 `)
   })
 
-  test('is escaped in HTML, in texts and in attributes, however deep it stands', () => {
+  test('is escaped in HTML, in texts and in attributes, at any depth', () => {
     const page = html`<p title="${HOSTILE}">${[[HOSTILE], html`<b>${HOSTILE}</b>`]}</p>`.toString()
     expect(page.match(/<[^>]*>/g)?.map((tag) => tag.replace(/ .*/s, ''))).toEqual(['<p', '<b>', '</b>', '</p>'])
     expect(html`${"a'b`c&\u0000\uD800"}`.toString()).toBe('a&#39;b&#96;c&amp;\\x00\uFFFD')

@@ -7,7 +7,7 @@ import { styleLeftBy } from '../../../src/cli/terminal-text.ts'
 const CONCEALED = '\u001B[8m'
 const RESET = '\u001B[0m'
 
-/** Two outputs that write to one screen, or to a file each. */
+/** Two outputs that write to one screen, or each to a file. */
 function outputs(isTerminal: boolean): { stdout: Output; stderr: Output; live: LiveLine; screen: () => string } {
   let screen = ''
   const make = (): Output => {
@@ -25,8 +25,8 @@ function outputs(isTerminal: boolean): { stdout: Output; stderr: Output; live: L
   return { stdout, stderr, live: new LiveLine(stderr, false, () => ''), screen: () => screen }
 }
 
-describe('on a terminal, what a script prints', () => {
-  test('conceals no line of ours, and nothing after the end', async () => {
+describe('the output of a script on a terminal', () => {
+  test('conceals none of our lines and no later text', async () => {
     const { stdout, stderr, live, screen } = outputs(true)
     await live.pass(stdout, `a${CONCEALED}b\n`)
     await live.write(stderr, '[failed] one\n')
@@ -36,7 +36,7 @@ describe('on a terminal, what a script prints', () => {
     expect(screen()).toBe(`a${CONCEALED}b\n${RESET}[failed] one\n[failed] two\n${CONCEALED}c${RESET}`)
   })
 
-  test('shares no line with ours, whichever output it went to', async () => {
+  test('shares no line with ours, on either output', async () => {
     const { stdout, stderr, live, screen } = outputs(true)
     await live.pass(stdout, 'harmless: ')
     await live.write(stderr, '[failed] one\n')
@@ -45,7 +45,7 @@ describe('on a terminal, what a script prints', () => {
     expect(screen()).toBe('harmless: \n[failed] one\nresult\n')
   })
 
-  test('keeps its colours, and costs nothing where it ends them itself', async () => {
+  test('keeps its colours, and is unchanged if it ends them itself', async () => {
     const { stdout, stderr, live, screen } = outputs(true)
     await live.pass(stdout, '\u001B[31mred\u001B[0m \u001B]0;title\u0007\n')
     await live.write(stderr, '[info] one\n')
@@ -64,7 +64,7 @@ describe('on a terminal, what a script prints', () => {
   })
 })
 
-test('a file gets the bytes of a script as they are', async () => {
+test('a file gets the unchanged bytes of a script', async () => {
   const { stdout, stderr, live, screen } = outputs(false)
   await live.pass(stdout, `a${CONCEALED}b`)
   await live.write(stderr, '[failed] one\n')

@@ -41,7 +41,7 @@ const REPORT: SandboxReport = {
 const LIVING: Resource = { kind: 'rover', id: 'r1', sandbox: 's1', owner: 'alive', uid: null }
 const ORPHAN: Resource = { kind: 'rover', id: 'r2', sandbox: 's2', owner: 'gone', uid: null }
 
-/** The options that the engines were made with, in order. */
+/** The options of the created engines, in order. */
 const made: (MoonOptions | undefined)[] = []
 const moon: EngineModule<MoonOptions> = {
   makeEngine(options) {
@@ -58,7 +58,7 @@ const moon: EngineModule<MoonOptions> = {
   pruneOrphans: () => Promise.resolve([ORPHAN]),
 }
 
-/** Everything that the product needs to know about an engine. */
+/** A complete row of the table of engines. */
 const ROW: EngineRow = {
   wall: 'vacuum',
   machines: 'the Moon',
@@ -67,7 +67,7 @@ const ROW: EngineRow = {
   load: () => Promise.resolve(moon),
 }
 const WITH_MOON: EngineTable = { ...ENGINES, moon: ROW }
-/** Real engines would start sandboxes. */
+/** The table without real engines, which would start sandboxes. */
 const MOON_ALONE: EngineTable = { moon: ROW }
 
 /** The output of a command with these engines, and its exit code. */
@@ -110,7 +110,7 @@ describe('an engine that is one row of the table', () => {
     )
   })
 
-  test('is tried by auto in the place of its row', async () => {
+  test('is tried by auto in the order of the rows', async () => {
     const tried: string[] = []
     const opened = firstThatOpens(enginesFor({}, { moon: ROW, ...ENGINES }), ({ name }) => {
       tried.push(name)
@@ -138,13 +138,13 @@ describe('an engine that is one row of the table', () => {
     expect(() => image('local')).toThrow('belongs to the engine docker or moon: add --engine docker or --engine moon')
   })
 
-  test.each(['run', 'batch', 'check', 'solve'] as const)('stands in the help of %s', (command) => {
+  test.each(['run', 'batch', 'check', 'solve'] as const)('is in the help of %s', (command) => {
     const help = commandHelp(command, WITH_MOON)
     expect(help).toMatch(/--engine NAME +auto, local, docker, pyodide or moon;/)
     expect(help).toMatch(/--crater NAME +where it lands, default Tycho; with --engine moon\n/)
   })
 
-  test('is probed by doctor, with the lines of its own', async () => {
+  test('is probed by doctor, with its own lines', async () => {
     const none = parseArgs([], {})
     const { code, stdout } = await output((context) => doctor(none, context), MOON_ALONE)
     expect([code, stdout]).toEqual([
@@ -174,7 +174,7 @@ describe('an engine that is one row of the table', () => {
     ])
   })
 
-  test('that cannot tell its resources is named, and the others are listed', async () => {
+  test('that cannot list its resources is named, and the others are listed', async () => {
     const error = new SandglassError('docker_unreachable', 'the sun is in the way')
     const sun: EngineRow = {
       ...ROW,

@@ -32,13 +32,13 @@ test.each(['google', 'dataclasses', 'json', 'asyncio', 'enum', 'no_such_module_h
   (module) => expect(known.packagesFor(module)).toEqual([]),
 )
 
-test('well-known packages are known by any spelling, and the table says its day', () => {
+test('well-known packages are found by any spelling, and the table has its date', () => {
   expect(known.has('Scikit_Learn')).toBe(true)
   expect(known.has('surely-no-such-package-1')).toBe(false)
   expect(known.date).toMatch(/^\d{4}-\d\d-\d\d$/)
 })
 
-test('a module that is missing is explained by the package that it is in', () => {
+test('the hint for a missing module names its package', () => {
   expect(explainMissingModule("ModuleNotFoundError: No module named 'cv2'", '')).toBe(
     "cv2 is in opencv-python (also in opencv-python-headless, opencv-contrib-python, opencv-contrib-python-headless): declare it, with dependencies: ['opencv-python'] or --with opencv-python",
   )

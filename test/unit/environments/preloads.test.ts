@@ -11,7 +11,7 @@ const environment: Environment = {
   bytes: 0,
 }
 
-test('the third run decides: modules of the packages that at least two of the three imported', () => {
+test('after the third run, package modules that at least two of the three imported are preloaded', () => {
   const preloads = new Preloads()
   expect(preloads.note(environment, 'import pandas, json')).toBeUndefined()
   expect(preloads.note(environment, 'import matplotlib.pyplot as plt\nimport pandas')).toBeUndefined()
@@ -19,7 +19,7 @@ test('the third run decides: modules of the packages that at least two of the th
   expect(preloads.note(environment, 'import numpy')).toBeUndefined()
 })
 
-test('another environment has habits of its own, and later ones replace the first', () => {
+test('each environment has its own list, and later environments replace the first', () => {
   const preloads = new Preloads()
   for (const script of ['import pandas', 'import pandas']) preloads.note(environment, script)
   expect(preloads.note({ ...environment, key: 'b'.repeat(20) }, 'import pandas')).toBeUndefined()

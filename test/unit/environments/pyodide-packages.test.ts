@@ -12,7 +12,7 @@ describe('links to the packages of Pyodide', () => {
     expect(page).not.toContain('.zip')
   })
 
-  test('are made for no other target', () => {
+  test('are not made for other targets', () => {
     const linux = { python: '3.11.2', abi: 'cpython-311-x86_64-linux-gnu', libc: 'glibc 2.36' }
     expect(pyodideLinks('https://mirror.example/full', linux)).toBeUndefined()
     expect(() => pyodideLinks('https://mirror.example/full', { ...PYODIDE, libc: 'pyemscripten 2025.0' })).toThrow(
@@ -20,7 +20,7 @@ describe('links to the packages of Pyodide', () => {
     )
   })
 
-  test('an address cannot leave its attribute', () => {
+  test('an address is escaped in its attribute', () => {
     expect(pyodideLinks('https://mirror.example/"><script>/', PYODIDE)).not.toContain('<script>')
   })
 })

@@ -66,7 +66,7 @@ test.each([
   ['pandas', 'is not a list'],
   [[1], 'is not a string'],
   [Array.from({ length: MAX_REQUIREMENTS + 1 }, (_, at) => `p${at}`), `more than the ${MAX_REQUIREMENTS}`],
-])('a list that cannot be one is refused', (given, why) => {
+])('an invalid list is refused', (given, why) => {
   expect(() => parseRequirements(given)).toThrow(why)
 })
 

@@ -18,7 +18,7 @@ test('PEP 723: the block of a script names its dependencies', async () => {
   })
 })
 
-test('lines may end as on Windows, and other blocks do not count', async () => {
+test('lines may end with CRLF, and other blocks are ignored', async () => {
   const script = `# /// other\n# a = 1\n# ///\n${block('# dependencies = ["a"]')}`.replaceAll('\n', '\r\n')
   expect(await readScriptMetadata(script)).toEqual({ requiresPython: undefined, dependencies: ['a'] })
 })

@@ -19,7 +19,7 @@ test.each([
   expect(platformOf(target(abi, libc))).toEqual(platform)
 })
 
-test('the stand-in answers for the Python of the sandbox', () => {
+test('the fake interpreter reports the Python of the sandbox', () => {
   const info: unknown = JSON.parse(
     interpreterInfo(target('cpython-313t-x86_64-linux-gnu', 'glibc 2.36'), '/x/python3') ?? '',
   )
@@ -27,7 +27,7 @@ test('the stand-in answers for the Python of the sandbox', () => {
   expect(interpreterInfo(target('cpython-312-darwin', ''), '/x')).toBeUndefined()
 })
 
-test('a target has words', () => {
+test('a target has a description', () => {
   expect(describeTarget(target('cpython-312-x86_64-linux-gnu', 'glibc 2.41'))).toBe(
     'Python 3.12.4 on Linux x86_64 (glibc 2.41)',
   )

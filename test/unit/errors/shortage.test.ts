@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { shortageError } from '../../../src/errors/index.ts'
 
-/** Starts a program with 47 descriptors in a process that may have 40, and tells the error. */
+/** Starts a program with 47 descriptors in a process that may have 40, and returns the error. */
 const SPAWN = `
 import { execFileSync, spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
@@ -15,7 +15,7 @@ try {
 }
 `
 
-describe.skipIf(process.platform !== 'linux')('a process that is to have more descriptors than there may be', () => {
+describe.skipIf(process.platform !== 'linux')('a process that needs more descriptors than the limit', () => {
   test('is reported as a shortage of descriptors, although the kernel says invalid', () => {
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', SPAWN], {
       encoding: 'utf8',
@@ -30,7 +30,7 @@ describe.skipIf(process.platform !== 'linux')('a process that is to have more de
     ])
   })
 
-  test('but no other invalid argument is', () => {
+  test('but another invalid argument is not', () => {
     expect(
       shortageError(
         Object.assign(new Error('EINVAL: invalid argument, open'), { code: 'EINVAL', syscall: 'open' }),

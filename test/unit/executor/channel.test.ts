@@ -37,7 +37,7 @@ describe('a channel that closes before the run ended', () => {
     })
   })
 
-  test('settles within 2 s when the sandbox does not say how it ended', async () => {
+  test('settles within 2 s when the sandbox does not report its end', async () => {
     vi.useFakeTimers()
     const running = play([], { replay: { ending: 'never', memoryKills: null } })
     await vi.advanceTimersByTimeAsync(2000)
@@ -82,7 +82,7 @@ describe('sending', () => {
     expect([got.status, sandbox.destroyed]).toEqual(['sandbox-lost', true])
   })
 
-  test('keeps what a peer sent before it closed', async () => {
+  test('keeps the data that a peer sent before it closed', async () => {
     const { result: got } = await play([error('bad request', { kind: 'request' })], {
       replay: { send: 'reject', start: 'at-once', ending: killed },
     })
@@ -141,7 +141,7 @@ describe('sending', () => {
 describe('cancelling by signal', () => {
   const reason = done({ cause: 'cancelled', exit_code: null, by: 'host' })
 
-  test('asks the harness, keeps what arrived and leaves the sandbox alive when that confirms', async () => {
+  test('asks the harness, keeps the received events and leaves the sandbox alive when the harness confirms', async () => {
     const abort = new AbortController()
     const { result: got, sandbox } = await play([log('first')], {
       replay: {
@@ -226,7 +226,7 @@ describe('cancelling by signal', () => {
 })
 
 describe('destroying', () => {
-  test('is waited for, and not forever', async () => {
+  test('is awaited for a limited time', async () => {
     vi.useFakeTimers()
     const sandbox = replayChannel(wireLines(frame('script_done')))
     sandbox.destroy = () => Promise.withResolvers<void>().promise

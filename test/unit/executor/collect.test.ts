@@ -16,7 +16,7 @@ function piece(
   return frame('file', { path, size: bytes.length, offset: 0, content_base64: bytes.toString('base64'), ...more })
 }
 
-test('files come back whole, with their digest, and do not count as output', async () => {
+test('files come back complete, with their digest, and do not count as output', async () => {
   const { result: got, sandbox } = await play(
     [
       result(1),
@@ -40,7 +40,7 @@ test('files come back whole, with their digest, and do not count as output', asy
   expect(sandbox.destroyed).toBe(false)
 })
 
-test('a path longer than one system call takes comes back, because a script can make it', async () => {
+test('a path that is too long for one system call comes back, because a script can make it', async () => {
   const path = `out/${'漢/'.repeat(1500)}a`
   const { result: got } = await play([piece(path, 'x'), done()], { request })
   expect(got.files.map((file) => file.path)).toEqual([path])
@@ -74,7 +74,7 @@ describe('a frame that no harness sends breaks the channel', () => {
     expect([got.logs.length, sandbox.destroyed]).toEqual([1, true])
   })
 
-  test('a file that was not asked for', async () => {
+  test('a file that was not requested', async () => {
     const { result: got, sandbox } = await play([piece('a', 'x'), done()])
     expect([got.status, sandbox.destroyed]).toEqual(['sandbox-lost', true])
   })

@@ -5,7 +5,7 @@ import { done, ID, log, result, sandboxOf } from './wire.ts'
 
 afterEach(() => vi.useRealTimers())
 
-/** A played sandbox with a CPU limit, and what was done to the limit and sent, in order. */
+/** A replayed sandbox with a CPU limit, and a log of changes of the limit and of sent frames, in order. */
 function makeLimitedSandbox(
   frames: readonly unknown[],
   options: ReplayOptions & { readonly onLift?: () => void; readonly onPutBack?: () => void | Promise<void> } = {},
@@ -38,7 +38,7 @@ const request = { script: 'x', executionId: ID }
 const cancelled = wireLines(done({ cause: 'cancelled', exit_code: null, by: 'host' }))
 
 describe('the CPU limit of a sandbox', () => {
-  test('stays as it is while a run settles in time', async () => {
+  test('stays unchanged while a run settles in time', async () => {
     vi.useFakeTimers()
     const { sandbox, order } = makeLimitedSandbox([result(1), done()])
     expect(await executor(0.001).run({ ...request, sandbox })).toMatchObject({ status: 'completed' })
@@ -57,7 +57,7 @@ describe('the CPU limit of a sandbox', () => {
     expect(order).toEqual(['0.25 CPUs', 'execute', 'restored'])
   })
 
-  test('that cannot be lowered refuses the run, and one that is not restored costs the sandbox', async () => {
+  test('that cannot be lowered refuses the run, and one that is not restored destroys the sandbox', async () => {
     const lesser = new ScriptExecutor({ limits: { cpus: 0.25 } })
     const broken = makeLimitedSandbox([result(1), done()])
     broken.sandbox.lowerCpuLimit = () => Promise.reject(new Error('EIO'))
@@ -78,7 +78,7 @@ describe('the CPU limit of a sandbox', () => {
     const abort = new AbortController()
     const { sandbox, order } = makeLimitedSandbox([log('up')], {
       after: 'open',
-      // In place of a harness that gets to its end now: this one answers to frames only.
+      // Simulates the harness, which finishes now: the replayed one only answers frames.
       onLift: () => queueMicrotask(() => abort.abort()),
       respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
     })
@@ -130,7 +130,7 @@ describe('the CPU limit of a sandbox', () => {
     expect([order, sandbox.destroyed, vi.getTimerCount()]).toEqual([['execute', 'lifted'], true, 0])
   })
 
-  test('that cannot be restored costs the sandbox, with a warning', async () => {
+  test('that cannot be restored destroys the sandbox, with a warning', async () => {
     const abort = new AbortController()
     const { sandbox } = makeLimitedSandbox([log('up')], {
       after: 'open',
@@ -153,7 +153,7 @@ describe('the CPU limit of a sandbox', () => {
     ])
   })
 
-  test('that takes too long to restore costs the sandbox as well', async () => {
+  test('that takes too long to restore destroys the sandbox as well', async () => {
     vi.useFakeTimers()
     const abort = new AbortController()
     const { sandbox } = makeLimitedSandbox([log('up')], {

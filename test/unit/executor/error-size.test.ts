@@ -18,7 +18,7 @@ test('the host bounds the message and the traceback of an error, whatever a harn
   expect({ message: result.error, traceback: result.traceback }).toEqual(CUT)
 })
 
-test('no piece of a secret is left where the host cuts', async () => {
+test('no part of a secret is left where the host cuts', async () => {
   const secret = 'sk-0123456789'
   const text = `${'m'.repeat(CAPS.errorMessage / 2 - 6)}${secret}${'m'.repeat(LONG)}`
   const { result } = await play([error(text), done()], { request: { secrets: { KEY: secret } } })
@@ -26,7 +26,7 @@ test('no piece of a secret is left where the host cuts', async () => {
   expect(result.error).toContain('m[redacted:KEY]\n... ')
 })
 
-/** A run of the engine pyodide, and what its broker sends. */
+/** Runs a script on the engine pyodide; returns the frames of its broker. */
 function startRun(more: object = {}): { state: RunState; outbox: Outbox } {
   const outbox = new Outbox(() => {})
   const request = {
@@ -55,7 +55,7 @@ test('the broker of the engine pyodide bounds them as the harness does', async (
   })
 })
 
-test('it reads no line that is over the output limit, but calls of tools and errors, which it cuts', async () => {
+test('it reads no line over the output limit except tool calls and errors, which it cuts', async () => {
   const parse = vi.spyOn(JSON, 'parse')
   const { state } = startRun({ max_output_bytes: 100_000, tools: [{ name: 'f' }] })
   state.takeFrames(Buffer.from(`{"type":"final_result","data":"${'x'.repeat(1 << 20)}"}\n`))

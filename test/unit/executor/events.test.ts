@@ -86,7 +86,7 @@ describe('callbacks', () => {
     expect(sandbox.destroyed).toBe(true)
   })
 
-  test('one that throws on the first event keeps anything from being sent', async () => {
+  test('with one that throws on the first event nothing is sent', async () => {
     const { result: got, sandbox } = await play([done()], {
       onEvent: () => {
         throw new TypeError('no')
@@ -117,7 +117,7 @@ describe('a stream', () => {
     expect(sandbox.destroyed).toBe(false)
   })
 
-  test('reads only as far as its reader', async () => {
+  test('reads only as far as its consumer', async () => {
     const sandbox = sandboxOf([...Array.from({ length: 50 }, (_, index) => log(String(index))), done()])
     const seen: number[] = []
     for await (const event of new ScriptExecutor({ mode: 'interactive' }).stream({
@@ -128,12 +128,12 @@ describe('a stream', () => {
       await setImmediate()
       if (event.type === 'log') seen.push(sandbox.received - Number(event.message))
     }
-    // One event is in the reader's hands, one is on offer.
+    // The consumer has one event, and one is ready.
     expect(Math.max(...seen)).toBeLessThanOrEqual(2)
     expect(seen).toHaveLength(50)
   })
 
-  test('that is left cancels the run and has settled when the loop is over', async () => {
+  test('that is left early cancels the run and has settled when the loop ends', async () => {
     const sandbox = sandboxOf([log('a'), log('b')], {
       after: 'open',
       respond: ({ type }) => (type === 'cancel' ? cancelled : undefined),
@@ -148,7 +148,7 @@ describe('a stream', () => {
     expect(sandbox.destroyed).toBe(false)
   })
 
-  test('throws what run throws', async () => {
+  test('throws the errors of run', async () => {
     const sandbox = replayChannel([])
     const events = new ScriptExecutor().stream({ sandbox, script: 'x', executionId: '' })
     await expect(events.next()).rejects.toMatchObject({ code: 'invalid_request' })

@@ -5,7 +5,7 @@ import { frame, play } from './wire.ts'
 
 const MiB = 1024 * 1024
 
-test('a flood of single characters costs little more memory than what is kept of it', async () => {
+test('a flood of single characters uses little more memory than its kept part', async () => {
   const piece = Buffer.from(`${JSON.stringify(frame('stdout', { text: 'x' }))}\n`)
   const chunk = Buffer.concat(Array.from({ length: 1024 }, () => piece))
   const before = process.memoryUsage().rss
@@ -37,7 +37,7 @@ test('collected files of more than 64 MiB together break the channel', async () 
   expect(got.files).toHaveLength(16)
 })
 
-test('inputs that unfold to more than any channel carries are refused before anything is sent', async () => {
+test('inputs that expand beyond the limit of a channel are refused before anything is sent', async () => {
   const doubling = Array.from({ length: 60 }).reduce((value: unknown) => [value, value], 1)
   const sandbox = replayChannel([])
   await expect(new ScriptExecutor().run({ sandbox, script: 'x', inputs: { a: doubling } })).rejects.toThrow(

@@ -30,7 +30,7 @@ describe('limits at construction (EX-03)', () => {
     )
   })
 
-  test('a disk or memory limit alone is not measured against defaults', () => {
+  test('a disk or memory limit alone is not compared with defaults', () => {
     expect(() => new ScriptExecutor({ limits: { diskBytes: 2048 * MiB } })).not.toThrow()
     expect(() => new ScriptExecutor({ limits: { memoryBytes: 80 * MiB } })).not.toThrow()
   })
@@ -42,7 +42,7 @@ describe('limits against the sandbox (EX-03)', () => {
     expect(sandbox.sent).toMatchObject([{ timeout_sec: 30, max_output_bytes: MiB, limits: {} }])
   })
 
-  test('less memory and fewer pids are sent, the same is not', async () => {
+  test('lower limits of memory and pids are sent, equal ones are not', async () => {
     const { sandbox } = await play([done()], {
       limits: { memoryBytes: 100 * MiB, pids: 128, cpus: 1, diskBytes: 128 * MiB },
     })
@@ -71,7 +71,7 @@ describe('the host counts too (EX-10)', () => {
   const limits = { maxOutputBytes: 1000 }
   const big = log('x'.repeat(30_000))
 
-  test('what goes 64 KiB beyond the limit ends the run; what came before is kept', async () => {
+  test('output 64 KiB beyond the limit ends the run; earlier output is kept', async () => {
     const { result: got, sandbox } = await play([log('first'), big, big, big, result(1), done()], { limits })
     expect(got).toMatchObject({
       status: 'output-limit',
@@ -94,7 +94,7 @@ describe('the host counts too (EX-10)', () => {
     expect(sandbox.destroyed).toBe(true)
   })
 
-  test("the harness's own error within the allowance is what counts", async () => {
+  test("the harness's own error within the allowance decides", async () => {
     const { result: got, sandbox } = await play(
       [
         log('x'.repeat(990)),
@@ -152,7 +152,7 @@ describe('the host counts too (EX-10)', () => {
 describe('kept stdout and stderr', () => {
   const limits = { maxOutputBytes: 8 * MiB }
 
-  test('the first MiB is kept, cut between characters, and the rest is said to be missing', async () => {
+  test('the first MiB is kept, cut between characters, and the rest is reported as missing', async () => {
     const text = `${'x'.repeat(400_000)}${'漢'.repeat(50_000)}`
     const frames = [text, text, text].map((piece) => frame('stdout', { text: piece }))
     const { result: got } = await play([...frames, done({}, { stdout_bytes: 1_650_000 })], { limits })
@@ -163,7 +163,7 @@ describe('kept stdout and stderr', () => {
     expect(got).toMatchObject({ truncated: true, stdoutBytes: 1_650_000, stderr: '', status: 'step-done' })
   })
 
-  test('what the harness counted and did not send is truncated as well', async () => {
+  test('output that the harness counted and did not send is truncated as well', async () => {
     const { result: got } = await play([frame('stderr', { text: 'abc' }), done({}, { stderr_bytes: 4 })])
     expect(got).toMatchObject({ truncated: true, stderr: 'abc', stderrBytes: 4 })
   })

@@ -15,13 +15,13 @@ async function warningsOf(
 }
 
 // HA-13
-test('NaN that became null is one warning, which has how many there were and where', async () => {
+test('NaN that became null is one warning with count and places', async () => {
   expect(await warningsOf([emitted('half', '$[0]', '$[1]'), returned('$.a[1]')])).toEqual([
     'nan_as_null: 3 NaN became null: $[0] of the intermediate "half", $[1] of the intermediate "half", $.a[1] of the result',
   ])
 })
 
-test('of many the first places are named, whatever a script claims', async () => {
+test('only the first places are named, whatever a script claims', async () => {
   const many = frame('intermediate', {
     label: 'p',
     data: 1,
@@ -34,7 +34,7 @@ test('of many the first places are named, whatever a script claims', async () =>
   expect(warning.length).toBeLessThan(1300)
 })
 
-test('a result that does not count tells of none', async () => {
+test('a result without a count has no warning', async () => {
   expect(await warningsOf([returned(), returned('$.late')])).toEqual([
     'second_result: emit_result was called again; the first result stands',
   ])

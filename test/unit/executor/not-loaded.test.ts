@@ -3,7 +3,7 @@ import { done, play } from './wire.ts'
 
 const failure = (name: string): { name: string; message: string } => ({ name, message: `ValueError: ${name}` })
 
-test('a tool that the sandbox could not load is a warning of each run, with name and reason', async () => {
+test('a tool that the sandbox could not load is a warning in each run, with name and reason', async () => {
   const ready = {
     tools: { loaded: ['a.py'], failed: [{ name: 'b.py', message: 'RuntimeError: on import' }] },
     preload: { loaded: [], failed: [{ name: 'numpy', message: "No module named 'numpy'" }], deferred: ['sg_thread'] },

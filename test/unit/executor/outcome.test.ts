@@ -61,9 +61,9 @@ test('a run gives the whole outcome', async () => {
   expect(sandbox.destroyed).toBe(false)
 })
 
-describe('what was sent', () => {
+describe('the request on the wire', () => {
   // EX-02, EX-03
-  test('is one execute frame with the limits, the mode and what the request holds', async () => {
+  test('is one execute frame with the limits, the mode and the content of the request', async () => {
     const { sandbox } = await play([done()], {
       mode: 'plan',
       limits: { executionTimeoutSec: 2.5, maxOutputBytes: 4096, memoryBytes: 256 * 1024 * 1024, pids: 128 },
@@ -127,7 +127,7 @@ describe('the ending decides when there is neither result nor error', () => {
     expect(got.logs).toHaveLength(1)
   })
 
-  test('a kill while the kernel counted one for memory is memory-limit', async () => {
+  test('a kill during which the kernel counted a memory kill is memory-limit', async () => {
     const killed = done({ cause: 'signal', exit_code: null, signal: 'SIGKILL', by: 'unknown' })
     const { result: got, sandbox } = await play([killed], { replay: { memoryKills: 1 } })
     expect(got).toMatchObject({
@@ -139,11 +139,11 @@ describe('the ending decides when there is neither result nor error', () => {
       },
       error: "the script's process was killed: out of memory, the limit is 536870912 bytes",
     })
-    // The count grew while the last bytes were played, and only by the script's own process.
+    // The count grew during the last bytes, and only by the script's own process.
     expect(sandbox.destroyed).toBe(false)
   })
 
-  test('more memory kills than the script itself end the sandbox', async () => {
+  test('memory kills of further processes end the sandbox', async () => {
     const killed = done({ cause: 'signal', exit_code: null, signal: 'SIGKILL', by: 'kernel' })
     const { sandbox } = await play([killed], { replay: { memoryKills: 2 } })
     expect(sandbox.destroyed).toBe(true)
@@ -207,7 +207,7 @@ describe('a MemoryError', () => {
 
   test.each([
     ['the kernel killed for memory', { replay: { info: enforced, memoryKills: 1 } }],
-    ['the limit of address space is what enforces', { replay: { info: { limitsEnforced: ['pids'] } } } as const],
+    ['only the address space is limited', { replay: { info: { limitsEnforced: ['pids'] } } } as const],
     ['the kernel counts nothing', { replay: { info: enforced, memoryKills: null } }],
     ['the run has less memory than its sandbox', { replay: { info: enforced }, limits: { memoryBytes: 100 * MiB } }],
   ])('is memory-limit when %s', async (_name, setup) => {
@@ -226,7 +226,7 @@ test('a warning with an unknown code is a harness_warning that names the code', 
   })
 })
 
-test('an end with an unknown cause, or none, is not taken for a clean one', async () => {
+test('an end with an unknown or missing cause does not count as clean', async () => {
   for (const cause of ['new', null, 'memory-limit']) {
     const { result: got, sandbox } = await play([done({ cause })])
     expect(got).toMatchObject({ success: false, status: 'sandbox-lost', ending: { cause: 'channel-closed' } })
@@ -234,7 +234,7 @@ test('an end with an unknown cause, or none, is not taken for a clean one', asyn
   }
 })
 
-describe('of result and error the first decides (EX-04)', () => {
+describe('the first of result and error decides (EX-04)', () => {
   test.each([
     ['a second result', [result(2)], ['second_result']],
     ['a late exception', [error('boom', { traceback: 'tb' }), done({ exit_code: 1 })], ['error_after_result']],
@@ -324,8 +324,8 @@ describe('frames of another run', () => {
   })
 })
 
-describe('whether the sandbox serves again', () => {
-  test('a run that failed leaves it alive, and the next run is served', async () => {
+describe('the reuse of the sandbox', () => {
+  test('after a failed run it stays alive and serves the next run', async () => {
     const second = Buffer.from(
       `${JSON.stringify({ type: 'script_done', execution_id: 'e2', reusable: true, use: 4 })}\n`,
     )

@@ -27,7 +27,7 @@ test.each(['in one chunk', 'in chunks'])(
   },
 )
 
-test('PRO-013: of duplicate keys the last wins', async () => {
+test('PRO-013: the last of duplicate keys wins', async () => {
   const line = `{"type":"log","type":"final_result","execution_id":"x","execution_id":"${ID}","data":{"pwned":true},"data":{"ok":1}}\n`
   const { result } = await play([Buffer.from(line)], { mode: 'plan' })
   expect(result.finalData).toEqual({ ok: 1 })
@@ -56,7 +56,7 @@ test('PRO-016: blank lines, CRLF, leading spaces and a byte order mark', async (
 })
 
 // EX-10
-test('PRO-037: a line of 64 MiB that never ends is an output limit and costs little memory', async () => {
+test('PRO-037: a line of 64 MiB that never ends is an output limit and uses little memory', async () => {
   const chunk = Buffer.alloc(64 * 1024, '{')
   let peak = 0
   const before = process.memoryUsage().rss

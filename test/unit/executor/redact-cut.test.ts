@@ -9,7 +9,7 @@ describe('a text that was cut', () => {
   const request = { secrets: { KEY } }
   const gap = '\n... 12 characters left out ...\n'
 
-  test('a stream that ends inside a secret shows no piece of it', async () => {
+  test('a stream that ends inside a secret shows no part of it', async () => {
     for (let length = 1; length <= KEY.length; length += 1) {
       const text = `${KEY}\n${KEY.slice(0, length)}`
       const { result: got } = await play([frame('stdout', { text }), frame('stderr', { text })], { request })
@@ -18,7 +18,7 @@ describe('a text that was cut', () => {
     }
   })
 
-  test('of a whole secret and a longer piece of another the longer is named, and nothing of either is left', async () => {
+  test('of a whole secret and a longer part of another the longer one is named, and both are removed', async () => {
     const several = { SHORT: 'abcd', LONG: 'abcdefgh' }
     for (const [text, expected] of [
       ['abcd', '[redacted:SHORT]'],
@@ -31,7 +31,7 @@ describe('a text that was cut', () => {
     }
   })
 
-  test('the head before a gap and the tail after it show no piece of a secret', async () => {
+  test('the head before a gap and the tail after it show no part of a secret', async () => {
     for (let length = 1; length < KEY.length; length += 1) {
       const head = KEY.slice(0, length)
       const tail = KEY.slice(-length)
@@ -43,21 +43,21 @@ describe('a text that was cut', () => {
     }
   })
 
-  test('each of several gaps is looked at, and a repetitive secret is found whole', async () => {
+  test('each of several gaps is checked, and a repetitive secret is found as a whole', async () => {
     const secrets = { A: 'aaaaaaab' }
     const text = `xaaab aaaa${gap}aaab${gap}aaaaa${gap}aab`
     const { result: got } = await play([log(text), done()], { request: { secrets } })
     expect(got.logs[0]?.message).toBe(`xaaab [redacted:A]${gap}[redacted:A]${gap}[redacted:A]${gap}aab`)
   })
 
-  test('the form that JSON and repr write is found at a cut too', async () => {
+  test('the form of JSON and repr is found at a cut, too', async () => {
     const written = JSON.stringify(SECRET).slice(1, -1)
     const text = `${written.slice(0, -3)}${gap}${written.slice(3)}`
     const { result: got } = await play([log(text), done()], { request: { secrets } })
     expect(got.logs[0]?.message).toBe(`${MARK}${gap}${MARK}`)
   })
 
-  test('labels and levels at their greatest length are heads of something longer; warnings have gaps', async () => {
+  test('labels and levels of maximum length count as cut; warnings have gaps', async () => {
     const piece = KEY.slice(0, 20)
     const cut = (length: number): string => 'x'.repeat(length - piece.length) + piece
     const { result: got } = await play(
@@ -77,19 +77,19 @@ describe('a text that was cut', () => {
     expect(got.warnings[0]?.message).toBe(`${'x'.repeat(480)}[redacted:KEY]${gap}[redacted:KEY]`)
   })
 
-  test('the last words of a sandbox may be cut at either end', async () => {
+  test('the last output of a sandbox may be cut at either end', async () => {
     const message = `${KEY.slice(9)} died of ${KEY.slice(0, 9)}`
     const ending = { cause: 'exit', exitCode: 1, signal: null, by: 'harness', message } as const
     const { result: got } = await play([], { request, replay: { ending } })
     expect(got.ending.message).toBe('[redacted:KEY] died of [redacted:KEY]')
   })
 
-  test('a value that is not cut keeps its ends', async () => {
+  test('a complete value keeps its ends', async () => {
     const { result: got } = await play([log(KEY.slice(0, 9)), result(KEY.slice(-9)), done()], { request })
     expect([got.logs[0]?.message, got.finalData]).toEqual([KEY.slice(0, 9), KEY.slice(-9)])
   })
 
-  test('what is kept of a stream is never cut inside a marker', async () => {
+  test('the kept part of a stream is never cut inside a marker', async () => {
     const MiB = 1024 * 1024
     const marker = '[redacted:KEY]'
     for (let over = 0; over <= marker.length + 1; over += 1) {

@@ -5,13 +5,13 @@ import { Redactor } from '../../../src/redaction/index.ts'
 import { done, error, frame, intermediate, play } from './wire.ts'
 
 describe('finds a secret in every encoding (OR-06)', () => {
-  /** `+` and `/` in base64, and all that URLs and JSON escape. */
+  /** A secret with `+` and `/` in base64, and with characters that URLs and JSON escape. */
   const VALUE = 'pä?>~/w0rd +"é😀\'(x)*&=\u007F'
   const MARKER = '[redacted:V]'
   const redactor = new Redactor({ V: VALUE })
   const bytes = Buffer.from(VALUE)
 
-  test('in base64, wherever it stands in what was encoded, in both alphabets', () => {
+  test('in base64, at any offset of the encoded text, in both alphabets', () => {
     for (const encoding of ['base64', 'base64url'] as const) {
       for (let before = 0; before <= 6; before += 1) {
         for (let behind = 0; behind <= 6; behind += 1) {
@@ -20,7 +20,7 @@ describe('finds a secret in every encoding (OR-06)', () => {
           )
           const shown = redactor.text(`data:${encoded};`)
           expect(shown).toContain(MARKER)
-          // Only the characters that also hold bits of the surrounding text are left.
+          // Only characters that also encode bits of the surrounding text remain.
           const left = shown.replace('data:', '').replace(MARKER, '').replace(/=*;$/, '')
           expect(left.length).toBeLessThanOrEqual(Math.ceil((before * 4) / 3) + Math.ceil((behind * 4) / 3) + 2)
         }
@@ -67,7 +67,7 @@ describe('finds a secret in every encoding (OR-06)', () => {
     expect(Array.from(`a=${written}&b`, (unit) => single.push(unit)).join('') + single.flush()).toBe(`a=${MARKER}&b`)
   })
 
-  test('what Python itself writes', async () => {
+  test('in the forms that Python writes', async () => {
     const program = `import sys, json, base64, urllib.parse as u
 v = sys.argv[1]
 b = v.encode()
@@ -115,7 +115,7 @@ print('\\n'.join(forms))`
     expect(odd.text('a half-\uD83D-pair b')).toBe(`a ${MARKER} b`)
   })
 
-  test('a text that was cut within base64 shows no piece of it', () => {
+  test('a text that was cut within base64 shows no part of it', () => {
     const encoded = bytes.toString('base64')
     expect(redactor.text(`data ${encoded.slice(0, 9)}`, { end: true })).toBe(`data ${MARKER}`)
   })

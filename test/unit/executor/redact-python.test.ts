@@ -18,7 +18,7 @@ function findLeaks(secret: string, texts: Readonly<Record<string, string>>): str
   })
 }
 
-describe('what Python writes of a secret (OR-06)', () => {
+describe('a secret in texts of Python (OR-06)', () => {
   const secrets = [
     ...randomSecrets(25, 4711),
     // A key of a service account as in its JSON file, and a value that only looks like an escape.
@@ -34,7 +34,7 @@ describe('what Python writes of a secret (OR-06)', () => {
     answer = writeByPython(secrets)
   }, 20_000)
 
-  test('is found in each form of its standard library', () => {
+  test('is found in each form of the standard library', () => {
     expect(secrets.flatMap((secret, index) => findLeaks(secret, knownOf(answer, index)))).toEqual([])
   })
 
@@ -59,7 +59,7 @@ function knownOf({ written, unknown }: WrittenByPython, index: number): Readonly
 }
 
 describe('redaction', () => {
-  test('leaves an ordinary text as it is, the same object', () => {
+  test('returns an ordinary text unchanged, as the same object', () => {
     const redactor = new Redactor({ K: 'sk-live-"ABC"-12345678', L: 'postgres://u:p%40ss@host/db?a=1&b=2' })
     const data = { rows: [['a "quoted" text\n', 1.5, null], { 'key & more': 'C:\\new 100% <b>' }] }
     expect(redactor.value(data)).toBe(data)

@@ -3,7 +3,7 @@ import type { RunEvent } from '../../../src/executor/index.ts'
 import { MARK, SECRET, secrets } from './sample-secret.ts'
 import { done, error, frame, intermediate, log, play, result } from './wire.ts'
 
-test('SEC-006: a secret shows nowhere in the result or the events, only its marker', async () => {
+test('SEC-006: the result and the events contain only the marker of a secret', async () => {
   const events: RunEvent[] = []
   const { result: got } = await play(
     [
@@ -35,7 +35,7 @@ test('SEC-006: a secret shows nowhere in the result or the events, only its mark
   })
 })
 
-test('an error, its traceback and the last words of a sandbox are redacted', async () => {
+test('an error, its traceback and the last output of a sandbox are redacted', async () => {
   const failed = await play([error(SECRET, { traceback: SECRET }), done()], { request: { secrets } })
   expect(failed.result).toMatchObject({ error: MARK, traceback: MARK })
   const ending = { cause: 'exit', exitCode: 1, signal: null, by: 'harness', message: `died of ${SECRET}` } as const
@@ -44,13 +44,13 @@ test('an error, its traceback and the last words of a sandbox are redacted', asy
   expect(lost.result.ending.message).toBe(`died of ${MARK}`)
 })
 
-test('the way JSON and repr write a secret is redacted too', async () => {
+test('the form of a secret in JSON and repr is redacted, too', async () => {
   const { result: got } = await play([log(`KeyError: ${JSON.stringify(SECRET)}`), done()], { request: { secrets } })
   expect(got.logs[0]?.message).toBe(`KeyError: "${MARK}"`)
 })
 
 describe('values to hide', () => {
-  test('are redacted as secrets are, and the script does not get them', async () => {
+  test('are redacted like secrets, and the script does not get them', async () => {
     const request = { secrets, hide: { 'a key': 'k3y-of-a-tool' } }
     const { result: got, sandbox } = await play([log(`${SECRET} k3y-of-a-tool`), done()], { request })
     expect(got.logs[0]?.message).toBe(`${MARK} [redacted:a key]`)
@@ -97,7 +97,7 @@ describe('a stream', () => {
     expect(told.join('')).toBe(got.stderr)
   })
 
-  test('is not held back when no secret can begin there', async () => {
+  test('is not delayed when no secret can begin there', async () => {
     const told: string[] = []
     const frames = [frame('stdout', { text: 'ab.' }), log('between'), frame('stdout', { text: 'de\n' }), done()]
     await play(frames, {
@@ -109,7 +109,7 @@ describe('a stream', () => {
 })
 
 describe('several secrets', () => {
-  test('the longest wins, and of overlapping ones no piece is left', async () => {
+  test('the longest wins, and no part of overlapping ones is left', async () => {
     const several = { SHORT: 'abcd', LONG: 'abcdefgh', OVER: 'ghij-klm' }
     const text = 'abcd abcdefgh abcdefghij-klm xabcdx'
     const expected = '[redacted:SHORT] [redacted:LONG] [redacted:LONG] x[redacted:SHORT]x'
@@ -152,7 +152,7 @@ test('SEC-009: a secret in a file name is redacted, in its content it is flagged
   ])
 })
 
-test('SEC-009: a secret anywhere in a path is redacted, of a file that did not arrive whole too', async () => {
+test('SEC-009: a secret anywhere in a path is redacted, also for an incomplete file', async () => {
   const piece = { offset: 0, content_base64: '' }
   const { result: got } = await play(
     [

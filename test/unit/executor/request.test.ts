@@ -46,7 +46,7 @@ describe('the request itself', () => {
 })
 
 describe('secrets', () => {
-  test('SEC-011: names that are no plain identifiers are refused together', async () => {
+  test('SEC-011: names that are not plain identifiers are refused together', async () => {
     const requiredSecrets = ['__proto__', 'constructor', 'A=B', 'A\nB', '../x', '', 'A B']
     expect(await refusal({ requiredSecrets })).toContain(String.raw`"__proto__", "A=B", "A\nB", "../x", "", "A B"`)
   })
@@ -132,7 +132,7 @@ describe('inputs', () => {
     expect(await refusal({ inputs })).toContain(named)
   })
 
-  test('what JSON carries is sent by value, whatever it is made of', async () => {
+  test('JSON values are sent by value, whatever their class', async () => {
     const foreign: unknown = runInContext('({ a: [1] })', createContext())
     const shared = { s: 1 }
     const inputs = {
@@ -216,7 +216,7 @@ describe('Python tools', () => {
     tools: { signatures: [], sources: [source], open: () => undefined, ...more },
   })
 
-  test('are sent as source, with the secrets that they need beside those of the request', async () => {
+  test('are sent as source, with their secrets and those of the request', async () => {
     const { result, sandbox } = await play([done()], {
       request: { ...tools({ requiredSecrets: ['A', 'B'] }), requiredSecrets: ['B', 'C'] },
     })
@@ -251,7 +251,7 @@ describe('Python tools', () => {
     expect(await refusal(fields)).toContain(message)
   })
 
-  test('describe_tool is an input like any other where there are no tools', async () => {
+  test('describe_tool is an ordinary input in a run without tools', async () => {
     const { sandbox } = await play([done()], { request: { inputs: { describe_tool: 1 } } })
     expect(sandbox.sent).toMatchObject([{ inputs: { describe_tool: 1 } }])
   })

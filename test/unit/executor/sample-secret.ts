@@ -1,7 +1,7 @@
-/** A secret that stands in JSON and in Python in another form than it has. */
+/** A secret that JSON and Python write in an escaped form. */
 export const SECRET = 's3cret-välue\n"line2"'
 
-/** As a run gets it. */
+/** The secret as an option of a run. */
 export const secrets: Readonly<Record<string, string>> = { TOOL_A_KEY: SECRET }
 
 /** The marker in its place. */

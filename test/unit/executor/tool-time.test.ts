@@ -53,7 +53,7 @@ describe('time in which tools execute on the host', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  test('moves the backstop by just as much, and the harness is told', async () => {
+  test('moves the backstop by exactly this time, and the harness is informed', async () => {
     const run = start(['1'], (port, id) => {
       const noteEnd = port.executes(id)
       setTimeout(noteEnd, 40_000)
@@ -66,7 +66,7 @@ describe('time in which tools execute on the host', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('counts once where calls overlap', async () => {
+  test('counts once for overlapping calls', async () => {
     const run = start(['1', '2', '3'], (port, id) => void setTimeout(port.executes(id), 10_000 * Number(id)))
     expect(await settlesAfter(run)).toBe(45)
   })
@@ -101,7 +101,7 @@ describe('time in which tools execute on the host', () => {
     expect(told(run)).toEqual([])
   })
 
-  test('of a thousand short calls is told in few frames', async () => {
+  test('of a thousand short calls is reported in few frames', async () => {
     const ids = Array.from({ length: 1000 }, (_, n) => String(n))
     const run = start(ids, (port, id) => {
       const noteEnd = port.executes(id)

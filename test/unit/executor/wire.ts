@@ -33,7 +33,7 @@ export function done(ending: Fields = {}, fields: Fields = {}): Fields {
   })
 }
 
-/** A sandbox that plays frames, each in a chunk of its own. */
+/** A sandbox that replays frames, each in a separate chunk. */
 export function sandboxOf(frames: readonly unknown[], options: ReplayOptions = {}): ReplaySandbox {
   return replayChannel(
     frames.map((value) => (value instanceof Uint8Array ? value : wireLines(value))),
@@ -46,7 +46,7 @@ interface Setup extends ScriptExecutorOptions {
   readonly request?: Partial<SandboxRunRequest>
 }
 
-/** Runs a script in INTERACTIVE mode against played frames. */
+/** Runs a script in INTERACTIVE mode against replayed frames. */
 export async function play(
   frames: readonly unknown[],
   { replay, request, ...options }: Setup = {},

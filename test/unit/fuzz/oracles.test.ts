@@ -44,7 +44,7 @@ test.each<[string, string, Partial<ExecutionResult>]>([
   expect(() => checkResult({ ...sound, ...change } as ExecutionResult, stream)).toThrow(message)
 })
 
-test('a case that throws, and a rejection that nobody catches, are findings with the command that repeats them', async () => {
+test('a case that throws, and an unhandled rejection, are findings with the command that repeats them', async () => {
   const { findings } = await drive({
     seed: 4,
     side: 'host',
@@ -67,7 +67,7 @@ test('a case that throws, and a rejection that nobody catches, are findings with
   expect(findings[0]?.command).toBe('npm run fuzz -- --seed 4 --only host:0')
 })
 
-test('a hang is a finding that is counted as one, in the figures too', async () => {
+test('a hang is a finding and counted as a hang, in the figures too', async () => {
   const problems = [new Error('broken'), new Hang('nothing settled'), new Hang('nothing settled')]
   const report = await drive({
     seed: 4,
@@ -104,7 +104,7 @@ test.each<[string, Partial<Ending>, string]>([
   expect(() => checkEnding({ ...ENDING, ...change })).toThrow(problem)
 })
 
-test('a case is the same each time that it is made, and another one for another seed', () => {
+test('a case is always the same for one seed, and different for another', () => {
   const bytesOf = (seed: number, number: number): string =>
     Buffer.concat(hostCase(Random.ofCase(seed, 'host', number)).pieces).toString('hex')
   const numbers = Array.from({ length: 50 }, (_, number) => number)

@@ -19,11 +19,11 @@ const report = (...costs: StallReport['costs']): StallReport => ({
 })
 
 describe('the promise on stalls', () => {
-  test('is kept by a linear cost below the bounds', () => {
+  test('holds for a linear cost below the bounds', () => {
     expect(problemsOf(report(cost(1000, 3), cost(10_000, 25), cost(100_000, 240, 240, 60 * MiB)))).toEqual([])
   })
 
-  test('is broken by a quadratic cost, a long stall and memory', () => {
+  test('does not hold for a quadratic cost, a long stall and memory', () => {
     expect(problemsOf(report(cost(1000, 2), cost(10_000, 200)))).toEqual([
       'its cost grows with the keys to the power of 2.00',
     ])
@@ -31,7 +31,7 @@ describe('the promise on stalls', () => {
     expect(problemsOf(report(cost(10, 1, 1, 66 * MiB)))).toEqual(['memory grew by 66 MiB'])
   })
 
-  test('tells no power where the cost is too small', () => {
+  test('has no exponent if the cost is too small', () => {
     expect(powerOf([cost(1, 0.1), cost(2, 19)])).toBe(0)
   })
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach } from 'vitest'
 
-/** An empty directory for each test of a file, gone behind it: call what this gives for its path. */
+/** Makes an empty directory for each test of a file and removes it afterwards; the returned function gives its path. */
 export function journalDirectory(): () => string {
   let directory = ''
   beforeEach(async () => {

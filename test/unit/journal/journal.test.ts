@@ -42,7 +42,7 @@ describe('a journal (OR-06)', () => {
     expect(await store.read(runIdAt(1))).toEqual(journal.events)
   })
 
-  test('is not disturbed by what a listener throws', async () => {
+  test('ignores exceptions of a listener', async () => {
     const journal = new Journal(runIdAt(1), memoryStore(), nothing, () => {
       throw new Error('a listener')
     })
@@ -52,7 +52,7 @@ describe('a journal (OR-06)', () => {
     expect(journal.events.length).toBe(2)
   })
 
-  test('whose store throws reports it when asked, and writes nothing more to the store', async () => {
+  test('whose store throws reports the error on request, and writes nothing more to the store', async () => {
     const failure = new Error('disk full')
     const seen: number[] = []
     const store = storeOf(({ seq }) => {
@@ -67,7 +67,7 @@ describe('a journal (OR-06)', () => {
     expect(journal.events.length).toBe(4)
   })
 
-  test('whose store rejects later reports it, too, and leaves no gap', async () => {
+  test('whose store rejects later reports the error, too, and leaves no gap', async () => {
     const failure = new Error('connection lost')
     const seen: number[] = []
     const store = storeOf(async ({ seq }) => {
@@ -95,7 +95,7 @@ describe('a journal (OR-06)', () => {
     await expect(journal.settle()).rejects.toBe(undefined)
   })
 
-  test('hands a slow store one event after the other, and settles when the last is kept', async () => {
+  test('passes events to a slow store one by one, and settles when the last is stored', async () => {
     const kept: number[] = []
     let atOnce = 0
     const store = storeOf(async ({ seq }) => {
@@ -178,7 +178,7 @@ describe('secrets in a journal (OR-06)', () => {
     expect(events[8]).toMatchObject({ final_data: { [`<${MARK}>`]: MARK }, traceback: `Traceback ${MARK}` })
   })
 
-  test('that are words of the journal itself do not make it unreadable', () => {
+  test('that equal field names or types of the journal do not make it unreadable', () => {
     const place2 = { step: null, attempt: 1 }
     const bodies: readonly JournalBody[] = [
       runStarted({ budget: { tokens: 1, tool_calls: null, wall_ms: null }, tools_digest: 'digest' }),
@@ -198,7 +198,7 @@ describe('secrets in a journal (OR-06)', () => {
     const words = own.flatMap((body) => JSON.stringify(body).match(/[A-Za-z0-9#_.-]{4,}/g) ?? [])
     const common = new Redactor(Object.fromEntries(words.map((word) => [`<${word}>`, word])))
     const journal = new Journal(runIdAt(1), memoryStore(), common, undefined)
-    // Text of a user is not one of the journal's own words.
+    // User text is redacted even if it equals such a name.
     for (const body of own) journal.write({ ...body, ...('task' in body ? { task: '', trace_id: null } : {}) })
     expect(journal.events).toMatchObject(
       own.map((body) => ('task' in body ? { ...body, task: '', trace_id: null } : body)),
@@ -206,7 +206,7 @@ describe('secrets in a journal (OR-06)', () => {
     expect(words).toContain('limits_enforced')
   })
 
-  test('of words that a script wrote are hidden where it wrote them', () => {
+  test('that equal such names are hidden in text of a script', () => {
     const common = new Redactor({ A: 'default', B: 'completed', C: 'unknown_name' })
     const journal = new Journal(runIdAt(1), memoryStore(), common, undefined)
     const message = 'no default is completed'
@@ -228,7 +228,7 @@ describe('secrets in a journal (OR-06)', () => {
     ])
   })
 
-  test('in two keys of one object leave both', () => {
+  test('in two keys of one object keep both members', () => {
     const two = { [SECRET]: 1, [encodeURIComponent(SECRET)]: 2, [MARK]: 3, other: { [`${SECRET}#2`]: 4 } }
     const [event] = written({ type: 'intermediate', ...place, label: 'l', data: two }).slice(-1)
     expect(event).toMatchObject({
@@ -237,7 +237,7 @@ describe('secrets in a journal (OR-06)', () => {
   })
 })
 
-test('the id of a run says when it began, and sorts by it', () => {
+test('the id of a run contains its start time, and sorts by it', () => {
   const now = new Date('2026-03-04T05:06:07.089Z')
   const id = newRunId(now)
   expect(id).toMatch(/^20260304T050607089-[0-9a-f]{8}$/)

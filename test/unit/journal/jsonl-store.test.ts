@@ -32,7 +32,7 @@ describe('a store in a directory', () => {
     expect((await jsonlStore(directory()).list()).map(({ runId }) => runId)).toEqual([runIdAt(2)])
   })
 
-  test('keeps files open for few runs, and writes each event at once', async () => {
+  test('keeps few files open, and writes each event at once', async () => {
     const store = jsonlStore(directory())
     const ids = Array.from({ length: 100 }, (_, index) => runIdAt(1, index.toString(16).padStart(8, '0')))
     for (let seq = 0; seq < 3; seq += 1) {
@@ -52,7 +52,7 @@ describe('a store in a directory', () => {
     expect((await stat(join(directory(), 'own', `${runIdAt(1)}.jsonl`))).mode & 0o777).toBe(0o600)
   })
 
-  test('is unusable where its directory cannot be created', async () => {
+  test('is unusable if its directory cannot be created', async () => {
     const file = join(directory(), 'file')
     await writeFile(file, '')
     expect(() => jsonlStore(join(file, 'below'))).toThrow(expect.objectContaining({ code: 'journal_unusable' }))

@@ -7,11 +7,11 @@ import { runIdAt, wholeRun } from './sample-events.ts'
 
 const directory = journalDirectory()
 
-describe('a store that is opened for reading (OR-06)', () => {
+describe('a read-only store (OR-06)', () => {
   test.each([
     ['jsonl', jsonlStore],
     ['sqlite', sqliteStore],
-  ])('in %s gives what was written, creates no files and rejects events', async (_, open) => {
+  ])('in %s returns the stored events, creates no files and rejects events', async (_, open) => {
     const place = join(directory(), 'place')
     const writing = open(place)
     for (const event of wholeRun(runIdAt(1))) await writing.append(event)

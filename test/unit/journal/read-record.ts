@@ -1,7 +1,7 @@
 import { type JournalBody, recordOf, type RunRecord } from '../../../src/journal/index.ts'
 import { eventsOf, runIdAt } from './sample-events.ts'
 
-/** The run whose events are read. */
+/** The id of the run whose events are read. */
 export const ID: string = runIdAt(1)
 
 /** The record of a run with these events. */

@@ -49,7 +49,7 @@ describe('stored events that are damaged', () => {
       ),
   )
 
-  test('never keep the others from being read, and each field of the record is of its kind', () => {
+  test('do not prevent the reading of other events, and each field of the record has its type', () => {
     // Fields that may be null or hold any value are not checked.
     const open = { error: 0, finalData: 0, partial: 0, traceId: 0, maxSteps: 0, budget: 0, attempts: 0, steps: 0 }
     const wanted = shapeOf({ ...recordOf(events), ...open })
@@ -79,7 +79,7 @@ describe('stored events that are damaged', () => {
     expect(record.attempts).toMatchObject([{ script: 'emit_result(1)', violations: [], stdout: 'out' }])
   })
 
-  test('at the beginning count for what can be read of it', () => {
+  test('at the beginning count with their readable fields', () => {
     const first = { ...events[0], task: 5, tools: 'price', budget: { tokens: 'x' }, mode: 'plan?' }
     expect(recordOf([first as unknown as JournalEvent])).toMatchObject({
       task: '',
@@ -92,7 +92,7 @@ describe('stored events that are damaged', () => {
   })
 })
 
-describe('events that are not a journal of a run', () => {
+describe('events that are not a journal', () => {
   test('give no record', () => {
     expect(() => recordOf([])).toThrow('these events are not a journal of a run, which begins with run_started')
     expect(() => readRecord(runEnded())).toThrow(TypeError)

@@ -5,7 +5,7 @@ import { attemptEnded, runEnded, runStarted, scriptExecuted, scriptGenerated } f
 describe('a record of INTERACTIVE mode (OR-06)', () => {
   const started = runStarted({ mode: 'interactive', max_steps: 5 })
 
-  test('has its attempts within its steps', () => {
+  test('groups its attempts by step', () => {
     const record = readRecord(
       started,
       { type: 'step_started', step: 1, force_finish: false },
@@ -46,7 +46,7 @@ describe('a record of INTERACTIVE mode (OR-06)', () => {
     expect(record.lastTraceback()).toBe('second')
   })
 
-  test('without an end has the step under way without one, too', () => {
+  test('without an end has an active step without an end', () => {
     const record = readRecord(
       started,
       { type: 'step_started', step: 1, force_finish: false },

@@ -172,7 +172,7 @@ describe('a record of PLAN mode (OR-06)', () => {
     })
   })
 
-  test('without an end is unfinished, and counts what there is', () => {
+  test('without an end is unfinished, and counts the existing events', () => {
     const record = readRecord(...bodies)
     expect(record).toMatchObject({
       status: 'unfinished',
@@ -188,7 +188,7 @@ describe('a record of PLAN mode (OR-06)', () => {
     })
   })
 
-  test('has the cost of each attempt and of all; an old journal has none', () => {
+  test('has the cost of each attempt and the sum; an old journal has none', () => {
     const priced = [scriptGenerated({ cost: 0.5 }), scriptGenerated({ attempt: 2, cost: 0.25 })]
     expect(readRecord(runStarted(), ...priced)).toMatchObject({ cost: 0.75, attempts: [{ cost: 0.5 }, { cost: 0.25 }] })
     expect(readRecord(runStarted(), ...priced, runEnded({ cost: 0.75 })).cost).toBe(0.75)
@@ -199,7 +199,7 @@ describe('a record of PLAN mode (OR-06)', () => {
     })
   })
 
-  test('can be read however far the events go', () => {
+  test('can be read for any prefix of the events', () => {
     for (let length = 1; length <= bodies.length; length += 1) {
       const record = readRecord(...bodies.slice(0, length))
       expect(record.status).toBe('unfinished')
@@ -207,7 +207,7 @@ describe('a record of PLAN mode (OR-06)', () => {
     }
   })
 
-  test('of a run that went well is a success without an error', () => {
+  test('of a successful run is a success without an error', () => {
     const record = readRecord(
       runStarted(),
       scriptGenerated(),
@@ -225,7 +225,7 @@ describe('a record of PLAN mode (OR-06)', () => {
     expect(record.lastTraceback()).toBe(null)
   })
 
-  test('of an answer that may be null is a success', () => {
+  test('of a null answer is a success', () => {
     expect(readRecord(runStarted(), runEnded({ final_data: null }))).toMatchObject({ success: true, finalData: null })
   })
 })

@@ -5,7 +5,7 @@ export function runIdAt(second: number, random: string = '0123abcd'): string {
   return `20260102T0304${String(second).padStart(2, '0')}000-${random}`
 }
 
-/** The bodies of a run as its journal has them: numbered, with the times one second apart. */
+/** Makes events from bodies as a journal does: numbered, with times one second apart. */
 export function eventsOf(runId: string, bodies: readonly JournalBody[]): JournalEvent[] {
   return bodies.map((body, seq) => ({
     v: 1,
@@ -19,7 +19,7 @@ export function eventsOf(runId: string, bodies: readonly JournalBody[]): Journal
 /** The first attempt in PLAN mode. */
 export const PLACE = { step: null, attempt: 1 } as const
 
-/** A violation that a check may find. */
+/** A violation as a check finds it. */
 export const VIOLATION = { code: 'unknown_name', line: 1, column: 4, message: 'no prise', hint: 'price' } as const
 
 type BodyOf<T extends JournalBody['type']> = Extract<JournalBody, { readonly type: T }>
@@ -132,7 +132,7 @@ export function runEnded(fields: Partial<BodyOf<'run_ended'>> = {}): BodyOf<'run
   }
 }
 
-/** A whole run that went well. */
+/** A complete successful run. */
 export function wholeRun(runId: string): JournalEvent[] {
   return eventsOf(runId, [runStarted(), scriptGenerated(), scriptExecuted(), attemptEnded(), runEnded()])
 }

@@ -20,13 +20,13 @@ describe.each(Object.entries(MAKERS))('a store %s (OR-06)', (_, make) => {
   })
   afterEach(() => store.close())
 
-  test('gives the events of a run back in their order', async () => {
+  test('returns the events of a run in their order', async () => {
     const events = wholeRun(runIdAt(1))
     for (const event of events) await store.append(event)
     expect(await store.read(runIdAt(1))).toEqual(events)
   })
 
-  test('keeps two runs apart that are written at the same time, and lists the newest first', async () => {
+  test('separates two concurrent runs, and lists the newest first', async () => {
     const [older, newer] = [wholeRun(runIdAt(1)), wholeRun(runIdAt(2))]
     for (const [index, event] of newer.entries()) {
       await store.append(event)
@@ -41,7 +41,7 @@ describe.each(Object.entries(MAKERS))('a store %s (OR-06)', (_, make) => {
     ])
   })
 
-  test('lists as many as are asked for', async () => {
+  test('lists the requested number of runs', async () => {
     for (const second of [1, 2, 3]) for (const event of wholeRun(runIdAt(second))) await store.append(event)
     const listIds = async (limit: number | undefined): Promise<string[]> =>
       (await store.list({ limit })).map(({ runId }) => runId)
@@ -74,7 +74,7 @@ describe.each(Object.entries(MAKERS))('a store %s (OR-06)', (_, make) => {
     expect(await store.list()).toEqual([])
   })
 
-  test('takes any text', async () => {
+  test('stores any text', async () => {
     const odd = '\u2028\n\r\0"\\ \uD83D é😀 </script>'
     const events = eventsOf(runIdAt(1), [runStarted({ task: odd }), runEnded({ final_data: { [odd]: [odd] } })])
     for (const event of events) await store.append(event)
@@ -100,7 +100,7 @@ describe.each(Object.entries(MAKERS))('a store %s (OR-06)', (_, make) => {
 })
 
 describe('a store in memory', () => {
-  test('forgets the runs that began first', async () => {
+  test('drops the oldest runs', async () => {
     const store = memoryStore({ maxRuns: 2 })
     for (const second of [1, 2, 3]) for (const event of wholeRun(runIdAt(second))) await store.append(event)
     expect((await store.list()).map(({ runId }) => runId)).toEqual([runIdAt(3), runIdAt(2)])

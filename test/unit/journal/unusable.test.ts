@@ -7,7 +7,7 @@ import { journalDirectory } from './journal-directory.ts'
 
 const directory = journalDirectory()
 
-describe('what no journal can be made of', () => {
+describe('a place that cannot hold a journal', () => {
   const reasonOf = (act: () => unknown): string => {
     try {
       act()
@@ -17,7 +17,7 @@ describe('what no journal can be made of', () => {
     throw new Error('it threw nothing')
   }
 
-  test('is named with its reason, in few words', async () => {
+  test('is reported briefly with its reason', async () => {
     const file = join(directory(), 'file')
     await writeFile(file, '')
     const long = join(directory(), 'x'.repeat(5000))

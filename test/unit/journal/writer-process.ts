@@ -43,7 +43,7 @@ class Writer {
   }
 }
 
-/** Starts writers, with the arguments of `writer.main.ts`; those that still run behind a test are killed. */
+/** Starts writers with the arguments of `writer.main.ts`; those that still run after a test are killed. */
 export function startsWriters(): (...args: readonly string[]) => Writer {
   const started: Writer[] = []
   afterEach(async () => {

@@ -1,7 +1,7 @@
 import { jsonlStore, memoryStore, sqliteStore } from '../../../src/journal/index.ts'
 import { eventsOf, runEnded, runStarted, scriptGenerated } from './sample-events.ts'
 
-// Writes events of one run: `KIND PLACE RUN COUNT`. With COUNT 0 it goes on, never ends the run, and waits to be killed.
+// Writes events of one run: `KIND PLACE RUN COUNT`. With COUNT 0 it writes endlessly until it is killed.
 const [kind = '', place = '', runId = '', count = ''] = process.argv.slice(2)
 const store = kind === 'jsonl' ? jsonlStore(place) : kind === 'sqlite' ? sqliteStore(place) : memoryStore()
 const most = Number(count)

@@ -8,7 +8,7 @@ import { startsWriters } from './writer-process.ts'
 const directory = journalDirectory()
 const startWriter = startsWriters()
 
-describe('a process that is killed in mid-run (OR-06)', () => {
+describe('a process that is killed during a run (OR-06)', () => {
   test.each([
     ['jsonl', jsonlStore],
     ['sqlite', sqliteStore],

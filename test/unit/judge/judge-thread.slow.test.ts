@@ -28,7 +28,7 @@ describe("the judge's thread", () => {
     },
   )
 
-  test('has a limit of memory of its own', async () => {
+  test('has its own memory limit', async () => {
     const before = process.memoryUsage().rss
     const judged = await askThread({ module: MODULE, input: () => 'memory', inputBytes: 0, deadlineMs: 20_000 })
     expect(judged).toEqual({ kind: 'out-of-memory' })
@@ -36,7 +36,7 @@ describe("the judge's thread", () => {
     expect(await ask('next')).toEqual({ kind: 'answer', text: 'next' })
   })
 
-  test('reports what fails, in a short text', async () => {
+  test('reports a failure in a short text', async () => {
     const failed = await ask('throw')
     expect(failed.kind === 'failed' && failed.text.slice(0, 12)).toBe('Error: xxxxx')
     expect(failed.kind === 'failed' && failed.text.length).toBe(4000)
@@ -54,11 +54,11 @@ describe("the judge's thread", () => {
     expect(failed.kind === 'failed' && failed.text).toContain('could not be cloned')
   })
 
-  test('has nothing of the environment', async () => {
+  test('has an empty environment', async () => {
     expect(await ask('environment')).toEqual({ kind: 'answer', text: '{}' })
   })
 
-  test('serves askers in turns, and none that is over', async () => {
+  test('serves callers in turn, and none that has ended', async () => {
     const [many, one, gone] = [{ isOver: false }, { isOver: false }, { isOver: true }]
     const order: string[] = []
     const told = (name: string, requester: Requester): Promise<unknown> =>
@@ -67,7 +67,7 @@ describe("the judge's thread", () => {
     expect(order).toEqual(['a1 answer', 'a2 answer', 'gone timed-out', 'b answer', 'a3 answer'])
   })
 
-  test('answers a quick question before the slow ones that were asked first, and lets none wait for long', async () => {
+  test('answers a quick question before earlier slow ones, and delays none for long', async () => {
     const started = performance.now()
     const slow = Array.from({ length: 5 }, async () => {
       const question = {
@@ -88,7 +88,7 @@ describe("the judge's thread", () => {
     expect(ended.filter(({ ms }) => ms < quickMs).length).toBeLessThanOrEqual(1)
   })
 
-  test('keeps no process alive, and does not end one that waits for it', () => {
+  test('does not keep a process alive, but does not let it exit during a question', () => {
     const script = `
       const { askThread } = await import(${JSON.stringify(DOOR)})
       const module = new URL(${JSON.stringify(MODULE.href)})

@@ -10,7 +10,7 @@ function ask(program: string): Promise<Judgement> {
 
 afterEach(() => void vi.useRealTimers())
 
-test('a thread that ends while nobody asks is replaced', async () => {
+test('a thread that ends while idle is replaced', async () => {
   const started = once(process, 'worker') as Promise<[Worker]>
   expect(await ask('export const answer = () => { setImmediate(() => process.exit()); return "last" }')).toEqual({
     kind: 'answer',
@@ -21,7 +21,7 @@ test('a thread that ends while nobody asks is replaced', async () => {
   expect(await ask('export const answer = () => "next"')).toEqual({ kind: 'answer', text: 'next' })
 })
 
-test('a module that is never ready is told apart from a slow answer', async () => {
+test('a module that is never ready has another error than a slow answer', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const judged = ask('await new Promise(() => {})')
   await vi.advanceTimersByTimeAsync(10_000)

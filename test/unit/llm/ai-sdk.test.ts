@@ -34,7 +34,7 @@ test("the AI SDK's own mock models are models (OR-10)", async () => {
   }
 })
 
-test('version 2 has plain counts, and a model without a response has its own name', async () => {
+test("version 2 has plain counts, and a result without a response has the model's name", async () => {
   const model = {
     specificationVersion: 'v2',
     modelId: 'two',
@@ -46,7 +46,7 @@ test('version 2 has plain counts, and a model without a response has its own nam
   expect(await ask(model)).toEqual({ ...GOT, text: 'x', model: 'two' })
 })
 
-test('a model that is a callable object is taken for what it is', async () => {
+test('a model that is a callable object is recognised', async () => {
   const model = Object.assign(() => Promise.resolve('not this'), {
     specificationVersion: 'v3',
     modelId: 'three',
@@ -70,7 +70,7 @@ test('it gets the signal of the run', async () => {
   expect(given?.aborted).toBe(true)
 })
 
-describe('a temporary error is tried again, as with any other address (OR-10)', () => {
+describe('a temporary error is retried, as with any other address (OR-10)', () => {
   const url = 'http://provider/v1'
   const refusal = (statusCode: number | undefined, fields: Partial<APICallErrorFields> = {}): APICallError =>
     new APICallError({
@@ -80,7 +80,7 @@ describe('a temporary error is tried again, as with any other address (OR-10)', 
       ...(statusCode === undefined ? {} : { statusCode }),
       ...fields,
     })
-  /** A model that fails with these one after the other, and answers then. */
+  /** A model that fails with these errors in order, and then answers. */
   const failing = (...errors: readonly Error[]): { readonly model: ModelInput; readonly asked: () => number } => {
     let count = 0
     const doGenerate = async (): Promise<unknown> => {
@@ -103,13 +103,13 @@ describe('a temporary error is tried again, as with any other address (OR-10)', 
     expect(asked()).toBe(4)
   })
 
-  test('four times; then it is the error', async () => {
+  test('four times; then it is reported', async () => {
     const { model, asked } = failing(...Array.from({ length: 9 }, () => refusal(503, atOnce)))
     await expect(ask(model)).rejects.toThrow(new ModelError('the model of the AI SDK answered 503: slow down'))
     expect(asked()).toBe(5)
   })
 
-  test('but not a permanent one, nor one that the provider calls final', async () => {
+  test('but neither a permanent one nor one that the provider marks as final', async () => {
     for (const error of [refusal(401), refusal(429, { isRetryable: false }), new Error('no key')]) {
       const { model, asked } = failing(error)
       await expect(ask(model)).rejects.toMatchObject({ message: `the model failed: ${error.message}`, cause: error })
@@ -117,7 +117,7 @@ describe('a temporary error is tried again, as with any other address (OR-10)', 
     }
   })
 
-  test('nor one that asks for more than a minute', async () => {
+  test('nor one that asks for a wait of more than a minute', async () => {
     const { model, asked } = failing(refusal(429, { responseHeaders: { 'retry-after': '3600' } }))
     await expect(ask(model)).rejects.toThrow(
       new ModelError('the model of the AI SDK answered 429 and asks to wait 3600 s: slow down'),

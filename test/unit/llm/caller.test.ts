@@ -17,8 +17,8 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-describe('what a caller resolves to (OR-01, OR-10)', () => {
-  test('an answer with all that is known of it', async () => {
+describe('the value of a caller (OR-01, OR-10)', () => {
+  test('is an answer with its metadata', async () => {
     const caller: LLMCaller = async (prompt) => ({
       text: `re: ${prompt}`,
       promptTokens: 3,
@@ -36,7 +36,7 @@ describe('what a caller resolves to (OR-01, OR-10)', () => {
     })
   })
 
-  test('a string is an answer, and its time is measured', async () => {
+  test('may be a string, whose time is measured', async () => {
     const answer = await ask(async () => 'text')
     expect(answer).toEqual({
       text: 'text',
@@ -49,11 +49,11 @@ describe('what a caller resolves to (OR-01, OR-10)', () => {
     expect(answer.latencyMs).toBeGreaterThanOrEqual(0)
   })
 
-  test('an empty text is an answer, too', async () => {
+  test('may be an empty text', async () => {
     expect((await ask(async () => '')).text).toBe('')
   })
 
-  test('drops invalid counts and names', async () => {
+  test('loses invalid counts and names', async () => {
     const odd = { text: 'x', promptTokens: Number.NaN, completionTokens: -1, latencyMs: '5', model: 5 }
     const caller = (async () => odd) as unknown as LLMCaller
     expect(await ask(caller)).toEqual({
@@ -89,25 +89,25 @@ describe('a caller that throws (OR-08)', () => {
     return { caller, asked: () => count }
   }
 
-  test('is asked once more', async () => {
+  test('is called once more', async () => {
     const { caller, asked } = throwing(new Error('reset'))
     expect((await ask(caller)).text).toBe('x')
     expect(asked()).toBe(2)
   })
 
-  test('twice is not asked a third time, and the second error counts', async () => {
+  test('twice is not called a third time, and the second error counts', async () => {
     const { caller, asked } = throwing(new Error('a'), new Error('b'), new Error('c'))
     await expect(ask(caller)).rejects.toThrow(new ModelError('the model failed: b'))
     expect(asked()).toBe(2)
   })
 
-  test('a ModelError is not asked again', async () => {
+  test('a ModelError is not called again', async () => {
     const { caller, asked } = throwing(new ModelError('no such model'))
     await expect(ask(caller)).rejects.toThrow(new ModelError('no such model'))
     expect(asked()).toBe(1)
   })
 
-  test('is not asked again once the call was cancelled', async () => {
+  test('is not called again after the cancellation', async () => {
     const { caller, asked } = throwing(new Error('a'))
     const controller = new AbortController()
     const answer = ask(caller, { signal: controller.signal })
@@ -118,7 +118,7 @@ describe('a caller that throws (OR-08)', () => {
 })
 
 describe('a caller that does not answer (OR-08)', () => {
-  test('in time is given up, and its signal fires', async () => {
+  test('in time is abandoned, and its signal fires', async () => {
     vi.useFakeTimers()
     let received: AbortSignal | undefined
     const asked = ask(
@@ -184,12 +184,12 @@ describe('a caller that does not answer (OR-08)', () => {
     await expect(ask(rejectingWithText)).rejects.toThrow(new ModelError('the model failed: a text'))
   })
 
-  test('a ModelError is handed on as it is', async () => {
+  test('a ModelError is passed on unchanged', async () => {
     const own = new ModelError('over quota')
     await expect(ask(() => Promise.reject(own))).rejects.toBe(own)
   })
 
-  test('before an abort gives its reason, and its signal fires', async () => {
+  test('before an abort rejects with its reason, and its signal fires', async () => {
     const left = new AbortController()
     const reason = new Error('left')
     let received: unknown
@@ -208,7 +208,7 @@ describe('a caller that does not answer (OR-08)', () => {
     expect(received).toBe(reason)
   })
 
-  test('is not asked when the signal has fired before', async () => {
+  test('is not called when the signal has already fired', async () => {
     const caller = vi.fn<LLMCaller>(never)
     await expect(ask(caller, { signal: AbortSignal.abort(new Error('before')) })).rejects.toThrow('before')
     expect(caller).not.toHaveBeenCalled()
@@ -224,7 +224,7 @@ describe('a caller that does not answer (OR-08)', () => {
 })
 
 describe('two callables in two roles (OR-10)', () => {
-  test('each is asked for what it is there for', async () => {
+  test('each is called in its role', async () => {
     const planner: LLMCaller = async (prompt) => ({ text: `plan for ${prompt}`, model: 'large' })
     const coder = { invoke: async (prompt: string) => ({ content: `code for ${prompt}` }), model: 'small' }
     const [a, b] = await Promise.all([ask(callerOf(planner)), ask(callerOf(coder))])

@@ -13,10 +13,10 @@ export function ask(
   return callModel(model, 'Hello', { signal, timeoutMs: 30_000 })
 }
 
-/** Answers as a provider does. */
+/** Answers in the form of a provider. */
 export const fine: Reply = reply(200, ANSWER)
 
-/** The value that {@link ask} then resolves to. */
+/** The value of {@link ask} for this answer. */
 export const GOT: Readonly<Record<string, unknown>> = {
   text: 'emit_result(1)',
   promptTokens: 11,

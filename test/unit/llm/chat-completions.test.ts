@@ -18,13 +18,13 @@ describe('an OpenAI-compatible address (OR-10)', () => {
     ])
   })
 
-  test('is asked without a key where there is none', async () => {
+  test('is called without a key if there is none', async () => {
     await using server = await modelServer(fine)
     await ask({ url: server.url })
     expect(server.asked[0]?.headers.authorization).toBe(undefined)
   })
 
-  test('may be written with or without its end, and keeps its query', async () => {
+  test('may have its path or not, and keeps its query', async () => {
     await using server = await modelServer(fine)
     for (const end of ['', '/', '/chat/completions', '/chat/completions/', '?api-version=1']) {
       await ask({ url: `${server.url}${end}` })
@@ -49,13 +49,13 @@ describe('an OpenAI-compatible address (OR-10)', () => {
     })
   })
 
-  test('may have nothing to say', async () => {
+  test('may answer with an empty text', async () => {
     await using server = await modelServer(reply(200, { choices: [{ message: { content: null } }] }))
     expect((await ask({ url: server.url })).text).toBe('')
   })
 })
 
-describe('an option that cannot be is refused before anything is sent', () => {
+describe('an invalid option is refused before anything is sent', () => {
   const good = { url: 'http://127.0.0.1:1/v1', model: 'm' }
   test.each([
     [{ url: 'api.openai.com' }, /url "api\.openai\.com" is not an http or https address$/],
@@ -69,7 +69,7 @@ describe('an option that cannot be is refused before anything is sent', () => {
     expect(() => chatCompletions({ ...good, ...wrong })).toThrow(message)
   })
 
-  test('and what is secret in it is not repeated', () => {
+  test('and its secrets are not repeated', () => {
     for (const wrong of [
       { apiKey: 'SECRET\nx' },
       { headers: { a: 'SECRET\u0000' } },

@@ -54,7 +54,7 @@ describe('a permanent error is reported at once (OR-08)', () => {
     expect(server.asked.length).toBe(1)
   })
 
-  test('an answer of more than 16 MiB, without being read to its end', async () => {
+  test('an answer of more than 16 MiB, which is not read to its end', async () => {
     const endlessly = flood(200, 1024 * 1024)
     await using server = await modelServer(endlessly.reply)
     await expect(ask({ url: server.url })).rejects.toThrow(new ModelError('the answer has more than 16777216 bytes'))
@@ -62,7 +62,7 @@ describe('a permanent error is reported at once (OR-08)', () => {
     expect(server.asked.length).toBe(1)
   })
 
-  test('a refusal that has no end, or breaks off, by its status and its first words', async () => {
+  test('an endless or truncated refusal, by its status and its first words', async () => {
     const endlessly = flood(400, 64 * 1024)
     await using endless = await modelServer(endlessly.reply)
     await expect(ask({ url: endless.url })).rejects.toThrow(
@@ -102,13 +102,13 @@ describe('a permanent error is reported at once (OR-08)', () => {
     )
   })
 
-  test('called by itself, an abort ends it, too', async () => {
+  test('an abort of a direct call ends it, too', async () => {
     await using server = await modelServer(reply(429, '', { 'retry-after': '30' }))
     const left = new AbortController()
     const { promise: problem, resolve: onProblem } = Promise.withResolvers<string>()
     const asked = chatCompletions({ url: server.url, model: 'm' })('Hello', { signal: left.signal, onProblem })
     const failed = Promise.resolve(asked).catch((error: unknown) => error)
-    await problem // earlier, there would be none to tell of
+    await problem // so that there is an error to report
     left.abort()
     expect(await failed).toMatchObject({
       name: 'AbortError',

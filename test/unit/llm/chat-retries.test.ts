@@ -3,8 +3,8 @@ import { ModelError } from '../../../src/llm/index.ts'
 import { ask, fine, GOT } from './chat-address.ts'
 import { modelServer, reply } from '../../support/llm/model-server.ts'
 
-describe('a temporary error is tried again (OR-10)', () => {
-  test('a Retry-After that says nothing, or a date that is over, does not hold it up', async () => {
+describe('a temporary error is retried (OR-10)', () => {
+  test('an invalid Retry-After, or a past date, causes no delay', async () => {
     await using server = await modelServer(
       reply(429, '', { 'retry-after': 'soon' }),
       reply(503, '', { 'retry-after': 'Thu, 01 Jan 2026 00:00:00 GMT' }),
@@ -36,7 +36,7 @@ describe('a temporary error is tried again (OR-10)', () => {
     expect(pauses.map((pause, index) => pause >= 40 * 2 ** index - 2)).toEqual([true, true, true])
   })
 
-  test('until maxRetries is spent; then the last answer is the error', async () => {
+  test('until maxRetries is reached; then the last answer is the error', async () => {
     await using server = await modelServer(reply(503, 'busy'))
     await expect(ask({ url: server.url, maxRetries: 2 })).rejects.toThrow(
       new ModelError(`${server.url}/chat/completions answered 503: busy`),
@@ -61,7 +61,7 @@ describe('a temporary error is tried again (OR-10)', () => {
     }
   })
 
-  test('a port where nobody listens', async () => {
+  test('a port without a listener', async () => {
     const server = await modelServer(fine)
     await server[Symbol.asyncDispose]()
     await expect(ask({ url: server.url, maxRetries: 1 })).rejects.toThrow(

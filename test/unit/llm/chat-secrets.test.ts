@@ -31,7 +31,7 @@ describe('an error does not contain a secret', () => {
     )
   })
 
-  test('where a scheme stands before it, or the query of the address holds it', async () => {
+  test('with a scheme before it, or in the query of the address', async () => {
     await using server = await modelServer(reply(400, `a=cHJveHk6cGFzcw== b=query-key ${JSON.stringify(KEY)}`))
     await expect(ask({ ...options, url: `${server.url}?key=query-key` })).rejects.toThrow(
       new ModelError(
@@ -40,7 +40,7 @@ describe('an error does not contain a secret', () => {
     )
   })
 
-  test('where two of them have one name', async () => {
+  test('if two of them have one name', async () => {
     await using server = await modelServer(reply(400, 'one-key two-key own-key head-key'))
     const two = { apiKey: 'own-key', headers: { apiKey: 'head-key' } }
     await expect(ask({ ...two, url: `${server.url}?k=one-key&k=two-key` })).rejects.toThrow(
@@ -50,7 +50,7 @@ describe('an error does not contain a secret', () => {
     )
   })
 
-  test('where the text is cut within it', async () => {
+  test('if the text is cut within it', async () => {
     for (const length of [495, 1020]) {
       await using server = await modelServer(reply(400, `${'x'.repeat(length - 5)}${KEY}`))
       await expect(ask({ url: server.url, ...options })).rejects.not.toThrow(/sk-l/)

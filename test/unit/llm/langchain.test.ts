@@ -35,7 +35,7 @@ test('usage and the name of the model are read', async () => {
   })
 })
 
-test('of an answer in parts the text is taken', async () => {
+test('the text of an answer in parts is used', async () => {
   const content = [
     { type: 'reasoning', reasoning: 'no' },
     { type: 'text', text: 'emit_' },
@@ -44,7 +44,7 @@ test('of an answer in parts the text is taken', async () => {
   expect((await ask({ invoke: async () => new AIMessage({ content }) })).text).toBe('emit_result(1)')
 })
 
-test('a model that answers with a plain text is one, and so is a callable object', async () => {
+test('a model may answer with a plain text or be a callable object', async () => {
   expect((await ask({ invoke: async (prompt) => `re: ${prompt}` })).text).toBe('re: Hello')
   const callable = Object.assign(() => Promise.resolve('not this'), { invoke: async () => ({ content: 'this' }) })
   expect((await ask(callable)).text).toBe('this')

@@ -5,7 +5,7 @@ const usage = { promptTokens: 1000, cachedPromptTokens: 400, completionTokens: 2
 const pricing: Pricing = { m: { input: 2, output: 10, cachedInput: 0.5 }, 'm-mini': { input: 1, output: 4 } }
 
 describe('the cost of a model call', () => {
-  test('is that of prompt, cached prompt and answer, per million tokens', () => {
+  test('is the sum for prompt, cached prompt and answer, per million tokens', () => {
     expect(costOf('m', usage, pricing)).toBe((600 * 2 + 400 * 0.5 + 200 * 10) / 1e6)
     expect(costOf('m-mini', usage, pricing)).toBe((1000 * 1 + 200 * 4) / 1e6)
     expect(costOf('m', { ...usage, cachedPromptTokens: 5000 }, pricing)).toBe((1000 * 0.5 + 200 * 10) / 1e6)
@@ -24,11 +24,11 @@ describe('the cost of a model call', () => {
     expect(costOf('m', usage, {})).toBe(null)
   })
 
-  test('one price alone is for a model that does not report its name', () => {
+  test('a single price applies to a model that does not report its name', () => {
     expect(costOf(null, usage, { m: { input: 1, output: 1 } })).toBe(0.0012)
   })
 
-  test('has no noise of binary fractions', () => {
+  test('has no rounding errors of binary fractions', () => {
     expect(
       costOf('m', { promptTokens: 3, cachedPromptTokens: 0, completionTokens: 0 }, { m: { input: 0.1, output: 1 } }),
     ).toBe(3e-7)

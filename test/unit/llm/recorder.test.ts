@@ -35,7 +35,7 @@ async function record(...prompts: readonly string[]): Promise<void> {
 }
 
 describe('recorded answers (OR-10)', () => {
-  test('come back for their prompts, each once', async () => {
+  test('are returned for their prompts, each once', async () => {
     await record('a', 'b', 'a\n"é😀"')
     const replay = replayModel(file)
     expect(await replay('a\n"é😀"', { signal })).toEqual(answerTo('a\n"é😀"'))
@@ -46,7 +46,7 @@ describe('recorded answers (OR-10)', () => {
     expect(await replay('b', { signal })).toEqual(answerTo('b'))
   })
 
-  test('come back in their order, whatever is asked', async () => {
+  test('are returned in their order, whatever the prompt', async () => {
     await record('a', 'b')
     const replay = replayModel(file, { match: 'order' })
     expect(await replay('x', { signal })).toEqual(answerTo('a'))
@@ -56,7 +56,7 @@ describe('recorded answers (OR-10)', () => {
     )
   })
 
-  test('to the same prompt come back one after the other', async () => {
+  test('to the same prompt are returned in order', async () => {
     let count = 0
     const recording = recordModel(file, async () => String((count += 1)))
     for (let time = 0; time < 2; time += 1) await recording('a', { signal })
@@ -67,7 +67,7 @@ describe('recorded answers (OR-10)', () => {
     expect(texts).toEqual(['1', '2'])
   })
 
-  test('stand in the file in full, a line each, and more are added to it', async () => {
+  test('are complete in the file, one per line, and more are appended', async () => {
     await record('a')
     await record('b')
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
@@ -77,7 +77,7 @@ describe('recorded answers (OR-10)', () => {
     ])
   })
 
-  test('stand in a file that only its owner can read', async () => {
+  test('are in a file that only its owner can read', async () => {
     await record('a')
     expect((await stat(file)).mode & 0o777).toBe(0o600)
   })

@@ -4,7 +4,7 @@ import { callerOf, callModel } from '../../../src/llm/index.ts'
 import { modelServer, reply } from '../../support/llm/model-server.ts'
 import { ask, fine, GOT } from './chat-address.ts'
 
-/* Waits that a provider asks for (OR-10). HTTP counts them in whole seconds. */
+/* Waits that a provider requests (OR-10), in whole seconds of HTTP. */
 
 test('429 after the seconds that Retry-After asks for', async () => {
   await using server = await modelServer(reply(429, 'slow down', { 'retry-after': '1' }), fine)
@@ -14,7 +14,7 @@ test('429 after the seconds that Retry-After asks for', async () => {
 })
 
 test('429 at the date that Retry-After names', async () => {
-  // HTTP has whole seconds: this is between one and two of them away.
+  // HTTP has whole seconds, so this is between one and two seconds away.
   const date = new Date(Math.ceil(Date.now() / 1000) * 1000 + 1000)
   await using server = await modelServer(reply(429, 'slow down', { 'retry-after': date.toUTCString() }), fine)
   expect(await ask({ url: server.url })).toEqual(GOT)

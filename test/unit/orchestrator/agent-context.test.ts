@@ -29,7 +29,7 @@ KeyError: &lt;a&gt;
     )
   })
 
-  test('nothing breaks out, and JSON stays the same JSON', () => {
+  test('no value can end its element, and JSON stays equal', () => {
     const data = { [BREAKING]: [BREAKING, '\u2028', '\u0000', '\uD800', '\uFFFE\uFFFF', '\u0085'] }
     const text = agentContext(recordWith({ final_data: data }))
     const inner = /<result>\n([\s\S]*)\n<\/result>/.exec(text)?.[1] ?? ''
@@ -40,7 +40,7 @@ KeyError: &lt;a&gt;
     expect(text.isWellFormed()).toBe(true)
   })
 
-  test('an error breaks out as little, and has no character that XML has no place for', () => {
+  test('an error cannot end its element either, and has only characters that XML permits', () => {
     const error = `${BREAKING}\u0000\u0008\u001F\uD800\uFFFE\tend\n`
     const text = agentContext(recordWith({ status: 'infrastructure', error }))
     expect(text.match(/<\/?tool_execution/g)?.length).toBe(2)
@@ -50,12 +50,12 @@ KeyError: &lt;a&gt;
     expect(text).toContain('\tend')
   })
 
-  test('the id of a run from elsewhere cannot end its attribute', () => {
+  test('a foreign id of a run cannot end its attribute', () => {
     const text = agentContext({ ...recordWith({}), runId: '"><x y="' })
     expect(text).toContain('run_id="&quot;&gt;&lt;x y=&quot;"')
   })
 
-  test('what is too long keeps its head and its tail, within the budget', () => {
+  test('a text that is too long keeps its head and its tail, within the budget', () => {
     const data = `begin${'😀'.repeat(50_000)}end`
     const text = agentContext(recordWith({ final_data: data }), 1000)
     expect(text).toMatch(/"begin[\s\S]*… \d+ characters left out …[\s\S]*end"/)
@@ -64,7 +64,7 @@ KeyError: &lt;a&gt;
     expect(agentContext(recordWith({ final_data: data }), 0)).toContain('characters left out')
   })
 
-  test('a cut leaves no half of an escape', () => {
+  test('a cut does not split an escape', () => {
     for (let most = 20; most < 60; most += 1) {
       const text = agentContext(recordWith({ status: 'model-failed', error: '<&>'.repeat(100) }), most)
       expect(text.replaceAll(/&(?:amp|lt|gt|quot);/g, '')).not.toContain('&')
@@ -75,7 +75,7 @@ KeyError: &lt;a&gt;
     for (const most of [-1, 1.5, Number.NaN]) expect(() => agentContext(recordWith({}), most)).toThrow(TypeError)
   })
 
-  test('a run in steps tells how many', () => {
+  test('a run in steps has their number', () => {
     expect(agentContext({ ...recordWith({}), mode: 'interactive' })).toContain('mode="interactive"')
     expect(agentContext({ ...recordWith({}), mode: 'interactive' })).toContain('steps="0"')
   })

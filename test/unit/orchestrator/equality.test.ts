@@ -8,7 +8,7 @@ const circular = (): object => {
 }
 const nest = (depth: number): unknown => Array.from({ length: depth }).reduce<unknown>((inner) => [inner], 1)
 
-describe('whether two results are the same (OR-04, PAR-012)', () => {
+describe('the equality of two results (OR-04, PAR-012)', () => {
   test.each([
     [1, 1],
     [0, -0],
@@ -48,7 +48,7 @@ describe('whether two results are the same (OR-04, PAR-012)', () => {
     expect([sameData(a, b), sameData(b, a)]).toEqual([false, false])
   })
 
-  test('values that lead back to themselves are the same only if they are one, and nothing is thrown', () => {
+  test('circular values are equal only if they are identical, and nothing is thrown', () => {
     const one = circular()
     expect(sameData(one, one)).toBe(true)
     expect(sameData(one, circular())).toBe(false)

@@ -16,7 +16,7 @@ function answerTo(callId: string, resultJson: string): RunEvent {
   return { type: 'tool_result', executionId, callId, name: 'put', ok: true, ms: 1, error: null, resultJson }
 }
 
-/** The events that a journal keeps of a script, as a store has them. */
+/** The events of a script in the store of a journal. */
 async function noted(events: readonly RunEvent[]): Promise<{ stored: readonly JournalEvent[]; calls: number }> {
   const store = memoryStore()
   const runId = newRunId()
@@ -29,7 +29,7 @@ async function noted(events: readonly RunEvent[]): Promise<{ stored: readonly Jo
   return { stored: await store.read(runId), calls: notes.calls }
 }
 
-test('a journal keeps the length of large arguments, the head of large results, and says so', async () => {
+test('a journal keeps the length of large arguments and the head of large results, marked as cut', async () => {
   const zeros = Array.from({ length: 100_000 }, () => 0)
   const { stored } = await noted([
     callOf('a', { xs: zeros, b: 1 }),

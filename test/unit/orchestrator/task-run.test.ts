@@ -13,13 +13,13 @@ test('a value to hide and a secret of one name are both redacted', () => {
 test.each([
   [[], 'hide: an array is not an object of names and values'],
   [{ KEY: undefined }, 'hide.KEY: its value is not a string'],
-])('hide: %j is refused as it is in a run of a script', (hide, message) => {
+])('hide: %j is refused as in a run of a script', (hide, message) => {
   expect(() => jobWith({ hide: hide as never })).toThrow(
     expect.objectContaining({ code: 'invalid_request', message }) as Error,
   )
 })
 
-test('no piece of a value to hide is left where a prompt cuts an input', () => {
+test('no part of a value to hide is left where a prompt cuts an input', () => {
   const KEY = 'sk-0123456789abcdefghij'
   for (let before = 270; before < 300; before += 1) {
     const { generator } = jobWith({ inputs: { text: 'a'.repeat(before) + KEY + 'b'.repeat(500) }, hide: { KEY } })

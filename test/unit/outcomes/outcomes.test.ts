@@ -15,7 +15,7 @@ const ROOT = resolve(import.meta.dirname, '../../..')
 const rows: readonly OutcomeRow[] = Object.values(OUTCOMES)
 
 describe('the table of outcomes', () => {
-  test('holds each status with its error kind and exit code', () => {
+  test('has each status with its error kind and exit code', () => {
     const told = rows.map(({ status, errorKind, exitCode }) => `${status} ${errorKind} ${exitCode}`)
     expect([...new Set(told)]).toEqual([
       'completed null 0',
@@ -35,7 +35,7 @@ describe('the table of outcomes', () => {
     ])
   })
 
-  test('has one row for each cause of an ending, and none of them is a clean end', () => {
+  test('has one row for each cause of an ending, and none is a clean end', () => {
     const causes = rows.flatMap((row) => row.causes)
     expect(Object.keys(OUTCOME_OF_CAUSE).toSorted()).toEqual(causes.toSorted())
     expect(new Set(causes).size).toBe(causes.length)
@@ -44,14 +44,14 @@ describe('the table of outcomes', () => {
     )
   })
 
-  test('knows each kind of error that the wire has, and takes another one for a failure', () => {
+  test('has each kind of error of the wire, and takes an unknown one as a failure', () => {
     const schema = readFileSync(join(ROOT, 'src/protocol/schema.json'), 'utf8')
     const [, description = ''] = /"description": "(exception, .*)"/.exec(schema) ?? []
     expect(rows.flatMap((row) => row.wireKinds).toSorted()).toEqual(description.split(/, | or /).toSorted())
     expect([outcomeOfWireKind('memory'), outcomeOfWireKind('made_up')]).toEqual(['outOfMemory', 'failed'])
   })
 
-  test('says which warnings an error frame becomes after a result', () => {
+  test('has the warning that an error frame becomes after a result', () => {
     expect([...LATE_ERROR_CODES].toSorted()).toEqual([
       'cancelled',
       'crash',
@@ -69,8 +69,8 @@ describe('the table of warnings', () => {
       .map((path) => readFileSync(join(ROOT, path), 'utf8'))
       .join('\n')
 
-  test('holds every code that the harness sends', () => {
-    // A code within an error belongs to a tool call; one with a line is a violation.
+  test('has every code that the harness sends', () => {
+    // A code in an error belongs to a tool call; one with a line is a violation.
     const sent = read('harness/sandglass_harness/**/*.py').matchAll(
       /(?<!\berror"?\s*[:=]\s*\{)"code": "(\w+)"(?!, "line")/g,
     )
@@ -79,7 +79,7 @@ describe('the table of warnings', () => {
     expect(codes.filter((code) => !isWarningCode(code))).toEqual([])
   })
 
-  test('holds no code that nobody uses', () => {
+  test('has no unused code', () => {
     const sources = `${read('src/{executor,cli}/*.ts')}${read('src/dependencies.ts')}${read('src/outcomes/outcomes.ts')}${read('harness/sandglass_harness/**/*.py')}`
     const unused = Object.keys(WARNING_CODES).filter(
       (code) => !sources.includes(`'${code}'`) && !sources.includes(`"${code}"`),

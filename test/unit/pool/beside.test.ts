@@ -6,7 +6,7 @@ import { quiet } from './watch.ts'
 const specs = { default: fakeSpec() }
 
 describe('a pool beside another', () => {
-  it('makes sandboxes of a changed spec, and its leases are none of the first one', async () => {
+  it('makes sandboxes of a changed spec, and its leases do not count for the first pool', async () => {
     const engine = fakeEngine()
     const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     const beside = pool.beside('default', { checker: true }, { poolSize: 1, maxOverflow: 0 })
@@ -15,13 +15,13 @@ describe('a pool beside another', () => {
     await quiet()
     expect(lease.sandbox.id).toBe('s1')
     expect([pool.stats().created, beside.stats().created]).toEqual([0, 1])
-    // The first one has its only place left.
+    // The only place of the first pool is still free.
     await (await pool.checkout('default')).release()
     await lease.release()
     await pool.close()
   })
 
-  it('ends with the first one, and cannot be made of one that is closed', async () => {
+  it('ends with the first pool, and cannot be made from a closed one', async () => {
     const engine = fakeEngine()
     const pool = new SandboxPool({ engine, specs })
     const beside = pool.beside('default', {})
@@ -32,7 +32,7 @@ describe('a pool beside another', () => {
     expect(() => pool.beside('default', {})).toThrow(expect.objectContaining({ code: 'pool_closed' }))
   })
 
-  it('is of a spec that the first one has', async () => {
+  it('requires a spec of the first pool', async () => {
     const pool = new SandboxPool({ engine: fakeEngine(), specs })
     expect(() => pool.beside('other', {})).toThrow(expect.objectContaining({ code: 'unknown_spec' }))
     await pool.close()

@@ -9,7 +9,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('PO-01: close', () => {
-  it('POL-013: destroys what is leased at the grace, refuses later checkouts, and twice is fine', async () => {
+  it('POL-013: destroys leased sandboxes after the grace period, refuses later checkouts, and may be called twice', async () => {
     const engine = fakeEngine()
     const pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
     const lease = await pool.checkout('default')
@@ -31,7 +31,7 @@ describe('PO-01: close', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('ends as soon as all leases came back within the grace, and keeps none of them', async () => {
+  it('ends when all leases were returned within the grace period, and keeps none of them', async () => {
     const engine = fakeEngine()
     const pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
     const [a, b] = [await pool.checkout('default'), await pool.checkout('default')]
@@ -44,7 +44,7 @@ describe('PO-01: close', () => {
     expect([closed.state, engine.alive().length, vi.getTimerCount()]).toEqual(['fulfilled', 0, 0])
   })
 
-  it('refuses who waits and who prewarms', async () => {
+  it('rejects waiting checkouts and prewarms', async () => {
     const engine = fakeEngine()
     engine.manual = true
     const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
@@ -60,7 +60,7 @@ describe('PO-01: close', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('waits for creations under way and for the end of their sandboxes', async () => {
+  it('waits for active creations and for the end of their sandboxes', async () => {
     const engine = fakeEngine()
     engine.manual = true
     const gone = Promise.withResolvers<void>()
@@ -77,7 +77,7 @@ describe('PO-01: close', () => {
     expect(engine.alive()).toEqual([])
   })
 
-  it('stops the tries of a failing engine', async () => {
+  it('stops the retries of a failing engine', async () => {
     const engine = fakeEngine()
     engine.failure = new Error('down')
     const pool = new SandboxPool({ engine, specs, poolSize: 1 })
@@ -88,7 +88,7 @@ describe('PO-01: close', () => {
     expect([engine.calls, vi.getTimerCount()]).toEqual([calls, 0])
   })
 
-  it('closes by `await using`, leases of a live scope included', async () => {
+  it('closes by `await using`, with leases of a live scope', async () => {
     const engine = fakeEngine()
     {
       await using pool = new SandboxPool({ engine, specs, poolSize: 2 })

@@ -19,7 +19,7 @@ describe('PO-01: an engine that fails', () => {
     expect(pool.stats()).toMatchObject({ failures: 1, misses: 1, starting: 0, waiting: 0 })
   })
 
-  it('refuses every one of many waiters, with one creation for each and one refill', async () => {
+  it('rejects each of many waiters, with one creation for each and one refill', async () => {
     const engine = fakeEngine()
     engine.failure = down
     await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 2 })
@@ -28,7 +28,7 @@ describe('PO-01: an engine that fails', () => {
     expect(engine.calls).toBe(51)
   })
 
-  it('does not give up on a waiter while another creation is under way', async () => {
+  it('does not reject a waiter while another creation is active', async () => {
     const engine = fakeEngine()
     engine.manual = true
     await using pool = new SandboxPool({ engine, specs, poolSize: 0, maxOverflow: 2 })
@@ -46,7 +46,7 @@ describe('PO-01: an engine that fails', () => {
     await first.value?.release()
   })
 
-  it('a checkout that had counted on a refill makes its own try when that fails', async () => {
+  it('a checkout that waited for a refill starts its own creation when that fails', async () => {
     const engine = fakeEngine()
     engine.manual = true
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
@@ -62,7 +62,7 @@ describe('PO-01: an engine that fails', () => {
     await checkout.value?.release()
   })
 
-  it('prewarm throws the error, and the filling goes on after 100 ms, 200 ms … 10 s', async () => {
+  it('prewarm throws the error, and the refill is retried after 100 ms, 200 ms … 10 s', async () => {
     const engine = fakeEngine()
     engine.failure = down
     await using pool = new SandboxPool({ engine, specs, poolSize: 2 })
@@ -84,7 +84,7 @@ describe('PO-01: an engine that fails', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('prewarm does not wait for the next planned try', async () => {
+  it('prewarm does not wait for the next planned retry', async () => {
     const engine = fakeEngine()
     engine.failure = down
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
@@ -112,7 +112,7 @@ describe('PO-01: an engine that fails', () => {
     await second.release()
   })
 
-  it('a success clears the last error, and a lease shortens the distance of the tries again', async () => {
+  it('a success clears the last error, and a lease resets the back-off', async () => {
     const engine = fakeEngine()
     engine.failure = down
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
@@ -133,7 +133,7 @@ describe('PO-01: an engine that fails', () => {
     expect(pool.stats().idle).toBe(1)
   })
 
-  it('a sandbox that dies as soon as it is made is replaced at a growing distance', async () => {
+  it('a sandbox that dies right after its creation is replaced with a growing back-off', async () => {
     const engine = fakeEngine()
     engine.manual = true
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
@@ -151,7 +151,7 @@ describe('PO-01: an engine that fails', () => {
     expect(engine.alive()).toEqual([])
   })
 
-  it('an engine that throws instead of rejecting is treated alike', async () => {
+  it('an engine that throws instead of rejecting is treated the same', async () => {
     const engine = fakeEngine()
     engine.create = () => {
       throw down
@@ -165,7 +165,7 @@ describe('PO-02: health', () => {
   const pool = (engine = fakeEngine(), isHealthy: (id: string) => Promise<boolean>, poolSize = 2): SandboxPool =>
     new SandboxPool({ engine, specs, poolSize, maxOverflow: 0, isHealthy: (sandbox) => isHealthy(sandbox.id) })
 
-  it('asks only a sandbox that has been idle for healthCheckAfterIdleMs', async () => {
+  it('checks only a sandbox that has been idle for healthCheckAfterIdleMs', async () => {
     const asked: string[] = []
     await using one = pool(fakeEngine(), async (id) => asked.push(id) > 0, 1)
     await one.prewarm()
@@ -178,7 +178,7 @@ describe('PO-02: health', () => {
     expect(one.stats()).toMatchObject({ hits: 2, destroyed: 0 })
   })
 
-  it('ends an unhealthy one, also when the question fails, and goes on with the next', async () => {
+  it('destroys an unhealthy one, also when the check fails, and continues with the next', async () => {
     const engine = fakeEngine()
     await using one = pool(
       engine,
@@ -197,7 +197,7 @@ describe('PO-02: health', () => {
     expect(one.stats()).toMatchObject({ hits: 1, misses: 0, failures: 2, destroyed: 2 })
   })
 
-  it('takes 5 s without an answer as unhealthy', async () => {
+  it('treats 5 s without an answer as unhealthy', async () => {
     const engine = fakeEngine()
     await using one = pool(engine, () => new Promise(() => {}), 1)
     await one.prewarm()
@@ -209,7 +209,7 @@ describe('PO-02: health', () => {
     await checkout.value?.release()
   })
 
-  it('hides a sandbox from others while it is asked, and keeps it when its waiter has gone', async () => {
+  it('hides a sandbox from others during its check, and keeps it when its waiter has left', async () => {
     const engine = fakeEngine()
     const answer = Promise.withResolvers<boolean>()
     await using one = pool(engine, (id) => (id === 's1' ? answer.promise : Promise.resolve(true)), 2)
@@ -230,7 +230,7 @@ describe('PO-02: health', () => {
     await second.value?.release()
   })
 
-  it('a sandbox that dies while it is asked is replaced for its waiter', async () => {
+  it('a sandbox that dies during its check is replaced for its waiter', async () => {
     const engine = fakeEngine()
     await using one = pool(engine, () => new Promise(() => {}), 1)
     await one.prewarm()
@@ -243,7 +243,7 @@ describe('PO-02: health', () => {
     await checkout.value?.release()
   })
 
-  it('with healthCheckAfterIdleMs 0 asks every idle one, but none that was made for the checkout', async () => {
+  it('with healthCheckAfterIdleMs 0 checks every idle one, but none that was made for the checkout', async () => {
     const engine = fakeEngine()
     await using one = new SandboxPool({
       engine,

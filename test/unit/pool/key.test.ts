@@ -17,7 +17,7 @@ describe('PO-02: lease keys', () => {
     expect(seen).toEqual(['alice s1 use 1', 'bob s2 use 1', 'alice s1 use 2', 'bob s2 use 2'])
   })
 
-  it('has one default key per pool, which no other pool has', async () => {
+  it('has a unique default key per pool', async () => {
     const engine = fakeEngine()
     await using one = new SandboxPool({ engine, specs })
     await using other = new SandboxPool({ engine, specs })
@@ -27,7 +27,7 @@ describe('PO-02: lease keys', () => {
     for (const lease of [a, b, c]) await lease.release()
   })
 
-  it('prefers the idle one of the same key that came back last, then a fresh one, then a new one', async () => {
+  it('prefers the idle one of the same key that was returned last, then a fresh one, then a new one', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 3, maxOverflow: 1 })
     await pool.prewarm()
@@ -41,7 +41,7 @@ describe('PO-02: lease keys', () => {
     for (const lease of leases) await lease.release()
   })
 
-  it('at capacity ends the idle one of another key that came back first to make room', async () => {
+  it('at capacity destroys the idle one of another key that was returned first', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
     const [a, b] = [await pool.checkout('default', { key: 'a' }), await pool.checkout('default', { key: 'b' })]
@@ -54,8 +54,8 @@ describe('PO-02: lease keys', () => {
   })
 })
 
-describe('PO-02: asking for one sandbox by its id', () => {
-  it('gives it when it is idle, even when another of the key came back later', async () => {
+describe('PO-02: a checkout of one sandbox by its id', () => {
+  it('returns it when it is idle, even when another of the key was returned later', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 2 })
     const [a, b] = [await pool.checkout('default'), await pool.checkout('default')]
@@ -65,7 +65,7 @@ describe('PO-02: asking for one sandbox by its id', () => {
     expect([lease.sandbox.id, lease.use]).toEqual([a.sandbox.id, 2])
   })
 
-  it('gives a fresh one that is asked for by its id', async () => {
+  it('returns a fresh one by its id', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 3 })
     await pool.prewarm()
@@ -73,7 +73,7 @@ describe('PO-02: asking for one sandbox by its id', () => {
     expect(lease.sandbox.id).toBe('s2')
   })
 
-  it('waits for precisely that one while it is leased under the same key, whatever else is free', async () => {
+  it('waits for exactly that one while it is leased under the same key, even if others are free', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 2 })
     await pool.prewarm()
@@ -119,7 +119,7 @@ describe('PO-02: asking for one sandbox by its id', () => {
     await pinned.value?.release()
   })
 
-  it('never gives, and never waits for, one of another key or one that is gone', async () => {
+  it('neither returns nor waits for one of another key or one that has ended', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 2 })
     const alice = await pool.checkout('default', { key: 'alice' })

@@ -7,8 +7,8 @@ import { collectUntil, quiet, watch } from './watch.ts'
 
 const specs = { default: fakeSpec() }
 
-describe('PO-02: giving back', () => {
-  it('a second release, disposal or destroy does nothing, also when somebody else has the sandbox by then', async () => {
+describe('PO-02: releasing', () => {
+  it('a second release, disposal or destroy does nothing, even if the sandbox is leased again', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     const first = await pool.checkout('default')
@@ -22,7 +22,7 @@ describe('PO-02: giving back', () => {
     expect(pool.stats()).toMatchObject({ leased: 1, idle: 0, destroyed: 0 })
   })
 
-  it('a release after destroy waits until the sandbox is gone', async () => {
+  it('a release after destroy waits for the end of the sandbox', async () => {
     const engine = fakeEngine()
     const gone = Promise.withResolvers<void>()
     engine.destroying = () => gone.promise
@@ -75,7 +75,7 @@ describe('PO-02: giving back', () => {
     expect(pool.stats()).toMatchObject({ idle: 1, leased: 0, created: 2, destroyed: 1, retired: 0 })
   })
 
-  it('a sandbox that was destroyed during its lease is not handed on while its end takes time', async () => {
+  it('a sandbox that was destroyed during its lease is not leased again while it ends', async () => {
     const engine = fakeEngine()
     const gone = Promise.withResolvers<void>()
     engine.destroying = (sandbox) => (sandbox.id === 's1' ? gone.promise : Promise.resolve())
@@ -96,12 +96,12 @@ describe('PO-02: giving back', () => {
     expect(pool.stats()).toMatchObject({ destroyed: 1, leased: 0 })
   })
 
-  it('a lease that is dropped without being given back has its sandbox destroyed and replaced', async () => {
+  it('the sandbox of a lease that is garbage-collected without a release is destroyed and replaced', async () => {
     setFlagsFromString('--expose-gc')
     const gc = runInNewContext('gc') as () => void
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
-    // A signal that lives on must not keep the lease reachable.
+    // A signal that stays alive must not keep the lease reachable.
     const stop = new AbortController()
     const drop = async (): Promise<void> => {
       await pool.checkout('default', { signal: stop.signal })
@@ -113,7 +113,7 @@ describe('PO-02: giving back', () => {
     stop.abort()
   })
 
-  it('a lease that is held, or was given back, is left alone by the garbage collector', async () => {
+  it('garbage collection does not affect a lease that is held or was released', async () => {
     setFlagsFromString('--expose-gc')
     const gc = runInNewContext('gc') as () => void
     const engine = fakeEngine()

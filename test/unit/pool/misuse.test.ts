@@ -31,8 +31,8 @@ function runIn(sandbox: Sandbox): Promise<ExecutionResult> {
   return new ScriptExecutor().run({ sandbox, script: 'while True: pass', executionId: 'late' })
 }
 
-describe('a lease that is released while its run goes on', () => {
-  it('is not lent again: the run is cancelled, the sandbox retired, and the misuse named', async () => {
+describe('a lease that is released during its run', () => {
+  it('is not leased again: the run is cancelled, the sandbox retired, and the misuse reported', async () => {
     await using pool = onePool()
     const first = await pool.checkout('default', { key: 'k' })
     const running = runIn(first.sandbox)
@@ -49,7 +49,7 @@ describe('a lease that is released while its run goes on', () => {
     })
   })
 
-  it('goes to no checkout that waits for it either', async () => {
+  it('is not given to a waiting checkout either', async () => {
     await using pool = onePool()
     const first = await pool.checkout('default')
     const waiting = watch(pool.checkout('default', { sandboxId: first.sandbox.id }))
@@ -61,7 +61,7 @@ describe('a lease that is released while its run goes on', () => {
     expect(waiting.value?.sandbox.id).toBe('s2')
   })
 
-  it('has its result kept, with the misuse as a warning', async () => {
+  it('keeps its result, with the misuse as a warning', async () => {
     await using pool = onePool(wireLines(RESULT))
     const first = await pool.checkout('default')
     const running = runIn(first.sandbox)
@@ -99,7 +99,7 @@ describe('a run that was started after its lease', () => {
     expect(await running).toMatchObject({ status: 'cancelled', error: MISUSE })
   })
 
-  it('is cancelled when its sandbox has recovered, and nobody waits for it in vain', async () => {
+  it('is cancelled when its sandbox has recovered, and no checkout hangs', async () => {
     const recovery = Promise.withResolvers<void>()
     await using pool = onePool(wireLines(), () => recovery.promise)
     const first = await pool.checkout('default')
@@ -129,7 +129,7 @@ describe('a run that was started after its lease', () => {
     expect(waiting.value?.sandbox.id).toBe('s2')
   })
 
-  it('is cancelled when something else serves the queue', async () => {
+  it('is cancelled when another event serves the queue', async () => {
     await using pool = onePool()
     const first = await pool.checkout('default')
     await first.release()

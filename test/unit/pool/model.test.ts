@@ -61,7 +61,7 @@ describe('PO-01, PO-02: thousands of random operations keep every rule', () => {
       world.checkRules()
     }
 
-    // With a working engine and everything given back, nobody is left waiting.
+    // With a working engine and all leases released, no checkout is left waiting.
     engine.manual = false
     for (let round = 0; round < 500 && world.waiting().length > 0; round += 1) {
       engine.succeedAll()
@@ -73,7 +73,7 @@ describe('PO-01, PO-02: thousands of random operations keep every rule', () => {
     const refusals = world.calls.filter(({ result }) => result.state === 'rejected').map(({ result }) => result.error)
     expect(refusals.map(codeOf).filter((code) => !['aborted', 'pool_exhausted', 'engine'].includes(code))).toEqual([])
 
-    // Close meets leases, waiters and creations under way.
+    // Close happens with leases, waiters and active creations.
     engine.manual = true
     for (let number = 0; number < 8; number += 1) world.checkout(pick(KEYS) ?? 'a', undefined)
     await vi.advanceTimersByTimeAsync(0)
@@ -83,7 +83,7 @@ describe('PO-01, PO-02: thousands of random operations keep every rule', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(closed.state).toBe('fulfilled')
     expect(engine.alive()).toEqual([])
-    // Ended by itself or not, each was freed exactly once.
+    // Each was freed exactly once, even if it ended by itself.
     expect(engine.made.filter((sandbox) => sandbox.destroyCalls !== 1)).toEqual([])
     const { hits, misses, waits, created, destroyed, idle, leased, starting, waiting } = pool.stats()
     expect({ created, destroyed, idle, leased, starting, waiting }).toEqual({
@@ -108,7 +108,7 @@ function makeWorld(engine: FakeEngine, pool: SandboxPool, capacity: number, maxU
   const held = (): Lease[] => leases().filter((lease) => !released.has(lease))
   const waiting = (): Call[] => calls.filter(({ result }) => result.state === 'pending')
 
-  /** Wraps a lease so that the model knows when it was given back. */
+  /** Wraps a lease so that the model observes its release. */
   const noting = (lease: Lease): Lease => {
     const noted: Lease = {
       ...lease,
@@ -144,7 +144,7 @@ function makeWorld(engine: FakeEngine, pool: SandboxPool, capacity: number, maxU
       expect(stats.leased).toBe(held().length)
       const ids = held().map((lease) => lease.sandbox.id)
       expect(new Set(ids).size).toBe(ids.length)
-      // Nobody waits while a sandbox for them is idle or could be made.
+      // No checkout waits while a sandbox for it is idle or could be made.
       const ordinary = waiting().filter((call) => !call.pinned)
       const blocked = stats.starting > 0 || (stats.idle === 0 && stats.leased === capacity)
       expect(blocked || !strict || ordinary.length === 0).toBe(true)
@@ -161,7 +161,7 @@ function makeWorld(engine: FakeEngine, pool: SandboxPool, capacity: number, maxU
         expect(engine.made.find((made) => made.id === id)).toMatchObject({ destroyCalls: 0, ended: false })
         if (!strict || call.pinned) continue
         const overtaken = ordinary.filter((one) => one.number < call.number)
-        // A fresh sandbox goes to the first of all; a used one to the first who may have it.
+        // A fresh sandbox goes to the first waiter; a used one to the first waiter with its key.
         expect(overtaken.filter((one) => lease.use === 1 || one.key === call.key)).toEqual([])
       }
     },

@@ -3,17 +3,17 @@ import { SandboxPool } from '../../../src/pool/sandbox-pool.ts'
 import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
 import { quiet } from './watch.ts'
 
-/** Idle occasional sandboxes that the budget holds beside the default one; one that does not tell counts 16 MiB. */
+/** The number of idle occasional sandboxes within the budget, beside the default one; a sandbox without a report counts 16 MiB. */
 const KEPT = 4
 
-/** One checkout of a spec, given back at once. */
+/** Checks out a sandbox of a spec and releases it at once. */
 async function use(pool: SandboxPool, name: string): Promise<void> {
   await (await pool.checkout(name)).release()
   await quiet()
 }
 
-describe('PO-01: specs that callers make up as they go', () => {
-  it('are not filled up before their third checkout', async () => {
+describe('PO-01: specs that are added at run time', () => {
+  it('are not refilled before their third checkout', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs: {}, poolSize: 2 })
     pool.addSpec('x', fakeSpec(10), { occasional: true })
@@ -24,7 +24,7 @@ describe('PO-01: specs that callers make up as they go', () => {
     expect(engine.calls).toBe(2)
   })
 
-  it('lose their idle sandboxes when all take more memory than the budget, the one used least recently first, and serve again', async () => {
+  it('lose their idle sandboxes when all use more memory than the budget, least recently used first, and can be used again', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({
       engine,

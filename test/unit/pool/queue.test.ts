@@ -10,7 +10,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('PO-01: the queue', () => {
-  it('POL-004: a checkout of an exhausted pool is refused at its deadline with the sizes and leaves the queue', async () => {
+  it('POL-004: a checkout of an exhausted pool is rejected at its deadline with the sizes and leaves the queue', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
     const [a, b] = [await pool.checkout('default'), await pool.checkout('default')]
@@ -49,7 +49,7 @@ describe('PO-01: the queue', () => {
     expect(late.error).toMatchObject({ code: 'pool_exhausted' })
   })
 
-  it('a checkout whose own creation hangs is refused at its deadline, and the sandbox is kept when it comes', async () => {
+  it('a checkout whose own creation hangs is rejected at its deadline, and the late sandbox is kept', async () => {
     const engine = fakeEngine()
     engine.manual = true
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
@@ -84,7 +84,7 @@ describe('PO-01: the queue', () => {
     await held.release()
   })
 
-  it('ends a returned sandbox that the first waiter may not have, and makes a new one for that waiter', async () => {
+  it("destroys a returned sandbox with another key than the first waiter's, and makes a new one for that waiter", async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     const alice = await pool.checkout('default', { key: 'alice' })
@@ -101,7 +101,7 @@ describe('PO-01: the queue', () => {
     await aliceAgain.value?.release()
   })
 
-  it('a sandbox that comes back first serves the first waiter, whose creation then serves the second', async () => {
+  it('a returned sandbox serves the first waiter, whose creation then serves the second', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
     const first = await pool.checkout('default')
@@ -120,7 +120,7 @@ describe('PO-01: the queue', () => {
     await third.value?.release()
   })
 
-  it('a sandbox that was destroyed makes room for the first waiter', async () => {
+  it('a destroyed sandbox frees a place for the first waiter', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     const first = await pool.checkout('default')
@@ -148,7 +148,7 @@ describe('PO-01: the queue', () => {
     await third.value?.release()
   })
 
-  it('a signal that has fired already refuses at once and starts nothing', async () => {
+  it('a signal that has already fired rejects at once and starts nothing', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs })
     await expect(pool.checkout('default', { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'aborted' })

@@ -17,8 +17,8 @@ function recoveringEngine(): { readonly engine: FakeEngine; readonly recover: (i
   return { engine, recover: (id) => gates.get(id)?.resolve() }
 }
 
-describe('a sandbox that makes something ready for each run', () => {
-  it('is handed on when it has recovered, and another one until then', async () => {
+describe('a sandbox that needs time between runs', () => {
+  it('is leased when it has recovered, and another one until then', async () => {
     const { engine, recover } = recoveringEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 2, maxOverflow: 0 })
     const first = await pool.checkout('default')
@@ -37,7 +37,7 @@ describe('a sandbox that makes something ready for each run', () => {
     expect([engine.calls, pool.stats().waits]).toEqual([2, 2])
   })
 
-  it('lets no further one be made for who can wait for it; who cannot has its place, and nobody is overtaken', async () => {
+  it('prevents a creation for waiters with its key; others get its place, in order of arrival', async () => {
     const { engine } = recoveringEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
     await (await pool.checkout('default')).release()
@@ -49,7 +49,7 @@ describe('a sandbox that makes something ready for each run', () => {
     expect(engine.alive().map(({ id }) => id)).toEqual(['s2', 's3'])
   })
 
-  it('that ends meanwhile is replaced for who waits', async () => {
+  it('that ends meanwhile is replaced for its waiter', async () => {
     const { engine } = recoveringEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     await (await pool.checkout('default')).release()
@@ -59,7 +59,7 @@ describe('a sandbox that makes something ready for each run', () => {
     expect(waiting.value?.sandbox.id).toBe('s2')
   })
 
-  it('is ended by the end of the pool, and at once where it is one too many', async () => {
+  it('is destroyed by the end of the pool, and at once if it is an overflow sandbox', async () => {
     const { engine } = recoveringEngine()
     const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
     const [kept, surplus] = [await pool.checkout('default'), await pool.checkout('default')]
@@ -70,7 +70,7 @@ describe('a sandbox that makes something ready for each run', () => {
     expect(engine.alive()).toEqual([])
   })
 
-  it('that somebody asked for by its id is not given up for another key, nor counted on twice', async () => {
+  it('that is requested by its id is not destroyed for another key, nor promised twice', async () => {
     const { engine, recover } = recoveringEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     const { sandbox, release } = ownMethods(await pool.checkout('default'))
@@ -84,7 +84,7 @@ describe('a sandbox that makes something ready for each run', () => {
     expect(wanting.value?.sandbox.id).toBe(sandbox.id)
   })
 
-  it('leaves room for who comes behind one that waits for it', async () => {
+  it('leaves a place for later checkouts behind one that waits for it', async () => {
     const { engine } = recoveringEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
     const { sandbox, release } = ownMethods(await pool.checkout('default'))
@@ -101,12 +101,12 @@ describe('a sandbox that makes something ready for each run', () => {
     await (await pool.checkout('default')).release()
     const waiting = watch(pool.checkout('default'))
     engine.made[0]?.crash()
-    recover('s1') // as an engine does whose sandbox ends meanwhile: behind `closed`
+    recover('s1') // after `closed`, as with an engine whose sandbox ends meanwhile
     await quiet()
     expect(waiting.value?.sandbox.id).toBe('s2')
   })
 
-  it('is waited for by no close, though it came back within the grace', async () => {
+  it('does not delay close, even if it was returned within the grace period', async () => {
     const { engine } = recoveringEngine()
     const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
     const lease = await pool.checkout('default')

@@ -49,7 +49,7 @@ describe('PO-01: warm sandboxes per spec', () => {
     expect(pool.stats()).toMatchObject({ hits: 2, misses: 0, created: 2, leased: 2 })
   })
 
-  it('prewarm without a name fills every spec, and stats without a name are the sums', async () => {
+  it('prewarm without a name fills every spec, and stats without a name are totals', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs: { a: fakeSpec(10), b: fakeSpec(20) }, poolSize: 1 })
     await pool.prewarm()
@@ -73,7 +73,7 @@ describe('PO-01: warm sandboxes per spec', () => {
     expect(pool.stats()).toMatchObject({ created: 2, destroyed: 1, refills: 1, idle: 1, leased: 0 })
   })
 
-  it('replaces an idle sandbox that ends by itself, and frees what that one held', async () => {
+  it('replaces an idle sandbox that ends by itself, and frees its resources', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
     await (await pool.checkout('default')).release()
@@ -83,7 +83,7 @@ describe('PO-01: warm sandboxes per spec', () => {
     expect(pool.stats()).toMatchObject({ created: 2, destroyed: 1, failures: 1, idle: 1 })
   })
 
-  it('gives a creation under way to the checkout instead of starting another', async () => {
+  it('gives an active creation to the checkout instead of starting another', async () => {
     const engine = fakeEngine()
     engine.manual = true
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
@@ -100,7 +100,7 @@ describe('PO-01: warm sandboxes per spec', () => {
 })
 
 describe('PO-01: overflow', () => {
-  it('makes up to maxOverflow more on demand and ends each on return while poolSize others are there', async () => {
+  it('makes up to maxOverflow more on demand and destroys each on return while poolSize others exist', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 2 })
     const [a, b, c] = [await pool.checkout('default'), await pool.checkout('default'), await pool.checkout('default')]
@@ -115,7 +115,7 @@ describe('PO-01: overflow', () => {
     expect(pool.stats()).toMatchObject({ idle: 1, leased: 0, created: 3, destroyed: 2 })
   })
 
-  it('hands an overflow sandbox to a waiting checkout instead of ending it', async () => {
+  it('gives an overflow sandbox to a waiting checkout instead of destroying it', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1 })
     const [a, b] = [await pool.checkout('default'), await pool.checkout('default')]
@@ -172,7 +172,7 @@ describe('PO-01: specs and options', () => {
     expect(() => pool.stats('gpu')).toThrow(SandglassError)
   })
 
-  it('adds specs: an equal one of the same name changes nothing, another is a TypeError', async () => {
+  it('adds specs: an equal one of the same name changes nothing, a different one is a TypeError', async () => {
     await using pool = new SandboxPool({ engine: fakeEngine(), specs })
     pool.addSpec('default', fakeSpec())
     pool.addSpec('small', fakeSpec(9))
@@ -183,7 +183,7 @@ describe('PO-01: specs and options', () => {
     expect(lease.sandbox.info.limits.pids).toBe(9)
   })
 
-  it('keeps the spec as it was given when the caller changes the object later', async () => {
+  it('keeps the given spec when the caller changes the object later', async () => {
     const preload = ['json']
     const engine = fakeEngine()
     engine.manual = true

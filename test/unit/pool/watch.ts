@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Lets everything happen that needs no timer. */
+/** Runs all pending work that needs no timer. */
 export async function quiet(): Promise<void> {
   for (let turn = 0; turn < 30; turn += 1) await Promise.resolve()
 }
 
-/** A promise whose state can be asked. */
+/** A promise whose state can be read. */
 export interface Watched<T> {
   state: 'pending' | 'fulfilled' | 'rejected'
   value: T | undefined
@@ -28,7 +28,7 @@ export function watch<T>(promise: Promise<T>): Watched<T> {
   return watched
 }
 
-/** Collects garbage until something is true, for as many turns of the event loop as it may take. */
+/** Collects garbage in each turn of the event loop until a condition is true. */
 export async function collectUntil(gc: () => void, isTrue: () => boolean): Promise<boolean> {
   for (let turn = 0; turn < 500 && !isTrue(); turn += 1) {
     gc()

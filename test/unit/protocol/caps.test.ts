@@ -74,7 +74,7 @@ test('harness and host have the same caps', () => {
     integer: Number.MAX_SAFE_INTEGER,
     kinds: SCRIPT_ERROR_KINDS,
     protocol: PROTOCOL_VERSION,
-    // Each cap of the harness is in the table: those of CAPS, the integer and the kinds.
+    // The table has each cap of the harness: those of CAPS, the integer and the kinds.
     count: Object.keys(CAPS).length + 2,
   })
 })
@@ -83,7 +83,7 @@ test('both brokers cut a long text at the same places', () => {
   expect(TEXTS.map((text) => truncateLikeHarness(text, 9))).toEqual(harness.cuts)
 })
 
-test('the host takes the most files, and the longest path, that the harness collects', async () => {
+test('the host accepts the maximum number of files and the longest path that the harness collects', async () => {
   const path = `${'漢'.repeat(85)}/`.repeat(harness.caps.fileDepth)
   const files = Array.from({ length: harness.caps.files }, (_, n) =>
     frame('file', { path: `${path}${n}`, size: 0, offset: 0, content_base64: '' }),
@@ -92,7 +92,7 @@ test('the host takes the most files, and the longest path, that the harness coll
   expect([result.status, result.files.length]).toEqual(['step-done', harness.caps.files])
 })
 
-test('the host takes the longest line of output that the harness sends, however small the limit is', async () => {
+test('the host accepts the longest line of output that the harness sends, however small the limit is', async () => {
   const longest = frame('stdout', { text: '\0'.repeat(harness.caps.textPerFrame) })
   const { result } = await play([longest, done()], { limits: { maxOutputBytes: harness.caps.textPerFrame } })
   expect([result.status, result.stdout.length]).toEqual(['step-done', harness.caps.textPerFrame])

@@ -28,7 +28,7 @@ function nest(levels: number): string {
   return `${'['.repeat(levels)}${']'.repeat(levels)}`
 }
 
-/** The kind that the decoder gives a result with this data. */
+/** The kind that the decoder returns for a result with this data. */
 function kindOf(data: string): string {
   return decodeLine(Buffer.from(`{"type":"final_result","execution_id":"e","data":${data}}`)).kind
 }

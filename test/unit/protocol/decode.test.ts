@@ -4,7 +4,7 @@ import { CAPS, type DecodedLine, decodeLine, deeperThan, encodeFrame } from '../
 const result = (data: string): string => `{"type":"final_result","execution_id":"e","data":${data}}`
 
 describe('a frame', () => {
-  test('is read with its defaults filled in and unknown fields dropped', () => {
+  test('is decoded with defaults for missing fields and without unknown fields', () => {
     expect(decode('{"type":"log","execution_id":"e","message":"m","extra":1}')).toEqual({
       kind: 'frame',
       frame: { type: 'log', execution_id: 'e', message: 'm', level: 'info' },
@@ -15,7 +15,7 @@ describe('a frame', () => {
     expect(decode(`\uFEFF  ${result('1')}\r`)).toMatchObject({ kind: 'frame' })
   })
 
-  test('takes the last of duplicate keys', () => {
+  test('has the last of duplicate keys', () => {
     expect(
       decode('{"type":"log","type":"final_result","execution_id":"x","execution_id":"e","data":1,"data":2}'),
     ).toEqual({
@@ -56,7 +56,7 @@ describe('invalid frames', () => {
     expect(decode(line).kind).toBe(kind)
   })
 
-  test('bytes that are no UTF-8 are not JSON, or are replaced inside strings', () => {
+  test('invalid UTF-8 is not JSON, or is replaced inside strings', () => {
     expect(decodeLine(Uint8Array.of(0xff, 0xfe, 0x80)).kind).toBe('not-json')
     const line = Buffer.concat([
       Buffer.from('{"type":"log","execution_id":"e","message":"'),
@@ -86,7 +86,7 @@ describe('numbers that JSON.parse would change are refused', () => {
   )
 })
 
-describe('a line that holds too much is refused before it is parsed', () => {
+describe('a line that is too large is refused before it is parsed', () => {
   const refusal = (line: string, maxParts?: number): unknown => {
     const decoded = decodeLine(Buffer.from(line), maxParts)
     return decoded.kind === 'unknown' ? decoded.reason : decoded.kind
@@ -105,7 +105,7 @@ describe('a line that holds too much is refused before it is parsed', () => {
     expect(refusal(call(numbers(CAPS.argParts - 10)))).toBe('frame')
   })
 
-  test('a frame that carries no value of a script, in which each wrong item is a problem of its own', () => {
+  test('a frame without script values, in which each wrong item is a separate problem', () => {
     const violations = `[${'{},'.repeat(10_000)}{}]`
     expect(refusal(`{"type":"check_result","execution_id":"e","violations":${violations}}`)).toBe(
       'check_result: holds more than 8192 values',
@@ -116,7 +116,7 @@ describe('a line that holds too much is refused before it is parsed', () => {
 describe('depth', () => {
   const nest = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
 
-  test('200 levels of data are taken, 300 are not', () => {
+  test('200 levels of data are accepted, 300 are not', () => {
     expect(decode(result(nest(200))).kind).toBe('frame')
     expect(decode(result(nest(300))).kind).toBe('unknown')
   })
@@ -131,7 +131,7 @@ describe('depth', () => {
   })
 })
 
-test('an encoded frame is one line, whatever its texts hold', () => {
+test('an encoded frame is one line, whatever its texts contain', () => {
   const line = Buffer.from(encodeFrame({ type: 'cancel', execution_id: 'a\n"\u2028' })).toString()
   expect(line.indexOf('\n')).toBe(line.length - 1)
   expect(JSON.parse(line)).toEqual({ type: 'cancel', execution_id: 'a\n"\u2028' })

@@ -4,7 +4,7 @@ import { LineSplitter, LineTooLongError } from '../../../src/protocol/index.ts'
 const text = 'aü漢🎉\n\nb\r\nlast'
 const bytes = Buffer.from(text)
 
-test('lines come out the same wherever the stream is cut, inside a character too', () => {
+test('lines are the same wherever the stream is cut, even inside a character', () => {
   for (let first = 0; first <= bytes.length; first += 1) {
     for (let second = first; second <= bytes.length; second += 1) {
       const cut = [bytes.subarray(0, first), bytes.subarray(first, second), bytes.subarray(second)]
@@ -20,21 +20,21 @@ test('single bytes give the same lines', () => {
   })
 })
 
-test('a line that was given out is not touched by later chunks', () => {
+test('later chunks do not change a returned line', () => {
   const splitter = new LineSplitter(100)
   const first = [...splitter.push(Buffer.from('ab')), ...splitter.push(Buffer.from('cd\n'))]
   const second = [...splitter.push(Buffer.from('xy')), ...splitter.push(Buffer.from('z\n'))]
   expect([...first, ...second].map(String)).toEqual(['abcd', 'xyz'])
 })
 
-test('the bound holds for a line in one chunk and in many, and a line of exactly the bound passes', () => {
+test('the bound applies to a line in one chunk and in many, and a line of exactly the bound passes', () => {
   expect(split([Buffer.from('12345678\n')], 8).lines).toEqual(['12345678'])
   expect(() => split([Buffer.from('123456789\n')], 8)).toThrow(LineTooLongError)
   expect(() => split([Buffer.from('12345'), Buffer.from('6789')], 8)).toThrow(LineTooLongError)
   expect(() => split([Buffer.from('12345'), Buffer.from('6789\n')], 8)).toThrow('a line of more than 8 bytes')
 })
 
-test('a line that does not end costs linear time', () => {
+test('an endless line costs linear time', () => {
   const chunk = Buffer.alloc(64, 0x7b)
   const timeOf = (chunks: number): number => {
     const splitter = new LineSplitter(Number.MAX_SAFE_INTEGER)

@@ -13,7 +13,7 @@ const written = readFileSync(join(import.meta.dirname, '../../../src/protocol/sc
  */
 const DIGESTS = new Map([[1, 'd13031d5bb17389f2e035431a3a30c73e8bc69c449a7534c67df1ac743493f7a']])
 
-test('schema.json is what the schemas of the frames say (node scripts/protocol-schema.ts writes it)', () => {
+test('schema.json matches the schemas of the frames (node scripts/protocol-schema.ts writes it)', () => {
   expect(JSON.parse(written)).toEqual(JSON.parse(JSON.stringify(protocolSchema())))
 })
 

@@ -18,7 +18,7 @@ function directoryWith(wheels: Readonly<Record<string, string | undefined>>): st
   return path
 }
 
-test('the packages of a directory are named with their versions and what they were built for', async () => {
+test('the packages of a directory are listed with their versions and target platforms', async () => {
   const directory = directoryWith({
     'numpy-2.4.6.dist-info':
       'Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_27_x86_64\nTag: cp311-cp311-linux_x86_64\r\n',
@@ -65,7 +65,7 @@ test.each<[boolean, readonly string[]]>([
   expect(outcome()).toBe(taken ? 'taken' : 'packages_do_not_fit')
 })
 
-test('the refusal names the first package, and the command that installs what fits', () => {
+test('the refusal names the first package, and the command that installs a suitable build', () => {
   const packages = ['numpy', 'six', 'pandas'].map((name) => ({
     name,
     version: '2.0',

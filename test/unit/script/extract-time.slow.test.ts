@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { MAX_ANSWER_CHARS, scriptIn } from '../../../src/script/extract.ts'
 import { measureBest } from '../../support/measure-best.ts'
 
-/** Half of the 250 ms for which nothing may hold the host, since other machines are slower. */
+/** Half of the 250 ms for which nothing may block the host, because other machines are slower. */
 const MOST_MS = 125
 
-describe('the longest answer holds the host for less than 125 ms, whatever it is', () => {
+describe('the longest answer blocks the host for less than 125 ms, whatever its content', () => {
   const hostile: Readonly<Record<string, string>> = {
     backticks: '`',
     'lines of backticks': '`````\n',
@@ -39,11 +39,11 @@ describe('the longest answer holds the host for less than 125 ms, whatever it is
     'lines of code': 'x = 1\n',
     'deeper and deeper': '  (\n',
     'opened tags between ends of lines': '<code>\n\n\n',
-    'comments, a line each': '#\n',
+    'comments, one per line': '#\n',
     'carriage returns': '\r',
     'ends of lines': '\n',
   }
-  /** Answers that nest, by their length. */
+  /** Nested answers, by their length. */
   const nested: Readonly<Record<string, (length: number) => string>> = {
     'tags in tags': (length) => '<code>'.repeat(length / 6),
     'different tags in tags': (length) => '<code>\n<python>\n'.repeat(length / 16),

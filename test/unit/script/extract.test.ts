@@ -5,7 +5,7 @@ import { Random } from '../../support/random.ts'
 const F = '```'
 const CODE = 'x = price(sku="a")\nemit_result(x)'
 
-/** Answers by what is special about them; each holds {@link CODE} and nothing else that may run. */
+/** Answers by their peculiarity; each contains {@link CODE} and no other code that may run. */
 const WRAPPED: Readonly<Record<string, string>> = {
   'a fence named python': `${F}python\n${CODE}\n${F}`,
   'a fence named py': `${F}py\n${CODE}\n${F}`,
@@ -45,14 +45,14 @@ const WRAPPED: Readonly<Record<string, string>> = {
   'blank lines around it': `\n \n\t\n${CODE}\n \n`,
   'an indented paragraph': `    x = price(sku="a")\n    emit_result(x)\n`,
   'words around code without a fence': `Here is what you want:\n\n${CODE}\n\nThis works because:\n   1. it is short\n   2. it is right`,
-  'thoughts before it': `<think>\nI could write\n${F}python\nemit_result("no")\n${F}\n</think>\n${F}python\n${CODE}\n${F}`,
+  'reasoning before it': `<think>\nI could write\n${F}python\nemit_result("no")\n${F}\n</think>\n${F}python\n${CODE}\n${F}`,
   'thoughts twice': `<thinking>a</thinking>\n<reasoning>b</reasoning>\n${CODE}`,
   'thoughts whose beginning was in the prompt': `So I call it.\n${F}python\nemit_result("no")\n${F}\nFine.</think>\n${CODE}`,
   'a byte order mark': `\uFEFF${CODE}`,
   'the line ends of Windows': `${F}python\r\n${CODE.replaceAll('\n', '\r\n')}\r\n${F}\r\n`,
   'the line ends of an old Mac': CODE.replaceAll('\n', '\r'),
   'prompts of an interactive Python': `${F}pycon\n>>> x = price(sku="a")\n>>> emit_result(x)\n${F}`,
-  'prompts and what it answered': `>>> x = price(sku="a")\n5\n>>> emit_result(x)\nNone`,
+  'prompts with their output': `>>> x = price(sku="a")\n5\n>>> emit_result(x)\nNone`,
 }
 
 const GUESSED: ReadonlySet<string> = new Set([
@@ -66,7 +66,7 @@ describe('the script is found (OR-12)', () => {
   })
 })
 
-describe('without a fence, a tag or JSON, a script is a guess: Python must tell whether the answer is one (OR-12)', () => {
+describe('without a fence, a tag or JSON, a script is a guess that Python must confirm (OR-12)', () => {
   test.each([
     ['1/0\nemit_result(1)', 'emit_result(1)'],
     ["{k: charge(amount=k) for k in [1]}\nemit_result('charged')", "emit_result('charged')"],
@@ -78,7 +78,7 @@ describe('without a fence, a tag or JSON, a script is a guess: Python must tell 
   })
 })
 
-describe('a script stays as it is, whatever its strings hold (OR-12)', () => {
+describe('a script stays unchanged, whatever its strings contain (OR-12)', () => {
   const scripts: Readonly<Record<string, string>> = {
     'a fence in a string': `text = """\n${F}\nnot the end\n${F}\n"""\nemit_result(text)`,
     'a fence in a string of single quotes': `text = '''\n${F}python\nx\n${F}\n'''\nemit_result(text)`,
@@ -103,19 +103,19 @@ describe('a script stays as it is, whatever its strings hold (OR-12)', () => {
     expect(scriptIn(`Here:\n<execution-code>\n${script}\n</execution-code>\nDone.`)).toEqual({ script })
   })
 
-  test('a string that never ends does not swallow the end of its block', () => {
+  test('an unterminated string does not extend its block', () => {
     expect(scriptIn(`${F}python\nx = """\n${F}\nThat is it.`)).toEqual({ script: 'x = """' })
     expect(scriptIn(`x = """ is what I would write:\n${F}python\nemit_result(1)\n${F}`)).toEqual({
       script: 'emit_result(1)',
     })
   })
 
-  test('a string that reaches the margin stays where it is when the block is indented', () => {
+  test('a string at the margin is not shifted when the block is indented', () => {
     const answer = `- So:\n  ${F}python\n  x = """\na\n  """\n  emit_result(x)\n  ${F}`
     expect(scriptIn(answer)).toEqual({ script: 'x = """\na\n"""\nemit_result(x)' })
   })
 
-  test('a doctest goes on over several lines', () => {
+  test('a doctest may have several lines', () => {
     expect(scriptIn('>>> for i in range(2):\n...     print(i)\n...\n0\n1\n>>> emit_result(1)')).toEqual({
       script: 'for i in range(2):\n    print(i)\n\nemit_result(1)',
     })
@@ -145,27 +145,27 @@ describe('an answer without a script (OR-12)', () => {
     expect(scriptIn(answer)).toEqual({ problem: 'empty' })
   })
 
-  test('an answer of 10 MB is not looked at', () => {
+  test('an answer of 10 MB is not searched', () => {
     expect(scriptIn('x'.repeat(10 * 1024 * 1024))).toEqual({ problem: 'too-long' })
   })
 })
 
-describe('whatever a model writes is a value (OR-12)', () => {
+describe('any answer of a model gives a value (OR-12)', () => {
   const nest = (depth: number): string => (depth === 0 ? 'x = 1' : `<code>${nest(depth - 1)}\n</code>\n"""\n${F}\n`)
 
-  test('tags in tags cost no more time than other text, however deep', () => {
+  test('nested tags cost no more time than other text, at any depth', () => {
     expect(Object.keys(scriptIn(nest(20)))).toEqual(['script'])
     expect(scriptIn('<code>'.repeat(20_000))).toEqual({ script: '<code>'.repeat(20_000 - 2) })
   })
 
-  test('a tag in a tag is read; one that is deeper is text', () => {
+  test('a tag in a tag is read; a deeper one is text', () => {
     expect(scriptIn(`<execution-code>\n<python>\n${CODE}\n</python>\n</execution-code>`)).toEqual({ script: CODE })
     expect(scriptIn('<script><code><python>\nx = 1\n</python></code></script>')).toEqual({
       script: '<python>\nx = 1\n</python>',
     })
   })
 
-  test('marks of blocks, strings and thoughts in any order', () => {
+  test('markers of blocks, strings and reasoning in any order', () => {
     const marks =
       '<code>|</code>|<python>|</python>|<script><![CDATA[|]]></script>|```|```python\n|~~~|"""|\'\'\'|"|\n|\n|\n|\\\n|#|<think>|</think>|{"code":|}|>>> |... |x = 1|emit_result(1)|a b|[('.split(
         '|',

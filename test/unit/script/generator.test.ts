@@ -16,7 +16,7 @@ const NASTY = [
 ]
 
 describe('ScriptGenerator (OR-12)', () => {
-  test('the body is handed on as it is, with what the caller has around it', () => {
+  test("the body is passed on unchanged, with the caller's preamble and postamble", () => {
     const generator = new ScriptGenerator({ preamble: 'import math\n', postamble: 'emit_result(x)' })
     const body = 'x = 1\n\r\n\t# `a`\n'
     expect(generator.assemble(body)).toEqual({ preamble: 'import math\n', script: body, postamble: 'emit_result(x)' })
@@ -34,7 +34,7 @@ describe('ScriptGenerator (OR-12)', () => {
     expect(stubs.mock.calls).toEqual([[12_000]])
   })
 
-  test('and the same text serves all generators of one tool set', () => {
+  test('and the same text is used by all generators of one tool set', () => {
     const many = Array.from({ length: 20 }, (_, n) =>
       defineTool({ name: `t${n}`, description: '', input: z.object({}), execute: () => n }),
     )
@@ -57,7 +57,7 @@ describe('ScriptGenerator (OR-12)', () => {
     }
   })
 
-  test.each(NASTY)('data of earlier steps stays where it belongs: %j (PAR-010)', (data) => {
+  test.each(NASTY)('data of earlier steps cannot leave its section: %j (PAR-010)', (data) => {
     const generator = fullGenerator({ keepsState: true })
     const view = stepView({ failure: makeFailure() })
     const plain = generator.stepPrompt(TASK, { ...view, collected: [{ step: 1, label: 'a', data: 'b' }], state: 'c' })
@@ -69,7 +69,7 @@ describe('ScriptGenerator (OR-12)', () => {
     expect([JSON.parse(line?.[1] ?? 'null'), JSON.parse(line?.[2] ?? 'null')]).toEqual([data, data])
   })
 
-  test.each(NASTY)('so do inputs and the texts of tools: %j (PAR-010)', (text) => {
+  test.each(NASTY)('nor can inputs and the texts of tools: %j (PAR-010)', (text) => {
     const hostile = prepareTools([
       defineTool({ name: 'lookup', description: text, input: z.object({}), output: z.string(), execute: () => '' }),
     ])
@@ -82,12 +82,12 @@ describe('ScriptGenerator (OR-12)', () => {
     expect(told.firstPrompt(TASK).split('Add up.').length).toBe(2)
   })
 
-  test('a script that failed is shown whole, and ends no fence', () => {
+  test('a failed script is shown in full, and cannot end its fence', () => {
     const text = fullGenerator().retryPrompt(TASK, makeFailure({ script: 'x = """\n```\n"""' }))
     expect(text).toContain('```python\nx = """\n\'\'\'\n"""\n```')
   })
 
-  test('long history is cut to its newest items, each head and tail', () => {
+  test('long history is cut to its newest items, and each to head and tail', () => {
     const collected = Array.from({ length: 500 }, (_, step) => ({ step, label: 'rows', data: 'x'.repeat(10_000) }))
     const text = new ScriptGenerator().stepPrompt(TASK, stepView({ collected }))
     expect(text.length).toBeLessThan(40_000)
@@ -96,7 +96,7 @@ describe('ScriptGenerator (OR-12)', () => {
     expect(text).toContain('characters left out')
   })
 
-  test('one item that is larger than all of the history is cut, and not left out', () => {
+  test('an item that is larger than the limit of the history is cut, not left out', () => {
     const text = new ScriptGenerator().stepPrompt(
       TASK,
       stepView({ collected: [{ step: 1, label: 'all', data: 'y'.repeat(1_000_000) }] }),
@@ -105,12 +105,12 @@ describe('ScriptGenerator (OR-12)', () => {
     expect(text.length).toBeLessThan(40_000)
   })
 
-  test('the words of feedback know the fields of the tools', () => {
+  test('feedback uses the field names of the tools', () => {
     expect(fieldsOf(tools.checked)).toEqual(['id', 'total'])
     expect(fullGenerator().feedback(makeFailure())).toContain('Did you mean "total"?')
   })
 
-  test('fields whose names are no words are left out of hints (PAR-010)', () => {
+  test('fields whose names are not words are left out of hints (PAR-010)', () => {
     const result = { type: 'object', properties: { 'a\n\nTask:': {}, '```': {}, fine: {}, Größe: {} } }
     expect(fieldsOf([{ result }])).toEqual(['fine', 'Größe'])
   })

@@ -6,14 +6,14 @@ import { ERRORS } from './python-errors.ts'
 const SHORT = 2000
 const LONG = 16_000
 
-test('the time of each rule grows with the length of the error and not faster', () => {
+test('the time of each rule grows at most linearly with the length of the error', () => {
   const slow = new Set<string>()
   for (const { pattern } of HINT_RULES) {
     for (const [, error] of ERRORS.filter(([, text]) => pattern.test(text))) {
       for (const grow of growthsOf(error)) {
         const short = measureBest(() => pattern.exec(grow(SHORT)))
         const long = measureBest(() => pattern.exec(grow(LONG)))
-        // Eight times the text: about 8 times the time, where a square would be 64. A millisecond is no evidence.
+        // Eight times the text takes about 8 times as long; quadratic work would take 64 times. A millisecond is noise.
         if (long > Math.max(28 * short, 1)) slow.add(`${pattern.source} on ${grow(80)}`)
       }
     }
@@ -21,14 +21,14 @@ test('the time of each rule grows with the length of the error and not faster', 
   expect([...slow]).toEqual([])
 })
 
-test('a long error takes no longer than its beginning (HA-07)', () => {
+test('a long error takes no longer than its cut form (HA-07)', () => {
   const error = `RuntimeError: dictionary${' changed '.repeat(5000)}`
   const long = measureBest(() => hintsFor({ error, violations: [], traceback: null }, []))
   const short = measureBest(() => hintsFor({ error: error.slice(0, SHORT), violations: [], traceback: null }, []))
   expect(long).toBeLessThan(Math.max(28 * short, 5))
 })
 
-/** The error with one of its words, or some neighbouring ones, repeated in their place, and no end that a rule could find. */
+/** Variants of an error in which one word or several adjacent words are repeated, without the end that a rule looks for. */
 function growthsOf(error: string): ((length: number) => string)[] {
   const words = error.split(/(?<=[^\w.])(?=[\w.])|(?<=[\w.])(?=[^\w.])/).slice(0, 16)
   return words.flatMap((_, from) =>

@@ -18,7 +18,7 @@ describe('hints on errors at run time (OR-12)', () => {
     }
   })
 
-  test('fields of the tools are listed where none is close, and the known one is not proposed to itself', () => {
+  test('fields of the tools are listed if none is similar, and an existing field is not suggested for itself', () => {
     expect(hintsFor({ error: "KeyError: 'zzzzzzzz'", violations: [], traceback: null }, FIELDS)[0]).toContain(
       'Fields in the results of the functions: id, name, total.',
     )
@@ -28,11 +28,11 @@ describe('hints on errors at run time (OR-12)', () => {
     expect(hintsFor({ error: "KeyError: 'x'", violations: [], traceback: null }, [])[0]).not.toContain('Fields')
   })
 
-  test('an error of several lines is looked at in its first', () => {
+  test('only the first line of an error is used', () => {
     expect(hintsFor({ error: "ValueError: bad\nKeyError: 'x'", violations: [], traceback: null }, FIELDS)).toEqual([])
   })
 
-  test('violations bring their own hints', () => {
+  test('violations have their own hints', () => {
     const violations = [{ code: 'unknown_name', line: 1, column: 0, message: "'x' is not defined", hint: 'Assign x.' }]
     expect(hintsFor({ error: "NameError: name 'x' is not defined", violations, traceback: null }, [])).toEqual([])
     const told = feedbackOn({
@@ -79,7 +79,7 @@ describe('hints on errors at run time (OR-12)', () => {
     ])
   })
 
-  test('an error in what the script passed to a Python tool, or did after one failed, is its own', () => {
+  test("an error in an argument for a Python tool, or after a failed call, is the script's own", () => {
     const error = "KeyError: 'id'"
     const passed = ['<script>", line 1, in <module>', '<tool price>", line 2, in price', '<script>", line 3, in key']
     const after =

@@ -17,7 +17,7 @@ describe('data of earlier steps in a prompt (OR-03)', () => {
     expect(historyText([])).toBe('')
   })
 
-  test('what short items leave is for the long ones', () => {
+  test('long items get the space that short ones leave', () => {
     const lines = historyText([item(1, 50), item(2, 5000), item(3, 50)], 2000).split('\n')
     expect(lines.map(({ length }) => length > 1500)).toEqual([false, false, true, false])
     expect(lines[0]).toBe('(1 long item is cut in the middle; collected has them whole)')
@@ -29,7 +29,7 @@ describe('data of earlier steps in a prompt (OR-03)', () => {
     expect(historyText([{ step: 1, label: 'l'.repeat(1000), data: 1 }]).length).toBeLessThan(200)
   })
 
-  test('the oldest are left out where not even heads would fit', () => {
+  test('the oldest are left out if not even their heads fit', () => {
     const lines = historyText(
       Array.from({ length: 100 }, (_, step) => item(step, 1000)),
       2000,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Failure, ScriptGenerator, type ScriptGeneratorOptions, type StepView } from '../../../src/script/index.ts'
 import { defineTool, prepareTools, type ToolSet } from '../../../src/tools/index.ts'
 
-/** Two tools, one of which answers with objects. */
+/** Two tools, one of which returns objects. */
 export const tools: ToolSet = prepareTools([
   defineTool({
     name: 'orders',
@@ -22,7 +22,7 @@ export const tools: ToolSet = prepareTools([
   }),
 ])
 
-/** A generator with everything that a prompt can hold. */
+/** A generator whose prompts have every section. */
 export function fullGenerator(options: ScriptGeneratorOptions = {}): ScriptGenerator {
   return new ScriptGenerator({
     tools,

@@ -4,7 +4,7 @@ import { makeFailure, fullGenerator, stepView } from './prompt-case.ts'
 
 const TASK = 'What did the customer spend?'
 
-/** All five prompts with everything in them, one behind the other. */
+/** All five prompts with every section, concatenated. */
 function everyPrompt(): string {
   const generator = fullGenerator({ keepsState: true })
   const rejected = makeFailure({
@@ -50,11 +50,11 @@ function everyPrompt(): string {
 }
 
 describe('prompts (OR-12)', () => {
-  test('they are these', async () => {
+  test('have exactly this text', async () => {
     await expect(everyPrompt()).toMatchFileSnapshot('./prompts.snapshot.txt')
   })
 
-  test('prompts of a task begin alike, so that a cache of the provider can serve the beginning', () => {
+  test('prompts of a task have the same beginning, so that the provider can cache it', () => {
     const generator = fullGenerator({ keepsState: true })
     const first = generator.firstPrompt(TASK)
     const given = first.slice(0, first.indexOf(TASK) + TASK.length)
@@ -67,7 +67,7 @@ describe('prompts (OR-12)', () => {
     expect(again.startsWith(next.slice(0, next.indexOf(data) + data.length))).toBe(true)
   })
 
-  test('that a failed call raises ToolError stands once', () => {
+  test('the sentence that a failed call raises ToolError occurs once', () => {
     expect(
       fullGenerator()
         .firstPrompt(TASK)
@@ -75,7 +75,7 @@ describe('prompts (OR-12)', () => {
     ).toHaveLength(1)
   })
 
-  test('only a prompt that shows data speaks of data (OR-03)', () => {
+  test('only a prompt with data mentions data (OR-03)', () => {
     const generator = new ScriptGenerator()
     const failure = makeFailure()
     for (const [text, shows] of [
@@ -101,7 +101,7 @@ describe('prompts (OR-12)', () => {
     expect(new ScriptGenerator().retryPrompt(TASK, makeFailure({ ...failure, script }))).toContain(script)
   })
 
-  test('without tools, inputs and the rest nothing speaks of them', () => {
+  test('without tools, inputs and the rest the prompts do not mention them', () => {
     const text = new ScriptGenerator().firstPrompt(TASK)
     for (const word of ['Functions:', 'Variables:', 'JSON Schema', 'runs before', 'Modules']) {
       expect(text).not.toContain(word)

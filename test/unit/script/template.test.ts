@@ -16,7 +16,7 @@ test('inserted text is not expanded again (PAR-010)', () => {
   expect(fillTemplate('a {{task}} b', { task: hostile, tools: 'T' })).toBe(`a ${hostile} b`)
 })
 
-test('a name that every object has is not filled', () => {
+test('a name of Object.prototype is not filled', () => {
   expect(fillTemplate('a {{toString}}{{x}} b', { x: 'x' })).toBe('a x b')
   expect(fillTemplate('{{constructor}}\n\nb', {})).toBe('b')
 })
@@ -29,7 +29,7 @@ test('rejects an unknown placeholder by name', () => {
   expect(() => checkTemplate('first', 'Do {{task}} {x} {{ }} {{a-b}}', ['task'])).not.toThrow()
 })
 
-test('time grows with the length of the template and not faster', () => {
+test('time grows at most linearly with the length of the template', () => {
   const measure = (unit: string, times: number): number => {
     const template = unit.repeat(times)
     const started = performance.now()
@@ -37,7 +37,7 @@ test('time grows with the length of the template and not faster', () => {
     return performance.now() - started
   }
   for (const unit of ['{', '{{ ', '{{a', '{{a}}', '\n', ' ']) {
-    // Eight times the text: a square would take 64 times as long.
+    // Eight times the text: quadratic work would take 64 times as long.
     const short = measure(unit, 50_000)
     expect(measure(unit, 400_000)).toBeLessThan(Math.max(28 * short, 100))
   }

@@ -37,14 +37,14 @@ test('members have the type and the comment of their declaration, inherited ones
   ])
 })
 
-test('a short union stands in place of its name, and a bar in a cell is escaped', () => {
+test('a short union replaces its name, and a bar in a cell is escaped', () => {
   const source = SOURCE.replace('  readonly color', '  /** Which. */\n  readonly color')
   expect(optionsText(Declarations.ofSources([['given.ts', source]]), 'Given')).toContain(
     String.raw`| ${'`'}color${'`'} | ${'`'}'red' \| 'blue'${'`'} | Which. |`,
   )
 })
 
-test('an option without a comment, and an interface that is gone, are errors', () => {
+test('an option without a comment and an unknown interface are errors', () => {
   const declarations = Declarations.ofSources([['given.ts', SOURCE]])
   expect(() => optionsText(declarations, 'Given')).toThrow('Given.color has no doc comment')
   expect(() => declarations.membersOf('Gone')).toThrow('there is no interface Gone')

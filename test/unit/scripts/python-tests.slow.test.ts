@@ -20,7 +20,7 @@ describe.each(pythons)('the unit tests run by Python $version', ({ executable })
   afterEach(() => rmSync(top, { recursive: true, force: true }))
   const write = (body: string): void => writeFileSync(join(top, 'tests', 'test_it.py'), `import unittest\n${body}`)
 
-  test('are counted by test, whatever became of each', () => {
+  test('are counted by test, with any outcome', () => {
     write(`
 class T(unittest.TestCase):
     def test_passes(self): pass
@@ -64,7 +64,7 @@ class T(unittest.TestCase):
     expect(runUnittests(executable, top).counts).toEqual({ passed: 0, failed: 1, skipped: 0 })
   })
 
-  test('may import from one another when they are a package', () => {
+  test('may import from each other when they are a package', () => {
     writeFileSync(join(top, 'tests', '__init__.py'), '')
     writeFileSync(join(top, 'tests', 'base.py'), 'import unittest\nclass Base(unittest.TestCase): pass')
     write('from .base import Base\nclass T(Base):\n    def test_a(self): pass\n')

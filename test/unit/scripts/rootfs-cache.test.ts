@@ -29,7 +29,7 @@ function maker(content: string) {
   }
 }
 
-test('what decides about the content is in the name of an entry, the order of packages is not', () => {
+test('the name of an entry depends on all parameters of its content, but not on the order of packages', () => {
   const others = [
     { suite: 'trixie' },
     { architecture: 'arm64' },
@@ -42,7 +42,7 @@ test('what decides about the content is in the name of an entry, the order of pa
   expect(cacheKey({ ...PLAN, packages: ['a', 'b'] })).toBe(cacheKey({ ...PLAN, packages: ['b', 'a'] }))
 })
 
-test('an archive that was made is found, and nothing else is left', async () => {
+test('a new archive is found, and nothing else is left', async () => {
   const made = await makeRootfs(cache, 'rootfs-k', maker('content'))
   expect(await cachedRootfs(join(cache, 'rootfs-k'))).toEqual(made)
   expect(made).toMatchObject({ path: join(cache, 'rootfs-k', 'rootfs.tar.gz'), bytes: 7, python: '3.11.2' })
@@ -66,7 +66,7 @@ test.each<[string, (entry: string) => void]>([
   expect(readdirSync(cache)).toEqual(['rootfs-k'])
 })
 
-test('a maker that fails leaves what was there, and nothing new', async () => {
+test('a maker that fails leaves the existing entry unchanged', async () => {
   const before = await makeRootfs(cache, 'rootfs-k', maker('content'))
   const failing = async (work: string): Promise<never> => {
     mkdirSync(join(work, 'root/usr'), { recursive: true })
@@ -77,14 +77,14 @@ test('a maker that fails leaves what was there, and nothing new', async () => {
   expect(await cachedRootfs(join(cache, 'rootfs-k'))).toEqual(before)
 })
 
-test('two makers at once both come to an entry that is whole', async () => {
+test('two concurrent makers both get a complete entry', async () => {
   const made = await Promise.all(['one', 'two', 'six'].map((text) => makeRootfs(cache, 'rootfs-k', maker(text))))
   const found = await cachedRootfs(join(cache, 'rootfs-k'))
   expect(made.map(({ sha256 }) => sha256)).toContain(found?.sha256)
   expect(readdirSync(cache)).toEqual(['rootfs-k'])
 })
 
-test('working directories of dead makers go, and entries that nobody used for two months', async () => {
+test('working directories of dead makers and entries unused for two months are removed', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const started = Promise.withResolvers<string>()
   const slow = makeRootfs(cache, 'rootfs-slow', async (work) => {
@@ -93,7 +93,7 @@ test('working directories of dead makers go, and entries that nobody used for tw
     return maker('slow')(work)
   })
   const living = await started.promise
-  // Past the largest pid that a kernel gives.
+  // Above the largest pid of a kernel.
   const dead = living.replace(`-${process.pid}-`, '-4194305-')
   const elsewhere = join(cache, `building-1-${process.pid}-abcdef`)
   const longAgo = join(cache, 'building-1-1-abcdef')
@@ -107,7 +107,7 @@ test('working directories of dead makers go, and entries that nobody used for tw
   expect(readdirSync(cache).toSorted()).toEqual(['rootfs-k', 'rootfs-new', 'rootfs-slow'])
 })
 
-test('a cache that cannot be written is named', async () => {
+test('an unwritable cache is reported by name', async () => {
   mkdirSync(join(cache, '..'), { recursive: true })
   writeFileSync(cache, 'a file')
   await expect(makeRootfs(cache, 'rootfs-k', maker('content'))).rejects.toThrow(cache)

@@ -9,7 +9,7 @@ function file(name: string, tests: readonly (readonly [string, string])[], statu
   return { name: `/repo/test/${name}`, status, assertionResults }
 }
 
-test('engines stand side by side, with what passed, failed and was left out', () => {
+test('engines are columns with the counts of passed, failed and skipped tests', () => {
   const files = [
     file('campaign/adversarial/docker/cases.test.ts', [
       ['', 'passed'],

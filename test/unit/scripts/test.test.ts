@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { closing, runVitest } from '../../../scripts/test.ts'
 
-/** Stands in for vitest: writes a prepared report and exits with a given code. */
+/** Replaces vitest: writes a prepared report and exits with a given code. */
 const STAND_IN = `#!/bin/sh
 for arg; do case $arg in --outputFile.json=*) cp "$(dirname "$0")/report.json" "\${arg#*=}" ;; esac; done
 exit $STAND_IN_EXIT
@@ -46,7 +46,7 @@ function runTests(files: readonly [string, readonly string[]][], exitCode: numbe
   return closing(runVitest([]), { passed: 40, failed: 0, skipped: 0 })
 }
 
-test('the engines side by side and the slowest files stand before the counts, and the sum is the last line', () => {
+test('the table of engines and the slowest files precede the counts, and the sum is the last line', () => {
   const files: [string, string[]][] = [
     ['sandbox/conformance/local.test.ts', ['passed', 'passed']],
     ['daemon/conformance/docker.test.ts', ['passed', 'failed']],
@@ -88,7 +88,7 @@ test('without a suite of engines there are no tables', () => {
   )
 })
 
-test('vitest ending badly although every test passed is one failure', () => {
+test('a failed exit of vitest although every test passed counts as one failure', () => {
   expect(
     runTests([['unit/pool/lease.test.ts', ['passed']]], 1)
       .split('\n')

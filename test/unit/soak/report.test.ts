@@ -43,7 +43,7 @@ function summary(samples: readonly Sample[], given: Partial<Parameters<typeof su
 
 const hour = Array.from({ length: 60 }, (_, index) => sample(index + 1))
 
-test('a soak without leak, growth or surprise has no problem; each of them is one', () => {
+test('a soak without leak, growth or unexpected outcome has no problem; each of them is one', () => {
   const leak = { kind: 'containers', what: 'sg-1 (running)' }
   const growing = hour.map((one, minute) => ({ ...one, heldMiB: 30 + minute / 4, rssMiB: 120 + minute }))
   expect(summary(hour).problems).toEqual([])
@@ -56,7 +56,7 @@ test('a soak without leak, growth or surprise has no problem; each of them is on
   ])
 })
 
-test('the table stands between its markers and says the command, the machine and the leak rate', () => {
+test('the table is between its markers and has the command, the machine and the leak rate', () => {
   const page = 'before\n<!-- soak: written by campaigns/soak/report.ts -->\nold\n<!-- soak: end -->\nafter\n'
   const text = fillSection(page, soakTable([summary(hour)]))
   expect(fillSection(text, soakTable([summary(hour)]))).toBe(text)

@@ -11,7 +11,7 @@ afterEach(() => {
 })
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** Puts a directory of its own on PATH, with these programs: the text of a script and its mode. */
+/** Sets PATH to a new directory with these programs: the text of a script and its mode. */
 function programs(name: string, files: Readonly<Record<string, readonly [string, number]>>): void {
   const bin = join(directory, name)
   mkdirSync(bin)
@@ -22,7 +22,7 @@ function programs(name: string, files: Readonly<Record<string, readonly [string,
   process.env['PATH'] = bin
 }
 
-test('where neither program can be run, the message says why of each, and what to install', async () => {
+test('if neither program can be run, the message has the reason of each, and the package to install', async () => {
   const file = join(directory, 'lock')
   programs('none', {})
   await expect(tryLock(file)).rejects.toThrow(

@@ -18,7 +18,7 @@ describe('the scan of a JSON text', () => {
     expect(scan(text)).toEqual({ parts, depth, unsafeNumber: undefined })
   })
 
-  test('counts at least as much as there is', () => {
+  test('counts at least the actual number of values', () => {
     const value = { a: [1, { b: null }, 'x,y:z{'], c: [[], {}, [[1]]], d: {} }
     expect(scanJson(Buffer.from(JSON.stringify(value))).parts + 1).toBeGreaterThanOrEqual(count(value))
   })
@@ -43,12 +43,12 @@ describe('the scan of a JSON text', () => {
 })
 
 describe('a bounded parse', () => {
-  test('gives what JSON.parse gives', () => {
+  test('returns the value of JSON.parse', () => {
     expect(parseBounded('{"a":[1]}')).toEqual({ a: [1] })
     expect(() => parseBounded('{')).toThrow(SyntaxError)
   })
 
-  test('refuses what holds too much, before it is parsed', () => {
+  test('refuses text with too many values or levels before it is parsed', () => {
     expect(() => parseBounded('[1,2,3', { parts: 2 })).toThrow(new RangeError('more than 2 values'))
     expect(() => parseBounded('[[[', { depth: 2 })).toThrow(new RangeError('nested deeper than 2'))
   })

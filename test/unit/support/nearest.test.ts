@@ -13,7 +13,7 @@ describe('the known name that is closest to a mistyped one', () => {
     expect(didYouMean(name, known)).toBe(found === undefined ? '' : ` Did you mean "${found}"?`)
   })
 
-  test('is looked for up to a length of 100: the comparison costs its square', () => {
+  test('is computed up to a length of 100, because the comparison takes quadratic time', () => {
     const known = ['x'.repeat(101)]
     expect(nearest('x'.repeat(100), known)).toBe(known[0])
     expect(nearest('x'.repeat(101), known)).toBeUndefined()

@@ -4,13 +4,13 @@ import { sectionOf, withSection } from '../../support/page-section.ts'
 const MARKERS = { begin: '<!-- begin -->', end: '<!-- end -->' }
 const PAGE = 'before\n\n<!-- begin -->\nold\n<!-- end -->\n\nbehind\n'
 
-test('what stands between the markers is replaced, and nothing else', () => {
+test('only the text between the markers is replaced', () => {
   const page = withSection(PAGE, MARKERS, '| new |\n')
   expect(page).toBe('before\n\n<!-- begin -->\n\n| new |\n\n<!-- end -->\n\nbehind\n')
   expect(sectionOf(page, MARKERS)).toBe('| new |')
 })
 
-test('the same section once more changes nothing', () => {
+test('writing the same section again changes nothing', () => {
   const page = withSection(PAGE, MARKERS, 'new')
   expect(withSection(page, MARKERS, 'new')).toBe(page)
 })

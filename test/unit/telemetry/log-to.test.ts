@@ -4,7 +4,7 @@ import { logTo, publish, type StructuredLogger } from '../../../src/telemetry/in
 
 type Line = readonly ['info' | 'warn', object, string]
 
-/** A logger that has what pino has, and depends on `this` as pino does. */
+/** A logger with the methods of pino, which depend on `this` as in pino. */
 class Lines implements StructuredLogger {
   readonly lines: Line[] = []
   info(fields: object, message: string): void {
@@ -32,7 +32,7 @@ describe('logTo (OR-09)', () => {
     ])
   })
 
-  test('writes nothing more when it is stopped, or when its scope ends', () => {
+  test('stops writing when it is stopped, or when its scope ends', () => {
     const logger = new Lines()
     const stop = logTo(logger)
     stop()
@@ -45,7 +45,7 @@ describe('logTo (OR-09)', () => {
     expect(logger.lines.length).toBe(1)
   })
 
-  test('two loggers each get all', () => {
+  test('two loggers both get all events', () => {
     const [a, b] = [new Lines(), new Lines()]
     using _a = logTo(a)
     using _b = logTo(b)
@@ -53,7 +53,7 @@ describe('logTo (OR-09)', () => {
     expect([a.lines.length, b.lines.length]).toEqual([1, 1])
   })
 
-  test('a logger that throws, or whose promise is rejected, disturbs nobody', async () => {
+  test('exceptions and rejections of a logger are ignored', async () => {
     const caught: unknown[] = []
     const note = (error: unknown): void => void caught.push(error)
     process.on('uncaughtException', note)
@@ -71,7 +71,7 @@ describe('logTo (OR-09)', () => {
       using _lines = logTo(logger)
       publish('runEnded', () => ({ event: 'run_ended', ...base, ok: true }))
       publish('runEnded', () => ({ event: 'run_ended', ...base, ok: false }))
-      // Both are told after the microtasks and the ticks of this turn.
+      // Node reports both after the microtasks and ticks of this turn.
       await setImmediate()
     } finally {
       process.off('uncaughtException', note)

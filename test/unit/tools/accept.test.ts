@@ -93,7 +93,7 @@ describe('a tool set of the AI SDK', () => {
     )
   })
 
-  test('answers with the last of what it yields', async () => {
+  test('answers with the last yielded value', async () => {
     const count = aiTool({
       inputSchema: z.object({}),
       async *execute() {
@@ -104,7 +104,7 @@ describe('a tool set of the AI SDK', () => {
     expect(await call(only({ count }), {})).toBe(2)
   })
 
-  test('may hold dynamic tools', async () => {
+  test('may contain dynamic tools', async () => {
     const echo = dynamicTool({ description: 'Echo', inputSchema: z.looseObject({}), execute: (input) => input })
     expect(only({ echo }).signature.more).toBe(true)
     expect(await call(only({ echo }), { a: [1] })).toEqual({ a: [1] })
@@ -150,7 +150,7 @@ describe('a tool of LangChain', () => {
     },
   )
 
-  test('is taken as it is; its own schema converts what it gets, once', async () => {
+  test('is used unchanged; its own schema converts its arguments once', async () => {
     const tool = only([multiply])
     expect(tool.signature.params).toEqual([
       { name: 'a', type: 'float', required: true, nullable: false },

@@ -21,7 +21,7 @@ describe('the host alone decides which tools may be called', () => {
     },
   )
 
-  test('an id is executed and answered once, also when it comes again after its answer and under another name', async () => {
+  test('an id is executed and answered once, even if it is repeated after its answer and with another name', async () => {
     const execute = vi.fn<(input: unknown) => unknown>((input) => input)
     const { port, waitForAnswers, answers, log } = bridge({ execute })
     await port.take(call('a', { n: 1 }))
@@ -48,7 +48,7 @@ describe('the host alone decides which tools may be called', () => {
     expect(execute).toHaveBeenCalledWith({ x: 1 }, { callId: 'c-1', executionId: 'run-1', signal })
   })
 
-  test('a key __proto__ in the arguments reaches no tool and no prototype', async () => {
+  test('a key __proto__ in the arguments is refused and changes no prototype', async () => {
     const execute = vi.fn<() => null>(() => null)
     const { port, waitForAnswers } = bridge({ execute })
     await port.take(call('1', JSON.parse('{"__proto__": {"polluted": 1}}') as Record<string, unknown>))
@@ -61,7 +61,7 @@ describe('the host alone decides which tools may be called', () => {
 })
 
 describe('the end of the run', () => {
-  test('aborts running calls, drops waiting ones, and sends no more answers', async () => {
+  test('aborts running calls, drops waiting ones, and sends no further answers', async () => {
     const signals: AbortSignal[] = []
     const ends: ((value: string) => void)[] = []
     const execute = (_: unknown, { signal }: ToolContext): Promise<string> => {

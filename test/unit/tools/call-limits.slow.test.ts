@@ -4,7 +4,7 @@ import { heldMemory } from '../../support/memory.ts'
 import { eventually } from '../../support/eventually.ts'
 import { bridge, call } from './sample-bridge.ts'
 
-test('waiting calls of many small values reach the limit before they hold more than 128 MiB', async () => {
+test('waiting calls of many small values reach the limit before they use more than 128 MiB', async () => {
   const { port } = bridge({ execute: () => Promise.withResolvers().promise })
   const list = `[${Array.from({ length: 130_000 }, () => '{}').join(',')}]`
   const before = heldMemory()

@@ -46,7 +46,7 @@ describe('limits', () => {
     )
   })
 
-  test('a similar name is looked up for the first 20 unknown ones: a flood of them costs no time', async () => {
+  test('a similar name is searched for the first 20 unknown ones only, so that a flood costs no time', async () => {
     const { port, waitForAnswers } = bridge({ execute: () => 1 })
     for (let n = 0; n < 21; n += 1) await port.take(call(String(n), {}, 'wrok'))
     const messages = (await waitForAnswers(21)).map(([, answer]) => (answer as { message: string }).message)
@@ -134,7 +134,7 @@ describe('limits', () => {
     expect(answers).toEqual(want)
   })
 
-  test('a call has 60 s where its tool does not say otherwise', async () => {
+  test('a call has 60 s by default', async () => {
     vi.useFakeTimers()
     const { port, answers } = bridge({ execute: () => new Promise(() => {}) })
     await port.take(call('1'))

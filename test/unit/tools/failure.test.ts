@@ -4,7 +4,7 @@ import { defineTool, ToolCallError } from '../../../src/tools/index.ts'
 import { prepareTool } from '../../../src/tools/prepared-tool.ts'
 import { bridge, call, failureOf, SECRET } from './sample-bridge.ts'
 
-describe('everything that a tool can throw has its own error', () => {
+describe('every value that a tool can throw has its own error', () => {
   const circular: Record<string, unknown> = {}
   circular['self'] = circular
   const revoked = Proxy.revocable({}, {})
@@ -45,10 +45,10 @@ describe('everything that a tool can throw has its own error', () => {
   })
 })
 
-describe('a script sees no secrets in errors', () => {
+describe('errors in scripts contain no secrets', () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  test('also where the error quotes a request that holds them', async () => {
+  test('even if the error quotes a request that contains them', async () => {
     vi.stubEnv('OWN_KEY', 'k3y"of\\the/tool+1')
     const own = process.env['OWN_KEY'] ?? ''
     const quoted = [JSON.stringify({ key: own }), new URLSearchParams({ key: own }).toString(), btoa(`me:${own}`)]
@@ -61,7 +61,7 @@ describe('a script sees no secrets in errors', () => {
     })
   })
 
-  test('also when a variable has another value than at the failure before', async () => {
+  test('even if a variable has changed since the previous failure', async () => {
     const { port, waitForAnswers } = bridge({
       execute: () => {
         throw new Error('not with old-key-1, not with new-key-2')
@@ -82,7 +82,7 @@ describe('a script sees no secrets in errors', () => {
     ])
   })
 
-  test('and a long one costs time at the first failure alone', () => {
+  test('and a long one costs time only at the first failure', () => {
     vi.stubEnv('OWN_KEY', Array.from({ length: 800 }, (_, index) => index.toString(36)).join('+'))
     const tool = prepareTool(
       defineTool({
@@ -122,7 +122,7 @@ describe('a script sees no secrets in errors', () => {
     ])
   })
 
-  test('in what a getter of the answer threw', async () => {
+  test('in an exception of a getter of the answer', async () => {
     const answer = {
       get value(): string {
         throw new Error(`no ${SECRET}`)

@@ -15,7 +15,7 @@ function prepare(input: ToolSchema, output?: ToolSchema): PreparedTool {
 
 const p = (schema: object): ToolSchema => ({ type: 'object', properties: { p: schema } })
 
-/** The message of the refusal, once the host's thread has shown that it did other work meanwhile. */
+/** The message of the refusal; checks that the host's thread could do other work meanwhile. */
 async function refusalOf(work: () => Promise<unknown>): Promise<string> {
   let message = 'taken'
   const stall = await stallDuring(() => work().catch((error: unknown) => (message = (error as Error).message)))
@@ -28,7 +28,7 @@ const deep = Array.from({ length: 40 }).reduce<unknown>((inner) => ({ a: inner }
 const branch = { type: 'object', properties: { a: { $ref: '#/$defs/t' } }, required: ['a'] }
 const tree = { $defs: { t: { anyOf: [branch, branch] } } }
 
-describe('JSON Schema: one budget for a value, whatever the schema and the value are', () => {
+describe('JSON Schema: one budget per value, for any schema and value', () => {
   test.each<[string, ToolSchema, unknown]>([
     ['a pattern that backtracks', p({ type: 'string', pattern: '^(\\w+\\s?)*$' }), words],
     [
@@ -52,7 +52,7 @@ describe('JSON Schema: one budget for a value, whatever the schema and the value
     )
   })
 
-  // Each alternative that fails leaves its problem behind, so time and memory run out together: a fast machine fills the memory first.
+  // Each failed alternative adds a problem, so time and memory run out together: a fast machine fills the memory first.
   test('a union that contains itself', async () => {
     const tool = prepare({ ...tree, ...(p({ $ref: '#/$defs/t' }) as object) })
     expect(await refusalOf(() => tool.validateInput({ p: deep }))).toMatch(
@@ -60,14 +60,14 @@ describe('JSON Schema: one budget for a value, whatever the schema and the value
     )
   })
 
-  test("an answer of a tool server's, too", async () => {
+  test('an answer of a tool server, too', async () => {
     const tool = prepare({ type: 'object' }, p({ type: 'string', pattern: '^(a+)+$' }))
     expect(await refusalOf(() => tool.validateOutput({ p: `${'a'.repeat(60)}!` }))).toBe(
       "f: the answer does not match the tool's output schema: it: cannot be checked against the schema within 1000 ms",
     )
   })
 
-  test('a large value that matches is taken, and one that does not is refused at its first problem', async () => {
+  test('a large valid value is accepted, and an invalid one is refused at its first problem', async () => {
     const tool = prepare(
       p({ type: 'array', items: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } }),
     )
@@ -76,7 +76,7 @@ describe('JSON Schema: one budget for a value, whatever the schema and the value
     expect(await refusalOf(() => tool.validateInput({ p: [...rows, {}] }))).toBe('f: p[20000].n: is missing')
   })
 
-  test('a key of a million characters makes no long message', async () => {
+  test('the message for a key of a million characters is short', async () => {
     const tool = prepare({
       type: 'object',
       properties: {
@@ -93,13 +93,13 @@ describe('a schema of a library', () => {
   const fields = Array.from({ length: 25 }, (_, n) => [`field${n}`, z.string()] as const)
   const rows = z.object({ p: z.array(z.object(Object.fromEntries(fields))) })
 
-  test('is not asked about a value that lacks its form', async () => {
+  test('is not called for a value of another shape', async () => {
     const tool = prepare(rows)
     const message = await refusalOf(() => tool.validateInput({ p: Array.from({ length: 60_000 }, () => ({})) }))
     expect(message).toBe('f: p[0].field0: is missing')
   })
 
-  test('judges all others, and keeps its own words', async () => {
+  test('checks all other values, with its own messages', async () => {
     const own = z.object({ p: z.array(z.string().min(2, 'is too short')) })
     expect(await refusalOf(() => prepare(own).validateInput({ p: ['x'] }))).toBe('f: p[0]: is too short, got "x"')
   })
@@ -122,7 +122,7 @@ describe('a schema of a library', () => {
     ['ignores case', z.string().regex(/^[a-z]+$/i), 'ABC', 'ABC'],
     ['rounds', z.number().multipleOf(0.01), 0.07, 0.07],
     ['transforms', z.string().transform((text) => text.length), 'abc', 3],
-  ])('takes what it takes where it %s, however large the value is', async (_, schema, given, made) => {
+  ])('accepts its valid values if it %s, however large they are', async (_, schema, given, made) => {
     const tool = prepare(z.object({ p: z.array(schema) }))
     const list = Array.from({ length: 3000 }, () => given)
     expect(await tool.validateInput({ p: list })).toEqual({ p: list.map(() => made) })

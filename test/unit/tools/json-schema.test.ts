@@ -27,7 +27,7 @@ describe('the JSON Schema of a schema', () => {
     })
   })
 
-  test('of an older zod 4, which cannot say it by itself, is the same', () => {
+  test('of an older zod 4, which has no Standard JSON Schema, is the same', () => {
     const schema = z.object({ n: z.int() })
     const { jsonSchema: _converter, ...older } = schema['~standard'] as unknown as { jsonSchema: unknown }
     const old = Object.create(schema, { '~standard': { value: older } }) as typeof schema
@@ -125,7 +125,7 @@ describe('the JSON Schema of a schema', () => {
 describe('a schema without references', () => {
   test.each<[string, Record<string, unknown>, unknown]>([
     [
-      'has what they stand for in their place, with what stands beside them',
+      'has the referenced schemas inline, merged with their siblings',
       {
         $schema: 'x',
         properties: { a: { $ref: '#/$defs/a~1b', description: 'A' }, b: { $ref: '#/properties/a', minLength: 2 } },
@@ -139,7 +139,7 @@ describe('a schema without references', () => {
       },
     ],
     [
-      'ends where a definition holds itself',
+      'ends at a recursive definition',
       { definitions: { n: { items: { $ref: '#/definitions/n' } } }, $ref: '#/definitions/n' },
       { items: { items: true } },
     ],

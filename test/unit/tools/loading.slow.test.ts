@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const DOOR = join(import.meta.dirname, '../../../src/tools/index.ts')
 
-/** Which of the heavy packages a fresh process has loaded after `code`. */
+/** The large packages that a fresh process has loaded after `code`. */
 function loadedBy(code: string): unknown {
   const script = `
     import { registerHooks } from 'node:module'
@@ -39,11 +39,11 @@ test.each<[string, string, string[]]>([
     'await connectMcp({ command: "/nonexistent" }).catch(() => undefined)',
     ['@modelcontextprotocol/client'],
   ],
-])('%s loads what it needs and no more', (_what, code, packages) => {
+])('%%s loads only the packages that it needs', (_what, code, packages) => {
   expect(loadedBy(code)).toEqual(packages)
 })
 
-test('a connection names the package that it lacks', () => {
+test('a connection names its missing package', () => {
   const script = `
     import { registerHooks } from 'node:module'
     registerHooks({

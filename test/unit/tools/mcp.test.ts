@@ -42,7 +42,7 @@ describe.each<[string, () => Promise<{ connection: McpConnection; stop: () => Pr
     await stop()
   })
 
-  test('gives its tools as functions', async () => {
+  test('provides its tools as functions', async () => {
     const { tools, renamed } = prepareTools(connection)
     expect([...tools.keys()]).toEqual(expect.arrayContaining(['echo', 'get_sum', 'get_structured_content']))
     expect(renamed).toContainEqual({ from: 'get-sum', to: 'get_sum' })
@@ -54,7 +54,7 @@ describe.each<[string, () => Promise<{ connection: McpConnection; stop: () => Pr
     expect(await call(tools.get('get_sum'), { a: 2, b: 3 })).toBe('The sum of 2 and 3 is 5.')
   })
 
-  test('gives structured content as it is, and checks it', async () => {
+  test('returns structured content unchanged, and checks it', async () => {
     const tool = prepareTools(connection).tools.get('get_structured_content')
     expect(tool?.signature.returns).toBe('GetStructuredContentResult')
     expect(await call(tool, { location: 'New York' })).toEqual({
@@ -64,7 +64,7 @@ describe.each<[string, () => Promise<{ connection: McpConnection; stop: () => Pr
     })
   })
 
-  test('gives content that is not only text as its blocks', async () => {
+  test('returns the blocks of content that is not only text', async () => {
     const blocks = await call(prepareTools(connection).tools.get('get_tiny_image'), {})
     expect((blocks as { type: string }[]).map(({ type }) => type)).toEqual(expect.arrayContaining(['text', 'image']))
   })
@@ -84,7 +84,7 @@ describe.each<[string, () => Promise<{ connection: McpConnection; stop: () => Pr
   })
 })
 
-test('the older client is taken as well', async () => {
+test('the older client is supported as well', async () => {
   const client = new OlderClient({ name: 'test', version: '1' })
   await client.connect(new OlderTransport({ command: process.execPath, args: [SERVER, 'stdio'], stderr: 'ignore' }))
   try {
@@ -106,7 +106,7 @@ describe('a client', () => {
     request: ({ method }) => Promise.resolve(method === 'tools/list' ? { tools } : result),
   })
 
-  test('is asked for all pages', async () => {
+  test('returns all pages of tools', async () => {
     const pages = new Map<string | undefined, object>([
       [undefined, { tools: [listing('a')], nextCursor: '2' }],
       ['2', { tools: [listing('b')], nextCursor: '3' }],
@@ -163,7 +163,7 @@ describe('a client', () => {
     await expect(call(tool, {})).rejects.toMatchObject({ code: 'tool_failed', message })
   })
 
-  test('that lists what is no listing, or too much, is refused', async () => {
+  test('with an invalid or too long list of tools is refused', async () => {
     const many = {
       type: 'object',
       properties: Object.fromEntries(Array.from({ length: 9000 }, (_, n) => [`f${n}`, {}])),
@@ -183,7 +183,7 @@ describe('a client', () => {
     await expect(mcpTools(endless)).rejects.toThrow(/more than 1000 pages/)
   })
 
-  test('that answers too much makes the call fail', async () => {
+  test('with a too large answer makes the call fail', async () => {
     for (const result of [
       { content: [{ type: 'text', text: 'x'.repeat(4 * 1024 * 1024) }] },
       { structuredContent: { list: Array.from({ length: 140_000 }, () => 0) } },
@@ -194,14 +194,14 @@ describe('a client', () => {
     }
   })
 
-  test('that reports a long error gives its beginning', async () => {
+  test('with a long error gives its beginning', async () => {
     const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'no such order' }))
     const [tool] = prepareTools(await mcpTools(answering({ isError: true, content }))).tools.values()
     const error: unknown = await call(tool, {}).catch((thrown: unknown) => thrown)
     expect(String((error as Error).message).length).toBeLessThan(70_000)
   })
 
-  test('without a tool that was asked for is refused', async () => {
+  test('without a requested tool is refused', async () => {
     await expect(mcpTools(answering({}), { only: ['a', 'b'] })).rejects.toThrow(
       new TypeError('mcpTools: the server has no tool "b"'),
     )
@@ -218,7 +218,7 @@ describe('the error of a missing server quotes its last output', () => {
     })
   })
 
-  test('or with the reason, when nobody waits for it any more', async () => {
+  test('or with the reason, after the caller has stopped waiting', async () => {
     const ending = new AbortController()
     const args = ['-e', 'process.stdin.resume().on("end", () => process.exit())']
     const connecting = connectMcp({ command: process.execPath, args, signal: ending.signal })
@@ -227,7 +227,7 @@ describe('the error of a missing server quotes its last output', () => {
     await expect(connecting).rejects.toBe(reason)
   })
 
-  test('when nobody listens', async () => {
+  test('when nothing listens at the address', async () => {
     const port = await freePort()
     await expect(connectMcp({ url: `http://127.0.0.1:${port}/mcp` })).rejects.toMatchObject({ code: 'mcp_unreachable' })
   })

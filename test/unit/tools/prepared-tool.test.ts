@@ -59,7 +59,7 @@ describe('reports invalid arguments by their names in the script', () => {
     [{ query: 'xy', either: [] }, 'either: expected string or integer, got []'],
     [{ query: 'xy', limt: 3 }, 'limt: is no known name. Did you mean "limit"?'],
     [{ query: { a: 'x'.repeat(100) } }, 'query: expected string, got a large value'],
-    // The beginning of a value could be that of a secret, which is redacted only where it is whole.
+    // A cut value could contain a part of a secret, because redaction finds only whole secrets.
     [{ query: 'xy', limit: 'ghp_'.repeat(20) }, 'limit: expected integer, got a text of 80 characters'],
     [{ query: Array.from({ length: 1e4 }, () => 0) }, 'query: expected string, got a list of 10000 items'],
     [
@@ -96,7 +96,7 @@ describe('arguments that a validation library rejects', () => {
     ],
     [{ query: 'x', size: 'some' }, 'size: Invalid input, got "some"'],
     [{ query: 'x', pages: [{ n: 1 }, {}] }, 'pages[1].n: is missing'],
-  ])('are told by the names of the script: %j', async (args, message) => {
+  ])('are reported by the names of the script: %j', async (args, message) => {
     expect(await messageOf(prepare(schema).validateInput(args))).toBe(`invalid_arguments: find: ${message}`)
   })
 
@@ -114,7 +114,7 @@ describe('arguments that a validation library rejects', () => {
     )
   })
 
-  test('are otherwise given as the library gives them', async () => {
+  test('otherwise keep the form of the library', async () => {
     const tool = prepare(z.object({ day: z.iso.date().transform((text) => new Date(text)), n: z.int().default(2) }))
     expect(await tool.validateInput({ day: '2026-01-02' })).toEqual({ day: new Date('2026-01-02'), n: 2 })
   })
@@ -123,7 +123,7 @@ describe('arguments that a validation library rejects', () => {
 describe('an answer', () => {
   const output = z.array(z.object({ total: z.number(), at: z.date().transform((date) => date.toISOString()) }))
 
-  test('is sent as its schema gives it', async () => {
+  test('is sent as its schema transforms it', async () => {
     const at = new Date(0)
     expect(await prepare({ type: 'object' }, output).validateOutput([{ total: 1, at, secret: 'x' }])).toEqual([
       { total: 1, at: '1970-01-01T00:00:00.000Z' },
@@ -145,7 +145,7 @@ describe('an answer', () => {
     )
   })
 
-  test('of a tool without an output schema is anything', async () => {
+  test('of a tool without an output schema may be any value', async () => {
     const answer = Symbol('anything')
     expect(await prepare({ type: 'object' }).validateOutput(answer)).toBe(answer)
   })
@@ -185,7 +185,7 @@ describe('invalid JSON Schema is rejected when the tool is prepared', () => {
     expect(await messageOf(prepare(older).validateInput({ p: ['-', 1] }))).toMatch(/^invalid_arguments: find: p: /)
   })
 
-  test('tools whose schemas have one $id are each checked by their own', async () => {
+  test('tools whose schemas share an $id are each checked by their own', async () => {
     const one = prepare({ $id: 'https://sandglass.invalid/x', type: 'object', properties: { a: { type: 'string' } } })
     const other = prepare({
       $id: 'https://sandglass.invalid/x',

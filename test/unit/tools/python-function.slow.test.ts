@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { findPythons } from '../../../scripts/find-pythons.ts'
 import { pythonFunctions } from '../../../src/tools/python-function.ts'
 
-/** Of each module at the top of the standard library: name → what its parser says, with texts as it writes them. */
+/** Python that prints, for each top-level module of the standard library, the functions that Python's own parser finds. */
 const PARSED = `
 import ast, json, pathlib, sys
 def text(node):

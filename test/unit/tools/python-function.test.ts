@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type PythonFunction, pythonFunctions } from '../../../src/tools/python-function.ts'
 
-/** The parameters as one would write them, what stands beside them, and the docstring. */
+/** Formats a function: its parameters as in Python, its attributes and its docstring. */
 function readFunction(source: string): unknown {
   const [found] = pythonFunctions(source).values()
   return found === undefined ? found : format(found)
@@ -15,7 +15,7 @@ function format({ params, rest, more, returns, docstring }: PythonFunction): unk
 }
 
 describe('the functions of Python source', () => {
-  test('are those at the top level, the last one of a name, with whether they are async and decorated', () => {
+  test('are those at the top level, the last one of each name, marked if async or decorated', () => {
     const source = `"""
 def not_this(): pass
 """
@@ -88,7 +88,7 @@ def first(b): return f"{x}"
     expect([...pythonFunctions(source).values()][0]?.docstring).toBe(expected)
   })
 
-  test('are read in time that grows with the source', () => {
+  test('are read in time proportional to the source', () => {
     const started = performance.now()
     pythonFunctions(`${'def f(a):\n    return "x" # y\n'.repeat(30_000)}def g(`)
     expect([...pythonFunctions('def f() ->\n'.repeat(80_000))]).toEqual([['f', undefined]])

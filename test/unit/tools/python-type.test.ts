@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { PythonClasses } from '../../../src/tools/python-classes.ts'
 import { PythonTypes } from '../../../src/tools/python-type.ts'
 
-/** The annotation of a schema, and the classes that it names. */
+/** The annotation of a schema and its classes. */
 function annotate(schema: Record<string, unknown>): { type: string; classes: string[] } {
   const classes = new PythonClasses()
   const type = new PythonTypes(schema, classes).annotation(schema, ['find_orders', 'filter'])
@@ -50,7 +50,7 @@ describe('annotations without classes', () => {
 })
 
 describe('classes', () => {
-  test('an object with known fields is a TypedDict, named after its title, else its place', () => {
+  test('an object with known fields is a TypedDict, named after its title or else its place', () => {
     const address = { type: 'object', title: 'postal address', properties: { city: { type: 'string' } } }
     const schema = {
       type: 'object',
@@ -79,7 +79,7 @@ describe('classes', () => {
     })
   })
 
-  test('a definition that holds itself is named in quotes inside itself', () => {
+  test('a recursive definition is quoted inside itself', () => {
     const schema = {
       $ref: '#/$defs/node',
       $defs: {
@@ -96,7 +96,7 @@ describe('classes', () => {
     })
   })
 
-  test('fields show their constraints, and keys that are not names are written as keys', () => {
+  test('fields show their constraints, and keys that are not identifiers are written as keys', () => {
     const schema = {
       type: 'object',
       properties: {
@@ -127,7 +127,7 @@ describe('classes', () => {
     })
   })
 
-  test('a schema that branches without end has an end', () => {
+  test('an endlessly branching schema ends', () => {
     const wide = {
       type: 'object',
       properties: Object.fromEntries('abcdefgh'.split('').map((key) => [key, { $ref: '#' }])),

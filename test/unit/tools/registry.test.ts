@@ -67,7 +67,7 @@ describe('a registry', () => {
     expect(prepareTools(registry).sources).toEqual([{ name: 'clean', source: clean.source, stub: clean.stub }])
   })
 
-  test('has one digest for the same tools, whatever the order, and another for others', () => {
+  test('has one digest for the same tools in any order, and another for others', () => {
     const turned = fillRegistry((steps) => steps.toReversed())
     expect(turned.digest).toBe(registry.digest)
     expect(turned.forSandbox('data').digest).toBe(registry.forSandbox('data').digest)
@@ -86,7 +86,7 @@ describe('a registry', () => {
     expect(new Set(digests).size).toBe(digests.length)
   })
 
-  test('rejects a name that the sandbox has, and values that are not tools', () => {
+  test('rejects a duplicate name in a sandbox, and values that are not tools', () => {
     expect(() => fillRegistry((steps) => steps).register(host('mail'))).toThrow(
       new TypeError('ToolRegistry: the sandbox "default" has a tool "mail" already'),
     )
@@ -146,7 +146,7 @@ describe('a tool of Python source', () => {
   })
   afterAll(() => rmSync(directory, { recursive: true }))
 
-  test('has a signature like any other', () => {
+  test('has an ordinary signature', () => {
     expect(clean.name).toBe('clean')
     expect(clean.signature).toEqual({
       name: 'clean',
@@ -161,7 +161,7 @@ describe('a tool of Python source', () => {
     })
   })
 
-  test('may stand in a file, which names it', () => {
+  test('may be in a file, whose name is its name', () => {
     const tool = definePythonTool({ file: join(directory, 'shout.py'), description: 'Shouts.' })
     expect([tool.name, tool.source.length, tool.stub]).toEqual([
       'shout',
@@ -194,7 +194,7 @@ describe('a tool of Python source', () => {
     expect(define(other, { name: 'two' })().description).toBe('Two')
   })
 
-  test('shows the options of a parameter, whatever the source says of its type', () => {
+  test('shows the options of a parameter, whatever its type in the source', () => {
     const tool = definePythonTool({
       source: 'def rank(how: str, by: Mode = "asc", top: str = None, least: float = 0.5, kind="a"): "Ranks."\n',
       parameters: [
@@ -244,7 +244,7 @@ describe('a tool of Python source', () => {
     ])
   })
 
-  test('whose function is decorated takes any arguments, as far as the checker knows', () => {
+  test('with a decorated function accepts any arguments in the checker', () => {
     const { checked, stub } = definePythonTool({ source: '@wrapped\ndef f(a): "F"\n' })
     expect([checked.params, checked.more, checked.rest, checked.awaits]).toEqual([[], true, true, false])
     expect(stub).toBe('def f(a):\n    """\n    F\n    """')

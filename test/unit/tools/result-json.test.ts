@@ -21,7 +21,7 @@ const deep = (levels: number): unknown => {
   for (let n = 0; n < levels; n += 1) value = [value]
   return value
 }
-/** A thousand references to each level: a billion values that are few. */
+/** A thousand references to each level: a billion values from few objects. */
 const wide = (levels: number): unknown => {
   let value: unknown = 'x'
   for (let n = 0; n < levels; n += 1) value = Array.from({ length: 1000 }, () => value)
@@ -65,7 +65,7 @@ describe('the JSON of an answer', () => {
     expect(encode(value)).toBe(json)
   })
 
-  test('as much as an answer may have', () => {
+  test('a value of the maximum size', () => {
     const most = 'x'.repeat(MAX_RESULT_BYTES - 2 - 16)
     expect(encode(most).length).toBe(most.length + 2)
   })
@@ -112,7 +112,7 @@ describe('an answer that cannot be sent is rejected with the place of the value'
       'the answer cannot be read: it threw undefined',
     ],
     [
-      'a getter that throws what cannot be read',
+      'a getter that throws an unreadable value',
       {
         get x(): never {
           // oxlint-disable-next-line typescript/only-throw-error -- answers of others may

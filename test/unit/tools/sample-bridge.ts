@@ -15,13 +15,13 @@ export const SECRET = 'run-secret-93'
 
 type Answers = [id: string, answer: unknown][]
 
-/** A run that keeps what it is told, and its port of the bridge. */
+/** A run that records its events, and its port of the bridge. */
 export interface BridgedSample {
   readonly port: ReturnType<BridgedTools['open']>
   readonly answers: Answers
-  /** When calls began and ended, in words. */
+  /** The starts and ends of calls, as text. */
   readonly log: unknown[]
-  /** Waits for so many answers. */
+  /** Waits for this many answers. */
   readonly waitForAnswers: (count: number) => Promise<Answers>
 }
 
@@ -56,12 +56,12 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
   return { port, answers, log, waitForAnswers }
 }
 
-/** A call as the broker passes it on. */
+/** A call as the broker forwards it. */
 export function call(id: string, args: Record<string, unknown> = {}, name = 'work'): ToolCallFrame {
   return { type: 'tool_call', execution_id: 'run-1', id, name, args }
 }
 
-/** The error that one call of a tool comes to. */
+/** The error of one call of a tool. */
 export async function failureOf(options: Partial<ToolOptions>): Promise<ToolFailure> {
   const { port, waitForAnswers } = bridge(options)
   await port.take(call('1'))

@@ -10,7 +10,7 @@ const nested = (key: string): string =>
   JSON.stringify(Array.from({ length: 15 }).reduce<unknown>((inner) => ({ [key]: inner }), 1))
 
 test.each<[string, string, unknown]>([
-  ['is told with its place', 'k', { path: Array.from({ length: 15 }, () => 'k'), message: 'expected object' }],
+  ['is reported with its place', 'k', { path: Array.from({ length: 15 }, () => 'k'), message: 'expected object' }],
   [
     'is told without it where escapes make the text long',
     '\u0001'.repeat(75),
@@ -18,7 +18,7 @@ test.each<[string, string, unknown]>([
   ],
 ])('a problem %s', (_, key, issue) => {
   const text = answer({ schema, value: nested(key) })
-  // What is longer is cut, and no JSON then.
+  // A longer text is cut and no longer valid JSON.
   expect(text.length).toBeLessThanOrEqual(MAX_ANSWER_CHARS)
   expect(JSON.parse(text)).toEqual(issue)
 })

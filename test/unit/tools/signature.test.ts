@@ -10,7 +10,7 @@ function signatureOf(input: ToolSchema, output?: ToolSchema): object {
 const bare = { name: 'find', more: false, returns: 'Any', types: '', doc: 'Finds things.' }
 
 describe('the signature of a tool', () => {
-  test('has what must be given first, then what has a default, then what may be left out', () => {
+  test('has required parameters first, then those with a default, then optional ones', () => {
     const input = z.object({
       limit: z.int().min(1).max(100).default(10).describe('Most things to return.'),
       query: z.string().describe('Words to look for.'),
@@ -55,7 +55,7 @@ describe('the signature of a tool', () => {
     expect(signatureOf(input)).toEqual({ ...bare, params: [], more })
   })
 
-  test('gives each key a name of its own', () => {
+  test('gives each key a unique name', () => {
     const property = { type: 'string' }
     const properties = { 'a-b': property, a_b: property, 'a.b': property, more: property }
     const input = { type: 'object', properties, required: Object.keys(properties), additionalProperties: {} }
@@ -87,13 +87,13 @@ describe('the signature of a tool', () => {
     })
   })
 
-  test('leaves out a default that the type of the parameter excludes', () => {
+  test('omits a default that its type excludes', () => {
     const input = { type: 'object', properties: { n: { type: 'integer', default: 'ten' } } }
     const param = { name: 'n', type: 'int | None', required: false, nullable: false }
     expect(signatureOf(input)).toEqual({ ...bare, params: [param] })
   })
 
-  test('keeps what would end or hide the docstring out of it', () => {
+  test('excludes text that would end or hide the docstring', () => {
     const input = { type: 'object', properties: { q: { type: 'string', description: 'say """\u202E\u0000 \\N' } } }
     expect(signatureOf(input)).toMatchObject({ doc: `Finds things.\n\nArgs:\n    q: say ''' \\N` })
   })

@@ -35,7 +35,7 @@ describe('the stubs of a tool set', () => {
     expect(stubs(stubs().length)).toBe(stubs())
   })
 
-  test('are a line for each function where they do not fit, and in full those that do', () => {
+  test('are in full for functions that fit, and one line for each of the others', () => {
     const listed = `${HEAD}\n# fetch(id, at=…, **more): One order.`
     const budget = stubs().length - 1
     expect(stubs(budget)).toBe(`${listed}\n\n${ORDER}\n\n${SEARCH}`)
@@ -44,7 +44,7 @@ describe('the stubs of a tool set', () => {
     )
   })
 
-  test('are names, or as many names as fit, where there is no room for more', () => {
+  test('are names, or as many names as fit, if the budget is too small', () => {
     expect(stubs(HEAD.length + 20)).toBe(`${HEAD}\n# search\n# fetch`)
     const many = prepareTools(Array.from({ length: 40 }, (_, index) => tool(`tool_${index}`)))
     const head = HEAD.replace('2', '40')
@@ -60,7 +60,7 @@ describe('the stubs of a tool set', () => {
   )
 })
 
-test('tools whose classes share a title and differ have classes of their own', () => {
+test('tools with different classes of one title have separate classes', () => {
   const other = z.object({ sku: z.string() }).meta({ title: 'Order' })
   const set = prepareTools([
     search,
@@ -72,7 +72,7 @@ test('tools whose classes share a title and differ have classes of their own', (
   )
 })
 
-test('stubs are Python: a real one parses them, and defines what they say', () => {
+test('stubs are valid Python and define the listed functions', () => {
   const Node: z.ZodType = z.object({
     value: z.number(),
     get next() {

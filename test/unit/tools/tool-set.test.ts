@@ -30,7 +30,7 @@ describe('a tool set', () => {
     ])
   })
 
-  test('is made of a list, a record, a registry, or a set', () => {
+  test('is made from a list, a record, a registry, or a set', () => {
     const [a, b] = [tool('a'), tool('b')]
     const set = prepareTools([a, b])
     expect([
@@ -42,7 +42,7 @@ describe('a tool set', () => {
     ]).toEqual([['a', 'b'], ['x', 'y_z'], ['a'], ['a', 'b'], []])
   })
 
-  test('is made once for what holds the same tools, and again when they change', () => {
+  test('is made once for the same tools, and again when they change', () => {
     const list = [tool('a'), tool('b')]
     const record: Record<string, Tool> = { a: tool('a') }
     const registry = new ToolRegistry().register(tool('a'))
@@ -101,7 +101,7 @@ describe('rejects values that are not tool sets', () => {
   })
 })
 
-test('names of JavaScript are names like others', () => {
+test("names of JavaScript's Object.prototype are ordinary names", () => {
   const set = prepareTools([tool('constructor'), tool('toString'), tool('hasOwnProperty')])
   expect([...set.tools.keys()]).toEqual(['constructor', 'toString', 'hasOwnProperty'])
   expect(set.tools.get('valueOf')).toBe(undefined)

@@ -5,7 +5,7 @@ import { defineTool, type ToolOptions, toolResponse } from '../../../src/tools/i
 
 const sound: ToolOptions = { name: 'f', description: 'F', input: { type: 'object' }, execute: () => 1 }
 
-test('a tool has the given options, and the strict default for the others', () => {
+test('a tool has the given options, and strict defaults for the others', () => {
   expect(defineTool(sound)).toEqual({
     name: 'f',
     description: 'F',
@@ -20,7 +20,7 @@ test('a tool has the given options, and the strict default for the others', () =
   })
 })
 
-test('what execute gets has the type that the schema gives', () => {
+test('the argument of execute has the type of the schema', () => {
   const execute = (): null => null
   defineTool({
     name: 'zod',
@@ -47,7 +47,7 @@ test('what execute gets has the type that the schema gives', () => {
   expect(execute()).toBe(null)
 })
 
-test('what execute returns has the type that the output schema accepts', () => {
+test('the result of execute has the type that the output schema accepts', () => {
   const shared = { name: 'typed', description: '', input: z.object({}) }
   const output = z.object({ total: z.string().transform(Number) })
   defineTool({ ...shared, output, execute: () => ({ total: '5' }) })
@@ -90,7 +90,7 @@ describe('names the option and the tool on wrong use', () => {
   })
 })
 
-test('a ToolResponse that says little is a success without a message', () => {
+test('a minimal ToolResponse is a success without a message', () => {
   expect([toolResponse({ data: [1] }), toolResponse({ success: false, message: 'gone' })]).toEqual([
     { success: true, message: '', data: [1] },
     { success: false, message: 'gone', data: null },

@@ -23,7 +23,7 @@ describe('the size of a value', () => {
     expect(sizeUpTo(value, 2048)).toBe(size)
   })
 
-  test('is counted no further than to the limit', () => {
+  test('is counted only up to the limit', () => {
     let read = 0
     const value = Object.defineProperties(
       {},
@@ -40,7 +40,7 @@ test.each<[string, string]>([
   ['lists', `[${Array.from({ length: 100_000 }, () => '[]').join(',')}]`],
   ['objects', `[${Array.from({ length: 50_000 }, () => '{"a":1,"b":[2]}').join(',')}]`],
   ['texts', JSON.stringify(Array.from({ length: 50_000 }, (_, n) => `text ${n}`))],
-])('the memory of a value is not far from what is counted: %s', (_, text) => {
+])('the memory of a value is close to its count: %s', (_, text) => {
   const before = heldMemory()
   const value: unknown = JSON.parse(text)
   const held = heldMemory() - before
@@ -49,11 +49,11 @@ test.each<[string, string]>([
   expect(held / counted).toBeGreaterThan(0.2)
 })
 
-describe('a value that holds many bytes', () => {
+describe('a value with many bytes', () => {
   const schema = (data: object): string =>
     JSON.stringify({ type: 'object', properties: { id: { type: 'string' }, data } })
 
-  test('is checked in the thread as if they were an object without fields', async () => {
+  test('is checked in the thread with an object without fields in place of the bytes', async () => {
     expect(await problemInThread(schema({ type: 'object' }), { id: 'x', data: bytes })).toBe(undefined)
     expect(await problemInThread(schema({}), { id: 1, data: [Buffer.from(bytes.buffer)] })).toEqual({
       path: ['id'],
@@ -65,11 +65,11 @@ describe('a value that holds many bytes', () => {
   test("is left to the library's schema", async () => {
     const validate = boundedValidator(z.object({ id: z.string(), data: z.instanceof(Uint8Array) }))
     const checked = await validate({ id: 'x', data: bytes })
-    // Comparing bytes by value takes longer than all else.
+    // Comparing bytes by value takes most of the time.
     expect((checked as { value: { data: unknown } }).value.data).toBe(bytes)
   })
 
-  test('is looked for no further than an answer may reach', () => {
+  test('is searched only to the maximum depth of an answer', () => {
     const endless: unknown[] = [1, { a: 2 }]
     endless.push(endless, endless)
     expect(holdsBytes(endless)).toBe(false)

@@ -30,14 +30,14 @@ function codeOf(creation: Promise<unknown>): Promise<unknown> {
 describe.skipIf(skip)('a creation that is aborted', () => {
   afterEach(async () => expect(await findLeftContainers()).toBeUndefined())
 
-  test.each(STEPS)('before the daemon hears of %s ends at once and leaves no container', async (step) => {
+  test.each(STEPS)('before the daemon receives %s ends at once and leaves no container', async (step) => {
     await using proxy = await proxyDaemon()
     const held = Promise.withResolvers<void>()
     const stop = new AbortController()
     proxy.treat = (request) => {
       if (request !== step) return undefined
       stop.abort()
-      // It reaches the daemon all the same, after nobody waits for it any more.
+      // It still reaches the daemon, after the caller has stopped waiting.
       return { after: held.promise }
     }
     const engine = dockerEngine({ image, host: proxy.host })
@@ -64,7 +64,7 @@ describe.skipIf(skip)('a creation that is aborted', () => {
     const engine = dockerEngine({ image, host: proxy.host })
     const creation = engine.create(SPEC, { signal: stop.signal })
     const outcome = codeOf(creation)
-    // The daemon did it: the container is there, and for the last step it runs.
+    // The daemon has served the request: the container exists, and for the last step it runs.
     const wanted = step.endsWith('/start') ? 'running' : 'created'
     const made = await eventually(
       () => (ownContainers().length === 1 && seen ? undefined : `no container ${wanted}`),
@@ -91,7 +91,7 @@ describe.skipIf(skip)('a creation that is aborted', () => {
     await engine.close()
   })
 
-  test('before it began asks for nothing', async () => {
+  test('before it began sends no request', async () => {
     await using proxy = await proxyDaemon()
     const engine = dockerEngine({ image, host: proxy.host })
     await expect(engine.create(SPEC, { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'aborted' })

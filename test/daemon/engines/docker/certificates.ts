@@ -11,7 +11,7 @@ export interface Certificate {
   readonly key: string
 }
 
-/** An authority of a test's own. */
+/** A private certificate authority for a test. */
 export class Authority {
   readonly #directory: string
 

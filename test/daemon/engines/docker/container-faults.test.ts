@@ -16,7 +16,7 @@ const SPEC = { limits: sandboxLimits(resolveLimits()) }
 const open = (poolSize = 1): Promise<Sandglass> =>
   createSandglass({ engine: dockerEngine({ image }), poolSize, maxOverflow: 0 })
 
-/** Starts a script that does not end; gives the name of its container, too. */
+/** Starts an endless script; also returns the name of its container. */
 async function endless(
   sandglass: Sandglass,
   options: RunOptions = {},
@@ -52,7 +52,7 @@ describe.skipIf(skip)('a container', () => {
     expect([after.finalData, after.sandbox.id === container]).toEqual([1, false])
   })
 
-  test('that is killed during a run: the signal is reported, and memory is not blamed', async () => {
+  test('that is killed during a run: the signal is reported, not a memory kill', async () => {
     await using sandglass = await open()
     const { result, container } = await endless(sandglass)
     docker(undefined, 'kill', container)
@@ -107,7 +107,7 @@ while True:
     expect([killed.status, killed.errorKind]).toEqual(['crashed', 'crash'])
   })
 
-  test('FLT-008: in which a child is killed for memory and the script goes on: the run is good', async () => {
+  test('FLT-008: in which a child is killed for memory and the script continues: the run succeeds', async () => {
     await using sandglass = await open()
     const result = await sandglass.run(
       `import subprocess, sys
@@ -118,7 +118,7 @@ emit_result(child.returncode)`,
     expect([result.status, result.finalData]).toEqual(['completed', -9])
   })
 
-  test('that is killed long after one of its children was killed for memory: memory is not blamed', async () => {
+  test('that is killed long after one of its children was killed for memory: no memory kill is reported', async () => {
     await using sandglass = await createSandglass({
       engine: dockerEngine({ image }),
       poolSize: 1,
@@ -143,7 +143,7 @@ emit_result(subprocess.run([sys.executable, '-c', 'x = []\\nwhile True: x.append
     expect(lost.ending).toMatchObject({ cause: 'channel-closed', signal: 'SIGKILL', by: 'unknown' })
   })
 
-  test('50 that are asked for at once: a few start at a time, and all settle', async () => {
+  test('50 requested at once: a few start at a time, and all settle', async () => {
     await using proxy = await proxyDaemon()
     let asked = 0
     let settled = 0
@@ -168,13 +168,13 @@ emit_result(subprocess.run([sys.executable, '-c', 'x = []\\nwhile True: x.append
     console.log(`50 containers at once: ${Math.round(performance.now() - from)} ms, at most ${most} were starting`)
     expect([asked, most <= Math.max(2, cpus)]).toEqual([50, true])
     await Promise.all(made.map((sandbox) => sandbox.destroy()))
-    // It was more than a minute when the client wrote down every open connection at each call.
+    // It took more than a minute when the client listed every open connection at each call.
     const { user, system } = process.cpuUsage(cpuBefore)
     expect((user + system) / 1e6).toBeLessThan(20)
     await engine.close()
   }, 240_000)
 
-  test('50 that are asked for at once and aborted: all settle at once, and none is left', async () => {
+  test('50 requested at once and aborted: all settle at once, and none is left', async () => {
     const engine = dockerEngine({ image })
     await engine.report()
     const stop = new AbortController()

@@ -57,7 +57,7 @@ describe.skipIf(skip)('the limit of CPU time of a container', () => {
     await engine.close()
   })
 
-  test('is restored after a run that had to be ended, and the sandbox serves the next run', async () => {
+  test('is restored after a run that was killed, and the sandbox serves the next run', async () => {
     await using sandglass = await createSandglass({
       engine: dockerEngine({ image }),
       poolSize: 1,

@@ -20,7 +20,7 @@ const ENDLESS = `print('started', flush=True)
 while True:
     pass`
 
-/** Starts a script that does not end; resolves when it runs. The promise of its result is in an object, not to be awaited. */
+/** Starts an endless script; resolves when it runs. An object wraps the promise of its result, so that it is not awaited. */
 async function endless(
   sandglass: Sandglass,
   executionTimeoutSec = 120,
@@ -31,7 +31,7 @@ async function endless(
   return { result }
 }
 
-/* PO-04, as far as the pool goes: where Docker is down it rejects with a code, waits for nothing, and recovers. */
+/* PO-04 for the pool: without a daemon it rejects with a code, does not wait, and recovers. */
 describe.skipIf(noDocker || noDaemon)('a daemon', () => {
   let daemon: PrivateDaemon
   const open = (): Promise<Sandglass> =>
@@ -59,7 +59,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       expect(tookMs).toBeLessThan(10_000)
       console.log(`the daemon ${_how}: the run was lost after ${Math.round(tookMs)} ms`)
       await ended
-      // A run that finds no daemon says so, and does not wait for it.
+      // A run without a daemon reports that and does not wait.
       await expect(sandglass.run('emit_result(0)', { checkoutTimeoutMs: 5000 })).rejects.toMatchObject({
         message: expect.stringContaining('no Docker daemon at') as string,
       })
@@ -70,7 +70,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       }, 30_000)
       expect(back).toBeUndefined()
       expect((await sandglass.run('emit_result(1)')).finalData).toBe(1)
-      // Kills for memory are reported again, too: that needs a new connection for the daemon's events.
+      // Memory kills are reported again, too: that needs a new connection for the daemon's events.
       const bomb = await sandglass.run('x = bytearray(1 << 30)\nemit_result(len(x))', {
         limits: { memoryBytes: 128 * MiB },
       })
@@ -93,7 +93,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       return createSandglass({ engine: dockerEngine({ image: NAME, host: daemon.host }), ...options })
     }
 
-    test('while the pool refills goes on refilling as long as a container keeps it', async () => {
+    test('while the pool refills continues to refill while a container holds the image', async () => {
       await using sandglass = await openOn({ poolSize: 2, maxOverflow: 0, maxUses: 1 })
       docker(daemon.host, 'rmi', '--force', NAME)
       for (let number = 0; number < 4; number += 1) {
@@ -101,7 +101,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       }
     }, 60_000)
 
-    test('for good names it in the error, and uses it again when it is back', async () => {
+    test('permanently names it in the error, and uses it again when it is back', async () => {
       await using sandglass = await openOn({ poolSize: 0, maxOverflow: 1 })
       expect((await sandglass.run('emit_result(1)')).finalData).toBe(1)
       expect(await findLeftContainers(daemon.host)).toBeUndefined()
@@ -114,7 +114,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       expect((await sandglass.run('emit_result(3)')).finalData).toBe(3)
     }, 60_000)
 
-    test('because its name now stands for another image uses that image', async () => {
+    test('because its name now refers to another image uses that image', async () => {
       await using sandglass = await openOn({ poolSize: 0, maxOverflow: 1 })
       const old = docker(daemon.host, 'inspect', '--format', '{{.Id}}', NAME).trim()
       rebuild()
@@ -124,7 +124,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
     }, 60_000)
   })
 
-  test('is asked for the runtime kata by name; the level follows from what was found, not from the name', async () => {
+  test('is asked for the runtime kata by name; the level follows from the probe, not from the name', async () => {
     await using sandglass = await createSandglass({
       engine: dockerEngine({ image, host: daemon.host, runtime: 'kata' }),
       poolSize: 1,
@@ -144,7 +144,7 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
   })
 })
 
-/** A daemon without room on its disk, and a Sandglass on it with one sandbox, made while there was some. */
+/** A daemon with a full disk, and a Sandglass on it with one sandbox that was made before the disk was full. */
 async function fullDaemon(options: { readonly maxUses?: number } = {}): Promise<FullDaemon> {
   const daemon = await startDaemon({ diskBytes: 1024 * MiB })
   try {
@@ -168,18 +168,18 @@ async function fullDaemon(options: { readonly maxUses?: number } = {}): Promise<
 interface FullDaemon extends AsyncDisposable {
   readonly daemon: Awaited<ReturnType<typeof startDaemon>>
   readonly sandglass: Sandglass
-  /** Taking it away makes room. */
+  /** Its removal frees space. */
   readonly filler: string
 }
 
-// The next two have a daemon of their own each, and wait for it most of the time.
+// Each of the next two has a private daemon and waits for it most of the time.
 describe.skipIf(noDocker || noDaemon).concurrent('a daemon whose disk is full', () => {
   test(
     'refuses new containers with no_space, keeps those that run, and makes new ones when there is room',
     async () => {
       await using full = await fullDaemon()
       const { daemon, sandglass, filler } = full
-      // In memory alone: what runs needs no room on the disk.
+      // In memory alone: a run needs no space on the disk.
       expect((await sandglass.run('open("x", "w").write("y" * 100_000)\nemit_result(1)')).finalData).toBe(1)
       const engine = dockerEngine({ image, host: daemon.host })
       const report = await engine.report()
@@ -219,9 +219,9 @@ describe.skipIf(noDocker || noDaemon).concurrent('a daemon whose disk is full, w
   )
 })
 
-describe.skipIf(noDocker || noDaemon)('a socket at which another daemon answers from now on', () => {
+describe.skipIf(noDocker || noDaemon)('a socket whose daemon is replaced by another one', () => {
   test(
-    'ends or finishes what runs in bounded time; the next sandbox is on the new daemon, and nothing is left on either',
+    'settles active runs in bounded time; the next sandbox is on the new daemon, and nothing is left on either',
     async () => {
       await using old = await startDaemon()
       await using replacement = await startDaemon()
@@ -234,7 +234,7 @@ describe.skipIf(noDocker || noDaemon)('a socket at which another daemon answers 
         maxOverflow: 0,
       })
       const { result } = await endless(sandglass, 5)
-      const idle = sandglass.run('emit_result(1)') // one more, that is idle when the daemons change
+      const idle = sandglass.run('emit_result(1)') // a further sandbox, which is idle when the daemons change
       expect((await idle).finalData).toBe(1)
       linkSync(path(old), kept)
       const names = containers(`unix://${kept}`).map(({ name }) => name)
@@ -249,7 +249,7 @@ describe.skipIf(noDocker || noDaemon)('a socket at which another daemon answers 
       )
       expect(performance.now() - from).toBeLessThan(5000 + 5000 + 5000)
 
-      // The sandbox that idles on the old daemon serves on, or is replaced.
+      // The idle sandbox on the old daemon serves the next run or is replaced.
       expect((await sandglass.run('emit_result(2)')).finalData).toBe(2)
       await using second = await createSandglass({ engine: dockerEngine({ image, host: old.host }), poolSize: 1 })
       const next = await second.run('emit_result(3)')
@@ -269,7 +269,7 @@ function fill(path: string): void {
     try {
       for (;;) writeFileSync(path, Buffer.alloc(size), { flag: 'a' })
     } catch {
-      // full, as far as pieces of this size go
+      // full for pieces of this size
     }
   }
 }

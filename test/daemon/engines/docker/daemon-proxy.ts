@@ -10,11 +10,11 @@ export interface Treatment {
   readonly after?: Promise<unknown>
   /** Its answer comes back when this settles. */
   readonly answerAfter?: Promise<unknown>
-  /** Passes the bytes of the answer on. Default: as they are. */
+  /** Transforms the bytes of the answer. Default: unchanged. */
   readonly answer?: (chunk: Buffer, client: Socket) => void | Promise<void>
 }
 
-/** Stands between an engine and a daemon that works, and lets it fail. */
+/** A proxy between an engine and a working daemon that injects failures. */
 export interface DaemonProxy extends AsyncDisposable {
   readonly host: string
   /** Method and path of each request so far, with `ID` for the container. */
@@ -25,11 +25,11 @@ export interface DaemonProxy extends AsyncDisposable {
   treat: (request: string) => Treatment | undefined
   /** Ends every connection, and refuses new ones until `restore`. */
   cut(): void
-  /** Nothing passes any more, in no direction, on no connection: a daemon that hangs. */
+  /** Forwards nothing on any connection, like a daemon that hangs. */
   freeze(): void
   /** Ends `cut` and `freeze`. */
   restore(): Promise<void>
-  /** Connections that are open. */
+  /** Number of open connections. */
   readonly open: number
 }
 

@@ -74,7 +74,7 @@ describe('no daemon', () => {
     server.close()
   })
 
-  test('a proxy that forbids what is asked', async () => {
+  test('a proxy that forbids the request', async () => {
     const server = createServer((_request, response) => response.writeHead(403).end('Forbidden'))
     const address = await listening(server)
     await refusal({ host: `tcp://${address}` }, 'docker_permission', /refuses to describe itself: .*403/)
@@ -139,7 +139,7 @@ describe('wrong use is a TypeError that names the option', () => {
   })
 })
 
-describe.skipIf(skip)('a daemon that cannot make what is asked for', () => {
+describe.skipIf(skip)('a daemon that cannot make the requested container', () => {
   using images = new TestImages()
   afterAll(() => images[Symbol.dispose]())
   afterEach(async () => expect(await findLeftContainers()).toBeUndefined())
@@ -170,7 +170,7 @@ describe.skipIf(skip)('a daemon that cannot make what is asked for', () => {
 
   test('a Python that is a directory', () => refusal({ image, python: '/usr' }, 'python_missing', /permission denied/))
 
-  test('a Python whose own interpreter is missing', () =>
+  test('a Python whose ELF interpreter is missing', () =>
     refusal(
       { image: images.of({ '/usr/bin/python3': '#!/bin/sh\n' }) },
       'python_missing',
@@ -185,7 +185,7 @@ describe.skipIf(skip)('a daemon that cannot make what is asked for', () => {
     ))
 
   test('a Python that is older than 3.10', () =>
-    // No such Python is at hand: this one tells its program that it is 3.9, and the program is the real one.
+    // A real Python that reports version 3.9 to the program.
     refusal(
       { image: images.from(image, { path: '/usr/local/bin/python39', content: OLD_PYTHON }), python: 'python39' },
       'python_missing',
@@ -217,7 +217,7 @@ import sys
 sys.version_info, sys.version = (3, 9, 19), '3.9.19 (main)'
 exec(sys.argv[sys.argv.index('-c') + 1])
 `
-/** The head of a program for a processor that no daemon has (Elf header, machine 0xdead). */
+/** The ELF header of a program for a processor that no daemon has (machine 0xdead). */
 const FOREIGN = Buffer.concat([
   Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0xad, 0xde, 1, 0, 0, 0]),
   Buffer.alloc(512),

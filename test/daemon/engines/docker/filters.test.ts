@@ -13,12 +13,12 @@ const { skip: noDaemon } = requirePrivateDaemon()
 const SCRIPT = readFileSync(join(import.meta.dirname, 'system_calls.py'), 'utf8')
 
 interface Answers {
-  /** Filters that the kernel asks for each system call. */
+  /** The number of filters that the kernel evaluates for each system call. */
   readonly filters: number
   readonly answers: Readonly<Record<string, string>>
 }
 
-/** In a container with the same measures, and without a harness. */
+/** Runs a program in a container with the same hardening, without a harness. */
 function underDockerAlone(): Answers {
   const measures = ['--network=none', '--cap-drop=ALL', '--security-opt=no-new-privileges', '--read-only']
   const flags = ['run', '--rm', '--interactive', ...measures, '--user=2000100001', '--entrypoint=python3', image, '-']
@@ -38,7 +38,7 @@ async function inSandbox(options: DockerEngineOptions): Promise<Answers> {
 const refusedCalls = ({ answers }: Answers): Record<string, string> =>
   Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== 'reached'))
 
-/** The calls of these that the harness's own filter refuses. Docker's profile alone lets all but the last five through. */
+/** The calls that the harness's filter refuses. Docker's profile alone allows all but the last five. */
 const OURS = {
   ptrace: 'EPERM',
   shmget: 'EPERM',

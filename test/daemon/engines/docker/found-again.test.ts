@@ -8,13 +8,13 @@ import { findLeftContainers } from './own-containers.ts'
 const { skip, image } = await requireDockerEngine()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
 
-describe.skipIf(skip)('what an engine found of its daemon and image', () => {
+describe.skipIf(skip)("the engine's findings about its daemon and image", () => {
   afterEach(async () => expect(await findLeftContainers()).toBeUndefined())
 
   const looksAt = (proxy: DaemonProxy): number =>
     proxy.requests.filter((request) => request === `GET /images/${image}/json`).length
 
-  test('holds for all containers, also after a spec that cannot be met and a creation that was given up', async () => {
+  test('are used for all containers, also after a spec that cannot be met and an aborted creation', async () => {
     await using proxy = await proxyDaemon()
     const engine = dockerEngine({ image, host: proxy.host })
     await (await engine.create(SPEC)).destroy()
@@ -27,7 +27,7 @@ describe.skipIf(skip)('what an engine found of its daemon and image', () => {
     await engine.close()
   })
 
-  test('is looked up again once after a failure of the daemon, however many creations failed', async () => {
+  test('are updated once after a failure of the daemon, however many creations failed', async () => {
     await using proxy = await proxyDaemon()
     const engine = dockerEngine({ image, host: proxy.host })
     await (await engine.create(SPEC)).destroy()
@@ -36,7 +36,7 @@ describe.skipIf(skip)('what an engine found of its daemon and image', () => {
     proxy.treat = (request) => {
       if (request !== 'POST /containers/create' || fails === 0) return undefined
       fails -= 1
-      // The last of them fails only when others have looked anew.
+      // The last of them fails only after others have probed again.
       const answer = (_chunk: Buffer, client: { destroy(): void }): void => client.destroy()
       return fails === 0 ? { answer, answerAfter: late.promise } : { answer }
     }

@@ -39,7 +39,7 @@ describe.skipIf(skip)('a runtime', () => {
 
   test.each([
     ['runsc', 'gvisor', 'gvisor'],
-    // Neither name says what it is: what the harness sees of the kernel does.
+    // The level comes from the kernel that the harness sees, not from the name.
     ['nameless', 'gvisor', 'gvisor'],
     ['runsc-by-name', 'container', 'plain'],
     ['runc', 'container', 'plain'],
@@ -150,7 +150,7 @@ emit_result(got)`
     expect((await sandglass.run('emit_result(1)')).sandbox).toMatchObject({ id: sandbox.id, use: 2 })
   })
 
-  test('that forges the end of its run at the broker’s descriptors is not believed, and its sandbox is given up', async () => {
+  test('that forges the end of its run on the broker’s descriptors is ignored, and its sandbox is destroyed', async () => {
     await using sandglass = await open()
     const script = `
 import os, time
@@ -165,7 +165,7 @@ time.sleep(60)`
     expect((await sandglass.run('emit_result(1)')).sandbox.id).not.toBe(forged.sandbox.id)
   })
 
-  test('can open what the broker reads its requests from, but leaves neither a request nor half a line there', async () => {
+  test("can open the broker's input, but leaves neither a request nor half a line there", async () => {
     await using sandglass = await open()
     const script = `
 import errno, json, os
@@ -203,7 +203,7 @@ if os.fork() == 0:
     expect([next.finalData, next.sandbox]).toEqual([1, { ...sandbox, use: 2 }])
   })
 
-  test('that takes what the host sends from the broker’s descriptors does not outlive its cancellation', async () => {
+  test("that reads the host's requests from the broker’s descriptors does not outlive its cancellation", async () => {
     await using sandglass = await open()
     const script = `
 import os

@@ -31,7 +31,7 @@ describe.skipIf(skip)('a container of the pool', () => {
   afterAll(() => images[Symbol.dispose]())
   afterEach(async () => expect(await findLeftContainers()).toBeUndefined())
 
-  test('HA-11, FLT-031: docker inspect shows every measure', async () => {
+  test('HA-11, FLT-031: docker inspect shows every hardening option', async () => {
     await using sandglass = await createSandglass({
       engine: dockerEngine({ image }),
       poolSize: 1,
@@ -69,7 +69,7 @@ describe.skipIf(skip)('a container of the pool', () => {
       { Name: 'core', Hard: 0, Soft: 0 },
       { Name: 'nofile', Hard: 4096, Soft: 1024 },
     ])
-    // Nothing, however this version of Docker writes it down.
+    // Empty, in any notation of this Docker version.
     expect([HostConfig['Devices'] ?? [], HostConfig['PortBindings'] ?? {}]).toEqual([[], {}])
     expect([HostConfig.Mounts ?? [], Mounts]).toEqual([[], []])
     expect(Object.keys(HostConfig.Tmpfs).toSorted()).toEqual([

@@ -17,7 +17,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
 })
 
-/** Starts a host process; `lines` gives the values it printed, until it ends. */
+/** Starts a host process; `lines` yields the values that it prints until it ends. */
 function startHost(
   order: HostOrder,
   stderr: 'inherit' | 'ignore' = 'inherit',
@@ -52,7 +52,7 @@ describe.skipIf(skip)('a host process', () => {
     expect(await noneOf(child, 5000)).toBeUndefined()
   })
 
-  test('stays alive while it awaits a run, and ends after it though nothing was closed', async () => {
+  test('stays alive while it awaits a run, and ends after it without a close', async () => {
     const { child, lines } = startHost({ act: 'run', engine: { image } })
     const ended = once(child, 'exit')
     expect(((await lines.next()) as { value: unknown }).value).toMatchObject({ finalData: 1 })
@@ -65,7 +65,7 @@ describe.skipIf(skip)('a host process', () => {
     await using proxy = await proxyDaemon()
     proxy.treat = () => ({ after: new Promise(() => {}) })
     const { child } = startHost({ act: 'idle', engine: { image, host: proxy.host, apiTimeoutMs: 1000 } }, 'ignore')
-    // An error that nobody caught, not an early end.
+    // An uncaught error, not an early end.
     expect(await once(child, 'exit')).toEqual([1, null])
   })
 

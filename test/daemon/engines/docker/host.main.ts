@@ -1,4 +1,4 @@
-/** A host process of its own, to take something away from: `host.main.ts '{"act": …}'` prints lines of JSON. */
+/** A separate host process with restricted rights or resources: `host.main.ts '{"act": …}'` prints lines of JSON. */
 import { dockerEngine, type DockerEngineOptions } from '../../../../src/engines/docker/index.ts'
 import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
 import { createSandglass } from '../../../../src/sandglass.ts'
@@ -8,11 +8,11 @@ import { FORKING } from '../../../support/scripts.ts'
 export interface HostOrder {
   /**
    * `report`: prints the report of the engine. `idle`: leaves a sandbox idle and ends its program. `run`: awaits one run and leaves everything as it
-   * is. `runs`: keeps so many endless runs.
+   * is. `runs`: keeps this many endless runs active.
    */
   readonly act: 'report' | 'idle' | 'run' | 'runs'
   readonly engine?: DockerEngineOptions
-  /** Becomes this user once its modules are loaded: the files of this repository may be shut to that one. */
+  /** Switches to this user after its modules are loaded, because that user may be unable to read this repository. */
   readonly uid?: number
   readonly runs?: number
 }

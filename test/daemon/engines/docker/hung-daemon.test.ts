@@ -14,11 +14,11 @@ import { eventually } from '../../../support/eventually.ts'
 import { type DaemonProxy, proxyDaemon } from './daemon-proxy.ts'
 import { findLeftContainers, findLeftContainersOf } from './own-containers.ts'
 
-/* These tests wait for deadlines and do little else: those that wait for long do it at the same time. */
+/* These tests mostly wait for deadlines: those with long waits run concurrently. */
 
 const { skip, image } = await requireDockerEngine()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
-/** Long enough for a busy daemon that lives, short enough to wait for one that does not. */
+/** Long enough for a busy daemon, short enough for a test to wait for a hung one. */
 const API_TIMEOUT_MS = 6000
 
 const findOpenConnections = async (proxy: DaemonProxy): Promise<string | undefined> =>
@@ -62,7 +62,7 @@ describe.skipIf(skip).concurrent('a daemon that hangs', () => {
     'POST /containers/ID/attach',
     'POST /containers/ID/wait',
     'POST /containers/ID/start',
-  ])('at %s: a typed error, and what it does later is undone', async (step) => {
+  ])('at %s: a typed error, and a late effect is undone', async (step) => {
     await using proxy = await proxyDaemon()
     const held = Promise.withResolvers<void>()
     let wakes = false
@@ -73,7 +73,7 @@ describe.skipIf(skip).concurrent('a daemon that hangs', () => {
     wakes = true
     held.resolve()
     expect(await findLeftContainersOf(proxy)).toBeUndefined()
-    // The same engine works on.
+    // The same engine still works.
     await (await engine.create(SPEC)).destroy()
     await engine.close()
     expect(await findOpenConnections(proxy)).toBeUndefined()
@@ -113,7 +113,7 @@ describe.skipIf(skip).concurrent('a daemon that hangs', () => {
     const from = performance.now()
     await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()))
     const tookMs = performance.now() - from
-    expect(tookMs).toBeGreaterThan(API_TIMEOUT_MS - 100) // it asked, and was not answered
+    expect(tookMs).toBeGreaterThan(API_TIMEOUT_MS - 100) // the request was sent and not answered
     expect(tookMs).toBeLessThan(API_TIMEOUT_MS + 1000)
     expect((await Promise.all(sandboxes.map(({ closed }) => closed))).map(({ cause }) => cause)).toEqual([
       'destroyed',
@@ -129,7 +129,7 @@ describe.skipIf(skip)('a daemon that hangs for a second', () => {
   afterEach(async () => expect(await findLeftContainers()).toBeUndefined())
 
   test.each(['GET /images/IMAGE/json', 'GET /containers/json'])(
-    'at %s: the request is given up with the wait for it',
+    'at %s: the request is aborted with the wait for it',
     async (step) => {
       await using proxy = await proxyDaemon()
       const held = Promise.withResolvers<void>()
@@ -147,7 +147,7 @@ describe.skipIf(skip)('a daemon that hangs for a second', () => {
     },
   )
 
-  test('that is slow to create and to start: both have the time that a start has', async () => {
+  test('that is slow to create and to start: both use the start timeout', async () => {
     await using proxy = await proxyDaemon()
     proxy.treat = (request) =>
       /POST \/containers\/(create|ID\/start)/.test(request) ? { answerAfter: sleep(1500) } : undefined

@@ -12,7 +12,7 @@ import { TestImages } from './test-images.ts'
 
 const { skip, image } = await requireDockerEngine()
 
-/** Puts a module where pip would. */
+/** Installs a module at pip's location. */
 const INSTALL = `directory=$(python3 -c 'import os, site; print(next(filter(os.path.isdir, site.getsitepackages())))')
 echo 'VALUE = "of the image"' > "$directory/sg_installed.py"
 echo 'VALUE = "of the image"' > "$directory/sg_both.py"
@@ -38,7 +38,7 @@ describe.skipIf(skip)('the Python of an image', () => {
     return error ?? finalData
   }
 
-  test('offers its installed packages after `packages`, and runs none of their start-up code', async () => {
+  test('provides its installed packages after `packages`, and runs none of their start-up code', async () => {
     const packages = join(place.path, 'packages')
     mkdirSync(packages)
     writeFileSync(join(packages, 'sg_both.py'), 'VALUE = "of packages"\n')

@@ -11,7 +11,7 @@ const STARTING_MS = 240_000
 const DEFAULT = 'python:3.12-slim'
 const BUILT = 'sandglass-python:latest'
 
-/* Whether it is the real default one does not matter here: what counts is which names the daemon has. */
+/* These tests check only the names of images on the daemon, not their content. */
 describe.skipIf(noDocker || noDaemon)('without the option image', () => {
   const CONTENT = 'sandglass-test-content:1'
   let daemon: PrivateDaemon

@@ -18,7 +18,7 @@ const TIMEOUT: Kind = [() => 'while True:\n    pass', 'timed-out']
 const CRASH: Kind = [() => 'import os\nos.kill(os.getpid(), 11)', 'crashed']
 const MIX: readonly Kind[] = [OK, OK, EXCEPTION, OK, OK, TIMEOUT, OK, OK, CRASH, OK]
 
-/** Open descriptors that are sockets, and how many there are of all kinds. */
+/** The open sockets of this process, and the number of all its descriptors. */
 function descriptors(): { all: number; sockets: number } {
   const targets = readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
@@ -54,7 +54,7 @@ async function runAll(sandglass: Sandglass): Promise<Set<string>> {
 
 describe.skipIf(skip)(`${RUNS} mixed runs, ${AT_ONCE} at a time`, () => {
   test('leave no container, volume, descriptor or socket', async () => {
-    // The client is loaded, and what it keeps for good is there.
+    // Loads the client and the resources that it keeps.
     await (await createSandglass({ engine: dockerEngine({ image }), poolSize: 1 })).close()
     const volumes = (): string => docker(undefined, 'volume', 'ls', '--quiet')
     const before = { ...descriptors(), volumes: volumes() }

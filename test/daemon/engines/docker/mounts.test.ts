@@ -124,7 +124,7 @@ describe('a resource is refused', () => {
     refusal({ allowHostPaths: ['/'] }, at('data/harmless.txt'), '/data', /gives a script the host|cannot be read/))
 
   test.each(['/', '/proc', '/proc/self', '/sys/fs', '/dev', '/dev/null', '/run', '/var', '/var/lib', '/etc/../proc'])(
-    'when it is %s, whatever is allowed',
+    'when it is %s, even if it is allowed',
     (source) => refusal({ allowHostPaths: ['/'] }, source, '/data', /gives a script the host; it is never mounted/),
   )
 
@@ -246,8 +246,8 @@ emit_result([open('/data/below/file.txt').read(), sg_mounted.VALUE, tried('/data
     ])
   })
 
-  test('reads what the daemon has at the other end of hostPathMap', async () => {
-    // This host knows the files as lying in one place, the daemon in another one, as from within a container.
+  test("reads the daemon's directory behind hostPathMap", async () => {
+    // The host and the daemon use different paths for the same files, as from within a container.
     const [here, there] = [at('host-sees'), at('daemon-sees')]
     for (const [path, text] of [
       [here, 'not this one\n'],
@@ -269,7 +269,7 @@ emit_result([open('/data/below/file.txt').read(), sg_mounted.VALUE, tried('/data
     await engine.close()
   })
 
-  test('is refused by a daemon that does not have the directory, with what to do', async () => {
+  test('is refused by a daemon that does not have the directory, with the remedy', async () => {
     const engine = dockerEngine({ image, hostPathMap: { [realpathSync(place.path)]: '/no/such/place' } })
     await expect(
       engine.create({ limits: sandboxLimits(resolveLimits()), packages: at('packages') }),

@@ -25,13 +25,13 @@ afterEach(() => {
   for (const host of hosts.splice(0)) host.kill('SIGKILL')
 })
 
-/** The daemon with another clock than this host has; undefined for one that does not tell what it says. */
+/** The daemon with a different clock from this host's; undefined for a daemon that does not report its time. */
 function withClock(daemon: Daemon, SystemTime: string | undefined): Daemon {
   const info = (): Promise<object> => Promise.resolve({ ServerVersion: '1', SystemTime })
   return { ...daemon, docker: Object.assign(Object.create(daemon.docker) as typeof daemon.docker, { info }) }
 }
 
-/** The daemon as it is after it removed a container while it started: it lists that one on, and knows nothing more of it. */
+/** A daemon that removed a container while starting: it still lists the container, but no longer has it. */
 function withPhantom(daemon: Daemon, phantom: Docker.ContainerInfo): Daemon {
   const { docker: client } = daemon
   const listContainers = async (): Promise<Docker.ContainerInfo[]> => [
@@ -43,7 +43,7 @@ function withPhantom(daemon: Daemon, phantom: Docker.ContainerInfo): Daemon {
 
 type Labels = Readonly<Record<string, string>>
 
-/** A process of its own with the labels that its containers would have. */
+/** A separate process and the labels of its containers. */
 async function host(): Promise<{ labels: Labels; kill(): Promise<void> }> {
   const module = join(import.meta.dirname, '../../../../src/engines/docker/owner.ts')
   const program = `import(${JSON.stringify(module)}).then(({ ownerLabels }) => console.log(JSON.stringify(ownerLabels())))
@@ -61,7 +61,7 @@ process.stdin.resume()`
   }
 }
 
-/* On a daemon of its own: on another one, any engine that starts meanwhile removes what this test needs. */
+/* Uses a private daemon: on a shared one, any engine that starts meanwhile removes the orphans of this test. */
 describe.skipIf(noDocker || noDaemon)('a container of a dead host', () => {
   const made: string[] = []
   let daemon: PrivateDaemon
@@ -160,7 +160,7 @@ test('an owner is alive, dead, or on another machine', async () => {
   const [namespace = '', pid = '', start = ''] = labels[LABEL.owner]?.split(':') ?? []
   const withLabel = (name: string, value: string): Labels => ({ ...labels, [name]: value })
   expect(ownerState(labels)).toBe('alive')
-  // The same number, used again by a later process.
+  // The same pid, reused by a later process.
   expect(ownerState(withLabel(LABEL.owner, `${namespace}:${pid}:${Number(start) - 1}`))).toBe('dead')
   expect(ownerState(withLabel(LABEL.owner, `1:${pid}:${start}`))).toBe('unknown')
   expect(ownerState(withLabel(LABEL.owner, `${namespace}:${pid}`))).toBe('unknown')

@@ -13,7 +13,7 @@ export function reportAs(uid: number): SandboxReport {
   return reportIn(ROOT, { act: 'report', uid })
 }
 
-/** Its report where zod is the only installed npm package. */
+/** Its report if zod is the only installed npm package. */
 export function reportWithoutClient(): SandboxReport {
   const place = mkdtempSync(join(tmpdir(), 'sandglass-no-client-'))
   try {

@@ -53,11 +53,11 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
     ])
   })
 
-  describe('that carries something else in the middle of a run', () => {
+  describe('that delivers invalid data in the middle of a run', () => {
     test.each([
       ['text of a broken proxy', Buffer.from('HTTP/1.1 502 Bad Gateway\r\n\r\n')],
       ['a header of no stream', Uint8Array.of(9, 0, 0, 0, 0, 0, 0, 1)],
-    ])('%s: the sandbox is given up, and the next run has another', async (_what, bytes) => {
+    ])('%s: the sandbox is destroyed, and the next run gets another one', async (_what, bytes) => {
       await using proxy = await proxyDaemon()
       let spoil = false
       proxy.treat = (request) =>
@@ -97,7 +97,7 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
     const lost = await run
     expect([lost.status, lost.errorKind]).toEqual(['sandbox-lost', 'infrastructure'])
     expect(performance.now() - from).toBeLessThan(5000)
-    // The daemon lives, and tells the container that nobody is there any more.
+    // The daemon lives and closes the container's input.
     const left = await eventually(() => {
       const found = containers(undefined, first.sandbox.id).length
       return found === 0 ? undefined : `${found} left`
@@ -124,13 +124,13 @@ emit_result({'text': 'ü€😀' * 50, 'number': 1.5})`,
     docker(undefined, 'pause', sandbox.id)
     connection?.destroy()
     expect(await sandbox.channel.receive()).toBeNull()
-    // Nobody asks for its end: that it is lost is enough.
+    // Nothing else requests its end: the loss of the connection is enough.
     expect(await sandbox.closed).toMatchObject({ cause: 'signal', signal: 'SIGKILL' })
     expect(containers(undefined, sandbox.id)).toEqual([])
     await engine.close()
   })
 
-  test('that nobody reads holds the script back: a flood of 1 GiB grows the host by less than 32 MiB', async () => {
+  test('that nobody reads blocks the script: a flood of 1 GiB grows the host by less than 32 MiB', async () => {
     const engine = dockerEngine({ image })
     await using sandglass = await createSandglass({ engine, poolSize: 1, maxOverflow: 0 })
     const limits = { maxOutputBytes: 4 * 2 ** 30, executionTimeoutSec: 120 }

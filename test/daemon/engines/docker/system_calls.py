@@ -1,4 +1,4 @@
-"""What the kernel answers to a few system calls: errno name or "reached". `tell` is put in front of it."""
+"""Reports the result of a few system calls: errno name or "reached". The caller inserts `tell` before this text."""
 
 import ctypes
 import errno
@@ -19,9 +19,9 @@ NUMBERS = {
         "name_to_handle_at": 264, "clone3": 435,
     },
 }[platform.machine()]  # fmt: skip
-BAD = 1  # an address that is none
+BAD = 1  # an invalid address
 
-# Where nothing refuses them, none of these fails with EPERM, ENOSYS or EAFNOSUPPORT.
+# Without a filter, none of these fails with EPERM, ENOSYS or EAFNOSUPPORT.
 CALLS = {
     "ptrace": (16, NOBODY, 0, 0),
     "process_vm_readv": (NOBODY, 0, 0, 0, 0, 0),

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { docker, wordsOf } from '../../../support/containers.ts'
 
-/** Images that a test makes, on the daemon at the default address; gone when the scope ends. */
+/** Images of a test on the daemon at the default address; removed when the scope ends. */
 export class TestImages implements Disposable {
   readonly #names: string[] = []
 
-  /** An image that holds these executable files and nothing else. */
+  /** An image with only these executable files. */
   of(files: Readonly<Record<string, string | Uint8Array>>): string {
     const name = this.#name()
     const root = mkdtempSync(join(tmpdir(), 'sandglass-image-'))
@@ -26,7 +26,7 @@ export class TestImages implements Disposable {
     }
   }
 
-  /** An image on top of another, with one file more and with changes as `docker commit` takes them. */
+  /** An image based on another, with an additional file and with changes in the form of `docker commit`. */
   from(base: string, file: { path: string; content: string } | undefined, ...changes: readonly string[]): string {
     const name = this.#name()
     const container = docker(undefined, 'create', base, '/nothing').trim()
@@ -44,7 +44,7 @@ export class TestImages implements Disposable {
     }
   }
 
-  /** An image on top of another, with what a shell did in a container of it, and with changes as `docker commit` takes them. */
+  /** An image based on another, after shell commands in a container and with changes in the form of `docker commit`. */
   after(base: string, script: string, ...changes: readonly string[]): string {
     const name = this.#name()
     const flags = ['--network=none', '--entrypoint', '/bin/sh']

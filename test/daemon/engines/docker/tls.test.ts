@@ -15,7 +15,7 @@ const { skip: noDaemon } = requirePrivateDaemon()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
 const STARTING_MS = 180_000
 
-describe.skipIf(noDocker || noDaemon)('a daemon by TCP that asks for certificates', () => {
+describe.skipIf(noDocker || noDaemon)('a daemon over TCP that requires certificates', () => {
   const place = mkdtempSync(join(tmpdir(), 'sandglass-tls-'))
   const authority = new Authority(join(place, 'ours'))
   const server = authority.sign('server', 'serverAuth')
@@ -60,7 +60,7 @@ emit_result([len(data), data[:4].decode()])`,
     await engine.close()
   }
 
-  test('PO-03: runs scripts for a client that shows its own', async () => {
+  test('PO-03: runs scripts for a client with a certificate', async () => {
     expect(await runs({ host: daemon.tcpHost ?? '', tls: pems(client) })).toEqual([300_000, 'sand'])
   })
 
@@ -94,7 +94,7 @@ emit_result([len(data), data[:4].decode()])`,
       /no secure connection to Docker at tcp:.*certificate/,
     ))
 
-  test('a client without certificates is told to use them', () =>
+  test('a client without certificates gets an error that names the option', () =>
     expectRefusal({ host: daemon.tcpHost ?? '' }, /HTTP request to an HTTPS server.*DOCKER_TLS_VERIFY=1/))
 
   test('a client that trusts it and has no certificate of its own is refused', async () => {

@@ -12,7 +12,7 @@ import type { SandboxLimits } from '../../../../src/sandbox/index.ts'
 import { HostPlace, NEEDS_ROOT, ORDINARY } from './host-place.ts'
 
 /*
- * Trees of plain files stand for the kernel's. Writing to a plain `cgroup.subtree_control` replaces its content, which
+ * Trees of plain files replace the kernel's. Writing to a plain `cgroup.subtree_control` replaces its content, which
  * does not happen in the kernel. Tests that depend on the difference search as a user who cannot write there.
  */
 
@@ -21,7 +21,7 @@ afterAll(() => place[Symbol.dispose]())
 const LIMITS: SandboxLimits = { memoryBytes: 100 << 20, cpus: 0.5, pids: 32, diskBytes: 1 << 20 }
 let trees = 0
 
-/** Makes a tree with these files and, beside it, a file that stands for /proc/self/cgroup. */
+/** Makes a tree with these files and, beside it, a file in place of /proc/self/cgroup. */
 function tree(own: string, files: Readonly<Record<string, string>>): [root: string, self: string] {
   const base = place.directory(`tree-${(trees += 1)}`)
   const root = join(base, 'fs')
@@ -188,7 +188,7 @@ test.each([
     expect(now()).toBe(limited)
     const third = group.liftCpu()
     rmSync(join(path, 'sg-4', file))
-    mkdirSync(join(path, 'sg-4', file)) // a directory stands for a file that cannot be written
+    mkdirSync(join(path, 'sg-4', file)) // a directory in place of the file makes it unwritable
     expect(() => third[Symbol.dispose]()).toThrow('EISDIR')
     group.liftCpu()
     rmSync(join(path, 'sg-4'), { recursive: true })

@@ -1,5 +1,5 @@
 /**
- * A host of its own for tests that take something away from it: another user, another mount namespace, another PATH.
+ * A separate host for tests that restrict it: another user, another mount namespace, another PATH.
  * `child-host.ts '{"act": …}'` prints lines of JSON.
  */
 import { rmSync, writeFileSync } from 'node:fs'
@@ -16,13 +16,13 @@ import { resolveLimits, type ResourceLimits, sandboxLimits, type SandboxSpec } f
 /** The instructions for a child host. */
 export interface Order {
   /**
-   * `report`: what the engine says, and what a script gives where there is one. `hold`: keeps a sandbox until stdin
+   * `report`: prints the engine's report, and the result of a script if one is given. `hold`: keeps a sandbox until stdin
    * ends. `full-disk`: fills the state directory's file system before the report, and frees it for a second one.
-   * `cgroups`: what is found in a tree of control groups. `ps`, `prune`: what the commands of that name find.
+   * `cgroups`: prints the findings in a tree of control groups. `ps`, `prune`: print the findings of these commands.
    */
   readonly act: 'report' | 'hold' | 'full-disk' | 'cgroups' | 'ps' | 'prune'
   readonly engine?: LocalEngineOptions
-  /** Of the sandbox that is held, beside the usual limits. */
+  /** Limits of the held sandbox that differ from the usual ones. */
   readonly spec?: Omit<SandboxSpec, 'limits'>
   readonly script?: string
   readonly limits?: ResourceLimits
@@ -78,6 +78,6 @@ function append(path: string, size: number): void {
   try {
     for (;;) writeFileSync(path, Buffer.alloc(size), { flag: 'a' })
   } catch {
-    // full, as far as pieces of this size go
+    // full for pieces of this size
   }
 }

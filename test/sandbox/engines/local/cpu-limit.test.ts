@@ -8,7 +8,7 @@ import { scopedDirectory } from '../../../support/engines/local/state-dir.ts'
 const { skip } = await requireLocalEngine()
 const CPUS = 0.05
 const MiB = 1024 * 1024
-/** All of them are there before the first one gets busy, so that their number does not depend on the processor. */
+/** All processes exist before the first one gets busy, so that their number does not depend on the processor. */
 const BUSY = `
 import os
 reading, writing = os.pipe()
@@ -46,7 +46,7 @@ function quotaOf(stateDir: string, id: string): string | undefined {
 }
 
 describe.skipIf(skip)('a script that uses up a small share of the processor with 50 processes', () => {
-  test('is over 1 s after its deadline, and the sandbox serves on with its limit', async () => {
+  test('is over 1 s after its deadline, and the sandbox serves the next run with its limit', async () => {
     using state = scopedDirectory()
     await using sandglass = await open(state.path)
     // Fifty forks take a slow machine seconds, with a twentieth of a processor.
@@ -65,7 +65,7 @@ describe.skipIf(skip)('a script that uses up a small share of the processor with
     ])
   })
 
-  test('is over 1 s after it was cancelled, and the sandbox serves on with its limit', async () => {
+  test('is over 1 s after it was cancelled, and the sandbox serves the next run with its limit', async () => {
     using state = scopedDirectory()
     await using sandglass = await open(state.path)
     const abort = new AbortController()
@@ -89,7 +89,7 @@ describe.skipIf(skip)('a script that uses up a small share of the processor with
     using state = scopedDirectory()
     await using sandglass = await open(state.path)
     const busy = Promise.withResolvers<void>()
-    // Memory of its own makes the end of a process cost processor time.
+    // With private memory, the end of a process costs processor time.
     const held = 'held = bytearray(2_048_000)\n        held[::4096] = bytes(500)'
     const running = sandglass.run(BUSY.replace('os.close(writing)', `os.close(writing)\n        ${held}`), {
       onLog: () => busy.resolve(),

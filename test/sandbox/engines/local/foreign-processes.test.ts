@@ -47,7 +47,7 @@ describe.skipIf(skip)('a process that no host here started', () => {
   const find = (resources: readonly LocalResource[], pid: number): LocalResource | undefined =>
     resources.find(({ kind, id }) => kind === 'process' && id === String(pid))
 
-  test('is neither listed nor killed only because it names a sandbox of a dead owner', async () => {
+  test('is neither listed nor killed merely because it names a sandbox of a dead owner', async () => {
     const id = 'sg-named'
     const state = withDeadOwner(id)
     const pids = [await sleeper(id), await sleeper(startCode(id)), await sleeper('-c', `${startCode(id)} `, '{}')]
@@ -67,7 +67,7 @@ describe.skipIf(skip)('a process that no host here started', () => {
     expect(processOf(pid)).toBeDefined()
   })
 
-  test('is known by its control groups where its command line says nothing, and listed once for all of them', async () => {
+  test('is identified by its control groups if its command line does not name the sandbox, and listed once', async () => {
     using state = scopedDirectory()
     const pid = await sleeper()
     const parents = ['memory', 'pids'].map((controller) => {

@@ -8,9 +8,9 @@ import type { Order } from './child-host.ts'
 import { openDirectory } from '../../../support/engines/local/state-dir.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
-/** An ordinary user that owns nothing on the machine. */
+/** The uid of an ordinary user without files on the machine. */
 export const ORDINARY = 12_345
-/** Why nothing can be taken away here: only root may become somebody else, and mount. */
+/** The reason to skip tests that restrict a host: only root may mount and change to another user. */
 export const NEEDS_ROOT: string | undefined = process.getuid?.() === 0 ? undefined : 'it needs root'
 
 /** The answer of a child host to `report`. */
@@ -22,13 +22,13 @@ export interface HostReport {
 /** The differences between a child host and this process. */
 export interface Circumstances {
   readonly uid?: number
-  /** Whole environment. Default: PATH and HOME. */
+  /** The complete environment. Default: PATH and HOME. */
   readonly env?: Record<string, string>
-  /** A command that ends in starting what follows it. */
+  /** A command that finally starts its arguments. */
   readonly wrapper?: readonly string[]
 }
 
-/** A copy of node and of the sources that every user can read, for hosts that are somebody else. */
+/** A copy of node and of the sources that every user can read, for hosts of other users. */
 export class HostPlace implements Disposable {
   readonly path: string = openDirectory('host')
   readonly #children: ChildProcess[] = []
@@ -70,7 +70,7 @@ export class HostPlace implements Disposable {
     return path
   }
 
-  /** Runs one order to its end and gives the values it printed. */
+  /** Runs one order to its end and returns the printed values. */
   run<T>(order: Order, given: Circumstances = {}): T[] {
     const [program = '', ...args] = this.#command(order, given)
     const { stdout, stderr, status, error } = spawnSync(program, args, { ...this.#options(given), encoding: 'utf8' })
@@ -83,7 +83,7 @@ export class HostPlace implements Disposable {
 
   report(order: Omit<Order, 'act'> = {}, given: Circumstances = {}): HostReport {
     const [report] = this.run<HostReport>({ act: 'report', ...order }, given)
-    if (report === undefined) throw new Error('the child host said nothing')
+    if (report === undefined) throw new Error('the child host printed nothing')
     return report
   }
 
@@ -96,7 +96,7 @@ export class HostPlace implements Disposable {
     throw new Error('the child host ended before it had a sandbox')
   }
 
-  /** The same host, whose sandbox may never come up. */
+  /** Starts the same host without waiting for its sandbox. */
   start(order: Omit<Order, 'act'>, given: Circumstances = {}): ChildProcessByStdio<Writable, Readable, null> {
     const [program = '', ...args] = this.#command({ act: 'hold', ...order }, given)
     const child = spawn(program, args, { ...this.#options(given), stdio: ['pipe', 'pipe', 'inherit'] })

@@ -14,9 +14,9 @@ import { scopedDirectory } from '../../../support/engines/local/state-dir.ts'
 const { skip } = await requireLocalEngine()
 const ROOT = join(import.meta.dirname, '../../../..')
 const MiB = 1024 * 1024
-/** Nothing to write a control group in. */
+/** Runs a command without a writable tree of control groups. */
 const NO_GROUPS = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o ro none /sys/fs/cgroup && exec "$@"', 'sh']
-/** The same, with the uid of root for every sandbox: the kernel does not count the processes of that one. */
+/** The same, with uid 0 for every sandbox, whose processes the kernel does not count. */
 const NO_GROUPS_ONE_UID = ['unshare', '--user', '--map-root-user', ...NO_GROUPS.slice(1)]
 const FORKS = `
 import os, time
@@ -31,7 +31,7 @@ except OSError: pass
 emit_result(children)
 `
 
-/** Runs one of our programs without control groups; what it printed, and its exit code. */
+/** Runs one of our programs without control groups; returns its output and exit code. */
 function run(
   wrapper: readonly string[],
   args: readonly string[],
@@ -70,8 +70,8 @@ const refusal = (limit: string, instead: string): unknown => ({
   },
 })
 
-describe.skipIf(skip || NEEDS_ROOT !== undefined)('where no control group can be written', () => {
-  test('a memory or CPU limit that somebody asks for is refused, for one run or for all', () => {
+describe.skipIf(skip || NEEDS_ROOT !== undefined)('without writable control groups', () => {
+  test('a requested memory or CPU limit is refused, for one run or for all', () => {
     const script = 'emit_result(1)'
     const always = ['pids', 'disk', 'output', 'wall']
     const runs = [{ memoryBytes: 256 * MiB }, { cpus: 0.5 }, { pids: 64, diskBytes: 8 * MiB }, {}]
@@ -85,13 +85,13 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('where no control group can be
     expect(outcomes(NO_GROUPS, { limits: { cpus: 1 } })).toEqual([refusal('cpus', 'not limited')])
   })
 
-  test('the number of processes is limited all the same', () => {
+  test('the number of processes is still limited', () => {
     expect(outcomes(NO_GROUPS, { runs: [{ limits: { pids: 24 }, script: FORKS }] })).toEqual([
       { limitsEnforced: ['pids', 'disk', 'output', 'wall'], finalData: 21 },
     ])
   })
 
-  test('and every sandbox has the uid of root, the limit of processes is not reported, and rejected, too', () => {
+  test('and with uid 0 for every sandbox, the limit of processes is not reported, and rejected as well', () => {
     const runs = [
       { limits: {}, script: FORKS.replaceAll('60', '140') },
       { limits: { pids: 24 }, script: FORKS },
@@ -132,14 +132,14 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('where no control group can be
   })
 })
 
-describe.skipIf(skip || NEEDS_ROOT !== undefined)('a sandbox that was taken out of its memory group', () => {
-  /** Waits for what the test does to the sandbox, before the harness is ready. */
+describe.skipIf(skip || NEEDS_ROOT !== undefined)('a sandbox that was moved out of its memory group', () => {
+  /** Waits until the test has moved the sandbox, before the harness is ready. */
   const TOOL = `
 import time
 while 'aside' not in open('/proc/1/cgroup').read(): time.sleep(0.002)
 `
 
-  test('is limited process by process, says so, and fails when the limit was required', async () => {
+  test('is limited per process, reports it, and fails when the limit was required', async () => {
     using state = scopedDirectory()
     using tools = scopedDirectory('tools')
     writeFileSync(join(tools.path, 'wait.py'), TOOL)
@@ -169,7 +169,7 @@ while 'aside' not in open('/proc/1/cgroup').read(): time.sleep(0.002)
     } finally {
       done = true
       await taking
-      // The kernel counts a process out a little after its end.
+      // The kernel updates the count shortly after the end of a process.
       await eventually(() => (removeGroup(aside) ? undefined : 'in use'), 5000)
     }
   })
@@ -189,7 +189,7 @@ function takeOut(stateDir: string, memory: string, aside: string): void {
       try {
         writeFileSync(join(aside, 'cgroup.procs'), String(pid))
       } catch {
-        // it is gone
+        // it has ended
       }
     }
   }

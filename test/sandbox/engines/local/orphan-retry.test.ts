@@ -11,7 +11,7 @@ import { recordsIn, scopedDirectory } from '../../../support/engines/local/state
 
 const { skip } = await requireLocalEngine()
 
-describe.skipIf(skip || NEEDS_ROOT !== undefined)('a control group that the kernel does not give up in time', () => {
+describe.skipIf(skip || NEEDS_ROOT !== undefined)('a control group that the kernel does not release in time', () => {
   test('is removed later, and until then its sandbox keeps its record and its uid', async () => {
     using state = scopedDirectory()
     const engine = localEngine({ stateDir: state.path })
@@ -57,7 +57,7 @@ describe('a record that cannot be removed yet', () => {
   }
   beforeEach(() => void (tries = 0))
 
-  test('is tried again until it is gone', async () => {
+  test('is retried until it is removed', async () => {
     const orphans = new OrphanRetry()
     await orphans.remove([], possibleAt(2))
     expect(tries).toBe(1)
@@ -66,7 +66,7 @@ describe('a record that cannot be removed yet', () => {
     expect(tries).toBe(2)
   })
 
-  test('is tried a last time when the engine closes, and then left to the next start', async () => {
+  test('is retried a last time when the engine closes, and then left to the next start', async () => {
     const orphans = new OrphanRetry()
     await orphans.remove([], possibleAt(3))
     await orphans.close()

@@ -26,7 +26,7 @@ afterAll(() => place[Symbol.dispose]())
 const WITHIN_MS = 10_000
 const NO_GROUPS = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o ro none /sys/fs/cgroup && exec "$@"', 'sh']
 
-/** Each gives another answer to "whose process is this": a group and a uid, a uid alone, neither. */
+/** The ways to identify the owner of a process: by group and uid, by uid alone, by neither. */
 const WAYS: { name: string; given: Circumstances }[] =
   NEEDS_ROOT === undefined
     ? [
@@ -48,7 +48,7 @@ os.execv("/usr/bin/bwrap", ["bwrap"] + sys.argv[1:])
   return path
 }
 
-/** It has asked to die with its host, has made the process inside, and never comes to tell either of them so. */
+/** A bubblewrap that has set its parent-death signal and made the inner process, and then stops. */
 const SILENT = `
 reading, writing = os.pipe()
 os.set_inheritable(reading, True)
@@ -63,7 +63,7 @@ os.set_blocking(writing, True)
 os.dup2(writing, 4)
 `
 
-/** It asks to die with its host only when there is no host any more. */
+/** A bubblewrap that sets its parent-death signal only after its host has ended. */
 const LATE = `
 args = b""
 while chunk := os.read(3, 65536):
@@ -89,7 +89,7 @@ async function waitForProcess(host: number, isIt: (pid: number) => boolean): Pro
   return found
 }
 
-/** PID 1 of a sandbox that is being made, and the bubblewrap that makes it. */
+/** PID 1 of a starting sandbox and its bubblewrap. */
 async function launching(host: number): Promise<[outer: number, inner: number]> {
   const inner = await waitForProcess(host, (pid) => processOf(pid)?.insidePid === 1)
   const outer = processOf(inner)?.parent ?? 0
@@ -103,7 +103,7 @@ function livingOf(launcher: number, id: string): number[] {
   return [...new Set(heads.flatMap(({ pid }) => [pid, ...descendantsOf(pid)]))]
 }
 
-/** A process as a failed test shows it: what it is, and where in the kernel it waits. */
+/** Describes a process for the message of a failed test: its command and its wait channel in the kernel. */
 function described(pid: number): string {
   const { state, parent, insidePid } = processOf(pid) ?? {}
   const wait = textOf(`/proc/${pid}/wchan`)
@@ -143,7 +143,7 @@ async function goneByThemselves(pids: readonly number[]): Promise<void> {
 
 function onlyRecord(state: string): SandboxRecord {
   const [record, ...others] = recordsIn(state)
-  if (record === undefined || others.length > 0) throw new Error('there is not one record')
+  if (record === undefined || others.length > 0) throw new Error('expected exactly one record')
   return record
 }
 
@@ -162,7 +162,7 @@ function listWith(
     .toSorted()
 }
 
-/** The same, as it must be. */
+/** The expected lists. */
 function resourcesOf(state: string, record: SandboxRecord, owner: 'alive' | 'gone', pids: readonly number[]): string[] {
   const { id, uid, slot, cgroups } = record
   const line = (kind: string, what: string): string => [kind, owner, id, uid, what].join(' ')
@@ -214,7 +214,7 @@ describe.skipIf(skip).each(WAYS)('a host $name', ({ given }) => {
     expect(listWith('prune', state, given, host.id, pids)).toEqual([])
   })
 
-  test('that was killed before its sandbox was told to go on leaves a process that prune ends', async () => {
+  test('that was killed before it let its sandbox continue leaves a process that prune ends', async () => {
     const state = place.stateDir(given.uid)
     const bwrap = launcher(`silent-${basename(state)}`, SILENT)
     const host = place.start({ engine: { stateDir: state, bwrap } }, given)
@@ -231,7 +231,7 @@ describe.skipIf(skip).each(WAYS)('a host $name', ({ given }) => {
     expect(listWith('ps', state, given, record.id, [inner])).toEqual([])
   })
 
-  test('that was killed before bubblewrap asked to die with it has a sandbox that ends by itself, whatever it loads', async () => {
+  test('that was killed before bubblewrap set its parent-death signal has a sandbox that ends by itself, whatever it loads', async () => {
     const state = place.stateDir(given.uid)
     const packages = join(place.path, `hanging-${basename(state)}`)
     mkdirSync(packages, { mode: 0o755 })
@@ -250,8 +250,8 @@ describe.skipIf(skip).each(WAYS)('a host $name', ({ given }) => {
   })
 })
 
-describe.skipIf(skip)('a sandbox that is given up while it starts', () => {
-  test('leaves no process, however far bubblewrap had come', async () => {
+describe.skipIf(skip)('a sandbox that is aborted while it starts', () => {
+  test('leaves no process at any stage of bubblewrap', async () => {
     using state = scopedDirectory()
     const engine = localEngine({ stateDir: state.path, bwrap: launcher('silent-given-up', SILENT) })
     const giveUp = new AbortController()

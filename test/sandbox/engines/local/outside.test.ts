@@ -63,7 +63,7 @@ test('a limit counts as held only while the kernel names the group of the proces
   }
   const group = makeCgroup(host, 'sg-1', LIMITS)
   await group.add(process.pid)
-  expect(group.holds(process.pid)).toEqual([]) // a plain directory holds nobody
+  expect(group.holds(process.pid)).toEqual([]) // a plain directory has no members
   expect(group.holds(process.pid, '0::/user.slice/sandglass/sg-1\n')).toEqual(['memory', 'pids', 'cpu'])
   expect(group.holds(process.pid, '0::/user.slice/sandglass/sg-2\n')).toEqual([])
   expect(group.holds(process.pid, '2:memory:/sandglass/sg-1\n0::/\n')).toEqual([])
@@ -73,7 +73,7 @@ describe.skipIf(skip)('a sandbox', () => {
   const place = openDirectory('outside')
   afterAll(() => rmSync(place, { recursive: true, force: true }))
 
-  /** A bubblewrap that makes less than it was asked for. */
+  /** A bubblewrap that creates fewer namespaces than requested. */
   const careless = (name: string, kept: string): string => {
     const path = join(place, name)
     const flags = ['user', 'pid', 'net', 'ipc', 'uts', 'cgroup'].filter((one) => one !== kept)

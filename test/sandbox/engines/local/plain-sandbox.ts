@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { ExecutionMode, ScriptExecutor } from '../../../../src/executor/index.ts'
 import { resolveLimits, type Sandbox, sandboxLimits, type SandboxSpec } from '../../../../src/sandbox/index.ts'
 
-/** A sandbox with the limits that nobody asked for. */
+/** A sandbox with the default limits. */
 export const SPEC: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
 
 /** The value that a script passes to emit_result. */

@@ -12,7 +12,7 @@ afterAll(() => place[Symbol.dispose]())
 const python = realpathSync('/usr/bin/python3')
 
 describe.skipIf(skip)('programs', () => {
-  test('without bubblewrap on PATH, it says so and how to install it', () => {
+  test('without bubblewrap on PATH, the error says how to install it', () => {
     const path = place.programs('no-bwrap', { python3: python, flock: '/usr/bin/flock' })
     const { code, message, remedy } = refusal(
       place.report({ engine: { stateDir: place.stateDir() } }, { env: { PATH: path } }).report,
@@ -89,7 +89,7 @@ describe.skipIf(skip)('programs', () => {
 
 describe.skipIf(skip || NEEDS_ROOT !== undefined)('a Python outside of /usr', () => {
   const stdlib = execFileSync(python, ['-c', 'import os; print(os.path.dirname(os.__file__))'], { encoding: 'utf8' })
-  // Not below /tmp, which every sandbox has of its own.
+  // Not below /tmp, because every sandbox has a private one.
   const opt = `/opt/sandglass-python-${process.pid}`
   beforeAll(() => {
     mkdirSync(join(opt, 'bin'), { recursive: true })
@@ -103,14 +103,14 @@ import glob
 emit_result([glob.glob('${opt}/*'), glob.glob('${opt}/bin/*'), glob.glob('/root/*') + glob.glob('/home/*')])
 `
 
-  test('shows scripts the program, and no file beside it', () => {
+  test('exposes only the program to scripts, and no other file', () => {
     const wanted = join(opt, 'bin/python3')
     const { report, result } = place.report({ engine: { stateDir: place.stateDir(), python: wanted }, script: SEE })
     expect([report.usable, report.probes['python']]).toEqual([true, wanted])
     expect(result?.finalData).toEqual([[join(opt, 'bin')], [wanted], []])
   })
 
-  test('works with a standard library of its own, found through a link', () => {
+  test('works with its own standard library, found through a link', () => {
     const own = join(opt, 'own')
     mkdirSync(join(own, 'bin'), { recursive: true })
     copyFileSync(python, join(own, 'bin/python3'))
@@ -133,7 +133,7 @@ emit_result([os.__file__.startswith('${own}/lib/'), ssl.OPENSSL_VERSION != '', s
     })
   })
 
-  test('is refused where a sandbox has a directory of its own, or where it would show a home', () => {
+  test('is refused below a private directory of the sandbox, or if it would expose a home directory', () => {
     const below = (path: string): string => {
       copyFileSync(python, path)
       chmodSync(path, 0o755)

@@ -19,7 +19,7 @@ const UNUSABLE: Omit<SandboxReport, 'reasons'> = {
   probes: {},
 }
 
-/** Checks that a report is the one of an engine that cannot be used, and gives its only reason. */
+/** Checks that a report is of an unusable engine, and returns its only reason. */
 export function refusal(report: SandboxReport): { code: string; message: string; remedy: string } {
   const { reasons, ...rest } = report
   expect(rest).toEqual(UNUSABLE)

@@ -5,7 +5,7 @@ import { HostPlace, NEEDS_ROOT, ORDINARY } from './host-place.ts'
 import { refusal } from './refusal.ts'
 
 const { skip } = await requireLocalEngine()
-if (NEEDS_ROOT !== undefined) console.warn(`skipped: what takes something away from a host: ${NEEDS_ROOT}`)
+if (NEEDS_ROOT !== undefined) console.warn(`skipped: tests that restrict a host: ${NEEDS_ROOT}`)
 const place = new HostPlace()
 afterAll(() => place[Symbol.dispose]())
 const ALL_LIMITS = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
@@ -48,7 +48,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       expect(remedy).toContain(word)
   })
 
-  test('as root that may not look into other processes, as in a container, it finds the namespaces all the same', () => {
+  test('as root without access to other processes, as in a container, it still finds the namespaces', () => {
     const blind = ['setpriv', '--bounding-set', '-sys_ptrace', '--inh-caps', '-sys_ptrace', '--']
     const { report } = place.report({ engine: { stateDir: place.stateDir() } }, { wrapper: blind })
     expect([report.usable, report.probes['namespaces']]).toEqual([
@@ -57,7 +57,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
     ])
   })
 
-  test('where /proc is masked, as in Docker, it says what a container needs', () => {
+  test('where /proc is masked, as in Docker, it names the options that a container needs', () => {
     const mask = ['unshare', '-m', 'sh', '-c', 'mount --bind /dev/null /proc/keys && exec "$@"', 'sh']
     const { report } = place.report({ engine: { stateDir: place.stateDir() } }, { wrapper: mask })
     const { code, message, remedy } = refusal(report)
@@ -66,7 +66,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
     expect(remedy).toContain('running-in-a-container.md')
   })
 
-  test('without control groups, it warns and limits memory for each process alone', () => {
+  test('without control groups, it warns and limits memory per process', () => {
     const cover = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o ro none /sys/fs/cgroup && exec "$@"', 'sh']
     const { report, result } = place.report(
       {
@@ -87,7 +87,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
     expect(result).toEqual({ status: 'memory-limit', error: 'MemoryError', finalData: null })
   })
 
-  test('as an ordinary user, it works, and warns of one uid for all and of missing control groups', () => {
+  test('as an ordinary user, it works, and warns of a shared uid and of missing control groups', () => {
     const { report, result } = place.report(
       {
         engine: { stateDir: place.stateDir(ORDINARY) },
@@ -104,7 +104,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
     expect(result).toEqual({ status: 'completed', error: null, finalData: [1000, []] })
   })
 
-  test('as root of a user namespace that has one id only, it works as for an ordinary user', () => {
+  test('as root of a user namespace with a single id, it works as for an ordinary user', () => {
     const { report, result } = place.report(
       { engine: { stateDir: place.stateDir(ORDINARY) }, script: 'emit_result(1)' },
       { uid: ORDINARY, wrapper: ['unshare', '--user', '--map-root-user'] },

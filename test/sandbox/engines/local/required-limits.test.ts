@@ -3,8 +3,8 @@ import { localEngine } from '../../../../src/engines/local/index.ts'
 import { isRequired, reportOf } from '../../../support/required.ts'
 
 /*
- * The conformance suite leaves a limit out that an engine reports as not in force. Where the engine must be tested, all of
- * them must be there, or a machine that holds scripts to nothing would pass.
+ * The conformance suite skips a limit that an engine reports as not in force. Where tests of the engine are required, all
+ * limits must be in force; otherwise a machine without limits would pass.
  */
 // An ordinary user may have no control group.
 const isRoot = process.getuid?.() === 0

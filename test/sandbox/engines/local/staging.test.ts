@@ -41,7 +41,7 @@ describe.skipIf(skip)('packages', () => {
     return [value, readdirSync(join(stateDir, 'private')).filter((name) => name.startsWith('packages-')).length]
   }
 
-  test('a directory that everybody can enter is bound as it is', async () => {
+  test('a directory that everybody can enter is bound directly', async () => {
     using state = scopedDirectory()
     using packages = scopedDirectory('packages')
     write(packages.path, 1)

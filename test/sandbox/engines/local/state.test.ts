@@ -14,7 +14,7 @@ const place = new HostPlace()
 afterAll(() => place[Symbol.dispose]())
 
 describe.skipIf(skip)('records', () => {
-  test('a record exists as long as its sandbox lives', async () => {
+  test('a record exists while its sandbox lives', async () => {
     using state = scopedDirectory()
     const engine = localEngine({ stateDir: state.path })
     const sandbox = await engine.create(SPEC)
@@ -32,7 +32,7 @@ describe.skipIf(skip)('records', () => {
     await engine.close()
   })
 
-  test('an unreadable record is set aside and reported, and the engine goes on', async () => {
+  test('an unreadable record is renamed and reported, and the engine continues', async () => {
     using state = scopedDirectory()
     const broken = {
       'sg-half.json': '{"id":"sg-ha',

@@ -41,7 +41,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('two sandboxes of one host', (
     expect(asRoot.filter((command) => /sandglass_harness import start/.test(command))).toEqual([])
   })
 
-  test('have nothing of the host in the environment and in the arguments', () => {
+  test('have no data of the host in the environment and in the arguments', () => {
     const found = launchers()
     expect(found).toHaveLength(2)
     for (const pid of found) {
@@ -55,7 +55,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('two sandboxes of one host', (
     }
   })
 
-  test('show nothing of the host in the command line of PID 1 and in the mounts either', async () => {
+  test('show no data of the host in the command line of PID 1 or in the mounts', async () => {
     const [sandbox] = sandboxes
     if (sandbox === undefined) return
     const seen = await resultOf(

@@ -25,7 +25,7 @@ describe.skipIf(skip)('the state directory', () => {
 
   const masked = ['sh', '-c', 'umask 077 && exec "$@"', 'sh']
 
-  test.skipIf(NEEDS_ROOT)('one that was made under a strict umask can be entered by sandboxes all the same', () => {
+  test.skipIf(NEEDS_ROOT)('sandboxes can enter one that was made under a strict umask', () => {
     const path = join(place.stateDir(), 'made/here')
     const { report, result } = place.report(
       { engine: { stateDir: path }, script: 'emit_result(1)' },
@@ -45,7 +45,7 @@ describe.skipIf(skip)('the state directory', () => {
     expect(refusal(place.report({ engine: { stateDir: own } }).report).message).toContain(`cannot enter ${own}:`)
   })
 
-  test('one that others can write to is refused, because what is staged there runs first in every sandbox', () => {
+  test('one that others can write to is refused, because every sandbox runs its staged files first', () => {
     for (const name of ['', 'staged', 'sandboxes']) {
       for (const mode of [0o777, 0o775]) {
         const path = place.stateDir()
@@ -76,7 +76,7 @@ describe.skipIf(skip)('the state directory', () => {
     expect(refusal(report).code).toBe('state_dir_unusable')
   })
 
-  test.skipIf(NEEDS_ROOT)('on a full disk, it says no_space, and works again once there is room', () => {
+  test.skipIf(NEEDS_ROOT)('on a full disk, it reports no_space, and works again once there is space', () => {
     const directory = join(place.path, 'small')
     mkdirSync(directory, { mode: 0o755 })
     const small = [

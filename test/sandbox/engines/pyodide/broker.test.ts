@@ -7,7 +7,7 @@ import { SPEC } from './fixture.ts'
 
 const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by: 'host' }
 
-/** A guest as the broker sees it, which runs nothing: it says that its script ended, and then `more`. */
+/** A fake guest that runs nothing: it reports the end of its script, and then sends `more`. */
 const guestThat = (more: string): string => `
 const { closeSync, readSync, writeSync } = require('node:fs')
 const say = (message) => writeSync(6, JSON.stringify(message) + '\\n')
@@ -43,7 +43,7 @@ const START = {
   modules: [],
 } as const
 
-/** A sandbox whose instances say that. */
+/** A sandbox whose instances are such guests. */
 async function sandboxOf(program: string): Promise<Sandbox> {
   const broker = new Broker({
     start: () => startGuest({ program: process.execPath, args: ['--eval', program] }, START),

@@ -24,7 +24,7 @@ for name in names:
     if _imp.is_builtin(name):
         found.append('builtin ' + name)
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != '_NoBridges']
-# Its Python parts lie in the library; without the bridge they lead nowhere.
+# Its Python parts are in the library; without the bridge they have no effect.
 for call in ("import pyodide.code as c; c.run_js('1')", "import pyodide_js", "import js",
              "from pyodide.http import open_url; open_url('http://127.0.0.1:9/')"):
     try:

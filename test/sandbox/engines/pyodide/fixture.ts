@@ -15,7 +15,7 @@ export const SPEC: SandboxSpec = {
   limits: { memoryBytes: 160 * MiB, cpus: 1, pids: 128, diskBytes: 8 * MiB },
 }
 
-/** A directory that is gone when its scope ends. */
+/** A directory that is removed when its scope ends. */
 export function place(): { readonly path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), 'sandglass-pyodide-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
@@ -26,7 +26,7 @@ export function engineAt(cacheDir: string, options: PyodideEngineOptions = {}): 
   return pyodideEngine({ cacheDir, ...options })
 }
 
-/** Tries whether instances run in a box on this machine. Prints the reason if not, or throws it where `local` is required. */
+/** Checks that instances run in bubblewrap on this machine. Prints the reason if not, or throws it where `local` is required. */
 export async function requireBox(): Promise<{ readonly skip: boolean }> {
   const box = await findBubblewrap(true, { program: process.execPath, args: [], readable: [] })
   if (box.bwrap === undefined) skipFor('local', `Pyodide in bubblewrap: ${box.reason}`)

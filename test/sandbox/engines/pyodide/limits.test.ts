@@ -85,7 +85,7 @@ test('a script that waits in time.sleep is interrupted at its deadline, with the
   expect(traceback).toMatch(/File "<script>", line 2, in <module>/)
 })
 
-test('os.fork fails with its error, and nothing is written beside that', async () => {
+test('os.fork fails with its error and writes nothing else', async () => {
   const script = `
 import os
 try:

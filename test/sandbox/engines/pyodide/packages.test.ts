@@ -9,7 +9,7 @@ import { engineAt, place, runOn, SPEC } from './fixture.ts'
 const cache = sharedCache()
 afterAll(() => cache[Symbol.dispose]())
 
-test('modules of `packages` are imported ahead and cannot be changed; failures to load are reported', async () => {
+test('modules of `packages` are preloaded and cannot be changed; failures to load are reported', async () => {
   using packages = place()
   mkdirSync(join(packages.path, 'sg_plain'))
   writeFileSync(join(packages.path, 'sg_plain/__init__.py'), 'from .inner import VALUE\n')
@@ -64,7 +64,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
   })
 })
 
-/** A wheel with WebAssembly for this very Pyodide, as PyPI has it. */
+/** A wheel from PyPI with WebAssembly for this version of Pyodide. */
 const NATIVE = {
   name: 'msgpack-1.2.4-cp314-cp314-pyemscripten_2026_0_wasm32.whl',
   sha256: '06a0657a4110d563255006b7cb7147432f67827144e429c2cdb1c967548d1817',
@@ -96,7 +96,7 @@ except ImportError:
   expect((await runOn(engine, script)).finalData).toEqual([{ a: [1, 2.5, null] }, 'refused'])
 }, 60_000)
 
-/** A file of a package's page, or the reason why it is missing. */
+/** Downloads a file of a package, or returns the reason why it is missing. */
 async function fromPyPI(
   project: string,
   { name, sha256 }: { readonly name: string; readonly sha256: string },

@@ -7,7 +7,7 @@ import { findPyodideDirectory } from '../../../../src/engines/pyodide/package-di
 import { place } from './fixture.ts'
 
 const MODULE = pathToFileURL(join(import.meta.dirname, '../../../../src/engines/pyodide/guest/program.ts')).href
-/** In a process of its own: V8 keeps what it compiled as long as one lives. Writes down what was compiled, or goes on from it. */
+/** Runs in a separate process, because V8 keeps compiled code until its process ends. Saves compiled code, or starts from it. */
 const PROGRAM = `
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 const [directory, file] = process.argv.slice(1)
@@ -16,7 +16,7 @@ const { create, createCodeCache, isFromCache } = loadProgram(directory, existsSy
 if (!existsSync(file)) writeFileSync(file, createCodeCache())
 console.log(typeof create, isFromCache)`
 
-test('what V8 made of Pyodide is of use wherever Pyodide lies', () => {
+test("V8's compiled code of Pyodide works for any installation path", () => {
   using elsewhere = place()
   const directory = join(elsewhere.path, 'a place with another length $&', sep)
   mkdirSync(directory)

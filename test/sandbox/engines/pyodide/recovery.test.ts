@@ -7,7 +7,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { sharedCache } from '../../../support/engines/pyodide/shared-cache.ts'
 import { engineAt, place, SPEC } from './fixture.ts'
 
-/* Between two runs the next instance is made ready: a slow preload makes that long enough to look at. */
+/* Between two runs the next instance starts: a slow preload makes this start long enough to test. */
 const cache = sharedCache()
 const packages = place()
 mkdirSync(join(packages.path, 'sg_slow'))
@@ -56,6 +56,6 @@ test('a sandbox that is destroyed meanwhile is reported as lost, and no further 
     return left.length === 0 ? undefined : `alive: ${left.map(({ pid }) => pid).join(', ')}`
   }
   expect(look()).toBeUndefined()
-  // Nor a moment later: nothing is under way that could start one.
+  // Nor later: nothing is active that could start one.
   expect(await eventually(() => (look() === undefined ? 'none' : undefined), 1000)).toBe('none')
 })

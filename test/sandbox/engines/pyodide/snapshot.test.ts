@@ -13,7 +13,7 @@ const snapshotsIn = (directory: string): string[] =>
 const first = sharedCache()
 afterAll(() => first[Symbol.dispose]())
 
-/** A place with a copy of the snapshot that this test run made. */
+/** A cache directory with a copy of this test run's snapshot. */
 async function fillCache(): Promise<ReturnType<typeof place>> {
   const cache = place()
   if (snapshotsIn(first.path).length === 0) await runOn(engineAt(first.path), '')
@@ -21,7 +21,7 @@ async function fillCache(): Promise<ReturnType<typeof place>> {
   return cache
 }
 
-test('the snapshot is made once, also when many want it at the same time, and used from then on', async () => {
+test('the snapshot is made once, even when many need it at the same time, and then reused', async () => {
   using cache = place()
   const engines = [engineAt(cache.path), engineAt(cache.path)]
   const results = await Promise.all(engines.map((engine) => runOn(engine, 'emit_result(6 * 7)')))
@@ -73,11 +73,11 @@ test('a snapshot that others could have written is not used', async () => {
   expect(statSync(path).ino).not.toBe(before)
 })
 
-test('scripts run also where no snapshot can be stored', async () => {
+test('scripts run even if no snapshot can be stored', async () => {
   expect((await runOn(engineAt('/dev/null/place'), 'emit_result("in memory")')).finalData).toBe('in memory')
 })
 
-test('instances start from compiled JavaScript, whatever memory they may have', async () => {
+test('instances start from compiled JavaScript with any memory limit', async () => {
   using cache = await fillCache()
   for (const memoryBytes of [SPEC.limits.memoryBytes, 96 * 1024 * 1024]) {
     await using sandbox = await engineAt(cache.path).create({ limits: { ...SPEC.limits, memoryBytes } })
@@ -85,7 +85,7 @@ test('instances start from compiled JavaScript, whatever memory they may have', 
   }
 })
 
-/** An environment whose guest does this after it has read its first message. */
+/** An environment whose guest runs this code after it has read its first message. */
 function environmentWith(directory: string, does: string): EngineEnvironment {
   const guest = join(directory, 'guest.cjs')
   writeFileSync(
@@ -115,7 +115,7 @@ test('the bytes that a guest makes are kept', async () => {
 test.each([
   ['fails', 'process.exit(7)', 20_000, '(exit code 7): it said nothing'],
   ['is killed', `process.kill(process.pid, 'SIGKILL')`, 20_000, '(SIGKILL): it said nothing'],
-  ['says why', `console.error('no room'); process.exit(1)`, 20_000, '(exit code 1): no room'],
+  ['prints a reason', `console.error('no room'); process.exit(1)`, 20_000, '(exit code 1): no room'],
   ['takes too long', 'setInterval(() => {}, 1000)', 3000, '(SIGKILL): it said nothing'],
   [
     'writes less than it says',
@@ -123,7 +123,7 @@ test.each([
     20_000,
     '(exit code 0): it said nothing',
   ],
-])('of a guest that %s no snapshot is kept', async (_how, does, timeoutMs, why) => {
+])('no snapshot is kept of a guest that %s', async (_how, does, timeoutMs, why) => {
   using at = place()
   await expect(makeSnapshot(environmentWith(at.path, does), timeoutMs)).rejects.toMatchObject({
     code: 'harness_start_failed',

@@ -1,6 +1,6 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 
-/** A new directory that everybody can enter, removed when the `using` scope ends. */
+/** A new directory that all users can enter, removed when the `using` scope ends. */
 export function scopedDirectory(): { readonly path: string } & Disposable {
   const path = mkdtempSync('/tmp/sandglass-docker-')
   chmodSync(path, 0o755)

@@ -1,4 +1,4 @@
-/* A host that runs a loop until it is killed. Arguments: the directory of the snapshot, the script, whether in a box. */
+/* A host that runs a loop until it is killed. Arguments: the directory of the snapshot, the script, and the use of bubblewrap. */
 import { createSandglass } from '../../../../src/index.ts'
 
 const [cacheDir = '', script = '', box = ''] = process.argv.slice(2)

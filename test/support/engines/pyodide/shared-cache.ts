@@ -14,7 +14,7 @@ export function sharedCache(): CacheDirectory {
   return path === undefined ? emptyCache() : { path, [Symbol.dispose]: () => {} }
 }
 
-/** A cache directory of a test's own, with the snapshot of {@link sharedCache} if there is one. */
+/** A private cache directory for a test, with the snapshot of {@link sharedCache} if there is one. */
 export function copyOfCache(): CacheDirectory {
   const cache = emptyCache()
   const shared = runDirectory('pyodide')
@@ -24,7 +24,7 @@ export function copyOfCache(): CacheDirectory {
   return cache
 }
 
-/** A cache directory of a test's own, without a snapshot. */
+/** A private cache directory for a test, without a snapshot. */
 export function emptyCache(): CacheDirectory {
   const path = mkdtempSync(join(tmpdir(), 'sandglass-pyodide-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }

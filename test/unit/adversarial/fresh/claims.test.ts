@@ -4,7 +4,7 @@ import { wordsOf } from '../../../../campaigns/adversarial/fresh/suite.ts'
 
 const CASES = FRESH.flatMap(([, cases]) => cases)
 
-test('each attack quotes words that stand in SECURITY.md or on the page that it names', () => {
+test('each attack quotes a text of SECURITY.md or of the page that it names', () => {
   const pages = new Map(
     [...new Set(CASES.map(({ claimIn }) => claimIn ?? 'SECURITY.md'))].map((page) => [page, wordsOf(page)]),
   )

@@ -12,7 +12,7 @@ import { settledMemory, watchGrowth } from '../../../support/memory.ts'
 import { frame } from './multiplexed.ts'
 
 const MiB = 1024 * 1024
-/** Whatever the platform finds first. */
+/** The platform's default name resolution. */
 const GONE = /EPIPE|ECONNRESET|ECANCELED|destroyed|closed|ended|after end/
 const place = mkdtempSync(join(tmpdir(), 'sandglass-attach-'))
 const server: Server = createServer({ allowHalfOpen: true })
@@ -25,7 +25,7 @@ afterAll(() => {
   rmSync(place, { recursive: true, force: true })
 })
 
-/** Both ends of a connection: ours, and the one that a daemon would have. */
+/** Both ends of a connection: ours and the daemon's. */
 async function connect(): Promise<{ attached: Attached; socket: Socket; daemon: Socket }> {
   const accepted = once(server, 'connection')
   const socket = createConnection(join(place, 'socket'))
@@ -43,7 +43,7 @@ async function everythingOf(channel: Channel): Promise<string> {
   return text
 }
 
-test('gives what the container wrote to its standard output, then null, again and again', async () => {
+test('returns the standard output of the container, then always null', async () => {
   const { attached, daemon } = await connect()
   daemon.end(Buffer.concat([frame('stdout', Buffer.from('one ')), frame('stdout', Buffer.from('two'))]))
   expect(await everythingOf(attached.channel)).toBe('one two')
@@ -65,7 +65,7 @@ test('send and receive report that the peer is gone, also when they already wait
   const { attached, daemon } = await connect()
   daemon.pause()
   const received = attached.channel.receive()
-  // More than the buffers of a socket take: it stays on the way.
+  // More than the buffers of a socket hold, so the send waits.
   const sent = attached.channel.send(Buffer.alloc(8 * MiB))
   daemon.destroy()
   await expect(sent).rejects.toThrow(GONE)
@@ -85,7 +85,7 @@ test('close ends both directions and settles every pending call; a second close 
   await attached.ended
 })
 
-test('a flood that nobody reads stays where it comes from', async () => {
+test('back-pressure stops a flood that is not read', async () => {
   const { attached, socket, daemon } = await connect()
   const flood = frame('stdout', Buffer.alloc(MiB, 'x'))
   const grown = watchGrowth()
@@ -96,7 +96,7 @@ test('a flood that nobody reads stays where it comes from', async () => {
     while (daemon.write(flood))
   }
   fill()
-  // Reading one piece makes room for what follows, and no more.
+  // Reading one piece frees space for one more.
   expect((await attached.channel.receive())?.length).toBeGreaterThan(0)
   const paused = await eventually(() => (socket.isPaused() ? undefined : 'it reads on'), 5000)
   expect(paused).toBeUndefined()
@@ -107,7 +107,7 @@ test('a flood that nobody reads stays where it comes from', async () => {
   daemon.destroy()
 })
 
-test('a flood on the standard error neither fills memory nor gets into the channel; its head is kept', async () => {
+test('a flood on the standard error neither fills memory nor enters the channel; its head is kept', async () => {
   const { attached, daemon } = await connect()
   const flood = frame('stderr', Buffer.alloc(MiB, 'x'))
   settledMemory()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../../../..')
-/** A user's installed packages, with what the package depends on: neither dockerode nor its types. */
+/** A user's installed packages with the package's dependencies, but without dockerode and its types. */
 const INSTALLED = ['ajv', 'zod', '@types/node', 'undici-types']
 const USE = `import { createSandglass, dockerEngine, type DockerEngineOptions } from 'sandglass'
 import { type DockerSandbox, ManagedContainer, type Sandbox } from 'sandglass/engine'

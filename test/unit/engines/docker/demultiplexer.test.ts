@@ -7,7 +7,7 @@ function streamsOf(chunks: readonly Uint8Array[]): { stdout: string; stderr: str
   const demultiplexer = new Demultiplexer()
   const bytes: Record<StreamName, Uint8Array[]> = { stdout: [], stderr: [] }
   for (const chunk of chunks) {
-    // Views of the chunk: they must be right at once, and the chunk is not reused.
+    // Views of the chunk, which is not reused.
     for (const { stream, data } of demultiplexer.push(Uint8Array.from(chunk))) bytes[stream].push(data)
   }
   const hex = (stream: StreamName): string => Buffer.concat(bytes[stream]).toString('hex')
@@ -36,7 +36,7 @@ test('PO-03: a stream that is cut into two at any byte gives the same bytes', ()
   }
 })
 
-test('PO-03: a stream that comes byte by byte gives the same bytes', () => {
+test('PO-03: a stream that arrives byte by byte gives the same bytes', () => {
   expect(streamsOf([...STREAM].map((byte) => Uint8Array.of(byte)))).toEqual(EXPECTED)
 })
 
@@ -90,7 +90,7 @@ describe('rejects invalid framing', () => {
     expect(() => new Demultiplexer().push(bytes)).toThrow(/^not a multiplexed stream: a header begins with/)
   })
 
-  test('after good frames, too, wherever it is cut', () => {
+  test('also after valid frames, wherever it is cut', () => {
     const bytes = Buffer.concat([frame('stdout', Buffer.from('fine')), Buffer.from('garbage!')])
     for (let at = 0; at <= bytes.length; at += 1) {
       const demultiplexer = new Demultiplexer()
@@ -102,7 +102,7 @@ describe('rejects invalid framing', () => {
     }
   })
 
-  test('random bytes are refused or handed on, and never more than came in', () => {
+  test('random bytes are refused or passed on, and never more than arrived', () => {
     for (let seed = 1; seed <= 2000; seed += 1) {
       const random = randomBytes(seed)
       const demultiplexer = new Demultiplexer()
@@ -111,7 +111,7 @@ describe('rejects invalid framing', () => {
       const feed = (): void => {
         for (let part = 0; part < 8; part += 1) {
           const bytes = random.bytes(random.below(64))
-          // Half of the streams begin as good ones do.
+          // Half of the streams begin with valid frames.
           if (part === 0 && seed % 2 === 0) bytes.set([1 + random.below(2), 0, 0, 0].slice(0, bytes.length))
           came += bytes.length
           for (const { data } of demultiplexer.push(bytes)) given += data.length

@@ -64,7 +64,7 @@ describe('the limits in force', () => {
     expect(found).toEqual(all.filter((limit) => limit !== missing))
   })
 
-  test('report each missing limit with what to do', () => {
+  test('report each missing limit with a remedy', () => {
     expect(missingLimits(['disk', 'output', 'wall', 'memory'])).toEqual({
       pids: expect.stringMatching(/holds it to pids; enable the controller.*docs\/docker\.md/) as string,
       cpu: expect.stringMatching(/holds it to cpu; enable the controller.*docs\/docker\.md/) as string,
@@ -72,32 +72,32 @@ describe('the limits in force', () => {
     expect(missingLimits(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])).toEqual({})
   })
 
-  test('are compared as kernels round them, to pages and microseconds', () => {
+  test("are compared after the kernel's rounding to pages and microseconds", () => {
     const checks = { memory_limit: 100_003_840, pids_limit: 128, cpu_limit: 0.333_33 }
     const odd = { ...limits, memoryBytes: 100_007_001, cpus: 1 / 3 }
     expect(enforcedLimits(odd, { checks, overhead: none, hasQuota: false })).toEqual(all)
   })
 
-  test('include the runtime’s own memory, and its quota as the daemon sees it', () => {
+  test('include the runtime’s own memory, and the quota that the daemon reports', () => {
     const overhead = overheadOf('gvisor', limits)
     const memory = limits.memoryBytes + overhead.memoryBytes
     const checks = { memory_limit: memory, pids_limit: 128, cpu_limit: null }
     expect(enforcedLimits(limits, { checks, overhead, hasQuota: true })).toEqual(all)
     expect(enforcedLimits(limits, { checks, overhead, hasQuota: false })).toEqual(all.filter((one) => one !== 'cpu'))
-    // The group's own limit of processes is far higher than the one that was asked for.
+    // The group's limit of processes is far higher than the requested one.
     const group = { ...checks, pids_limit: 128 + overhead.pids }
     expect(enforcedLimits(limits, { checks: group, overhead, hasQuota: true })).not.toContain('pids')
   })
 })
 
-describe('what a runtime needs for itself', () => {
-  test('is nothing with the daemon’s kernel, and grows with the processes in gVisor', () => {
+describe('the resources that a runtime itself needs', () => {
+  test('are zero with the daemon’s kernel, and grow with the processes in gVisor', () => {
     const limits = { memoryBytes: 512 * MiB, cpus: 1, pids: 128, diskBytes: MiB }
     expect(overheadOf('plain', limits)).toEqual({ pids: 0, memoryBytes: 0 })
     expect(overheadOf('gvisor', limits)).toEqual({ pids: 1536, memoryBytes: 64 * MiB })
   })
 
-  test('is guessed by name only until a container was seen from inside', () => {
+  test('are estimated by name only until a container was probed', () => {
     const guesses = ['runc', 'crun', 'io.containerd.runc.v2', 'runsc', 'kata', 'anything'].map(
       (name) => expectedNeeds(name).kind,
     )

@@ -28,7 +28,7 @@ describe('the kernel’s log', () => {
   test.each([
     ['another container’s', killIn(`/docker/${OTHER}`)],
     ['the machine’s', '6,1,0,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=exe,pid=3993,uid=65534\n'],
-    ['another word about it', `6,1,0,-;docker0: port 1(veth) entered ${ID}\n`],
+    ['another message about it', `6,1,0,-;docker0: port 1(veth) entered ${ID}\n`],
     ['nothing', ''],
   ])('does not report %s', async (_, text) => {
     expect(await kernelKilledForMemory(ID, logOf(text))).toBe(false)

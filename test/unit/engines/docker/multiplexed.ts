@@ -6,14 +6,14 @@ export function frame(stream: 'stdout' | 'stderr', payload: Uint8Array): Buffer 
   return Buffer.concat([header, payload])
 }
 
-/** Numbers and bytes that are the same in each run of a test. */
+/** Pseudorandom numbers and bytes that are the same in each run of a test. */
 export interface Random {
   /** A whole number from 0 to below `limit`. */
   below(limit: number): number
   bytes(count: number): Uint8Array
 }
 
-/** A linear congruential generator: good enough to cut streams by. */
+/** A linear congruential generator, sufficient for cutting streams. */
 export function randomBytes(seed: number): Random {
   let state = BigInt(seed)
   const next = (): number => {

@@ -6,7 +6,7 @@ import type { Daemon } from '../../../../src/engines/docker/daemon.ts'
 import type { ManagedContainer } from '../../../../src/engines/docker/managed-container.ts'
 import { watchOutOfMemory } from '../../../../src/engines/docker/out-of-memory.ts'
 
-/** A daemon whose client does only this. */
+/** A daemon whose client implements only these calls. */
 function daemonWith(docker: object): EngineEnvironment['daemon'] {
   const call: Daemon['call'] = (_what, work) => (typeof work === 'function' ? work(new AbortController().signal) : work)
   return { docker: docker as Daemon['docker'], address: 'test', remote: false, timeoutMs: 1000, call }
@@ -17,7 +17,7 @@ function containerCalled(id: string, notified: string[]): ManagedContainer {
   return it as unknown as ManagedContainer
 }
 
-test('listens for kills for memory before the first container starts, and notifies the container concerned', async () => {
+test('listens for memory kills before the first container starts, and notifies the container concerned', async () => {
   const asked: object[] = []
   const events = new PassThrough()
   const getEvents = (options: object): Promise<PassThrough> => {

@@ -8,7 +8,7 @@ import { Opener, SEAL_KEY_BYTES, unseal } from '../../../../src/engines/docker/s
 const HARNESS = fileURLToPath(new URL('../../../../harness', import.meta.url))
 const key = randomBytes(SEAL_KEY_BYTES)
 
-/** Lines as the harness itself seals them. */
+/** Lines that the harness itself seals. */
 function seal(lines: readonly string[], by: Uint8Array = key): Buffer {
   const program = `
 import json, os, sys
@@ -49,7 +49,7 @@ async function readAll({ channel }: Attached): Promise<string> {
 describe('a sealed channel', () => {
   const lines = ['{"a":1}\n', `${'ü'.repeat(100_000)}\n`, '', 'x\n']
 
-  test.each([1, 7, 20, 4096, 1 << 20])('gives what the harness sent, in pieces of %i bytes', async (size) => {
+  test.each([1, 7, 20, 4096, 1 << 20])("delivers the harness's data, in pieces of %i bytes", async (size) => {
     const bytes = seal(size < 20 ? [lines[0] ?? '', 'x\n'] : lines)
     const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
       bytes.subarray(n * size, (n + 1) * size),
@@ -67,10 +67,10 @@ describe('a sealed channel', () => {
 
   test.each([
     ['a plain line', () => Buffer.from('{"type":"script_done","execution_id":"run-1","reusable":true}\n')],
-    ['what another key sealed', () => seal(['{"b":2}\n'], randomBytes(SEAL_KEY_BYTES))],
-    ['what was sent before', () => seal(['{"a":1}\n'])],
+    ['data sealed with another key', () => seal(['{"b":2}\n'], randomBytes(SEAL_KEY_BYTES))],
+    ['repeated data', () => seal(['{"a":1}\n'])],
     ['a changed byte', () => Buffer.concat([seal(['x\n', 'y\n']).subarray(22, -2), Buffer.from('z\n')])],
-  ])('ends at %s, gives what came before it and nothing of it, and says why', async (_, forge) => {
+  ])('ends at %s, delivers only the data before it, and reports the reason', async (_, forge) => {
     const inner = attach([Buffer.concat([seal(['{"a":1}\n']), forge(), seal(['{"c":3}\n'])])])
     const outer = unseal(inner, key)
     expect(outer.lastWords()).toBe('words')

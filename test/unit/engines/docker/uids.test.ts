@@ -19,7 +19,7 @@ test('a uid in use is not given to another container until it is released', () =
   expect(uids.draw(INFO)).toBe(7)
 })
 
-test('a uid is from a range of its own; where the daemon maps uids, from a range that it can map', () => {
+test('a uid is from a reserved range, or from the range of a daemon that maps uids', () => {
   const ranges: unknown[] = []
   const uids = new Uids((...range) => ranges.push(range))
   for (const securityOptions of [[], ['name=seccomp', 'name=userns'], ['name=rootless']]) {

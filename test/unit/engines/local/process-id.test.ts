@@ -16,7 +16,7 @@ async function sleeper(): Promise<ChildProcess & { pid: number }> {
   return child as ChildProcess & { pid: number }
 }
 
-test('a process is killed by its number only while it is the one that was meant', async () => {
+test('a process is killed by its pid only while it is the intended process', async () => {
   const child = await sleeper()
   const start = startOf(child.pid)
   expect(start).toMatch(/^\d+$/)

@@ -6,7 +6,7 @@ import { markIn, startCode } from '../../../../src/engines/local/mark.ts'
 import { assignToSandboxes, type ProcessLine } from '../../../../src/engines/local/sandbox-processes.ts'
 import { scopedDirectory } from '../../../support/engines/local/state-dir.ts'
 
-/** A command line as /proc gives it. */
+/** A command line in the form of /proc. */
 const commandLine = (...words: string[]): string => words.map((word) => `${word}\0`).join('')
 
 describe('a command line names its sandbox', () => {
@@ -55,7 +55,7 @@ describe('a process belongs to the sandbox', () => {
     ])
   })
 
-  test('also when pids were reused during the reading and parents form a cycle', () => {
+  test('even if pids were reused during the reading and parents form a cycle', () => {
     expect(assign([line(20, 30, 'sg-1'), line(30, 20), line(40, 40)])).toEqual([
       [20, 'sg-1', true],
       [30, 'sg-1', false],
@@ -63,7 +63,7 @@ describe('a process belongs to the sandbox', () => {
   })
 })
 
-test('reads the info of bubblewrap as far as it is written, from an unlinked file', () => {
+test('reads a partly written info of bubblewrap from an unlinked file', () => {
   using directory = scopedDirectory('info')
   const path = join(directory.path, 'info')
   const file = openInfoFile(path)

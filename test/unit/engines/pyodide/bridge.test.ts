@@ -13,7 +13,7 @@ const { Module } = (
   }
 ).WebAssembly
 
-/** The names of the functions that the interpreter takes from JavaScript. */
+/** The names of the functions that the interpreter imports from JavaScript. */
 const listImports = (): string[] =>
   Module.imports(new Module(readFileSync(`${findPyodideDirectory()}pyodide.asm.wasm`)))
     .filter(({ kind }) => kind === 'function')
@@ -21,37 +21,37 @@ const listImports = (): string[] =>
 
 const words = (text: string): string[] => text.trim().split(/\s+/)
 
-/** All that a script can have WebAssembly call. A name that is not here has a door, or somebody decides on it. */
+/** All imports that a script can make WebAssembly call. A new name needs a guard or a review. */
 const OPEN: readonly string[] = [
-  // The exit code on its way to the guest.
+  // Passes the exit code to the guest.
   ...words(`JsvError_Check JsvNoValue_Check JsvNum_fromInt`),
-  // Parts of system calls on sockets: they say that no socket here has such a part, and the call goes on to fail.
+  // Operations on sockets: they report that no socket supports the operation, and the call fails.
   ...words(
     `_maybe_connect_async _maybe_poll_async _maybe_recvfrom_async _maybe_sendto_async _try_fcntl64 _try_shutdown`,
   ),
-  // CPython's own: the clock of signals; calls of functions in WebAssembly's table; the name of a browser, which is none.
+  // CPython's own: the clock of signals; calls of functions in WebAssembly's table; the name of a browser, which is empty.
   ...words(`_Py_CheckEmscriptenSignals_Helper _PyEM_TrampolineCall_JS _Py_emscripten_runtime`),
-  // Ends of the run.
+  // Functions that end the run.
   ...words(`__assert_fail _abort_js exit proc_exit _emscripten_runtime_keepalive_clear`),
   ...words(`emscripten_runtime_keepalive_pop emscripten_runtime_keepalive_push`),
-  // Clocks, time zones, chance, the environment that was given: numbers and text go into memory.
+  // Clocks, time zones, random numbers, the given environment: numbers and text go into memory.
   ...words(`_gmtime_js _localtime_js _mktime_js _timegm_js _tzset_js clock_res_get clock_time_get emscripten_date_now`),
   ...words(`emscripten_get_now random_get environ_get environ_sizes_get _emscripten_get_progname`),
-  // Memory, and files in it.
+  // Memory and files in memory.
   ...words(`_mmap_js _msync_js _munmap_js emscripten_get_heap_max emscripten_resize_heap`),
   ...words(`fd_close fd_fdstat_get fd_pread fd_pwrite fd_read fd_seek fd_sync fd_write`),
   // Signals: handlers are functions in WebAssembly's table; timers of the realm are gone.
   ...words(`__call_sighandler _setitimer_js`),
-  // Extension modules, which the realm lets through by their digest; a promise is a number here.
+  // Extension modules, which the realm admits by their digest; a promise is a number here.
   ...words(`_dlopen_js _dlsym_js _emscripten_dlopen_js`),
   ...words(`emscripten_promise_create emscripten_promise_destroy emscripten_promise_resolve`),
   // Names and protocols from tables of Emscripten's own; programs are refused.
   ...words(`_emscripten_lookup_name _emscripten_system getaddrinfo getnameinfo getprotobyname`),
-  // Words for a console that is silent.
+  // Output to a disabled console.
   ...words(`_emscripten_log_formatted emscripten_debugger emscripten_log_impl_js`),
 ]
 
-test('only imports of the interpreter that are known not to be a bridge stay open', () => {
+test('the interpreter has only imports that are known not to be a bridge', () => {
   const functions: Record<string, unknown> = Object.fromEntries(listImports().map((name) => [name, () => 'called']))
   guardBridge(functions)()
   const open = Object.entries(functions).filter(([, call]) => {
@@ -65,7 +65,7 @@ test('only imports of the interpreter that are known not to be a bridge stay ope
   expect(others.toSorted()).toEqual(OPEN.toSorted())
 })
 
-test('the bridge answers until it is shut', () => {
+test('the bridge answers until it is closed', () => {
   const given = Object.assign((text: unknown) => `given ${String(text)}`, { sig: 'ee' })
   const functions: Record<string, unknown> = { JsvObject_toString: given }
   const shut = guardBridge(functions)

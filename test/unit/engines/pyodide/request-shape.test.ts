@@ -133,7 +133,7 @@ beforeAll(() => {
   executable = findPythons()[0]?.executable ?? executable
 })
 
-test('both brokers take and refuse the same requests, in the same words', () => {
+test('both brokers accept and refuse the same requests, with the same messages', () => {
   const lines = allLines()
   const { stdout, stderr } = spawnSync(executable, ['-B', '-c', READ], {
     cwd: join(import.meta.dirname, '../../../../harness'),
@@ -147,7 +147,7 @@ test('both brokers take and refuse the same requests, in the same words', () => 
   expect(verdicts.filter((verdict) => verdict !== 'sound').length).toBeGreaterThan(400)
 })
 
-test('both take whatever the schema of the host accepts', () => {
+test('both accept all requests that the schema of the host accepts', () => {
   const accepted = allLines()
     .filter((line) => line.startsWith('{"type"') && !/NaN|__proto__|\u00FF/.test(line))
     .filter((line) => {
@@ -159,7 +159,7 @@ test('both take whatever the schema of the host accepts', () => {
   expect(accepted.filter((line) => verdictOf(line) !== 'sound')).toEqual([])
 })
 
-test('rejects a number that only its exponent makes too large', () => {
+test('rejects a number that is too large by its exponent alone', () => {
   const line = (number: string): Buffer =>
     Buffer.from(`{"type":"tool_result","execution_id":"e","id":"1","result":[${number}]}`)
   for (const number of ['1e309', `${'9'.repeat(250)}e99`, '9'.repeat(400), '-1E+400']) {
@@ -179,6 +179,6 @@ test('reads a script that is all digits about as fast as JSON is parsed', () => 
       }),
     )
   const parsing = best(() => JSON.parse(line.toString()))
-  // A search that starts anew at each digit takes over a second.
+  // A search that restarts at each digit takes over a second.
   expect(best(() => readRequest(line))).toBeLessThan(Math.max(60 * parsing, 300))
 })

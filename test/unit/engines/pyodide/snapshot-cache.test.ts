@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { SnapshotCache } from '../../../../src/engines/pyodide/snapshot-cache.ts'
 
-/* Which files are whole; that one which is not is made anew is in test/sandbox/engines/pyodide/snapshot.test.ts. */
+/* Tests the recognition of complete files. test/sandbox/engines/pyodide/snapshot.test.ts tests that a damaged one is replaced. */
 
 const KEY = '0123456789abcdef'
 const directory = mkdtempSync(join(tmpdir(), 'sandglass-snapshot-cache-'))
