@@ -1,4 +1,5 @@
 import type { Entrance } from './entrance.ts'
+import { HTTP_ENTRANCES } from './http.ts'
 import { JOURNAL_ENTRANCES } from './journals.ts'
 import { MODEL_ENTRANCES } from './model.ts'
 import { SCRIPT_ENTRANCES } from './script.ts'
@@ -7,6 +8,7 @@ import { TOOL_ENTRANCES } from './tools.ts'
 /** Every way for hostile bytes into the host. */
 export const ENTRANCES: readonly Entrance[] = [
   ...MODEL_ENTRANCES,
+  ...HTTP_ENTRANCES,
   ...SCRIPT_ENTRANCES,
   ...TOOL_ENTRANCES,
   ...JOURNAL_ENTRANCES,

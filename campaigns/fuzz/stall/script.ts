@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { type Entrance, KiB, keys, many, MiB, nestedJson, running, solving } from './entrance.ts'
-import type { RunOptions } from '../../../src/index.ts'
+import { defineTool, type RunOptions } from '../../../src/index.ts'
+import { CAPS } from '../../../src/protocol/index.ts'
 import { line } from './peer.ts'
 
 const OUTPUT = MiB
+const KEEP = defineTool({ name: 'keep', description: 'Keeps anything.', input: { type: 'object' }, execute: () => 1 })
 
 const TEN_STRINGS = z.array(z.object(Object.fromEntries(Array.from('abcdefghij', (name) => [name, z.string()]))))
 
@@ -87,6 +89,29 @@ const STREAM_ENTRANCES: readonly Entrance[] = [
     sizes: [1000, 10_000, 50_000],
     limitBytes: OUTPUT,
     prepare: (size) => running(Array.from({ length: size }, () => line('stdout', '"text":"x"'))),
+  },
+  {
+    name: 'errors: many small frames',
+    from: 'a script',
+    unit: 'frames',
+    sizes: [1000, 10_000, 50_000],
+    limitBytes: OUTPUT,
+    prepare: (size) => running(Array.from({ length: size }, () => line('stderr', '"text":"\u001b[8mx"'))),
+  },
+  {
+    name: 'a task with many large calls',
+    from: 'a script',
+    unit: 'characters',
+    sizes: [10_000, 100_000, 1_000_000],
+    limitBytes: 16 * CAPS.argBytes,
+    prepare: (size) => {
+      const args = JSON.stringify({ a: 'y'.repeat(size) })
+      const calls = Array.from({ length: 16 }, (_, at) =>
+        line('tool_call', `"id":"c${at}","name":"keep","args":${args}`),
+      )
+      const model = (): Promise<string> => Promise.resolve('```python\nemit_result(1)\n```')
+      return solving(calls, { model, tools: [KEEP], maxRetries: 2 })
+    },
   },
   {
     name: 'output: text that nearly holds a secret',
