@@ -1,6 +1,7 @@
 import { SandglassError } from './errors/index.ts'
 import {
   assertFew,
+  assertPython,
   type Declarer,
   type EnvironmentOptions,
   Environments,
@@ -178,12 +179,17 @@ export class Dependencies {
     }
   }
 
-  /** What the script asks for beyond what the host names. @throws SandglassError `dependency_not_allowed`. */
+  /**
+   * What the script asks for beyond what the host names.
+   * @throws SandglassError `dependency_not_allowed`; `dependency_conflict` if it requires another Python.
+   */
   async #wishesOf(script: string, host: readonly Requirement[]): Promise<readonly Requirement[]> {
     const { fromScript } = this.environments.options
     const named = new Set(host.map(({ name }) => name))
-    const declared = (await readScriptMetadata(script))?.dependencies ?? []
-    const wished = parseRequirements(declared, 'dependencies of the script (# /// script)')
+    const metadata = await readScriptMetadata(script)
+    const python = metadata?.requiresPython === undefined ? undefined : (await this.knownTarget())?.python
+    if (metadata?.requiresPython !== undefined && python !== undefined) assertPython(metadata.requiresPython, python)
+    const wished = parseRequirements(metadata?.dependencies ?? [], 'dependencies of the script (# /// script)')
     if (fromScript !== 'off') {
       return fromScript === 'imports' ? merge([...wished, ...requirementsOfImports(script, named)]) : wished
     }

@@ -26,8 +26,9 @@ import {
   type RunOptions,
   type SandglassOptions,
 } from './options.ts'
-import { type CheckoutOptions, type Lease, SandboxPool } from './pool/index.ts'
+import { type Lease, SandboxPool } from './pool/index.ts'
 import { Preloads } from './preloads.ts'
+import { checkoutOptions, engineIdOf, limitsOfRun, nameOf, specOf } from './run-spec.ts'
 import {
   assertEnforced,
   assertPackagesFit,
@@ -35,9 +36,7 @@ import {
   installedPackages,
   ping,
   type ResourceLimits,
-  resolveLimits,
   type Sandbox,
-  sandboxLimits,
   type SandboxEngine,
   type SandboxSpec,
 } from './sandbox/index.ts'
@@ -326,46 +325,5 @@ function requestOf<T>(script: string, { tools, toolLimits, ...run }: RunOptions<
     ...definedOf(run, REQUEST_OPTIONS),
     ...(tools === undefined ? {} : { tools: bridgedTools(prepareTools(tools), toolLimits) }),
     script,
-  }
-}
-
-/** The limits that each run has for itself; the others are those of its sandbox. */
-export function limitsOfRun(given: ResourceLimits): ResourceLimits {
-  return definedOf(resolveLimits(given), ['executionTimeoutSec', 'maxToolWaitSec', 'maxOutputBytes'])
-}
-
-/** Names an engine and its options: sandboxes of the same name have the same Python, as long as nobody installs another. */
-function engineIdOf({ name }: SandboxEngine, options: SandglassOptions): string {
-  const own = (options as Readonly<Record<string, unknown>>)[name]
-  return JSON.stringify([name, own ?? null, process.env['DOCKER_HOST'] ?? null])
-}
-
-function specOf(
-  options: SandglassOptions,
-  limits: ResourceLimits | undefined,
-  prepared: PreparedEnvironment | undefined,
-): SandboxSpec {
-  const packages =
-    prepared?.environment.path ?? (options.packages === undefined ? undefined : resolve(options.packages))
-  return {
-    limits: sandboxLimits(resolveLimits({ ...options.limits, ...limits })),
-    ...(packages === undefined ? {} : { packages }),
-    ...(options.toolsDir === undefined ? {} : { toolsDir: resolve(options.toolsDir) }),
-    ...(options.preload === undefined ? {} : { preload: options.preload }),
-  }
-}
-
-/** Equal limits and packages share a pool; everything else in a spec is the same for one Sandglass. */
-function nameOf(spec: SandboxSpec): string {
-  const { memoryBytes, cpus, pids, diskBytes } = spec.limits
-  const packages = spec.packages === undefined ? '' : ` packages=${spec.packages} preload=${spec.preload?.join(',')}`
-  return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}${packages}`
-}
-
-function checkoutOptions({ leaseKey, checkoutTimeoutMs, ...run }: RunOptions): CheckoutOptions {
-  return {
-    ...(leaseKey === undefined ? {} : { key: leaseKey }),
-    ...(checkoutTimeoutMs === undefined ? {} : { timeoutMs: checkoutTimeoutMs }),
-    ...definedOf(run, ['sandboxId', 'signal']),
   }
 }

@@ -30,6 +30,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   'finish-environment': 'byte code and home files of an environment, made in a sandbox',
   preloads: 'the modules that recent scripts imported, to be loaded ahead',
   'task-host': 'checks and runs the scripts of a task, with the packages that they name',
+  'run-spec': 'what a run asks of a sandbox: its limits, its spec, its place in the pool',
   'script-runner': 'checks scripts and runs them in leased sandboxes',
   'typed-result': 'a result checked by a schema',
   options: 'the options of every method, and their checks',

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { lstat, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { lstat, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { awaitLock, type FileLock, makeDirectory, tryLock } from '../support/index.ts'
+import { namesIn, readJson, writeJson } from './json-file.ts'
 import { digestOf } from './lock-file.ts'
+import { Resolutions, type ResolvedRequest } from './resolutions.ts'
 import type { PythonTarget } from './target.ts'
 
 /** What is known of an environment; stands beside its packages. */
@@ -41,20 +43,11 @@ export interface ListedEnvironment {
   readonly inUse: boolean
 }
 
-/** A request that was resolved once. */
-export interface ResolvedRequest {
-  readonly key: string
-  readonly requirements: readonly string[]
-  readonly lock: string
-}
-
 /** Directories below the root that only this program writes. */
 export const READ_ONLY: readonly string[] = ['bin', 'environments', 'locks', 'requests', 'targets']
 const KEY = /^[0-9a-f]{20}$/
 const DIRECTORY = /^packages-[0-9a-f]{8}$/
 const DAY_MS = 86_400_000
-/** Requests whose answers are kept. Without its answer a request is resolved again. */
-const MAX_REQUESTS = 1000
 /** No file takes so long to be written and moved to its place. */
 const ABANDONED_MS = 60_000
 /** The use of an environment is noted at most this often. */
@@ -66,9 +59,11 @@ const NOTE_USE_MS = 60_000
  */
 export class EnvironmentCache {
   readonly root: string
+  readonly #resolutions: Resolutions
 
   constructor(root: string) {
     this.root = root
+    this.#resolutions = new Resolutions(join(root, 'requests'), join(root, 'work'))
   }
 
   /**
@@ -93,21 +88,17 @@ export class EnvironmentCache {
   // ── requests ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   async findRequest(requestKey: string): Promise<ResolvedRequest | undefined> {
-    const found = await readJson<ResolvedRequest>(join(this.root, 'requests', `${requestKey}.json`))
-    return found !== undefined && KEY.test(found.key) && typeof found.lock === 'string' ? found : undefined
+    const found = await this.#resolutions.find(requestKey)
+    return found !== undefined && KEY.test(found.key) ? found : undefined
   }
 
   async saveRequest(requestKey: string, request: ResolvedRequest): Promise<void> {
-    await this.#write(join(this.root, 'requests', `${requestKey}.json`), request)
+    await this.#explained(this.#resolutions.save(requestKey, request))
   }
 
   /** Forgets the requests that led to an environment, so that the next one is resolved anew. */
   async forgetRequests(key: string): Promise<void> {
-    const directory = join(this.root, 'requests')
-    for (const name of await namesIn(directory)) {
-      const found = await readJson<ResolvedRequest>(join(directory, name))
-      if (found === undefined || found.key === key) await rm(join(directory, name), { force: true })
-    }
+    await this.#resolutions.forget(key)
   }
 
   async findTarget(engineId: string): Promise<PythonTarget | undefined> {
@@ -118,7 +109,7 @@ export class EnvironmentCache {
   }
 
   async saveTarget(engineId: string, target: PythonTarget): Promise<void> {
-    await this.#write(this.#targetOf(engineId), target)
+    await this.#explained(writeJson(this.#targetOf(engineId), target, join(this.root, 'work')))
   }
 
   // ── environments ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,7 +219,7 @@ export class EnvironmentCache {
    */
   async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
     await this.cleanDownloads({ all: false })
-    await this.#evictRequests()
+    await this.#resolutions.evict()
     const listed = await this.list()
     let bytes = listed.reduce((sum, { record }) => sum + record.bytes, 0)
     const removed: string[] = []
@@ -279,21 +270,6 @@ export class EnvironmentCache {
     }
   }
 
-  /** Removes what was asked for longest ago: a script can ask in any number of ways. */
-  async #evictRequests(): Promise<void> {
-    const directory = join(this.root, 'requests')
-    const names = await namesIn(directory)
-    if (names.length <= MAX_REQUESTS) return
-    const times = await Promise.all(
-      names.map(async (name) => ({
-        name,
-        at: (await stat(join(directory, name)).catch(() => undefined))?.mtimeMs ?? 0,
-      })),
-    )
-    const old = times.toSorted((a, b) => a.at - b.at).slice(0, names.length - MAX_REQUESTS)
-    await Promise.all(old.map(({ name }) => rm(join(directory, name), { force: true })))
-  }
-
   async #await(path: string, kind: 'shared' | 'exclusive', signal?: AbortSignal): Promise<FileLock> {
     try {
       return await awaitLock(path, kind, signal)
@@ -326,13 +302,10 @@ export class EnvironmentCache {
     await utimes(path, now, now).catch(() => undefined) // only its age depends on it
   }
 
-  async #write(path: string, value: unknown): Promise<void> {
-    const temporary = join(this.root, 'work', randomUUID())
+  async #explained(work: Promise<void>): Promise<void> {
     try {
-      await writeFile(temporary, JSON.stringify(value))
-      await rename(temporary, path)
+      await work
     } catch (error) {
-      await rm(temporary, { force: true })
       throw this.explain(error)
     }
   }
@@ -347,18 +320,5 @@ export class EnvironmentCache {
 
   #lockOf(name: string, kind: 'use' | 'build'): string {
     return join(this.root, 'locks', `${name}.${kind}`)
-  }
-}
-
-async function namesIn(directory: string): Promise<string[]> {
-  return (await readdir(directory).catch((): string[] => [])).toSorted()
-}
-
-/** The content of a JSON file; undefined where it is missing or damaged. */
-async function readJson<T>(path: string): Promise<T | undefined> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as T
-  } catch {
-    return undefined
   }
 }

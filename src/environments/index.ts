@@ -19,6 +19,7 @@ export {
   warnOfPip,
 } from './missing-module.ts'
 export { assertFew, parseRequirements, type Requirement } from './requirement.ts'
+export { assertPython } from './requires-python.ts'
 export { readScriptMetadata } from './script-metadata.ts'
 export { scriptPackagesText } from './trust.ts'
 export { isSameTarget, type PythonTarget, targetOf } from './target.ts'

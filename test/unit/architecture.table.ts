@@ -152,6 +152,12 @@ export const ROOMS: readonly Room[] = [
   },
   { name: 'preloads', path: 'src/preloads.ts', mayImport: ['environments'], packages: [] },
   {
+    name: 'run-spec',
+    path: 'src/run-spec.ts',
+    mayImport: ['support', 'sandbox', 'pool', 'environments', 'options'],
+    packages: [],
+  },
+  {
     name: 'script-runner',
     path: 'src/script-runner.ts',
     mayImport: [
@@ -166,6 +172,7 @@ export const ROOMS: readonly Room[] = [
       'dependencies',
       'finish-environment',
       'preloads',
+      'run-spec',
       'typed-result',
     ],
     packages: [],
@@ -202,6 +209,7 @@ export const ROOMS: readonly Room[] = [
       'checkers',
       'dependencies',
       'engine-choice',
+      'run-spec',
       'script-runner',
       'task-host',
     ],

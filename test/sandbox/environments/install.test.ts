@@ -1,55 +1,17 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createSandglass, type Sandglass, type SandglassOptions } from '../../../src/index.ts'
-import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
-import { PackageIndex } from '../../support/environments/package-index.ts'
-import { makeWheel, type Wheel } from '../../support/environments/wheel.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { noUv } from '../../support/environments/fixture.ts'
+import { declares, demo, helper, IMPORT, newCache, newIndex, open } from '../../support/environments/indexed.ts'
+import type { PackageIndex } from '../../support/environments/package-index.ts'
+import { makeWheel } from '../../support/environments/wheel.ts'
 import { eventually } from '../../support/eventually.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { skipFor } from '../../support/required.ts'
 
 const { skip } = await requireLocalEngine()
 if (noUv !== undefined) skipFor('uv', noUv)
-
-const caches: Disposable[] = []
-const indexes: AsyncDisposable[] = []
-afterAll(async () => {
-  for (const cache of caches) cache[Symbol.dispose]()
-  for (const index of indexes) await index[Symbol.asyncDispose]()
-})
-
-function newCache(): string {
-  const cache = makeCacheDir()
-  caches.push(cache)
-  return cache.path
-}
-
-async function newIndex(...wheels: Wheel[]): Promise<PackageIndex> {
-  const index = await PackageIndex.start(...wheels)
-  indexes.push(index)
-  return index
-}
-
-interface Given extends Omit<SandglassOptions, 'environments'> {
-  readonly environments?: SandglassOptions['environments']
-}
-
-function open(index: PackageIndex, cacheDir: string, { environments, ...options }: Given = {}): Promise<Sandglass> {
-  return createSandglass({
-    engine: 'local',
-    poolSize: 1,
-    ...options,
-    environments: { cacheDir, index: index.address, ...environments },
-  })
-}
-
-const demo = makeWheel({ name: 'demo', requires: ['helper>=1'] })
-const helper = makeWheel({ name: 'helper' })
-const declares = (name: string): string =>
-  `# /// script\n# dependencies = ["${name}"]\n# ///\nimport ${name}\nemit_result(1)`
-const IMPORT = 'import demo, helper\nemit_result([demo.VERSION, helper.VERSION])'
 
 describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   let index: PackageIndex
@@ -195,122 +157,6 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     const pip =
       'import subprocess, sys\nsubprocess.run([sys.executable, "-m", "pip", "install", "demo"], check=True, timeout=5)'
     expect((await sandglass.run(pip)).error).toMatch(/A script cannot install packages/)
-  })
-})
-
-describe.skipIf(skip || noUv !== undefined)('a package that a script names', () => {
-  test('is refused with a hint, unless the host named it as well', async () => {
-    const index = await newIndex(demo, helper)
-    await using sandglass = await open(index, newCache())
-    await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({
-      code: 'dependency_not_allowed',
-      message: expect.stringContaining("fromScript: 'declared'") as string,
-    })
-    expect(index.requests).toEqual([])
-    expect((await sandglass.run(declares('demo'), { dependencies: ['demo'] })).finalData).toBe(1)
-  })
-
-  test('is accepted if the host allows it; every package of the lock is checked before a wheel is downloaded', async () => {
-    const index = await newIndex(demo, helper)
-    const asked: string[] = []
-    const allow = ({ name }: { name: string }): boolean => {
-      asked.push(name)
-      return name !== 'helper'
-    }
-    const cacheDir = newCache()
-    await using sandglass = await open(index, cacheDir, { environments: { fromScript: 'declared', allow } })
-    await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({
-      code: 'dependency_not_allowed',
-      message: /helper/,
-    })
-    expect(asked).toEqual(['demo', 'helper'])
-    expect(index.downloads).toEqual([])
-    await using other = await open(index, cacheDir, {
-      environments: { fromScript: 'declared', allow: ['demo', 'helper'] },
-    })
-    expect((await other.run(declares('demo'))).finalData).toBe(1)
-    await using known = await open(index, cacheDir, { environments: { fromScript: 'declared' } })
-    await expect(known.run(declares('demo'))).rejects.toMatchObject({ code: 'dependency_not_allowed' })
-  })
-
-  test('must be at least a week old', async () => {
-    const index = await newIndex(demo, helper)
-    index.faults.uploaded = new Date(Date.now() - 86_400_000).toISOString()
-    await using sandglass = await open(index, newCache(), { environments: { fromScript: 'declared', allow: 'any' } })
-    await expect(sandglass.run(declares('demo'))).rejects.toMatchObject({ code: 'dependency_too_new' })
-    expect((await sandglass.run('import demo\nemit_result(1)', { dependencies: ['demo'] })).finalData).toBe(1)
-  })
-
-  test('is derived from its imports only if a well-known package provides them', async () => {
-    const index = await newIndex(makeWheel({ name: 'pyyaml', files: { 'yaml/__init__.py': 'VERSION = "1"\n' } }))
-    await using sandglass = await open(index, newCache(), { environments: { fromScript: 'imports' } })
-    const result = await sandglass.run('import yaml, json\nemit_result(yaml.VERSION)')
-    expect(result).toMatchObject({ finalData: '1', environment: { packages: { pyyaml: '1.0' } } })
-  })
-})
-
-describe.skipIf(skip || noUv !== undefined)('a failing index', () => {
-  test.concurrent.each<[string, string[], (index: PackageIndex) => void, object, string, RegExp]>([
-    ['no such package', ['absent'], () => {}, {}, 'dependency_not_found', /absent/],
-    ['only for another Python', ['foreign'], () => {}, {}, 'dependency_no_wheel', /foreign.*Python 3/],
-    ['versions that contradict', ['demo', 'helper<1'], () => {}, {}, 'dependency_conflict', /helper/],
-    ['too new', ['demo'], () => {}, { excludeNewer: '2019-01-01' }, 'dependency_too_new', /2019-01-01/],
-    [
-      'another SHA-256 than promised',
-      ['other'],
-      (index) => (index.faults.lies = true),
-      {},
-      'dependency_invalid',
-      /SHA-256|[Hh]ash/,
-    ],
-    ['no access', ['demo'], (index) => (index.faults.status = 401), {}, 'index_refused', /user name and password/],
-    [
-      'an answer that never ends',
-      ['demo'],
-      (index) => (index.faults.endless = 'page'),
-      { timeoutMs: 2000 },
-      'index_unreachable',
-      /2000 ms/,
-    ],
-    [
-      'a wheel that never ends',
-      ['other'],
-      (index) => (index.faults.endless = 'wheel'),
-      { timeoutMs: 2000 },
-      'index_unreachable',
-      /2000 ms/,
-    ],
-    ['offline', ['demo'], () => {}, { offline: true }, 'index_unreachable|dependency_not_found', /demo/],
-  ])('%s', async (_what, dependencies, setUp, environments, code, message) => {
-    const foreign = makeWheel({ name: 'foreign', tag: 'cp27-cp27m-win32' })
-    const index = await newIndex(demo, helper, foreign, makeWheel({ name: 'other' }))
-    setUp(index)
-    const cacheDir = newCache()
-    const began = performance.now()
-    await expect(open(index, cacheDir, { dependencies, environments })).rejects.toMatchObject({
-      code: expect.stringMatching(code) as string,
-      message: expect.stringMatching(message) as string,
-    })
-    expect(performance.now() - began).toBeLessThan(20_000)
-    expect(readdirSync(join(cacheDir, 'environments'))).toEqual([])
-    expect(readdirSync(join(cacheDir, 'work'))).toEqual([])
-  })
-
-  test('a password in its address is in no message and in no file of the cache', async () => {
-    const index = await newIndex(demo)
-    const cacheDir = newCache()
-    const address = index.address.replace('//', '//user:hunter2secret@')
-    await expect(
-      open(index, cacheDir, { dependencies: ['demo'], environments: { index: address } }),
-    ).rejects.toMatchObject({
-      code: 'dependency_not_found',
-      message: expect.not.stringContaining('hunter2secret') as string,
-    })
-    index.add(helper)
-    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'], environments: { index: address } })
-    expect((await sandglass.run(IMPORT)).success).toBe(true)
-    const { status } = spawnSync('grep', ['-rl', 'hunter2secret', cacheDir, '--exclude-dir=bin'])
-    expect(status, 'grep found it').toBe(1)
   })
 })
 

@@ -1,0 +1,63 @@
+import { rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { namesIn, readJson, writeJson } from './json-file.ts'
+
+/** A request that was resolved once. */
+export interface ResolvedRequest {
+  /** The key of the environment. */
+  readonly key: string
+  readonly requirements: readonly string[]
+  readonly lock: string
+}
+
+/** Requests whose answers are kept. Without its answer a request is resolved again. */
+const MAX_REQUESTS = 1000
+
+/** What requests were resolved to, a file for each. */
+export class Resolutions {
+  readonly #directory: string
+  readonly #work: string
+
+  /** @param work for files while they are written, on the same file system. */
+  constructor(directory: string, work: string) {
+    this.#directory = directory
+    this.#work = work
+  }
+
+  async find(requestKey: string): Promise<ResolvedRequest | undefined> {
+    const found = await readJson<ResolvedRequest>(this.#pathOf(requestKey))
+    return typeof found?.key === 'string' && typeof found.lock === 'string' ? found : undefined
+  }
+
+  /** @throws the error of the failed system call. */
+  async save(requestKey: string, request: ResolvedRequest): Promise<void> {
+    await writeJson(this.#pathOf(requestKey), request, this.#work)
+  }
+
+  /** Forgets the requests that led to an environment, so that the next one is resolved anew. */
+  async forget(key: string): Promise<void> {
+    for (const name of await namesIn(this.#directory)) {
+      const path = join(this.#directory, name)
+      const found = await readJson<ResolvedRequest>(path)
+      if (found === undefined || found.key === key) await rm(path, { force: true })
+    }
+  }
+
+  /** Removes what was asked for longest ago: a script can ask in any number of ways. */
+  async evict(): Promise<void> {
+    const names = await namesIn(this.#directory)
+    if (names.length <= MAX_REQUESTS) return
+    const times = await Promise.all(
+      names.map(async (name) => {
+        const path = join(this.#directory, name)
+        return { path, at: (await stat(path).catch(() => undefined))?.mtimeMs ?? 0 }
+      }),
+    )
+    const old = times.toSorted((a, b) => a.at - b.at).slice(0, names.length - MAX_REQUESTS)
+    await Promise.all(old.map(({ path }) => rm(path, { force: true })))
+  }
+
+  #pathOf(requestKey: string): string {
+    return join(this.#directory, `${requestKey}.json`)
+  }
+}
