@@ -45,7 +45,7 @@ function harnessSamples(): HarnessFrame[] {
   return [
     {
       type: 'ready',
-      protocol: 1,
+      protocol: 2,
       python: '3.11.2',
       tools: { loaded: ['a.py'], failed: [{ name: 'b.py', message: 'OSError: no' }] },
       preload: { loaded: ['math'], failed: [], deferred: ['numpy'] },

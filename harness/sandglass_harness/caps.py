@@ -49,6 +49,13 @@ COLLECT_SEC = 5.0  # at most, for the search of the workspace
 COLLECT_AFTER_DEADLINE_SEC = 0.3  # the part of it that may come after the deadline
 MAX_REQUEST_LINE_BYTES = 80 << 20
 
+# Workspaces.
+MAX_PAYLOAD_BYTES = 64 << 10  # raw bytes behind one line
+INPUT_WINDOW_BYTES = 256 << 10  # of input that an activity has not taken
+FRAMES_WINDOW_BYTES = 1 << 20  # of lines of a run that the host has not taken
+MAX_WAITING_BYTES = 64 << 10  # unsent bytes at which no more output is read, so that a control frame waits behind few
+RESERVED_PIDS = 16  # processes that only the harness may start
+
 HIGH_WATER_BYTES = 1 << 20  # unsent bytes at which the broker stops reading from the script
 LOW_WATER_BYTES = 256 << 10  # unsent bytes at which it continues
 

@@ -11,6 +11,7 @@ PR_SET_TIMERSLACK = 29
 SECCOMP_MODE_FILTER = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
 
 
 def prctl(option, *args):
@@ -20,6 +21,16 @@ def prctl(option, *args):
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    return result
+
+
+def syscall(number, *args):
+    """Calls a system call by its number. Raises OSError when it fails."""
+    padded = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    result = _libc.syscall(ctypes.c_long(number), *padded)
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
     return result
 
 

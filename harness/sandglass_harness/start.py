@@ -34,7 +34,10 @@ def main():
     config = json.loads(sys.argv[1])
     channel = _move_away(0), _move_away(1)
     pid, control_fd = _fork_zygote(config)
-    from .broker import broker
+    if config.get("activities"):
+        from .broker import workspace as broker
+    else:
+        from .broker import broker
 
     broker.serve(config, channel, pid, control_fd)
 

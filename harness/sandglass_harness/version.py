@@ -1,3 +1,3 @@
 """The version of the wire protocol, which the host compares with its own."""
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2

@@ -21,7 +21,7 @@ ROOMS = {
     "script": {"check.checker"},
     "check": set(),
 }
-ENTRY = {"start": {"libc", "broker.broker", "script.zygote"}}
+ENTRY = {"start": {"libc", "broker.broker", "broker.workspace", "script.zygote"}}
 
 
 def breaches(sources):

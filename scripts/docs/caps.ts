@@ -39,6 +39,11 @@ const MEANINGS: Readonly<Record<keyof Caps, string>> = {
   collectMs: 'search for files',
   collectAfterDeadlineMs: 'part of that search that may lie behind the deadline',
   requestLineBytes: 'line from host to harness; a longer one ends the harness',
+  payloadBytes: 'raw bytes behind one line of a workspace',
+  inputWindowBytes: 'bytes of input that an activity of a workspace has not taken',
+  framesWindowBytes: 'bytes of lines of a run in a workspace that the host has not taken',
+  waitingBytes: 'bytes that wait for the host, at which the broker of a workspace reads no more output',
+  reservedPids: 'processes of a workspace that only the harness may start',
   highWaterBytes: 'waiting for the host: the harness stops reading from the script',
   lowWaterBytes: 'waiting for the host: the harness reads on',
 }

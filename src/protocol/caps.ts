@@ -77,6 +77,16 @@ export interface Caps {
   readonly collectAfterDeadlineMs: number
   /** Bytes of a line from the host. */
   readonly requestLineBytes: number
+  /** Raw bytes behind one line, in a workspace. */
+  readonly payloadBytes: number
+  /** Bytes of input that an activity has not taken. */
+  readonly inputWindowBytes: number
+  /** Bytes of lines of a run in a workspace that the host has not taken. */
+  readonly framesWindowBytes: number
+  /** Bytes that wait for the host, at which the broker of a workspace reads no more output. */
+  readonly waitingBytes: number
+  /** Processes of a workspace that only the harness may start. */
+  readonly reservedPids: number
   /** Bytes that wait for the host, at which a broker stops reading from a script. */
   readonly highWaterBytes: number
   /** Bytes that wait for the host, at which it continues to read. */
@@ -122,6 +132,11 @@ export const CAPS: Caps = {
   collectMs: 5000,
   collectAfterDeadlineMs: 300,
   requestLineBytes: 80 * MiB,
+  payloadBytes: 64 * KiB,
+  inputWindowBytes: 256 * KiB,
+  framesWindowBytes: MiB,
+  waitingBytes: 64 * KiB,
+  reservedPids: 16,
   highWaterBytes: MiB,
   lowWaterBytes: 256 * KiB,
 }

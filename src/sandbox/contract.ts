@@ -26,6 +26,11 @@ export interface SandboxSpec {
   readonly preload?: readonly string[]
   /** True if its sandboxes check scripts instead of running them: the checker is then loaded ahead. */
   readonly checker?: boolean
+  /**
+   * True if its sandboxes serve several activities at once, for one owner (docs/protocol.md, "Workspaces"). Only for engines
+   * with the capability `workspaces`.
+   */
+  readonly activities?: boolean
 }
 
 /** One way of making sandboxes. An engine never reads frames beyond the harness's `ready`. */
@@ -162,4 +167,6 @@ export interface SandboxCapabilities {
   readonly toolsDir: boolean
   readonly systemCallFilter: boolean
   readonly uidPerSandbox: boolean
+  /** Several activities at once in one sandbox: programs, files, connections. Absent: no. */
+  readonly workspaces?: boolean
 }

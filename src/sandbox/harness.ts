@@ -37,6 +37,8 @@ export interface HarnessOptions {
   readonly boundsAddressSpace: boolean
   /** True if the sandbox checks scripts and runs none. Default false. */
   readonly checker?: boolean
+  /** True if it serves several activities at once, in a workspace. Default false. */
+  readonly activities?: boolean
   /** True if scripts can import packages that are installed beside the sandbox's Python, after `packages`. Default false. */
   readonly installed?: boolean
   /** True if it marks all bytes that it sends with a key, which comes first on its channel. Default false. */
@@ -46,7 +48,7 @@ export interface HarnessOptions {
 /** The harness's only argument. Every process in the sandbox can read it, so it holds no secret. */
 export function harnessConfig(options: HarnessOptions): string {
   const { limits, packages, toolsDir, preload, boundsAddressSpace } = options
-  const { checker = false, installed = false, sealed = false } = options
+  const { checker = false, activities = false, installed = false, sealed = false } = options
   return JSON.stringify({
     scratch: INSIDE.scratch,
     workspace: INSIDE.workspace,
@@ -54,6 +56,7 @@ export function harnessConfig(options: HarnessOptions): string {
     tools: toolsDir ? INSIDE.tools : null,
     preload,
     checker,
+    activities,
     installed,
     sealed,
     rlimits: {

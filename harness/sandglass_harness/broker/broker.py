@@ -50,7 +50,7 @@ class Broker:
 
     def serve(self):
         """Serves until the host closes the channel. Never returns."""
-        self._watch_signals()
+        watch_child_signals(self._watcher, self._sandbox.reaper.reap)
         loaded = self._zygote.read_report()
         self._channel.open()
         self._watcher.watch_read(self._zygote.socket.fileno(), self._on_zygote)
@@ -106,22 +106,6 @@ class Broker:
                 self._on_lost_zygote()
         elif self._end.phase is COLLECTING:
             self._end.send_files()
-
-    def _watch_signals(self):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as PID 1 without a handler: no effect
-        read, write = os.pipe()
-        os.set_blocking(read, False)
-        os.set_blocking(write, False)
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._watcher.watch_read(read, lambda _event: self._on_child_signal(read))
-
-    def _on_child_signal(self, fd):
-        try:
-            os.read(fd, 4096)
-        except BlockingIOError:
-            pass
-        self._sandbox.reaper.reap()
 
     # ── requests of the host ──────────────────────────────────────────────────────────────────────────────────
 
@@ -308,6 +292,25 @@ class Broker:
         else:
             self._sandbox.reaper.kill_everything()
             os._exit(1)
+
+
+def watch_child_signals(watcher, on_end):
+    """Calls `on_end()` when a child of this process has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as PID 1 without a handler: no effect
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def on_signal(_event):
+        try:
+            os.read(read, 4096)
+        except BlockingIOError:
+            pass
+        on_end()
+
+    watcher.watch_read(read, on_signal)
 
 
 def serve(config, channel, zygote_pid, control_fd):

@@ -40,13 +40,7 @@ class Intake:
         self._switch_to(frame["execution_id"])
         problem = self._problem
         self.forget()
-        if problem is not None:
-            return "request", problem
-        missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
-        if missing:
-            return "secrets", f"required secrets are missing: {', '.join(missing)}"
-        problem = _sources_problem(frame.get("tool_sources") or ())
-        return None if problem is None else ("request", problem)
+        return problem_of_request(frame) if problem is None else ("request", problem)
 
     def forget(self):
         """Forgets the files: the run has started, or they were wiped."""
@@ -57,6 +51,15 @@ class Intake:
             self._roots.wipe(WIPE_SEC)
             self._problem = None
         self._id = run_id
+
+
+def problem_of_request(frame):
+    """Returns (kind, message) of the problem of an `execute` itself, or None."""
+    missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
+    if missing:
+        return "secrets", f"required secrets are missing: {', '.join(missing)}"
+    problem = _sources_problem(frame.get("tool_sources") or ())
+    return None if problem is None else ("request", problem)
 
 
 def _sources_problem(sources):

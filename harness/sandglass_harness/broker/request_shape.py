@@ -13,8 +13,8 @@ from ..wire import BeyondFloat, finite, no_constant
 MAX_MODE = 0o777
 
 
-def read(line):
-    """Reads a line of the host. Raises ValueError, which names the fault and repeats nothing of the line."""
+def read(line, fields=None):
+    """Reads a line of the host; `fields` are the checks by type and name, FIELDS by default. Raises ValueError, which names the fault and repeats nothing of the line."""
     try:
         frame = _DECODER.decode(line.decode())  # decode() of bytes would guess at other encodings
     except BeyondFloat:
@@ -23,7 +23,7 @@ def read(line):
         raise ValueError("a line is not JSON") from None
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
         raise ValueError("a line is not a frame with a type")
-    for name, is_sound in _FIELDS.get(frame["type"], ()):
+    for name, is_sound in (FIELDS if fields is None else fields).get(frame["type"], ()):
         if not is_sound(frame.get(name)):
             raise ValueError(f"{frame['type']} has an invalid {name}")
     return frame
@@ -32,11 +32,11 @@ def read(line):
 _DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=finite)
 
 
-def _is_text(value):
+def is_text(value):
     return isinstance(value, str)
 
 
-def _is_id(value):
+def is_id(value):
     return isinstance(value, str) and 0 < len(value) <= MAX_EXECUTION_ID
 
 
@@ -44,19 +44,19 @@ def _is_nonce(value):
     return isinstance(value, str) and len(value) <= MAX_NONCE
 
 
-def _is_count(value):
+def is_count(value):
     return type(value) is int and value >= 0
 
 
-def _is_positive(value):
+def is_positive(value):
     return type(value) is int and value > 0
 
 
-def _is_mode(value):
+def is_mode(value):
     return type(value) is int and 0 <= value <= MAX_MODE
 
 
-def _is_time(value):
+def is_time(value):
     return type(value) in (int, float) and 0 < value <= sys.float_info.max
 
 
@@ -68,7 +68,7 @@ def _is_amount_or_absent(value):
     return value is None or _is_amount(value)
 
 
-def _is_flag(value):
+def is_flag(value):
     return type(value) is bool
 
 
@@ -76,16 +76,16 @@ def _is_object(value):
     return isinstance(value, dict)
 
 
-def _is_texts(value):
+def is_texts(value):
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _is_table(value):
+def is_table(value):
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
 
 def _is_limits(value):
-    return isinstance(value, dict) and all(_is_positive(value[name]) for name in ("memory_bytes", "pids") if name in value)
+    return isinstance(value, dict) and all(is_positive(value[name]) for name in ("memory_bytes", "pids") if name in value)
 
 
 def _are_tools(value):
@@ -109,16 +109,16 @@ def _is_text_or_absent(value):
 
 
 _WRAPPER_CODE = (("preamble", _is_text_or_absent), ("postamble", _is_text_or_absent))
-_FIELDS = {
+FIELDS = {
     "execute": (
-        ("execution_id", _is_id),
-        ("script", _is_text),
-        ("timeout_sec", _is_time),
-        ("max_output_bytes", _is_positive),
+        ("execution_id", is_id),
+        ("script", is_text),
+        ("timeout_sec", is_time),
+        ("max_output_bytes", is_positive),
         ("inputs", _is_object),
-        ("secrets", _is_table),
-        ("required_secrets", _is_texts),
-        ("collect", _is_texts),
+        ("secrets", is_table),
+        ("required_secrets", is_texts),
+        ("collect", is_texts),
         ("limits", _is_limits),
         ("tools", _are_tools),
         ("tool_sources", _are_sources),
@@ -126,27 +126,27 @@ _FIELDS = {
         *_WRAPPER_CODE,
     ),
     "check": (
-        ("execution_id", _is_id),
-        ("script", _is_text),
-        ("mode", _is_text),
-        ("policy", _is_text),
-        ("timeout_sec", _is_time),
+        ("execution_id", is_id),
+        ("script", is_text),
+        ("mode", is_text),
+        ("policy", is_text),
+        ("timeout_sec", is_time),
         ("whole", _is_text_or_absent),
-        ("names", _is_texts),
-        ("allow_modules", _is_texts),
+        ("names", is_texts),
+        ("allow_modules", is_texts),
         ("tools", _is_objects),
         *_WRAPPER_CODE,
     ),
-    "tool_result": (("execution_id", _is_id), ("id", _is_text)),
-    "tool_time": (("execution_id", _is_id), ("executed_ms", _is_amount), ("executing", _is_flag)),
+    "tool_result": (("execution_id", is_id), ("id", is_text)),
+    "tool_time": (("execution_id", is_id), ("executed_ms", _is_amount), ("executing", is_flag)),
     "file_put": (
-        ("execution_id", _is_id),
-        ("path", _is_text),
-        ("mode", _is_mode),
-        ("offset", _is_count),
-        ("content_base64", _is_text),
+        ("execution_id", is_id),
+        ("path", is_text),
+        ("mode", is_mode),
+        ("offset", is_count),
+        ("content_base64", is_text),
     ),
-    "cancel": (("execution_id", _is_id),),
+    "cancel": (("execution_id", is_id),),
     "ping": (("nonce", _is_nonce),),
     "reset": (("nonce", _is_nonce),),
 }

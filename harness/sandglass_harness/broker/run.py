@@ -53,12 +53,12 @@ class OutputStream:
 class Run:
     """State of one run from `execute` to `script_done`."""
 
-    def __init__(self, request, spare, started, outbox, harness_pids=()):
+    def __init__(self, request, spare, started, outbox, harness_pids=(), keeper=None):
         self.id = request["execution_id"]
         self.request = request
         self.spare = spare
         self.started = started
-        self.clock = self._make_clock(harness_pids) if request.get("tools") else Clock(started, request["timeout_sec"])
+        self.clock = self._make_clock(harness_pids, keeper) if request.get("tools") else Clock(started, request["timeout_sec"])
         self.stop_parsing_at = None  # None: at the kill
         self.next_poll = None if spare.pid_fd is not None else started + POLL_SEC
         self._poll_sec = POLL_SEC
@@ -87,9 +87,9 @@ class Run:
         self._outbox = outbox
         self._max_line = max(self.max_output, MAX_ARG_BYTES + CALL_HEAD_BYTES if request.get("tools") else 0)
 
-    def _make_clock(self, harness_pids):
+    def _make_clock(self, harness_pids, keeper):
         asked = self.request
-        processor = ProcessorTime(harness_pids, self.spare.pid)
+        processor = ProcessorTime(harness_pids, self.spare.pid, below=keeper)
         return Clock(self.started, asked["timeout_sec"], asked.get("max_tool_wait_sec") or 0, processor, self._send_alarm)
 
     def _send_alarm(self):
@@ -269,7 +269,7 @@ class Run:
         """Returns the field `ending` of `script_done`: how the script's process ended."""
         code = os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
         number = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
-        name = None if number is None else _signal_name(number)
+        name = None if number is None else name_of_signal(number)
         if self.killed_for is not None:
             by = "host" if self.killed_for == "cancelled" else "harness"
             return {"cause": self.killed_for, "exit_code": code, "signal": name, "by": by}
@@ -307,7 +307,8 @@ def _violation(found):
     return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}
 
 
-def _signal_name(number):
+def name_of_signal(number):
+    """Returns a name like `SIGTERM`; real-time signals have only numbers."""
     try:
         return signal.Signals(number).name
     except ValueError:

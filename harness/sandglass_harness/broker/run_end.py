@@ -107,10 +107,7 @@ class RunEnd:
                 return
             if chunk is None:  # a pause, in which the broker's loop goes on
                 return
-            path, size, offset, data = chunk
-            content = binascii.b2a_base64(data, newline=False).decode()
-            frame = {"type": "file", "path": path, "size": size, "offset": offset, "content_base64": content}
-            self._run.emit(frame, counted=False)
+            self._run.emit(file_frame(*chunk), counted=False)
         self._channel.watch()
 
     def stop_collecting(self):
@@ -130,9 +127,7 @@ class RunEnd:
         run.send_final_error()
         run.spare.close()
         if run.request["collect"]:
-            left = run.deadline + COLLECT_AFTER_DEADLINE_SEC - time.monotonic()
-            budget = min(max(left, COLLECT_AFTER_DEADLINE_SEC / 2), COLLECT_SEC)
-            self._collection = Collection(self._sandbox.config["workspace"], run.request["collect"], budget)
+            self._collection = collection_of(run, self._sandbox.config["workspace"])
             self._chunks = self._collection.chunks()
             self.phase = COLLECTING
             self.send_files()
@@ -159,19 +154,35 @@ class RunEnd:
         self._done(run)
 
     def _last_frame(self, reusable):
-        run, collection = self._run, self._collection
-        kills = self._sandbox.memory_kills.count()
-        counted = {} if kills is None else {"memory_kills": kills - (run.memory_kills_before or 0)}
-        return {
-            "type": "script_done",
-            "execution_id": run.id,
-            "ending": run.ending(),
-            "duration_ms": round((time.monotonic() - run.started) * 1000, 3),
-            "stdout_bytes": run.streams[0].bytes,
-            "stderr_bytes": run.streams[1].bytes,
-            "limits_hit": collection.limits_hit if collection else [],
-            "warnings": collection.warnings if collection else [],
-            **counted,
-            "reusable": reusable,
-            "use": run.use,
-        }
+        return last_frame(self._run, self._collection, self._sandbox.memory_kills.count(), reusable)
+
+
+def collection_of(run, workspace):
+    """Returns the search for the files that a run asked for."""
+    left = run.deadline + COLLECT_AFTER_DEADLINE_SEC - time.monotonic()
+    budget = min(max(left, COLLECT_AFTER_DEADLINE_SEC / 2), COLLECT_SEC)
+    return Collection(workspace, run.request["collect"], budget)
+
+
+def file_frame(path, size, offset, data):
+    """Returns the frame of a piece of a collected file."""
+    content = binascii.b2a_base64(data, newline=False).decode()
+    return {"type": "file", "path": path, "size": size, "offset": offset, "content_base64": content}
+
+
+def last_frame(run, collection, memory_kills, reusable):
+    """Returns the last frame of a run. `memory_kills` counts those of the sandbox so far; None where it cannot be seen."""
+    counted = {} if memory_kills is None else {"memory_kills": memory_kills - (run.memory_kills_before or 0)}
+    return {
+        "type": "script_done",
+        "execution_id": run.id,
+        "ending": run.ending(),
+        "duration_ms": round((time.monotonic() - run.started) * 1000, 3),
+        "stdout_bytes": run.streams[0].bytes,
+        "stderr_bytes": run.streams[1].bytes,
+        "limits_hit": collection.limits_hit if collection else [],
+        "warnings": collection.warnings if collection else [],
+        **counted,
+        "reusable": reusable,
+        "use": run.use,
+    }

@@ -16,7 +16,7 @@ NICE = 10
 def prepare(config):
     """Prepares, once and in the zygote, the state that every child inherits. No run pays for these lines."""
     for name, limits in config["rlimits"].items():
-        _lower(getattr(resource, name), *limits)
+        lower(getattr(resource, name), *limits)
     os.chdir(config["workspace"])
     sys.path.insert(0, config["workspace"])
     script_process.open_streams()
@@ -26,20 +26,21 @@ def live(preloaded, fds, checks=False):
     """Runs a forked child to its end. Never returns. `fds` are the frame socket, stdout and stderr. With `checks`, scripts
     are only checked here."""
     try:
-        _become_a_script_process(fds)
+        become_a_script_process(fds)
         emitter = emit.Emitter(FRAME_FD)
         emit.use(emitter)
         if checks:
             code = _check_on(emitter, preloaded)
         else:
             runtime.rehearse()
-            code = _run(script_process.receive(), emitter, preloaded)
+            code = run(script_process.receive(), emitter, preloaded)
     except BaseException:
         code = 70
     os._exit(code)
 
 
-def _become_a_script_process(fds):
+def become_a_script_process(fds):
+    """Takes the frame socket, stdout and stderr in `fds`, and gives up what only the harness may have."""
     os.setsid()
     # First to high numbers: a target may be one of the sources.
     high = [_above(fd, 16) for fd in fds]
@@ -74,22 +75,24 @@ def _check_on(emitter, preloaded):
 
     checker.warm_up()  # touches the memory pages that a check writes to
     while True:
-        code = _run(script_process.receive(), emitter, preloaded)
+        code = run(script_process.receive(), emitter, preloaded)
         if code:
             return code
         gc.collect()  # after the answer is sent
 
 
-def _run(request, emitter, preloaded):
+def run(request, emitter, preloaded):
+    """Serves one request. Returns the exit code."""
     limits = request["limits"]
     if limits.get("pids"):
-        _lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
+        lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
     if limits.get("memory_bytes"):
-        _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
+        lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
     return script_process.run(request, emitter, preloaded, lambda: host_tools.Bridge(FRAME_FD, emitter))
 
 
-def _lower(which, soft, hard):
+def lower(which, soft, hard):
+    """Lowers a limit of this process, never below what it already has."""
     _, hard_limit = resource.getrlimit(which)
     if hard_limit != resource.RLIM_INFINITY:
         soft, hard = min(soft, hard_limit), min(hard, hard_limit)

@@ -16,6 +16,7 @@ import time
 
 from . import child, script_process, seccomp
 
+MAX_FDS = 4  # of one message
 KILL_SEC = 0.4  # less than the broker waits for the answer
 _ALL_SIGNALS = signal.valid_signals()
 
@@ -48,6 +49,10 @@ def main(config, control_fd):
     if config.get("sealed"):
         os.dup2(0, 2)  # /dev/null: scripts could open it and write to it
     control.send(json.dumps(loaded).encode())
+    if config.get("activities"):
+        from . import keeper  # only here: sandboxes of a pool do without
+
+        keeper.serve(control, preloaded)
     _serve(control, preloaded, config.get("checker", False))
 
 
@@ -75,49 +80,50 @@ def _warm_up():
 def _serve(control, preloaded, checks):
     pid = 0
     while True:
-        message, fds = _receive_with_fds(control)
+        message, fds = receive_with_fds(control)
         if not message:
             os._exit(0)
         if message == b"S":
             if pid:
                 os.waitpid(pid, 0)
-                _reap_others()
-            _discard_signals()
+                reap_others()
+            discard_signals()
             pid = os.fork()
             if pid == 0:
                 control.detach()
                 child.live(preloaded, fds, checks)
             for fd in fds:
                 os.close(fd)
-            _answer(control, pid)
+            answer(control, pid)
         elif message == b"A":
-            _answer(control, 0)
+            answer(control, 0)
         else:
             if message == b"K":
                 _kill_everything()
             elif message == b"L":
                 _kill_until_none_lives()
             _, status = os.waitpid(pid, 0)
-            _reap_others()
+            reap_others()
             pid = 0
-            _answer(control, status)
+            answer(control, status)
 
 
-def _answer(control, number):
+def answer(control, number):
+    """Sends the broker a number."""
     try:
         control.send(struct.pack("=i", number))
     except BrokenPipeError:  # the broker has ended; a traceback would mix with its last words
         os._exit(0)
 
 
-def _discard_signals():
+def discard_signals():
     """Removes the signals that a script sent to this process. They are blocked and would stay queued: data for the next run,
     and slots that it lacks."""
     while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
         pass
 
 
-def _reap_others():
+def reap_others():
     """Reaps other children: a script can make siblings of its process."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -126,9 +132,10 @@ def _reap_others():
         pass
 
 
-def _receive_with_fds(control):
+def receive_with_fds(control, size=16):
+    """Returns the next message and the descriptors that came with it. The message is empty when the broker is gone."""
     try:
-        message, ancillary, _, _ = control.recvmsg(16, _socket.CMSG_LEN(3 * 4))
+        message, ancillary, _, _ = control.recvmsg(size, _socket.CMSG_LEN(MAX_FDS * 4))
     except ConnectionResetError:  # the broker ended before it read an answer
         return b"", []
     fds = array.array("i")

@@ -18,6 +18,7 @@ export interface ContainerPlan {
   readonly cpus: number
   readonly preload: readonly string[]
   readonly checker: boolean
+  readonly activities: boolean
   readonly packages: string | undefined
   readonly toolsDir: string | undefined
   /** Read-only mounts: path as the daemon sees it, path inside. */
@@ -51,6 +52,7 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
         toolsDir: plan.toolsDir !== undefined,
         preload: plan.preload,
         checker: plan.checker,
+        activities: plan.activities,
         boundsAddressSpace: false,
         installed: true,
         sealed: plan.sealed,

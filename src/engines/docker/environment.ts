@@ -102,6 +102,7 @@ export async function planFor(
     cpus: Math.min(spec.limits.cpus, at.info.cpus),
     preload: spec.preload ?? [],
     checker: spec.checker === true,
+    activities: spec.activities === true,
     ...(await specDirectories(spec, rulesOf(options, at.daemon))),
     resources: at.resources,
     labels: at.labels,

@@ -38,6 +38,8 @@ function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
       toolsDir: true,
       systemCallFilter: checks['seccomp'] === true,
       uidPerSandbox: true,
+      // gVisor has no Landlock, no pidfd and no subreaper.
+      workspaces: checks['gvisor'] !== true,
     },
     probes: {
       daemon: at.daemon.address,

@@ -111,6 +111,7 @@ function command(options: Launch, boundsAddressSpace: boolean): string[] {
     toolsDir: options.toolsDir !== undefined,
     preload: options.spec.preload ?? [],
     checker: options.spec.checker === true,
+    activities: options.spec.activities === true,
     boundsAddressSpace,
   })
   return ['--args', String(FD.args), '--', options.python, ...PYTHON_FLAGS, '-c', startCode(options.id), config]

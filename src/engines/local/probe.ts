@@ -46,6 +46,7 @@ function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport
       toolsDir: true,
       systemCallFilter: checks['seccomp'] === true,
       uidPerSandbox: at.uids !== undefined,
+      workspaces: true,
     },
     probes: {
       bwrap: at.bwrap,

@@ -116,7 +116,7 @@ function fakeSandbox(id: string, spec: SandboxSpec, engine: FakeEngine): FakeSan
     },
     ready: {
       type: 'ready',
-      protocol: 1,
+      protocol: 2,
       python: '3.11.2',
       tools: { loaded: [], failed: [] },
       preload: { loaded: [], failed: [], deferred: [] },

@@ -70,7 +70,7 @@ describe('the table of warnings', () => {
       .join('\n')
 
   test('has every code that the harness sends', () => {
-    // A code in an error belongs to a tool call; one with a line is a violation.
+    // A code in an error belongs to a tool call or an activity; one with a line is a violation.
     const sent = read('harness/sandglass_harness/**/*.py').matchAll(
       /(?<!\berror"?\s*[:=]\s*\{)"code": "(\w+)"(?!, "line")/g,
     )

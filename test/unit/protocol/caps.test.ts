@@ -40,6 +40,8 @@ print(json.dumps({
         'junkLineBytes': caps.JUNK_LINE_BYTES, 'secret': caps.MIN_SECRET, 'graceMs': caps.GRACE_SEC * 1000,
         'collectMs': caps.COLLECT_SEC * 1000, 'collectAfterDeadlineMs': caps.COLLECT_AFTER_DEADLINE_SEC * 1000,
         'requestLineBytes': caps.MAX_REQUEST_LINE_BYTES,
+        'payloadBytes': caps.MAX_PAYLOAD_BYTES, 'inputWindowBytes': caps.INPUT_WINDOW_BYTES,
+        'framesWindowBytes': caps.FRAMES_WINDOW_BYTES, 'waitingBytes': caps.MAX_WAITING_BYTES, 'reservedPids': caps.RESERVED_PIDS,
         'highWaterBytes': caps.HIGH_WATER_BYTES, 'lowWaterBytes': caps.LOW_WATER_BYTES,
     },
     'integer': caps.MAX_SAFE_INTEGER,

@@ -32,6 +32,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       toolsDir: true,
       systemCallFilter: true,
       uidPerSandbox: true,
+      workspaces: true,
     })
   })
 

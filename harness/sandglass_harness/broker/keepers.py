@@ -1,0 +1,76 @@
+"""The broker's view of a keeper and of the process that waits in it for an activity."""
+
+import os
+import socket
+import struct
+
+from . import integrity
+from .processes import Spare
+
+ANSWER = struct.Struct("=i?")
+
+
+class KeptSpare(Spare):
+    """A process that waits to become a script or a program, and its keeper."""
+
+    def __init__(self):
+        super().__init__()
+        self.control, self._keeper_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.keeper_pid = None
+        self.has_domain = False  # the kernel keeps its signals within its own processes
+
+    def child_fds(self):
+        """Returns the ends of keeper and child: control socket, frame socket, stdout and stderr."""
+        return [self._keeper_end.fileno(), *super().child_fds()]
+
+    def close_child_ends(self):
+        """Closes them, once the keeper has them."""
+        self._keeper_end.close()
+        super().close_child_ends()
+
+    def take_first(self):
+        """Reads the pid of the process from its keeper. Returns False if the keeper could not fork it, or is gone."""
+        number, self.has_domain = self.read_answer() or (-1, False)
+        if number <= 0:
+            return False
+        self.pid = number
+        self.pid_fd = os.pidfd_open(number)
+        return True
+
+    def read_answer(self):
+        """Returns the number and the flag that the keeper sent; None when it is gone."""
+        try:
+            answer = self.control.recv(16)
+        except OSError:
+            return None
+        return ANSWER.unpack(answer) if len(answer) == ANSWER.size else None
+
+    def ask_to_end(self):
+        """Has the keeper kill everything of its activity. It answers the status of the first process, and whether nothing is left.
+        Raises OSError when it is gone."""
+        self.control.send(b"K")
+
+    def ask_to_signal(self, number, group):
+        """Has it send a signal to a process group, or to that of the first process if `group` is 0."""
+        self.control.send(b"T" + struct.pack("=ii", number, group))
+
+    def become(self, kind, fds=()):
+        """Tells the process what it becomes, `R`(un) or `P`(rogram). Its request follows."""
+        if fds:
+            socket.send_fds(self.socket, [kind], list(fds))
+        else:
+            self.socket.send(kind)
+
+    def close(self):
+        """Closes the broker's ends."""
+        super().close()
+        self.control.close()
+
+
+def find_orphans(broker_pid, zygote_pid):
+    """Returns the processes whose keeper is gone: they are children of PID 1."""
+    return [
+        int(name)
+        for name in os.listdir("/proc")
+        if name.isdigit() and int(name) != zygote_pid and integrity.status_field(name, "PPid") == str(broker_pid)
+    ]

@@ -1,0 +1,81 @@
+"""The channel of a workspace: lines, some of them followed by raw bytes."""
+
+import os
+import sys
+
+from ..caps import MAX_PAYLOAD_BYTES, MAX_REQUEST_LINE_BYTES
+from .channel import Channel
+
+HEAD = b'{"payload":'
+
+
+class FrameBuffer:
+    """Splits bytes into lines and their payloads, in linear time."""
+
+    def __init__(self):
+        self._data = bytearray()
+        self._searched = 0  # bytes of an unfinished line that hold no newline
+        self._line, self._needed = None, 0
+
+    def push(self, data):
+        """Yields (line, payload) for each frame that `data` completes; the payload is None for most. Raises ValueError for a
+        payload or a line that is too long."""
+        self._data += data
+        start = 0
+        try:
+            while True:
+                if self._line is not None:
+                    if len(self._data) - start < self._needed:
+                        break
+                    line, self._line = self._line, None
+                    payload = bytes(memoryview(self._data)[start : start + self._needed])
+                    start += self._needed
+                    yield line, payload
+                    continue
+                end = self._data.find(b"\n", start + self._searched)
+                if end < 0:
+                    self._searched = len(self._data) - start
+                    break
+                line = bytes(memoryview(self._data)[start:end])
+                start, self._searched = end + 1, 0
+                if line.startswith(HEAD):
+                    self._line, self._needed = _without_payload(line)
+                else:
+                    yield line, None
+        finally:
+            del self._data[:start]
+        if len(self._data) > MAX_REQUEST_LINE_BYTES:
+            raise ValueError("a request line is too long")
+
+
+def _without_payload(line):
+    digits, comma, rest = line[len(HEAD) :].partition(b",")
+    if not comma or not digits.isdigit() or len(digits) > 6 or int(digits) > MAX_PAYLOAD_BYTES:
+        raise ValueError("a payload is not announced as the protocol says")
+    return b"{" + rest, int(digits)
+
+
+class WorkspaceChannel(Channel):
+    """The same channel with payloads. `on_frame(line, payload)` is called for each frame of the host."""
+
+    def __init__(self, fd, outbox, watcher, on_frame):
+        super().__init__(fd, outbox, watcher, on_frame)
+        self._frames = FrameBuffer()
+
+    def send_payload(self, run_id_json, stream, data):
+        """Queues bytes of a stream of an activity."""
+        head = b'{"payload":%d,"type":"output","execution_id":%s,"stream":"%s"}\n' % (len(data), run_id_json, stream)
+        self.outbox.put(head + data)
+
+    def _on_readable(self, _event):
+        try:
+            data = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return
+        if not data:
+            os._exit(0)  # the host is gone: PID 1 takes everything with it
+        try:
+            for line, payload in self._frames.push(data):
+                self._on_line(line, payload)
+        except ValueError as error:  # after a wrong request, the next bytes may be anything
+            sys.exit(f"the host sent an invalid request: {error}")

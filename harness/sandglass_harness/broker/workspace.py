@@ -1,0 +1,279 @@
+"""PID 1 of a sandbox in workspace mode: several activities at once, until the host closes the channel.
+
+Nothing is wiped and nothing proves a sandbox fit for the next run: it serves one owner, and ends with the channel. No script
+reaches this process, as in a sandbox of a pool.
+"""
+
+import os
+import signal
+import sys
+import time
+
+from ..version import PROTOCOL_VERSION
+from ..wire import encode
+from . import keepers, request_shape, workspace_shape
+from .activity import ProgramActivity, ScriptActivity
+from .broker import MAX_WAIT_MS, watch_child_signals
+from .channel import Outbox
+from .connection import Connection
+from .payloads import WorkspaceChannel
+from .processes import Zygote
+from .sandbox import Sandbox
+from .sources import Sources
+from .watcher import Watcher
+
+MAX_ACTIVITIES = 256
+ORPHANS_SEC = 0.5  # time for the processes of a lost keeper to be gone
+_KINDS = {"execute": ScriptActivity, "start": ProgramActivity, "dial": Connection}
+
+
+class Workspace:
+    """The event loop: activities, the process that waits for the next one, and jobs that go on in steps."""
+
+    def __init__(self, config, channel_in, outbox, zygote):
+        self.workspace = config["workspace"]
+        self.import_paths = config["import_paths"]
+        self.zygote = zygote
+        self.watcher = Watcher()
+        self.channel = WorkspaceChannel(channel_in, outbox, self.watcher, self._on_frame)
+        self.sandbox = Sandbox(config, zygote, {channel_in, outbox.fd})
+        self.sources = Sources(self.watcher, self.channel)
+        self._activities = {}
+        self._jobs = []  # (activity, generator), the one that waited longest first
+        self._waiting = []  # activities that wait for a process
+        self._spare = self._forking = None
+        self._uses = 0
+
+    def serve(self):
+        """Serves until the host closes the channel. Never returns."""
+        watch_child_signals(self.watcher, self.sandbox.reaper.reap)
+        loaded = self.zygote.read_report()
+        self.channel.open()
+        self.watcher.watch_read(self.zygote.socket.fileno(), self._on_zygote)
+        self._make_spare()
+        while self._spare is None:
+            if self._forking is None:
+                sys.exit("the first process could not be made")
+            self._turn()
+        checks = self.sandbox.record_normal_state(self._spare.pid)
+        checks["signal_scope"] = "landlock" if self._spare.has_domain else "scan"
+        version = ".".join(str(n) for n in sys.version_info[:3])
+        self.channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
+        while True:
+            self._turn()
+
+    # ── for activities ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def count_use(self):
+        """Returns the number of the next script."""
+        self._uses += 1
+        return self._uses
+
+    def add_job(self, activity, steps):
+        """Goes on with the steps of a generator whenever the host takes more."""
+        self._jobs.append((activity, steps))
+
+    def on_over(self, activity):
+        """Forgets an activity that has sent its last frame."""
+        self._activities.pop(activity.id, None)
+        if activity in self._waiting:
+            self._waiting.remove(activity)
+        self._jobs = [job for job in self._jobs if job[0] is not activity]
+        if activity.needs_process:
+            self._make_spare()
+
+    def end_orphans(self):
+        """Ends the processes of keepers that are gone. They cannot be told apart. Returns False if that takes too long."""
+        deadline = time.monotonic() + ORPHANS_SEC
+        while True:
+            self.sandbox.reaper.reap()
+            orphans = keepers.find_orphans(os.getpid(), self.zygote.pid)
+            if not orphans:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            for pid in orphans:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.0005)
+
+    def end_sandbox(self):
+        """Ends everything: an activity could not be ended alone."""
+        self.sandbox.reaper.kill_everything()
+        self.channel.flush_and_exit()
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _turn(self):
+        self.watcher.wait(self._wait_ms())
+        now = time.monotonic()
+        for activity in list(self._activities.values()):
+            due = activity.due
+            if due is not None and now >= due:
+                activity.advance(now)
+        due = self.zygote.answer_due
+        if due is not None and now >= due:
+            self.zygote.answer_due = None
+            if not self._on_zygote():
+                self.end_sandbox()
+        self._step_jobs()
+        is_full = self.sources.is_full
+        for activity in list(self._activities.values()):
+            if isinstance(activity, ScriptActivity):
+                activity.apply_back_pressure(is_full)
+        self.sources.arm()
+        self.channel.watch()
+
+    def _wait_ms(self):
+        if not self.sources.is_full and any(activity.can_send() for activity, _ in self._jobs):
+            return 0
+        due = [activity.due for activity in self._activities.values()]
+        due = [moment for moment in (*due, self.zygote.answer_due) if moment is not None and moment != float("inf")]
+        if not due:
+            return None
+        return min(max(0, (min(due) - time.monotonic()) * 1000 + 0.2), MAX_WAIT_MS)
+
+    def _step_jobs(self):
+        for job in list(self._jobs):
+            activity, steps = job
+            if self.sources.is_full:
+                return
+            if activity.is_over or not activity.can_send():
+                continue
+            self._jobs.remove(job)  # to the end of the line
+            if next(steps, self) is not self and not activity.is_over:
+                self._jobs.append(job)
+
+    # ── requests of the host ────────────────────────────────────────────────────────────────────────────────────
+
+    def _on_frame(self, line, payload):
+        if not line.strip():
+            return
+        frame = request_shape.read(line, workspace_shape.FIELDS)
+        kind = frame["type"]
+        if (payload is not None) != (kind == "input"):
+            raise ValueError("only the frame input has a payload")
+        if kind == "ping":
+            self.channel.send({"type": "pong", "nonce": frame["nonce"]})
+        elif kind in _ACTS:
+            activity = self._activities.get(frame.get("execution_id"))
+            if activity is not None:  # otherwise it is over, and the frame is late
+                _ACTS[kind](activity, frame, payload)
+        elif kind in _KINDS:
+            self._begin(frame)
+        else:
+            raise ValueError(f"a workspace serves no {kind}")
+
+    def _begin(self, frame):
+        if frame["execution_id"] in self._activities:
+            raise ValueError("an id is used twice")
+        activity = _KINDS[frame["type"]](self, frame)
+        problem = activity.find_problem()
+        if len(self._activities) >= MAX_ACTIVITIES:
+            problem = "busy", f"the workspace has {MAX_ACTIVITIES} activities already"
+        if problem is not None:
+            activity.refuse(*problem)
+            return
+        self._activities[activity.id] = activity
+        if activity.needs_process:
+            self._waiting.append(activity)
+            self._assign()
+        else:
+            activity.begin()
+
+    # ── processes ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _assign(self):
+        while self._waiting and self._spare is not None:
+            activity, spare = self._waiting.pop(0), self._spare
+            self._spare = None
+            activity.begin(spare)
+        self._make_spare()
+
+    def _make_spare(self):
+        if self._spare is not None or self._forking is not None:
+            return
+        self._forking = keepers.KeptSpare()
+        try:
+            self.zygote.ask_to_fork(self._forking)
+        except OSError:
+            self.end_sandbox()
+
+    def _on_zygote(self, _event=None):
+        """Reads the zygote's answer. Returns False when there is none."""
+        try:
+            number = self.zygote.read_answer()
+        except EOFError:
+            self.end_sandbox()
+        if number is None:
+            return False
+        if self._forking is None:
+            return True
+        if number == 0:
+            self._on_no_spare()
+        else:
+            self._forking.keeper_pid = number
+            self.watcher.watch_read(self._forking.control.fileno(), lambda _event: self._on_keeper())
+        return True
+
+    def _on_keeper(self):
+        """The keeper that was forked last says whether its first process waits."""
+        spare = self._forking
+        self.watcher.forget(spare.control.fileno())
+        if not spare.take_first():
+            self._on_no_spare()
+            return
+        self._spare, self._forking = spare, None
+        self._assign()
+
+    def _on_no_spare(self):
+        """No process can be made now. Whoever waits is told; the next request tries again."""
+        self._forking.close()
+        self._forking = None
+        waiting, self._waiting = self._waiting, []
+        for activity in waiting:
+            self._activities.pop(activity.id, None)
+            activity.needs_process = False  # its end does not try again at once
+            activity.refuse("busy", "no process could be made in the sandbox: its limit of processes is reached")
+
+
+def _answer(activity, frame, _payload):
+    if isinstance(activity, ScriptActivity):
+        first = {name: frame[name] for name in ("type", "execution_id", "id")}
+        activity.pass_answer(encode({**first, **frame}))
+
+
+def _tool_time(activity, frame, _payload):
+    if isinstance(activity, ScriptActivity):
+        activity.report_tool_time(frame)
+
+
+def _resize(activity, frame, _payload):
+    if isinstance(activity, ProgramActivity):
+        activity.resize(frame["rows"], frame["columns"])
+
+
+def _signal(activity, frame, _payload):
+    if isinstance(activity, ProgramActivity):
+        activity.signal(frame["signal"])
+
+
+# What a frame does to the activity that it names.
+_ACTS = {
+    "cancel": lambda activity, _frame, _payload: activity.cancel(),
+    "credit": lambda activity, frame, _payload: activity.take_credit(frame["stream"], frame["bytes"]),
+    "input": lambda activity, _frame, payload: activity.put_input(payload),
+    "input_end": lambda activity, _frame, _payload: activity.end_input(),
+    "tool_result": _answer,
+    "tool_time": _tool_time,
+    "resize": _resize,
+    "signal": _signal,
+}
+
+
+def serve(config, channel, zygote_pid, control_fd):
+    """Serves until the host closes the channel. Never returns."""
+    channel_in, channel_out = channel
+    Workspace(config, channel_in, Outbox(channel_out), Zygote(zygote_pid, control_fd)).serve()

@@ -1,0 +1,95 @@
+"""The shape of requests in workspace mode, beside those that every broker serves."""
+
+import signal
+
+from . import request_shape
+from .request_shape import is_count, is_flag, is_id, is_mode, is_positive, is_table, is_text, is_texts, is_time
+
+PROGRAM_LIMITS = ("memory_bytes", "pids", "cpu_sec", "file_bytes", "open_files")
+
+
+def _is_program(value):
+    return is_texts(value) and len(value) > 0 and len(value[0]) > 0 and not any("\0" in item for item in value)
+
+
+def _is_environment(value):
+    return is_table(value) and all(name and not {"=", "\0"} & set(name) and "\0" not in value[name] for name in value)
+
+
+def _is_terminal(value):
+    return value is None or (isinstance(value, dict) and all(_is_cells(value.get(name)) for name in ("rows", "columns")))
+
+
+def _is_cells(value):
+    return type(value) is int and 0 < value < 1 << 16
+
+
+def _is_time_or_absent(value):
+    return value is None or is_time(value)
+
+
+def _is_input(value):
+    return value in ("none", "pipe")
+
+
+def _are_program_limits(value):
+    return isinstance(value, dict) and all(name in PROGRAM_LIMITS and is_positive(value[name]) for name in value)
+
+
+def _is_signal(value):
+    return isinstance(value, str) and value in signal.Signals.__members__
+
+
+def _is_port(value):
+    return type(value) is int and 0 < value < 1 << 16
+
+
+def _is_count_or_absent(value):
+    return value is None or is_count(value)
+
+
+def _are_texts_or_absent(value):
+    return value is None or is_texts(value)
+
+
+_ID, _WINDOW = ("execution_id", is_id), ("window", is_positive)
+FIELDS = {
+    **{kind: request_shape.FIELDS[kind] for kind in ("execute", "tool_result", "tool_time", "cancel", "ping")},
+    "start": (
+        _ID,
+        ("argv", _is_program),
+        ("env", _is_environment),
+        ("cwd", is_text),
+        ("stdin", _is_input),
+        ("tty", _is_terminal),
+        ("timeout_sec", _is_time_or_absent),
+        ("limits", _are_program_limits),
+        _WINDOW,
+    ),
+    "input": (_ID,),
+    "input_end": (_ID,),
+    "resize": (_ID, ("rows", _is_cells), ("columns", _is_cells)),
+    "signal": (_ID, ("signal", _is_signal)),
+    "credit": (_ID, ("stream", is_text), ("bytes", is_positive)),
+    "dial": (_ID, ("port", _is_port), _WINDOW),
+    "files_write": (_ID,),
+    "files_read": (
+        _ID,
+        ("paths", is_texts),
+        ("max_file_bytes", _is_count_or_absent),
+        ("max_total_bytes", _is_count_or_absent),
+        _WINDOW,
+    ),
+    "file_list": (
+        _ID,
+        ("path", is_text),
+        ("patterns", _are_texts_or_absent),
+        ("max_entries", is_positive),
+        ("hidden", is_flag),
+        _WINDOW,
+    ),
+    "file_stat": (_ID, ("path", is_text)),
+    "file_make": (_ID, ("path", is_text), ("mode", is_mode)),
+    "file_remove": (_ID, ("path", is_text), ("recursive", is_flag)),
+    "file_digest": (_ID, ("path", is_text)),
+}

@@ -1,0 +1,97 @@
+"""Becomes a program: takes its descriptors, limits and environment, and executes it."""
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import termios
+
+from . import child
+from .script_process import FRAME_FD
+
+# Counted for each process; what a program starts inherits them.
+LIMITS = {
+    "memory_bytes": resource.RLIMIT_AS,
+    "cpu_sec": resource.RLIMIT_CPU,
+    "file_bytes": resource.RLIMIT_FSIZE,
+    "open_files": resource.RLIMIT_NOFILE,
+}
+
+
+def become(request, fds):
+    """Executes the program of a request. Reports why it could not, and ends this process."""
+    try:
+        _take_descriptors(request["tty"], fds)
+        if not _enter(request["cwd"]):
+            return
+        for name, amount in request["limits"].items():
+            _limit(name, amount)
+        _restore_signals()
+        os.execvpe(request["argv"][0], request["argv"], _environment(request))
+    except (FileNotFoundError, NotADirectoryError):
+        _report("no_such_program", f"there is no program {json.dumps(request['argv'][0])}")
+    except OSError as error:
+        shown = json.dumps(request["argv"][0])
+        _report("not_executable", f"{shown} cannot be executed: {error.strerror}")
+    except ValueError as error:
+        _report("invalid", str(error))
+
+
+def _take_descriptors(has_terminal, fds):
+    for fd in fds:
+        for target in (0, 1, 2) if has_terminal else (0,):
+            os.dup2(fd, target, inheritable=True)
+        os.close(fd)
+    if has_terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _enter(path):
+    """Changes into a directory of the workspace; a link may lead there, as long as it ends inside. Returns False after it has
+    reported why not."""
+    root, shown = os.getcwd(), json.dumps(path)
+    try:
+        os.chdir(os.path.join(root, path))
+    except NotADirectoryError:
+        _report("not_a_directory", f"{shown} is not a directory")
+    except OSError as error:
+        code = "not_found" if isinstance(error, FileNotFoundError) else "io"
+        _report(code, f"the directory {shown} cannot be entered: {error.strerror}")
+    else:
+        if (os.getcwd() + "/").startswith(root + "/"):
+            return True
+        _report("outside", f"the directory {shown} is outside of the workspace")
+    return False
+
+
+def _environment(request):
+    own = {"WORKSPACE_DIR": request["workspace"], "PWD": os.getcwd()}
+    if request["import_paths"]:
+        own["PYTHONPATH"] = os.pathsep.join(request["import_paths"])
+    if request["tty"]:
+        own["TERM"] = "xterm-256color"
+    return {**os.environ, **own, **request["env"]}
+
+
+def _limit(name, amount):
+    if name == "pids":
+        # The kernel counts all processes of the uid, so those that are there already come on top.
+        amount += sum(entry.isdigit() for entry in os.listdir("/proc"))
+        child.lower(resource.RLIMIT_NPROC, amount, amount)
+    else:
+        child.lower(LIMITS[name], amount, amount)
+
+
+def _restore_signals():
+    """The interpreter ignores two signals, and programs would inherit that."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _report(code, message):
+    error = {"code": code, "message": message}
+    try:
+        os.write(FRAME_FD, json.dumps(error).encode() + b"\n")
+    except OSError:
+        pass
