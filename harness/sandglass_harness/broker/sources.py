@@ -54,7 +54,8 @@ class Sources:
             if is_full or source.credit <= 0:
                 self._watcher.forget(source.fd)
             elif source.is_last:
-                self._read(source)
+                while source.fd in self._all and not self.is_full:
+                    self._read(source)
                 is_full = self.is_full
             else:
                 self._watcher.watch_read(source.fd, lambda _event, source=source: self._read(source))
