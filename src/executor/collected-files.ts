@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { CAPS, type HarnessFrame } from '../protocol/index.ts'
 import { ChannelViolation } from './conversation-end.ts'
 import { pathProblem } from './paths.ts'
+import type { Redactor, SecretSearch } from '../redaction/index.ts'
 import type { CollectedFile } from './result.ts'
 
 type FileFrame = Extract<HarnessFrame, { type: 'file' }>
@@ -12,31 +13,51 @@ const MAX_PATH_BYTES = (CAPS.fileDepth + 1) * 256
 const MAX_WIRE_BYTES = 2 * CAPS.totalBytes
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
+/** A file that is not complete. Its bytes are reserved at once: pieces of a byte would cost a hundred times as much. */
+interface Begun {
+  readonly path: string
+  readonly content: Uint8Array<ArrayBuffer>
+  readonly search: SecretSearch
+  received: number
+}
+
+/** A complete file, and whether it contains the value of a secret. */
+interface Complete {
+  readonly file: CollectedFile
+  readonly holdsSecret: boolean
+}
+
 /** Puts the pieces of collected files together. A peer that exceeds the caps is not our harness. */
 export class CollectedFiles {
-  readonly #files = new Map<string, CollectedFile>()
-  #current: { path: string; size: number; received: number; parts: Buffer[] } | undefined
+  readonly #redactor: Redactor
+  readonly #files = new Map<string, Complete>()
+  #current: Begun | undefined
   #total = 0
   #wireBytes = 0
 
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor
+  }
+
   /**
    * @param wireBytes length of the line that carried the frame.
-   * @returns the file, if this was its last piece.
    * @throws ChannelViolation
    */
-  take(frame: FileFrame, wireBytes: number): CollectedFile | undefined {
+  take(frame: FileFrame, wireBytes: number): void {
     this.#wireBytes += wireBytes
     if (this.#wireBytes > MAX_WIRE_BYTES) throw new ChannelViolation('it sent too much for its files')
     const file = this.#current ?? this.#begin(frame)
-    const content = decodeBase64(frame.content_base64)
-    if (frame.path !== file.path || frame.size !== file.size || frame.offset !== file.received) {
+    const size = file.content.length
+    const piece = decodeBase64(frame.content_base64)
+    if (frame.path !== file.path || frame.size !== size || frame.offset !== file.received) {
       throw new ChannelViolation('it sent the pieces of a file out of order')
     }
-    if (content.length > file.size - file.received) throw new ChannelViolation('it sent a file longer than announced')
-    if (content.length === 0 && file.size > 0) throw new ChannelViolation('it sent an empty piece of a file')
-    file.parts.push(content)
-    file.received += content.length
-    return file.received === file.size ? this.#finish(file) : undefined
+    if (piece.length > size - file.received) throw new ChannelViolation('it sent a file longer than announced')
+    if (piece.length === 0 && size > 0) throw new ChannelViolation('it sent an empty piece of a file')
+    file.content.set(piece, file.received)
+    file.search.push(piece)
+    file.received += piece.length
+    if (file.received === size) this.#finish(file)
   }
 
   /** The path of a file that was begun and not finished. */
@@ -45,11 +66,11 @@ export class CollectedFiles {
   }
 
   /** The complete files, in order of arrival. */
-  get complete(): CollectedFile[] {
+  get complete(): Complete[] {
     return [...this.#files.values()]
   }
 
-  #begin({ path, size }: FileFrame): { path: string; size: number; received: number; parts: Buffer[] } {
+  #begin({ path, size }: FileFrame): Begun {
     const problem = pathProblem(path, MAX_PATH_BYTES)
     if (problem !== undefined) throw new ChannelViolation(`it sent a file whose path cannot be: ${problem}`)
     if (this.#files.has(path)) throw new ChannelViolation('it sent a file twice')
@@ -57,17 +78,15 @@ export class CollectedFiles {
     if (size > CAPS.fileBytes) throw new ChannelViolation(`it sent a file of more than ${CAPS.fileBytes} bytes`)
     this.#total += size
     if (this.#total > CAPS.totalBytes) throw new ChannelViolation(`it sent files of more than ${CAPS.totalBytes} bytes`)
-    this.#current = { path, size, received: 0, parts: [] }
+    this.#current = { path, content: new Uint8Array(size), search: this.#redactor.search(), received: 0 }
     return this.#current
   }
 
-  #finish({ path, size, parts }: { path: string; size: number; parts: Buffer[] }): CollectedFile {
-    const content = Buffer.concat(parts, size)
+  #finish({ path, content, search }: Begun): void {
     const sha256 = createHash('sha256').update(content).digest('hex')
-    const file = { path, size, sha256, content: new Uint8Array(content.buffer, content.byteOffset, size) }
-    this.#files.set(path, file)
+    const file = { path, size: content.length, sha256, content }
+    this.#files.set(path, { file, holdsSecret: search.finish() })
     this.#current = undefined
-    return file
   }
 }
 

@@ -11,7 +11,7 @@ import { OutputStream } from './output-stream.ts'
 import { ChannelViolation, EndConversation, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import { Redactor } from '../redaction/index.ts'
-import type { CollectedFile, ExecutionResult, RunEvent, RunWarning } from './result.ts'
+import type { ExecutionResult, RunEvent, RunWarning } from './result.ts'
 import { ToolLog } from './tool-log.ts'
 
 /** The first of `final_result`, `error` and a throwing callback. */
@@ -32,8 +32,7 @@ const ALLOWANCE_BYTES = 64 * 1024
 /** Everything that arrived in one run, in order of arrival and without secrets. It does not judge the outcome. */
 export class RunTranscript {
   readonly #run: PreparedRun
-  readonly #files = new CollectedFiles()
-  readonly #filesWithSecrets = new Set<CollectedFile>()
+  readonly #files: CollectedFiles
   readonly #stdout: OutputStream
   readonly #stderr: OutputStream
   readonly #warnings: RunWarning[] = []
@@ -53,6 +52,7 @@ export class RunTranscript {
   constructor(run: PreparedRun) {
     this.#run = run
     this.redactor = new Redactor(...run.hidden)
+    this.#files = new CollectedFiles(this.redactor)
     this.memory = new MemoryWatch(run)
     this.toolLog = new ToolLog(run.executionId, this.redactor)
     this.nanNulls = new NanNulls(this.redactor)
@@ -125,9 +125,9 @@ export class RunTranscript {
       stderrBytes: this.#stderr.byteCount(stderr_bytes),
       truncated: this.#stdout.isTruncated(stdout_bytes) || this.#stderr.isTruncated(stderr_bytes),
       limitsHit: limits_hit.map((limit) => this.redactor.text(limit)),
-      files: this.#files.complete.map((file) => {
+      files: this.#files.complete.map(({ file, holdsSecret }) => {
         const path = this.redactor.text(file.path)
-        if (this.#filesWithSecrets.has(file)) {
+        if (holdsSecret) {
           this.warn('secret_in_file', `the file ${path} holds the value of a secret; its content is unchanged`)
         }
         return { ...file, path }
@@ -193,7 +193,7 @@ export class RunTranscript {
         throw new ChannelViolation('it sent the result of a check that was not asked for')
       case 'file':
         if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
-        this.#takeFile(this.#files.take(frame, wireBytes))
+        this.#files.take(frame, wireBytes)
         return []
       case 'script_done':
         this.done = frame
@@ -206,11 +206,6 @@ export class RunTranscript {
   /** Bounds the text of an error for all its later readers: hints, prompts, stores. */
   #errorText(text: string, max: number): string {
     return this.redactor.text(truncateLikeHarness(text, max))
-  }
-
-  /** Searches each file for secrets when it is complete: all files at once would block the event loop. */
-  #takeFile(file: CollectedFile | undefined): void {
-    if (file !== undefined && this.redactor.occursIn(file.content)) this.#filesWithSecrets.add(file)
   }
 
   #takeWarning({ code, message }: { readonly code: string; readonly message: string }): void {

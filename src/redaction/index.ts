@@ -1,1 +1,1 @@
-export { Redactor, type TextRedactor } from './redactor.ts'
+export { Redactor, type SecretSearch, type TextRedactor } from './redactor.ts'

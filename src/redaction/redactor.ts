@@ -2,6 +2,9 @@ import { type Cuts, findEndOfSecret, splitAtGaps, type Stretch } from './cuts.ts
 import { markerOf, MIN_LENGTH, type Patterns, patternsOf } from './patterns.ts'
 import { Scanner, type Span } from './scanner.ts'
 
+/** Bytes of a file that are searched at a time. */
+const SEARCH_BYTES = 64 * 1024
+
 /**
  * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text: plain, with any escapes that
  * {@link UnitReader} reads, in hexadecimal, and in base64, also within longer data. Numbers are not searched, and a
@@ -55,13 +58,9 @@ export class Redactor {
     return Array.isArray(value) ? this.#list(value) : this.#object(value)
   }
 
-  /** True if a file contains the value of a secret. */
-  occursIn(content: Uint8Array): boolean {
-    if (this.#isIdle) return false
-    const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
-    this.#scanner.reset()
-    this.#scanner.scan(bytes.toString('latin1'), 0, true)
-    return this.#scanner.spans.length > 0
+  /** For one file that comes in pieces: whether it contains the value of a secret. */
+  search(): SecretSearch {
+    return new SecretSearch(this.#patterns)
   }
 
   /** For one stream of text that comes in pieces: a secret may be cut anywhere. */
@@ -179,6 +178,46 @@ export class TextRedactor {
     this.#held = this.#held.slice(text.length)
     this.#from = cut
     return safe
+  }
+}
+
+/**
+ * Looks for the values of secrets in bytes that come in pieces. A file of some MiB as a whole would hold up the event loop, and
+ * one full of secrets would take memory for each.
+ */
+export class SecretSearch {
+  readonly #scanner: Scanner | undefined
+  /** The end of the last piece that is not read yet, and its place in the file. */
+  #unread = ''
+  #read = 0
+
+  constructor(patterns: Patterns) {
+    this.#scanner = patterns.names.length === 0 ? undefined : new Scanner(patterns)
+  }
+
+  push(piece: Uint8Array): void {
+    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
+    for (let at = 0; at < bytes.length; at += SEARCH_BYTES) {
+      this.#scan(bytes.toString('latin1', at, at + SEARCH_BYTES), false)
+    }
+  }
+
+  /** True if the file, of which no piece follows, contains a value. */
+  finish(): boolean {
+    this.#scan('', true)
+    return this.#found
+  }
+
+  get #found(): boolean {
+    return this.#scanner !== undefined && this.#scanner.spans.length > 0
+  }
+
+  #scan(piece: string, isLast: boolean): void {
+    if (this.#scanner === undefined || this.#found) return
+    const text = this.#unread + piece
+    const length = this.#scanner.scan(text, this.#read, isLast)
+    this.#read += length
+    this.#unread = text.slice(length)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Entrance } from './entrance.ts'
+import { FILE_ENTRANCES } from './files.ts'
 import { HTTP_ENTRANCES } from './http.ts'
 import { JOURNAL_ENTRANCES } from './journals.ts'
 import { MODEL_ENTRANCES } from './model.ts'
@@ -10,6 +11,7 @@ export const ENTRANCES: readonly Entrance[] = [
   ...MODEL_ENTRANCES,
   ...HTTP_ENTRANCES,
   ...SCRIPT_ENTRANCES,
+  ...FILE_ENTRANCES,
   ...TOOL_ENTRANCES,
   ...JOURNAL_ENTRANCES,
 ]

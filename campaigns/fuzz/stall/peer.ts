@@ -7,8 +7,9 @@ import { replayChannel } from '../../../src/testing/index.ts'
 /** The data of a hostile peer for one run: values become frames of the run, and bytes are sent unchanged. */
 export type Answer = readonly (Readonly<Record<string, unknown>> | Uint8Array)[]
 
-/** The bytes of a run's frames, with a placeholder for the id of the run. */
 const PIECE_BYTES = 64 * 1024
+/** Wakes a host that reads; the frames follow. */
+const BLANK_LINE = Buffer.from('\n')
 const CALL = Buffer.from('{"type":"tool_call"')
 const NO_ID = Buffer.from('"execution_id":"@"')
 
@@ -24,8 +25,8 @@ export function hostOf(answer: Answer): Promise<Sandglass> {
 
 function engineOf(answer: Answer): SandboxEngine {
   const create = (): Promise<Sandbox> => {
-    const replay = replayChannel([], { after: 'open', respond: respondWith(answer) })
-    return Promise.resolve(inPieces(replay))
+    const peer = new Peer(answer)
+    return Promise.resolve(peer.wrap(replayChannel([], { after: 'open', respond: (frame) => peer.respond(frame) })))
   }
   const capabilities = {
     processes: true,
@@ -54,47 +55,56 @@ function engineOf(answer: Answer): SandboxEngine {
   }
 }
 
-/** The same sandbox, with bytes that come as from a pipe: at most 64 KiB in one turn of the event loop. */
-function inPieces(sandbox: Sandbox): Sandbox {
-  let rest: Uint8Array = new Uint8Array()
-  const channel: Channel = {
-    async receive() {
-      await nextTurn()
-      if (rest.length === 0) rest = (await sandbox.channel.receive()) ?? rest
-      if (rest.length === 0) return null
-      const piece = rest.subarray(0, PIECE_BYTES)
-      rest = rest.subarray(PIECE_BYTES)
-      return piece
-    },
-    send: (bytes) => sandbox.channel.send(bytes),
-    close: () => sandbox.channel.close(),
-  }
-  return new Proxy(sandbox, {
-    get(target, name) {
-      if (name === 'channel') return channel
-      const value: unknown = Reflect.get(target, name, target)
-      return typeof value === 'function' ? (value as (...args: unknown[]) => unknown).bind(target) : value
-    },
-  })
-}
+/**
+ * One sandbox: answers a script with the frames, and ends the run when the host has answered each tool call among them. Its
+ * bytes come as from a pipe: at most 64 KiB in one turn of the event loop, made in that turn.
+ */
+class Peer {
+  readonly #answer: Answer
+  readonly #calls: number
+  /** The frames of the run that are not sent yet. */
+  #frames: Iterator<Uint8Array, undefined> | undefined
+  #rest: Uint8Array = new Uint8Array()
+  #unanswered = 0
 
-/** Answers a script with the frames, and ends the run when the host has answered each tool call among them. */
-function respondWith(answer: Answer): (frame: HostFrame) => Uint8Array | undefined {
-  const calls = answer.filter((part) =>
-    part instanceof Uint8Array ? CALL.equals(part.subarray(0, CALL.length)) : part['type'] === 'tool_call',
-  )
-  let unanswered = 0
-  return (frame) => {
+  constructor(answer: Answer) {
+    this.#answer = answer
+    this.#calls = answer.filter((part) =>
+      part instanceof Uint8Array ? CALL.equals(part.subarray(0, CALL.length)) : part['type'] === 'tool_call',
+    ).length
+  }
+
+  wrap(sandbox: Sandbox): Sandbox {
+    const channel: Channel = {
+      receive: async () => {
+        await nextTurn()
+        if (this.#rest.length === 0) this.#rest = this.#next() ?? (await sandbox.channel.receive()) ?? this.#rest
+        if (this.#rest.length === 0) return this.#next() ?? null
+        const piece = this.#rest.subarray(0, PIECE_BYTES)
+        this.#rest = this.#rest.subarray(PIECE_BYTES)
+        return piece
+      },
+      send: (bytes) => sandbox.channel.send(bytes),
+      close: () => sandbox.channel.close(),
+    }
+    return new Proxy(sandbox, {
+      get(target, name) {
+        if (name === 'channel') return channel
+        const value: unknown = Reflect.get(target, name, target)
+        return typeof value === 'function' ? (value as (...args: unknown[]) => unknown).bind(target) : value
+      },
+    })
+  }
+
+  respond(frame: HostFrame): Uint8Array | undefined {
     switch (frame.type) {
       case 'execute':
-        unanswered = calls.length
-        return Buffer.concat([
-          ...answer.map((part) => ofRun(part, frame.execution_id)),
-          ...(unanswered === 0 ? [doneOf(frame.execution_id)] : []),
-        ])
+        this.#unanswered = this.#calls
+        this.#frames = framesOf(this.#answer, frame.execution_id, this.#calls === 0)
+        return BLANK_LINE
       case 'tool_result':
-        unanswered -= 1
-        return unanswered === 0 ? doneOf(frame.execution_id) : undefined
+        this.#unanswered -= 1
+        return this.#unanswered === 0 ? doneOf(frame.execution_id) : undefined
       case 'check':
         return Buffer.concat([
           jsonLine({ type: 'check_result', execution_id: frame.execution_id, violations: [] }),
@@ -108,6 +118,23 @@ function respondWith(answer: Answer): (frame: HostFrame) => Uint8Array | undefin
         return undefined
     }
   }
+
+  #next(): Uint8Array | undefined {
+    const frames: Uint8Array[] = []
+    let bytes = 0
+    while (bytes < PIECE_BYTES) {
+      const frame = this.#frames?.next().value
+      if (frame === undefined) break
+      frames.push(frame)
+      bytes += frame.length
+    }
+    return bytes === 0 ? undefined : Buffer.concat(frames, bytes)
+  }
+}
+
+function* framesOf(answer: Answer, id: string, ends: boolean): Generator<Uint8Array, undefined> {
+  for (const part of answer) yield ofRun(part, id)
+  if (ends) yield doneOf(id)
 }
 
 function jsonLine(value: unknown): Uint8Array {

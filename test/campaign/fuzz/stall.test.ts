@@ -11,6 +11,7 @@ test.each([
   'error: dictionary changed',
   'output: many small frames',
   'a result full of forged gaps',
+  'files: pieces of a byte',
   'call: a large array of empty objects',
   'call: a text against a pattern that backtracks',
   'call: tools that do not exist',

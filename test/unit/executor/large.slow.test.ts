@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
-import { replayChannel } from '../../../src/testing/index.ts'
-import { frame, play } from './wire.ts'
+import { replayChannel, wireLines } from '../../../src/testing/index.ts'
+import { watchGrowth } from '../../support/memory.ts'
+import { done, frame, play } from './wire.ts'
 
 const MiB = 1024 * 1024
 
@@ -35,6 +36,28 @@ test('collected files of more than 64 MiB together break the channel', async () 
     error: expect.stringContaining('files of more than 67108864 bytes') as string,
   })
   expect(got.files).toHaveLength(16)
+})
+
+test('collected files cost the memory of their bytes, however small the pieces and whatever they hold', async () => {
+  const size = 400_000
+  const path = 'out/a'
+  const piece = (offset: number, bytes: Uint8Array, more: object = {}): ReturnType<typeof frame> =>
+    frame('file', { path, size, offset, content_base64: Buffer.from(bytes).toString('base64'), ...more })
+  const ofBytes = Array.from({ length: size }, (_, offset) => wireLines(piece(offset, Buffer.from('x'))))
+  const secrets = Buffer.alloc(4 * MiB, 'tops3cret\n')
+  const chunk = 192 * 1024
+  const ofSecrets = Array.from({ length: Math.ceil(secrets.length / chunk) }, (_, at) =>
+    piece(at * chunk, secrets.subarray(at * chunk, (at + 1) * chunk), { path: 'out/b', size: secrets.length }),
+  )
+  const lines = Buffer.concat([...ofBytes, wireLines(...ofSecrets, done())])
+  const pieces = Array.from({ length: Math.ceil(lines.length / 65_536) }, (_, at) =>
+    lines.subarray(at * 65_536, (at + 1) * 65_536),
+  )
+  const growth = watchGrowth()
+  const { result: got } = await play(pieces, { request: { collect: ['out/**'], secrets: { KEY: 'tops3cret' } } })
+  expect(got.files.map((file) => file.size)).toEqual([size, 4 * MiB])
+  expect(got.warnings.map(({ code }) => code)).toEqual(['secret_in_file'])
+  expect(growth()).toBeLessThan(32)
 })
 
 test('inputs that expand beyond the limit of a channel are refused before anything is sent', async () => {

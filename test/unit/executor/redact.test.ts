@@ -152,6 +152,17 @@ test('SEC-009: a secret in a file name is redacted, in its content it is flagged
   ])
 })
 
+test('SEC-009: a secret in a file is flagged wherever its pieces are cut', async () => {
+  const whole = Buffer.from(`x ${SECRET.replace('t', '\\x74')} y`)
+  const piece = (bytes: Buffer, offset: number): ReturnType<typeof frame> =>
+    frame('file', { path: 'out/a', size: whole.length, offset, content_base64: bytes.toString('base64') })
+  for (let cut = 1; cut < whole.length; cut += 1) {
+    const pieces = [piece(whole.subarray(0, cut), 0), piece(whole.subarray(cut), cut)]
+    const { result: got } = await play([...pieces, done()], { request: { secrets, collect: ['out/**'] } })
+    expect([got.files.length, got.warnings.map(({ code }) => code)]).toEqual([1, ['secret_in_file']])
+  }
+})
+
 test('SEC-009: a secret anywhere in a path is redacted, also for an incomplete file', async () => {
   const piece = { offset: 0, content_base64: '' }
   const { result: got } = await play(
