@@ -5,6 +5,7 @@ import {
   importedModules,
   requirementsOfImports,
 } from '../../../src/environments/missing-module.ts'
+import { measureBest } from '../../support/measure-best.ts'
 
 const known = loadKnownPackages()
 
@@ -72,10 +73,11 @@ test('a script is read in time proportional to its length', () => {
     'pip'.repeat(300_000),
     `pip${' '.repeat(900_000)}install`,
   ]
-  const began = performance.now()
-  for (const script of hostile) {
-    importedModules(script)
-    explainMissingModule('x', script)
+  const read = (): void => {
+    for (const script of hostile) {
+      importedModules(script)
+      explainMissingModule('x', script)
+    }
   }
-  expect(performance.now() - began).toBeLessThan(500)
+  expect(measureBest(read, 1)).toBeLessThan(500)
 })

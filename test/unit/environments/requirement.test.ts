@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { MAX_REQUIREMENTS, parseRequirement, parseRequirements } from '../../../src/environments/requirement.ts'
+import { measureBest } from '../../support/measure-best.ts'
 
 test.each([
   ['pandas', 'pandas'],
@@ -78,7 +79,8 @@ test('reading takes time in proportion to the text', () => {
     `a;${'('.repeat(490)}!`,
     ' '.repeat(499),
   ]
-  const began = performance.now()
-  for (const text of texts) expect(() => parseRequirement(text)).toThrow('dependencies: ')
-  expect(performance.now() - began).toBeLessThan(100)
+  const read = (): void => {
+    for (const text of texts) expect(() => parseRequirement(text)).toThrow('dependencies: ')
+  }
+  expect(measureBest(read)).toBeLessThan(100)
 })

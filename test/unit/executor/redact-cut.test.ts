@@ -3,6 +3,7 @@ import { Redactor } from '../../../src/redaction/index.ts'
 import { measureBest } from '../../support/measure-best.ts'
 import { MARK, SECRET, secrets } from './sample-secret.ts'
 import { done, error, frame, intermediate, log, play, result } from './wire.ts'
+import { stallDuring } from '../../support/stall.ts'
 
 describe('a text that was cut', () => {
   const KEY = 'k3y-0123456789abcdefghijklmnopqrstuvwxyz-end'
@@ -115,11 +116,12 @@ describe('a text that was cut', () => {
   test('is redacted in linear time', async () => {
     const long = `${'a'.repeat(100_000)}b`
     const text = `${'a'.repeat(200_000)}c${gap.repeat(10_000)}${'a'.repeat(99_000)}c`
-    const started = performance.now()
-    await play([error(text), frame('stdout', { text: `${'a'.repeat(99_000)}c` }), done()], {
-      request: { secrets: { LONG: long } },
-      limits: { maxOutputBytes: 4 * 1024 * 1024 },
-    })
-    expect(performance.now() - started).toBeLessThan(2000)
+    const stall = await stallDuring(() =>
+      play([error(text), frame('stdout', { text: `${'a'.repeat(99_000)}c` }), done()], {
+        request: { secrets: { LONG: long } },
+        limits: { maxOutputBytes: 4 * 1024 * 1024 },
+      }),
+    )
+    expect(stall).toBeLessThan(2000)
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type PythonFunction, pythonFunctions } from '../../../src/tools/python-function.ts'
+import { measureBest } from '../../support/measure-best.ts'
 
 /** Formats a function: its parameters as in Python, its attributes and its docstring. */
 function readFunction(source: string): unknown {
@@ -89,9 +90,10 @@ def first(b): return f"{x}"
   })
 
   test('are read in time proportional to the source', () => {
-    const started = performance.now()
-    pythonFunctions(`${'def f(a):\n    return "x" # y\n'.repeat(30_000)}def g(`)
-    expect([...pythonFunctions('def f() ->\n'.repeat(80_000))]).toEqual([['f', undefined]])
-    expect(performance.now() - started).toBeLessThan(3000)
+    const read = (): void => {
+      pythonFunctions(`${'def f(a):\n    return "x" # y\n'.repeat(30_000)}def g(`)
+      expect([...pythonFunctions('def f() ->\n'.repeat(80_000))]).toEqual([['f', undefined]])
+    }
+    expect(measureBest(read, 1)).toBeLessThan(3000)
   })
 })

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { measureBest } from '../../support/measure-best.ts'
+import { stallDuring } from '../../support/stall.ts'
+
+const WORK_MS = 40
+const WAIT_MS = 80
+
+/** Keeps the thread from other work without the processor, as a busy machine does. */
+function wait(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAIT_MS)
+}
+
+function work(): void {
+  const started = process.threadCpuUsage()
+  const elapsed = (): number => {
+    const { user, system } = process.threadCpuUsage(started)
+    return (user + system) / 1000
+  }
+  while (elapsed() < WORK_MS) continue
+}
+
+test('bounds on time count the work of the thread, and nothing that it waits for', async () => {
+  expect(measureBest(wait)).toBeLessThan(WORK_MS)
+  expect(measureBest(work)).toBeGreaterThanOrEqual(WORK_MS)
+  expect(await stallDuring(async () => wait())).toBeLessThan(WORK_MS)
+  expect(await stallDuring(async () => work())).toBeGreaterThanOrEqual(WORK_MS)
+})
