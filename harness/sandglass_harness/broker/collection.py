@@ -20,6 +20,7 @@ from ..caps import (
     MAX_WARNINGS,
 )
 from ..text import cut
+from .globs import Matcher
 from .scratch import DIRECTORY
 
 SLICE_SEC = 0.02  # of work between two pauses
@@ -32,7 +33,7 @@ class Collection:
         self.limits_hit = []
         self.warnings = []
         self._root = root
-        self._matcher = _Matcher(patterns)
+        self._matcher = Matcher(patterns)
         self._deadline = time.monotonic() + budget_sec
 
     def chunks(self):
@@ -158,66 +159,3 @@ def _is_text(name):
     except UnicodeEncodeError:
         return False
     return True
-
-
-class _Matcher:
-    """Globs over whole paths: `**` matches any number of parts, other wildcards match within one part.
-
-    As in a shell, a part that begins with a dot matches only where the glob writes that dot: programs of the host read
-    such files (`.git/config`, `.envrc`) on their own.
-    """
-
-    def __init__(self, patterns):
-        import fnmatch
-        import re
-
-        def compile_glob(pattern):
-            parts = pattern.strip("/").split("/")
-            # At the end, `**` needs a name: `out/**` matches everything below out, not out itself.
-            parts += ["*"] if parts[-1] == "**" else []
-            return [part if part == "**" else compile_part(part) for part in parts]
-
-        def compile_part(part):
-            return re.compile(("" if part.startswith(".") else r"(?!\.)") + fnmatch.translate(part))
-
-        self._patterns = [compile_glob(pattern) for pattern in patterns]
-
-    def matches(self, path):
-        """True if a pattern matches a file of this path."""
-        return any(len(pattern) in _closure(pattern, states) for pattern, states in self._match(path))
-
-    def can_match_below(self, directory):
-        """True if a pattern can match a path below a directory."""
-        return any(any(state < len(pattern) for state in states) for pattern, states in self._match(directory))
-
-    def _match(self, path):
-        """Yields each pattern with the positions in it that the whole path reaches."""
-        for pattern in self._patterns:
-            states = {0}
-            for part in path.split("/"):
-                states = _step(pattern, states, part)
-            yield pattern, states
-
-
-def _step(pattern, states, part):
-    """Returns the positions in a pattern that one more part of a path reaches."""
-    result = set()
-    for state in _closure(pattern, states):
-        if state >= len(pattern):
-            continue
-        if pattern[state] == "**":
-            if not part.startswith("."):
-                result.add(state)
-        elif pattern[state].match(part):
-            result.add(state + 1)
-    return result
-
-
-def _closure(pattern, states):
-    """Adds the positions behind each `**`, which may match no part at all."""
-    result = set(states)
-    for state in states:
-        while state < len(pattern) and pattern[state] == "**":
-            state += 1
-            result.add(state)
-    return result

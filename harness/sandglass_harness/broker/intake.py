@@ -1,14 +1,12 @@
 """Takes the files that arrive before a run, and checks its request."""
 
 import binascii
-import json
 
 from ..caps import MAX_TOOL_SOURCE_BYTES, MAX_TOOL_SOURCES
-from ..text import cut
+from .paths import shown
 from .scratch import put
 
 WIPE_SEC = 0.4
-MAX_SHOWN = 400  # characters of a path in a message
 
 
 class Intake:
@@ -29,11 +27,8 @@ class Intake:
             content = binascii.a2b_base64(frame["content_base64"])
             put(self._workspace, frame["path"], frame["mode"], frame["offset"], content)
         except (OSError, ValueError) as error:
-            # A path may hold a secret. The host redacts it as it is or as JSON writes it, so the message must not hold
-            # its repr, which the text of an OSError has.
-            shown = cut(json.dumps(frame["path"], ensure_ascii=False), MAX_SHOWN)
             reason = error.strerror if isinstance(error, OSError) else error
-            self._problem = f"the file {shown} could not be put into the workspace: {reason}"
+            self._problem = f"the file {shown(frame['path'])} could not be put into the workspace: {reason}"
 
     def problem_of(self, frame):
         """Returns (kind, message) of the problem that keeps a run from starting, or None."""

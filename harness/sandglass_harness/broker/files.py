@@ -1,0 +1,292 @@
+"""The file operations of a workspace but for the transfer of contents (`pack`).
+
+Long ones are generators: they yield None after each 20 ms of work, so that the broker's loop goes on, and their return value is
+the result. They raise FileError at any step, and hold no descriptor after `close()`.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+
+from ..caps import MAX_SAFE_INTEGER
+from .globs import Matcher
+from .paths import FileError, as_file_error, find, open_directory, open_to_read, plain_parts, problem
+from .tree import Slice, Walk, delete_below, open_file, open_to_delete
+
+ENTRIES_AT_ONCE = 200
+CHARACTERS_AT_ONCE = 128 << 10  # of paths and targets, so that 200 long ones do not make a frame of megabytes
+READ_BYTES = 256 << 10
+ROUNDS = 10  # of deletion while scripts put new files into the directory
+
+
+class Files:
+    """Looks at, makes and removes what is in a workspace. A path `""` or `"."` names the workspace itself."""
+
+    def __init__(self, root):
+        self._root = root
+
+    def stat(self, path):
+        """Returns the entry of a path. A link is described, not followed."""
+        at, name = find(self._root, path, follow=False)
+        try:
+            found = os.fstat(at) if name is None else os.stat(name, dir_fd=at, follow_symlinks=False)
+            return _entry(path, found, name, at)
+        except OSError as error:
+            raise as_file_error(error, path) from None
+        finally:
+            os.close(at)
+
+    def make(self, path, mode):
+        """Makes a directory and its parents. One that exists stays as it is."""
+        try:
+            os.close(open_directory(self._root, path, plain_parts(path), mode))
+        except FileError as error:
+            raise problem("exists", path, "it exists") if self._is_no_directory(path, error) else error from None
+
+    def remove(self, path, recursive):
+        """Removes a file, a link or a directory. Yields None; returns None."""
+        *parents, name = plain_parts(path)
+        at = open_directory(self._root, path, parents)
+        try:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=at)
+            elif recursive:
+                yield from self._remove_directory(path, name, at)
+            else:
+                os.rmdir(name, dir_fd=at)
+        except OSError as error:
+            raise as_file_error(error, path) from None
+        finally:
+            os.close(at)
+
+    def list(self, path, patterns, max_entries, hidden):
+        """Yields lists of entries below a directory, and None. Returns {"skipped", "limits_hit"}.
+
+        `skipped` counts names that are not UTF-8 and directories that cannot be read. `limits_hit` holds "max_entries" if the
+        list is not complete.
+        """
+        matcher = None if patterns is None else Matcher(patterns, hidden)
+        top = self._open_top(path)
+        walk = _Listing(top, matcher, hidden)
+        slice_, entries, characters, count = Slice(), [], 0, 0
+        try:
+            for step in walk.steps():
+                if step is not None:
+                    if count == max_entries:
+                        walk.is_cut = True
+                        break
+                    count += 1
+                    entries.append(step)
+                    characters += len(step["path"]) + len(step.get("target", ""))
+                if len(entries) == ENTRIES_AT_ONCE or characters > CHARACTERS_AT_ONCE:
+                    yield entries
+                    entries, characters = [], 0
+                    slice_.restart()
+                elif slice_.is_over():
+                    yield None
+                    slice_.restart()
+            if entries:
+                yield entries
+        except OSError as error:
+            raise as_file_error(error, path) from None
+        finally:
+            os.close(top)
+        return {"skipped": walk.skipped, "limits_hit": ["max_entries"] if walk.is_cut else []}
+
+    def digest(self, path):
+        """Computes the digest of a file or a directory. Yields None; returns {"sha256", "files", "bytes"}.
+
+        That of a file is the SHA-256 of its content. That of a directory is the SHA-256 over `file\\0PATH\\0HEX\\0` or
+        `link\\0PATH\\0HEX\\0` for each file and each link below it, in the order of their paths; HEX is the SHA-256 of the
+        content, or of the text of the link's target. Modes, times, empty directories and special files do not count.
+        """
+        fd, found = open_to_read(self._root, path)
+        digest = _Digest()
+        try:
+            if stat.S_ISREG(found.st_mode):
+                sha256 = yield from digest.of_file(fd)
+            else:
+                sha256 = yield from digest.of_directory(fd, path)
+        except OSError as error:
+            raise as_file_error(error, path) from None
+        finally:
+            os.close(fd)
+        return {"sha256": sha256, "files": digest.files, "bytes": digest.bytes}
+
+    def _open_top(self, path):
+        fd, found = open_to_read(self._root, path)
+        if stat.S_ISDIR(found.st_mode):
+            return fd
+        os.close(fd)
+        raise problem("not_a_directory", path, "it is a file")
+
+    def _is_no_directory(self, path, error):
+        if error.code != "not_a_directory":
+            return False
+        try:
+            return self.stat(path)["kind"] != "directory"
+        except FileError:
+            return False
+
+    def _remove_directory(self, path, name, at):
+        slice_ = Slice()
+        for _ in range(ROUNDS):
+            fd = open_to_delete(name, at)
+            if fd is None:
+                return
+            try:
+                for _ in delete_below(fd):
+                    if slice_.is_over():
+                        yield None
+                        slice_.restart()
+            finally:
+                os.close(fd)
+            try:
+                os.rmdir(name, dir_fd=at)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+        raise problem("not_empty", path, "files appear in it while it is removed")
+
+
+class _Listing:
+    """The entries of a list, one by one."""
+
+    def __init__(self, top, matcher, hidden):
+        self.is_cut = False
+        self._skipped = 0
+        self._walk = Walk(top)
+        self._matcher = matcher
+        self._hidden = hidden
+
+    @property
+    def skipped(self):
+        """How many names could not be listed, and directories not be read."""
+        return self._skipped + self._walk.unreadable_count
+
+    def steps(self):
+        """Yields an entry, or None where it may pause."""
+        for step in self._walk.steps(self._enters):
+            self.is_cut = self._walk.is_cut
+            if step is None:
+                yield None
+                continue
+            path, name, directory, found = step
+            if not _is_text(name):
+                self._skipped += 1
+                yield None
+            else:
+                yield _entry(path, found, name, directory) if self._wants(path, name) else None
+
+    def _enters(self, path):
+        name = path.rpartition("/")[2]
+        if not _is_text(name):
+            return False
+        return self._is_seen(name) if self._matcher is None else self._matcher.can_match_below(path)
+
+    def _wants(self, path, name):
+        return self._is_seen(name) if self._matcher is None else self._matcher.matches(path)
+
+    def _is_seen(self, name):
+        return self._hidden or not name.startswith(".")
+
+
+class _Digest:
+    """Hashes contents, and counts them."""
+
+    def __init__(self):
+        self.files = self.bytes = 0
+        self._slice = Slice()
+
+    def of_file(self, fd):
+        """Returns the digest of a file. Bytes that are appended meanwhile do not count, since they need not end."""
+        self.files += 1
+        hashed = hashlib.sha256()
+        left = os.fstat(fd).st_size
+        while left > 0:
+            piece = os.read(fd, min(READ_BYTES, left))
+            if not piece:
+                break
+            hashed.update(piece)
+            left -= len(piece)
+            self.bytes += len(piece)
+            yield from self._pause()
+        return hashed.hexdigest()
+
+    def of_directory(self, top, path):
+        """Returns the digest of a directory."""
+        hashed = hashlib.sha256()
+        walk = Walk(top, by_path=True)
+        for step in walk.steps(lambda _: True):
+            yield from self._pause()
+            if step is None:
+                continue
+            below, name, directory, found = step
+            if stat.S_ISLNK(found.st_mode):
+                kind, content = "link", hashlib.sha256(_target(name, directory)).hexdigest()
+            else:
+                fd = open_file(name, directory, found)
+                if fd is None:
+                    continue
+                try:
+                    kind, content = "file", (yield from self.of_file(fd))
+                finally:
+                    os.close(fd)
+            hashed.update(f"{kind}\0{below}\0{content}\0".encode(errors="surrogateescape"))
+        if walk.unreadable is not None:
+            raise problem("io", walk.unreadable, os.strerror(errno.EACCES))
+        if walk.is_cut:
+            raise problem("too_many", path, "it has too many entries or too long paths")
+        return hashed.hexdigest()
+
+    def _pause(self):
+        if self._slice.is_over():
+            yield None
+            self._slice.restart()
+
+
+def _entry(path, found, name, directory):
+    """Returns the entry of a path. Scripts choose sizes and times; the wire carries integers up to 2**53."""
+    kind = kind_of(found.st_mode)
+    entry = {
+        "path": path,
+        "kind": kind,
+        "size": min(found.st_size, MAX_SAFE_INTEGER) if kind in ("file", "link") else 0,
+        "mode": stat.S_IMODE(found.st_mode),
+        "mtime_ms": mtime_ms(found),
+    }
+    if kind == "link":
+        entry["target"] = _target(name, directory).decode(errors="replace")
+    return entry
+
+
+def kind_of(mode):
+    """Returns the kind of a file by its mode."""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def mtime_ms(found):
+    """Returns the time of the last change of contents in milliseconds."""
+    return max(-MAX_SAFE_INTEGER, min(found.st_mtime_ns // 1_000_000, MAX_SAFE_INTEGER))
+
+
+def _target(name, directory):
+    """Returns the bytes of a link's target; none if it is gone by now."""
+    try:
+        return os.fsencode(os.readlink(name, dir_fd=directory))
+    except OSError:
+        return b""
+
+
+def _is_text(name):
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,286 @@
+"""Packs: many files as one stream of bytes, into a workspace and out of it.
+
+Entry: length of the header (4 bytes, big-endian), header (JSON), then chunks: length (4 bytes), bytes. A chunk of length 0 ends
+the entry; on the way out, BROKEN ends one that could not be read to its end.
+"""
+
+import json
+import os
+import stat
+
+from ..caps import MAX_SAFE_INTEGER
+from ..wire import decode
+from .files import mtime_ms
+from .paths import TEMPORARY, FileError, as_file_error, open_directory, open_to_read, plain_parts, problem
+from .tree import Slice
+
+MAX_HEADER_BYTES = 16 << 10
+MAX_CHUNK_BYTES = 1 << 20
+PIECE_BYTES = 64 << 10
+SMALLEST_READ_BYTES = 4096
+BROKEN = b"\xff\xff\xff\xff"
+DEFAULT_MODE = 0o644
+MAX_LONG_PATH = 1000  # characters of a path that is too long for a header
+
+
+class PackWriter:
+    """Writes the files of a pack, whose bytes come in any pieces.
+
+    A file takes its place, and the place of a file or link of the same name, when its entry is complete. After the first
+    error, every call raises it again. 64 KiB of the smallest entries are 3,000 files, which take 0.1 s: a caller that
+    must not be away so long feeds smaller pieces.
+    """
+
+    def __init__(self, root):
+        self.files = self.bytes = 0  # what took its place
+        self._root = root
+        self._problem = None
+        self._file = None
+        self._left = 0  # bytes of the current chunk
+        self._part, self._needs, self._then = bytearray(), 4, self._on_header_length
+
+    def feed(self, data):
+        """Takes the next bytes of the pack. Raises FileError."""
+        self._guard(self._take, memoryview(data))
+
+    def finish(self):
+        """Checks that the pack ended where an entry does. Raises FileError."""
+        self._guard(self._check_end)
+
+    def abort(self):
+        """Deletes the file that is not complete."""
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
+
+    def _guard(self, step, *args):
+        if self._problem is None:
+            path = ""
+            try:
+                step(*args)
+                return
+            except (FileError, OSError) as error:
+                path = self._file.path if self._file else path
+                self._problem = as_file_error(error, path)
+                self.abort()
+        raise self._problem
+
+    def _take(self, view):
+        while view:
+            if self._left:
+                piece = view[: self._left]
+                self._file.write(piece)
+                self._left -= len(piece)
+                view = view[len(piece) :]
+                continue
+            missing = self._needs - len(self._part)
+            self._part += view[:missing]
+            view = view[missing:]
+            if len(self._part) == self._needs:
+                part, self._part = bytes(self._part), bytearray()
+                self._then(part)
+
+    def _on_header_length(self, part):
+        length = int.from_bytes(part, "big")
+        if not 0 < length <= MAX_HEADER_BYTES:
+            raise FileError("invalid", f"a header of {length} bytes; it may have 1 to {MAX_HEADER_BYTES}")
+        self._needs, self._then = length, self._on_header
+
+    def _on_header(self, part):
+        path, mode = _read_header(part)
+        self._file = _NewFile(self._root, path, mode)
+        self._needs, self._then = 4, self._on_chunk_length
+
+    def _on_chunk_length(self, part):
+        if part == BROKEN:
+            raise problem("invalid", self._file.path, "its content breaks off")
+        length = int.from_bytes(part, "big")
+        if length > MAX_CHUNK_BYTES:
+            raise problem("invalid", self._file.path, f"a chunk of {length} bytes; it may have {MAX_CHUNK_BYTES}")
+        self._left = length
+        if length == 0:
+            self._file.complete()
+            self.files += 1
+            self.bytes += self._file.size
+            self._file = None
+            self._then = self._on_header_length
+
+    def _check_end(self):
+        if self._file is not None:
+            raise problem("invalid", self._file.path, "the pack ends within it")
+        if self._part or self._then != self._on_header_length:
+            raise FileError("invalid", "the pack ends within a header")
+
+
+def _read_header(part):
+    """Returns the path and the mode of an entry."""
+    try:
+        header = decode(part)
+    except ValueError:
+        raise FileError("invalid", "a header is no JSON object") from None
+    path, mode = header.get("path"), header.get("mode", DEFAULT_MODE)
+    if type(path) is not str:
+        raise FileError("invalid", "a header has no path")
+    if type(mode) is not int or not 0 <= mode <= 0o777:
+        raise problem("invalid", path, "its mode is not one of 0 to 0o777")
+    if "error" in header:
+        raise problem("invalid", path, "the entry reports an error")
+    return path, mode
+
+
+class _NewFile:
+    """A file that is being written under a temporary name in its directory."""
+
+    def __init__(self, root, path, mode):
+        *parents, self._name = plain_parts(path)
+        if self._name.startswith(TEMPORARY):
+            raise problem("invalid", path, f"a name may not begin with {TEMPORARY}")
+        self.path = path
+        self.size = 0
+        self._mode = mode
+        self._directory = open_directory(root, path, parents, 0o755)
+        try:
+            self._check_place()
+            self._temporary = f"{TEMPORARY}{os.urandom(16).hex()}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._fd = os.open(self._temporary, flags, 0o600, dir_fd=self._directory)
+        except BaseException as error:
+            os.close(self._directory)
+            raise as_file_error(error, path) if isinstance(error, OSError) else error
+
+    def write(self, view):
+        """Appends bytes."""
+        self.size += len(view)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def complete(self):
+        """Puts the file into its place."""
+        os.fchmod(self._fd, self._mode)
+        self._check_place()
+        os.rename(self._temporary, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        self._close()
+
+    def discard(self):
+        """Deletes the file."""
+        try:
+            os.unlink(self._temporary, dir_fd=self._directory)
+        except OSError:  # a script was faster
+            pass
+        self._close()
+
+    def _check_place(self):
+        try:
+            found = os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(found.st_mode):
+            raise problem("exists", self.path, "it is a directory")
+
+    def _close(self):
+        os.close(self._fd)
+        os.close(self._directory)
+
+
+class PackReader:
+    """The pack of some files, in the order of their paths in the request."""
+
+    def __init__(self, root, paths, max_file_bytes=None, max_total_bytes=None):
+        self.files = self.bytes = 0  # whose headers were made, and their sizes
+        self._root = root
+        self._paths = paths
+        self._max_file_bytes = max_file_bytes
+        self._max_total_bytes = max_total_bytes
+        self._buffer = bytearray()
+
+    def chunks(self):
+        """Yields pieces of the pack of at most 64 KiB, after 20 ms of work at the latest."""
+        slice_ = Slice()
+        for path in self._paths:
+            for piece in self._entry(path):
+                yield piece
+                slice_.restart()
+            if slice_.is_over() and self._buffer:
+                yield self._flush()
+                slice_.restart()
+        if self._buffer:
+            yield self._flush()
+
+    def _entry(self, path):
+        try:
+            fd, found = self._open(path)
+        except FileError as error:
+            yield from self._put_header({"path": path, "error": {"code": error.code, "message": str(error)}})
+            return
+        try:
+            header = {
+                "path": path,
+                "mode": stat.S_IMODE(found.st_mode) & 0o777,
+                "size": min(found.st_size, MAX_SAFE_INTEGER),
+                "mtime_ms": mtime_ms(found),
+            }
+            if (yield from self._put_header(header)):
+                self.files += 1
+                self.bytes += found.st_size
+                yield from self._put_content(fd, found.st_size)
+        finally:
+            os.close(fd)
+
+    def _open(self, path):
+        fd, found = open_to_read(self._root, path)
+        try:
+            size = found.st_size
+            if stat.S_ISDIR(found.st_mode):
+                raise problem("not_a_file", path, "it is a directory")
+            if self._max_file_bytes is not None and size > self._max_file_bytes:
+                raise problem("too_large", path, f"it has {size} bytes; a file may have {self._max_file_bytes}")
+            if self._max_total_bytes is not None and self.bytes + size > self._max_total_bytes:
+                raise problem("too_large", path, f"with its {size} bytes, all are more than {self._max_total_bytes}")
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, found
+
+    def _put_header(self, header):
+        """Adds a header. Returns False if it is too long, and an error took its place."""
+        encoded = _encode(header)
+        fits = len(encoded) <= MAX_HEADER_BYTES
+        if not fits:
+            error = {"code": "invalid", "message": "the path is too long for a header"}
+            encoded = _encode({"path": header["path"][:MAX_LONG_PATH], "error": error})
+        if len(self._buffer) + 4 + len(encoded) > PIECE_BYTES:
+            yield self._flush()
+        self._buffer += len(encoded).to_bytes(4, "big") + encoded
+        return fits
+
+    def _put_content(self, fd, size):
+        """Adds as many bytes as the file had when it was opened: a file that grows would have no end."""
+        left = size
+        while left > 0:
+            room = PIECE_BYTES - len(self._buffer) - 8  # the length of the chunk, and the end of the entry
+            if room < SMALLEST_READ_BYTES:
+                yield self._flush()
+                continue
+            try:
+                data = os.read(fd, min(room, left))
+            except OSError:
+                data = b""
+            if not data:
+                self._buffer += BROKEN
+                return
+            self._buffer += len(data).to_bytes(4, "big") + data
+            left -= len(data)
+        if len(self._buffer) + 4 > PIECE_BYTES:
+            yield self._flush()
+        self._buffer += bytes(4)
+
+    def _flush(self):
+        piece, self._buffer = bytes(self._buffer), bytearray()
+        return piece
+
+
+def _encode(header):
+    try:
+        return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # lone surrogates travel escaped
+        return json.dumps(header, separators=(",", ":")).encode()
