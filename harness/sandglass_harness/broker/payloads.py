@@ -1,12 +1,15 @@
 """The channel of a workspace: lines, some of them followed by raw bytes."""
 
+import itertools
 import os
 import sys
 
 from ..caps import MAX_PAYLOAD_BYTES, MAX_REQUEST_LINE_BYTES
-from .channel import Channel
+from ..wire import encode
+from .channel import Channel, Outbox
 
 HEAD = b'{"payload":'
+FRAMES_AT_ONCE = 64  # in one write
 
 
 class FrameBuffer:
@@ -55,12 +58,46 @@ def _without_payload(line):
     return b"{" + rest, int(digits)
 
 
+class GatheringOutbox(Outbox):
+    """Writes all frames of one turn of the loop together: each write wakes the host."""
+
+    def put(self, data):
+        """Queues a frame."""
+        self._queue.append(memoryview(data))
+        self.size += len(data)
+
+    def flush(self):
+        """Writes as much as the peer takes. Returns True when nothing is left. Raises OSError when the peer is gone."""
+        queue = self._queue
+        while queue:
+            try:
+                written = os.writev(self.fd, list(itertools.islice(queue, FRAMES_AT_ONCE)))
+            except BlockingIOError:
+                return False
+            self.size -= written
+            while queue and written >= len(queue[0]):
+                written -= len(queue.popleft())
+            if written:
+                queue[0] = queue[0][written:]
+        return True
+
+
 class WorkspaceChannel(Channel):
     """The same channel with payloads. `on_frame(line, payload)` is called for each frame of the host."""
 
     def __init__(self, fd, outbox, watcher, on_frame):
         super().__init__(fd, outbox, watcher, on_frame)
         self._frames = FrameBuffer()
+
+    def watch(self):
+        """Writes what the turn has gathered, and waits for the host to take the rest."""
+        if self.outbox.size:
+            self.outbox.flush()
+        super().watch()
+
+    def send(self, frame):
+        """Queues a frame."""
+        self.outbox.put(encode(frame))
 
     def send_payload(self, run_id_json, stream, data):
         """Queues bytes of a stream of an activity."""

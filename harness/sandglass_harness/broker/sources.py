@@ -38,6 +38,11 @@ class Sources:
         """True if so much waits for the host that nothing more is read."""
         return self._channel.outbox.size >= MAX_WAITING_BYTES
 
+    @property
+    def has_rest(self):
+        """True if something is to be read that no descriptor will report."""
+        return any(source.is_last and source.credit > 0 for source in self._all.values())
+
     def add(self, source):
         """Begins to read from a source."""
         self._all[source.fd] = source

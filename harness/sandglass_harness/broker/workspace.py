@@ -11,20 +11,31 @@ import time
 
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
-from . import keepers, request_shape, workspace_shape
+from . import keepers, request_shape, transfer, workspace_shape
 from .activity import ProgramActivity, ScriptActivity
 from .broker import MAX_WAIT_MS, watch_child_signals
-from .channel import Outbox
 from .connection import Connection
-from .payloads import WorkspaceChannel
+from .payloads import GatheringOutbox, WorkspaceChannel
 from .processes import Zygote
 from .sandbox import Sandbox
 from .sources import Sources
 from .watcher import Watcher
 
 MAX_ACTIVITIES = 256
+SPARE_PAUSE_SEC = 0.003  # a short program ends before the next process is made, and does not share the processor with that
 ORPHANS_SEC = 0.5  # time for the processes of a lost keeper to be gone
-_KINDS = {"execute": ScriptActivity, "start": ProgramActivity, "dial": Connection}
+_KINDS = {
+    "execute": ScriptActivity,
+    "start": ProgramActivity,
+    "dial": Connection,
+    "files_read": transfer.FilesRead,
+    "files_write": transfer.FilesWrite,
+    "file_digest": transfer.FileDigest,
+    "file_list": transfer.FileList,
+    "file_make": transfer.FileMake,
+    "file_remove": transfer.FileRemove,
+    "file_stat": transfer.FileStat,
+}
 
 
 class Workspace:
@@ -42,6 +53,7 @@ class Workspace:
         self._jobs = []  # (activity, generator), the one that waited longest first
         self._waiting = []  # activities that wait for a process
         self._spare = self._forking = None
+        self._spare_due = None  # the time at which the next one is made
         self._uses = 0
 
     def serve(self):
@@ -59,6 +71,7 @@ class Workspace:
         checks["signal_scope"] = "landlock" if self._spare.has_domain else "scan"
         version = ".".join(str(n) for n in sys.version_info[:3])
         self.channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
+        self.channel.watch()
         while True:
             self._turn()
 
@@ -100,7 +113,7 @@ class Workspace:
             time.sleep(0.0005)
 
     def end_sandbox(self):
-        """Ends everything: an activity could not be ended alone."""
+        """Ends everything: an activity could not be ended alone. Never returns."""
         self.sandbox.reaper.kill_everything()
         self.channel.flush_and_exit()
 
@@ -113,6 +126,8 @@ class Workspace:
             due = activity.due
             if due is not None and now >= due:
                 activity.advance(now)
+        if self._spare_due is not None and now >= self._spare_due:
+            self._make_spare()
         due = self.zygote.answer_due
         if due is not None and now >= due:
             self.zygote.answer_due = None
@@ -127,10 +142,10 @@ class Workspace:
         self.channel.watch()
 
     def _wait_ms(self):
-        if not self.sources.is_full and any(activity.can_send() for activity, _ in self._jobs):
+        if not self.sources.is_full and (self.sources.has_rest or any(activity.can_send() for activity, _ in self._jobs)):
             return 0
         due = [activity.due for activity in self._activities.values()]
-        due = [moment for moment in (*due, self.zygote.answer_due) if moment is not None and moment != float("inf")]
+        due = [moment for moment in (*due, self.zygote.answer_due, self._spare_due) if moment is not None and moment != float("inf")]
         if not due:
             return None
         return min(max(0, (min(due) - time.monotonic()) * 1000 + 0.2), MAX_WAIT_MS)
@@ -190,9 +205,12 @@ class Workspace:
             activity, spare = self._waiting.pop(0), self._spare
             self._spare = None
             activity.begin(spare)
-        self._make_spare()
+            self._spare_due = time.monotonic() + SPARE_PAUSE_SEC
+        if self._waiting or self._spare_due is None:
+            self._make_spare()
 
     def _make_spare(self):
+        self._spare_due = None
         if self._spare is not None or self._forking is not None:
             return
         self._forking = keepers.KeptSpare()
@@ -276,4 +294,4 @@ _ACTS = {
 def serve(config, channel, zygote_pid, control_fd):
     """Serves until the host closes the channel. Never returns."""
     channel_in, channel_out = channel
-    Workspace(config, channel_in, Outbox(channel_out), Zygote(zygote_pid, control_fd)).serve()
+    Workspace(config, channel_in, GatheringOutbox(channel_out), Zygote(zygote_pid, control_fd)).serve()

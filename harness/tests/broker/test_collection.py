@@ -6,6 +6,7 @@ import unittest.mock
 
 from sandglass_harness.broker import collection
 from sandglass_harness.broker.collection import Collection
+from sandglass_harness.broker.globs import Matcher
 
 from .. import forked
 from .scratch_case import ScratchTestCase, remove
@@ -196,7 +197,7 @@ class CollectionTest(ScratchTestCase):
         os.makedirs(self.path("huge/inner"))
         os.chmod(self.path("huge"), 0o755)
         self.write("out/a")
-        matcher = collection._Matcher(["out/*", "x/**/y"])
+        matcher = Matcher(["out/*", "x/**/y"])
         visits = {d: matcher.can_match_below(d) for d in ("out", "out/sub", "huge", "x", "x/a/b", "")}
         self.assertEqual(
             visits, {"out": True, "out/sub": False, "huge": False, "x": True, "x/a/b": True, "": False}

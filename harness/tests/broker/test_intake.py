@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-from sandglass_harness.broker import intake, scratch
+from sandglass_harness.broker import paths, scratch
 from sandglass_harness.broker.intake import Intake
 
 
@@ -44,7 +44,7 @@ class IntakeTest(unittest.TestCase):
 
     def test_a_long_path_loses_its_middle_as_every_text_does(self):
         path = "../" + "x" * 4000
-        half = intake.MAX_SHOWN // 2
+        half = paths.MAX_SHOWN // 2
         quoted = f'"{path}"'
         gap = f"\n... {len(quoted) - 2 * half} characters left out ...\n"
         message = self.problem_of(path)[1]
