@@ -104,7 +104,7 @@ def open_directory(root, path, parts, mode=None):
 
 
 def _enter(name, directory, path):
-    """Opens a directory below another one. Returns None if there is nothing of that name."""
+    """Opens a directory below another one. Returns None if it does not exist."""
     try:
         return os.open(name, DIRECTORY, dir_fd=directory)
     except FileNotFoundError:

@@ -6,9 +6,9 @@ import { matchesGlob } from '../../../../src/engines/pyodide/guest/collection.ts
 
 const MATCH = `
 import json, sys
-from sandglass_harness.broker.collection import _Matcher
+from sandglass_harness.broker.globs import Matcher
 globs, paths = json.load(sys.stdin)
-matchers = [_Matcher([glob]) for glob in globs]
+matchers = [Matcher([glob]) for glob in globs]
 json.dump([[matcher.matches(path) for path in paths] for matcher in matchers], sys.stdout)
 `
 const GLOBS = [
