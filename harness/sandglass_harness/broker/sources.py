@@ -59,7 +59,7 @@ class Sources:
             if is_full or source.credit <= 0:
                 self._watcher.forget(source.fd)
             elif source.is_last:
-                while source.fd in self._all and not self.is_full:
+                while source.fd in self._all and source.credit > 0 and not self.is_full:
                     self._read(source)
                 is_full = self.is_full
             else:

@@ -134,6 +134,7 @@ class Workspace:
             if not self._on_zygote():
                 self.end_sandbox()
         self._step_jobs()
+        self.channel.watch()  # before it counts what waits: with an empty outbox nothing would wake the loop
         is_full = self.sources.is_full
         for activity in list(self._activities.values()):
             if isinstance(activity, ScriptActivity):
