@@ -1,5 +1,22 @@
 export { CAPS, type Caps, FILE_CHUNK_BYTES, MAX_DEPTH, SCRIPT_ERROR_KINDS, UNCOUNTED_FRAMES } from './caps.ts'
 export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
+export { decodeActivityFrame, encodeActivityFrame, headOfFrame } from './decode-activity.ts'
+export { encodePayload, FrameSplitter, FramingError } from './frame-splitter.ts'
+export {
+  type ActivityDoneFrame,
+  type ActivityFailure,
+  type ActivityStream,
+  entryOnWire,
+  type EntryOnWire,
+  type HarnessActivityFrame,
+} from './harness-activity-frames.ts'
+export {
+  FRAMES_WINDOW_BYTES,
+  type HostActivityFrame,
+  INPUT_WINDOW_BYTES,
+  MAX_PAYLOAD_BYTES,
+  type ProgramLimitsOnWire,
+} from './host-activity-frames.ts'
 export {
   type HarnessFrame,
   harnessFrames,

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { harnessActivityFrames } from './harness-activity-frames.ts'
 import { harnessFrames } from './harness-frames.ts'
+import { hostActivityFrames } from './host-activity-frames.ts'
 import { hostFrames } from './host-frames.ts'
 import { PROTOCOL_VERSION } from './version.ts'
 
@@ -9,8 +11,8 @@ export function protocolSchema(): ProtocolSchema {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Sandglass wire protocol',
     version: PROTOCOL_VERSION,
-    host_to_harness: definitions(hostFrames),
-    harness_to_host: definitions(harnessFrames),
+    host_to_harness: definitions({ ...hostFrames, ...hostActivityFrames }),
+    harness_to_host: definitions({ ...harnessFrames, ...harnessActivityFrames }),
   }
 }
 

@@ -1,0 +1,155 @@
+import { z } from 'zod'
+import { CAPS } from './caps.ts'
+import type { WireEnding } from './harness-frames.ts'
+
+/** The program was executed. */
+export interface StartedFrame {
+  type: 'started'
+  execution_id: string
+  pid: number
+}
+
+/** The socket is connected. */
+export interface DialedFrame {
+  type: 'dialed'
+  execution_id: string
+}
+
+/** A stream of bytes out of an activity. */
+export type ActivityStream = 'stdout' | 'stderr' | 'socket' | 'file'
+
+/** Bytes of a stream: the payload of the frame. */
+export interface ActivityOutputFrame {
+  type: 'output'
+  execution_id: string
+  stream: ActivityStream
+}
+
+/** A stream is at its end. */
+export interface OutputEndFrame {
+  type: 'output_end'
+  execution_id: string
+  stream: ActivityStream
+}
+
+/** What is at one path. */
+export interface EntryOnWire {
+  path: string
+  kind: 'file' | 'directory' | 'link' | 'other'
+  size: number
+  mode: number
+  mtime_ms: number
+  target?: string | null | undefined
+}
+
+/** A part of a listing. */
+export interface EntriesFrame {
+  type: 'entries'
+  execution_id: string
+  entries: EntryOnWire[]
+}
+
+/** So many more bytes of input may come. */
+export interface HarnessCreditFrame {
+  type: 'credit'
+  execution_id: string
+  stream: 'stdin'
+  bytes: number
+}
+
+/** Why an activity could not do what was asked. */
+export interface ActivityFailure {
+  code: string
+  message: string
+}
+
+/** The last frame of every activity but a run. */
+export interface ActivityDoneFrame {
+  type: 'activity_done'
+  execution_id: string
+  /** Null for what is no process, and for a program that could not be executed. */
+  ending: WireEnding | null
+  error: ActivityFailure | null
+  result?: unknown
+  /** Names that a listing left out because they are not UTF-8. */
+  skipped: number
+  duration_ms: number
+  /** True if every process of it is known to be dead. */
+  confirmed: boolean
+}
+
+/** A frame that only a sandbox in workspace mode sends. */
+export type HarnessActivityFrame =
+  | StartedFrame
+  | DialedFrame
+  | ActivityOutputFrame
+  | OutputEndFrame
+  | EntriesFrame
+  | HarnessCreditFrame
+  | ActivityDoneFrame
+
+/** Entries of one frame. */
+const MAX_ENTRIES = 200
+const MAX_MESSAGE = CAPS.errorMessage
+const executionId = z.string().min(1).max(CAPS.executionId)
+const stream = z.enum(['stdout', 'stderr', 'socket', 'file'])
+
+const entry = z.object({
+  path: z.string().max(4096),
+  kind: z.enum(['file', 'directory', 'link', 'other']),
+  size: z.int().nonnegative(),
+  mode: z.int().min(0).max(0o7777),
+  mtime_ms: z.number(),
+  target: z.string().max(4096).nullish(),
+})
+
+/** What is at one path, as the answer to `file_stat` says it. */
+export const entryOnWire: z.ZodType<EntryOnWire> = entry
+
+/** Schemas of these frames. Unknown fields are dropped, unknown types ignored and counted. */
+export const harnessActivityFrames: {
+  started: z.ZodType<StartedFrame>
+  dialed: z.ZodType<DialedFrame>
+  output: z.ZodType<ActivityOutputFrame>
+  output_end: z.ZodType<OutputEndFrame>
+  entries: z.ZodType<EntriesFrame>
+  credit: z.ZodType<HarnessCreditFrame>
+  activity_done: z.ZodType<ActivityDoneFrame>
+} = {
+  started: z.object({ type: z.literal('started'), execution_id: executionId, pid: z.int().positive() }),
+  dialed: z.object({ type: z.literal('dialed'), execution_id: executionId }),
+  output: z.object({ type: z.literal('output'), execution_id: executionId, stream }),
+  output_end: z.object({ type: z.literal('output_end'), execution_id: executionId, stream }),
+  entries: z.object({
+    type: z.literal('entries'),
+    execution_id: executionId,
+    entries: z.array(entry).max(MAX_ENTRIES),
+  }),
+  credit: z.object({
+    type: z.literal('credit'),
+    execution_id: executionId,
+    stream: z.literal('stdin'),
+    bytes: z.int().positive(),
+  }),
+  activity_done: z.object({
+    type: z.literal('activity_done'),
+    execution_id: executionId,
+    ending: z
+      .object({
+        cause: z.enum(['exit', 'signal', 'timeout', 'output-limit', 'cancelled', 'not-started']),
+        exit_code: z.int().nullable(),
+        signal: z.string().max(32).nullable(),
+        by: z.enum(['script', 'harness', 'host', 'kernel', 'unknown']),
+      })
+      .nullable()
+      .default(null),
+    error: z
+      .object({ code: z.string().max(64), message: z.string().max(MAX_MESSAGE) })
+      .nullable()
+      .default(null),
+    result: z.unknown().optional(),
+    skipped: z.int().nonnegative().default(0),
+    duration_ms: z.number().nonnegative().default(0),
+    confirmed: z.boolean().default(false),
+  }),
+}

@@ -1,0 +1,241 @@
+import { z } from 'zod'
+import { CAPS } from './caps.ts'
+
+/** The most bytes behind one frame. A larger piece would delay the frames behind it. */
+export const MAX_PAYLOAD_BYTES: number = 64 * 1024
+/** The bytes of input that an activity takes before it grants more. */
+export const INPUT_WINDOW_BYTES: number = 256 * 1024
+/** The bytes of a run's lines that a sandbox sends before the host grants more. */
+export const FRAMES_WINDOW_BYTES: number = 1024 * 1024
+
+/** The size of a terminal, in characters. */
+export interface TerminalSize {
+  rows: number
+  columns: number
+}
+
+/** Limits of one program; absent: those of the sandbox. */
+export interface ProgramLimitsOnWire {
+  memory_bytes?: number | undefined
+  pids?: number | undefined
+  cpu_sec?: number | undefined
+  file_bytes?: number | undefined
+  open_files?: number | undefined
+}
+
+/** Start a program. Answered by `started`, `output`, `output_end` and one `activity_done`. */
+export interface StartFrame {
+  type: 'start'
+  execution_id: string
+  /** The program and its arguments; no shell reads them. */
+  argv: string[]
+  env: Record<string, string>
+  /** Relative to the workspace; empty: its root. */
+  cwd: string
+  stdin: 'none' | 'pipe'
+  tty: TerminalSize | null
+  timeout_sec: number | null
+  limits: ProgramLimitsOnWire
+  /** Bytes of each output stream that may be sent before any `credit`. */
+  window: number
+}
+
+/** Bytes for a program, a socket or a `files_write`: the payload of the frame. */
+export interface InputFrame {
+  type: 'input'
+  execution_id: string
+}
+
+/** No more input comes. */
+export interface InputEndFrame {
+  type: 'input_end'
+  execution_id: string
+}
+
+/** The terminal has another size. */
+export interface ResizeFrame extends TerminalSize {
+  type: 'resize'
+  execution_id: string
+}
+
+/** Send a signal to the program's process group. */
+export interface SignalFrame {
+  type: 'signal'
+  execution_id: string
+  signal: string
+}
+
+/** The host has taken so many more bytes of a stream. */
+export interface HostCreditFrame {
+  type: 'credit'
+  execution_id: string
+  stream: 'stdout' | 'stderr' | 'socket' | 'file' | 'frames'
+  bytes: number
+}
+
+/** Connect to a port of the sandbox's own loopback. Answered by `dialed` or `activity_done`. */
+export interface DialFrame {
+  type: 'dial'
+  execution_id: string
+  port: number
+  window: number
+}
+
+/** Write the files of a pack, which follows as input. */
+export interface FilesWriteFrame {
+  type: 'files_write'
+  execution_id: string
+}
+
+/** Send files as a pack. */
+export interface FilesReadFrame {
+  type: 'files_read'
+  execution_id: string
+  paths: string[]
+  max_file_bytes: number | null
+  max_total_bytes: number | null
+  window: number
+}
+
+/** List everything below a directory, in `entries` frames. */
+export interface FileListFrame {
+  type: 'file_list'
+  execution_id: string
+  path: string
+  patterns: string[] | null
+  max_entries: number
+  hidden: boolean
+  window: number
+}
+
+/** Describe one path, make a directory, remove a path, digest a path. */
+export interface FileStatFrame {
+  type: 'file_stat'
+  execution_id: string
+  path: string
+}
+export interface FileMakeFrame {
+  type: 'file_make'
+  execution_id: string
+  path: string
+  mode: number
+}
+export interface FileRemoveFrame {
+  type: 'file_remove'
+  execution_id: string
+  path: string
+  recursive: boolean
+}
+export interface FileDigestFrame {
+  type: 'file_digest'
+  execution_id: string
+  path: string
+}
+
+/** A frame that only a sandbox in workspace mode takes. */
+export type HostActivityFrame =
+  | StartFrame
+  | InputFrame
+  | InputEndFrame
+  | ResizeFrame
+  | SignalFrame
+  | HostCreditFrame
+  | DialFrame
+  | FilesWriteFrame
+  | FilesReadFrame
+  | FileListFrame
+  | FileStatFrame
+  | FileMakeFrame
+  | FileRemoveFrame
+  | FileDigestFrame
+
+const executionId = z.string().min(1).max(CAPS.executionId)
+const cells = z.int().min(1).max(65_535)
+const window = z.int().positive()
+const limit = z.int().positive().optional()
+const path = z.string()
+
+/** Schemas of these frames. */
+export const hostActivityFrames: {
+  start: z.ZodType<StartFrame>
+  input: z.ZodType<InputFrame>
+  input_end: z.ZodType<InputEndFrame>
+  resize: z.ZodType<ResizeFrame>
+  signal: z.ZodType<SignalFrame>
+  credit: z.ZodType<HostCreditFrame>
+  dial: z.ZodType<DialFrame>
+  files_write: z.ZodType<FilesWriteFrame>
+  files_read: z.ZodType<FilesReadFrame>
+  file_list: z.ZodType<FileListFrame>
+  file_stat: z.ZodType<FileStatFrame>
+  file_make: z.ZodType<FileMakeFrame>
+  file_remove: z.ZodType<FileRemoveFrame>
+  file_digest: z.ZodType<FileDigestFrame>
+} = {
+  start: z.strictObject({
+    type: z.literal('start'),
+    execution_id: executionId,
+    argv: z.array(z.string()).min(1),
+    env: z.record(z.string(), z.string()),
+    cwd: path,
+    stdin: z.enum(['none', 'pipe']),
+    tty: z.strictObject({ rows: cells, columns: cells }).nullable(),
+    timeout_sec: z.number().positive().nullable(),
+    limits: z.strictObject({
+      memory_bytes: limit,
+      pids: limit,
+      cpu_sec: limit,
+      file_bytes: limit,
+      open_files: limit,
+    }),
+    window,
+  }),
+  input: z.strictObject({ type: z.literal('input'), execution_id: executionId }),
+  input_end: z.strictObject({ type: z.literal('input_end'), execution_id: executionId }),
+  resize: z.strictObject({ type: z.literal('resize'), execution_id: executionId, rows: cells, columns: cells }),
+  signal: z.strictObject({ type: z.literal('signal'), execution_id: executionId, signal: z.string() }),
+  credit: z.strictObject({
+    type: z.literal('credit'),
+    execution_id: executionId,
+    stream: z.enum(['stdout', 'stderr', 'socket', 'file', 'frames']),
+    bytes: window,
+  }),
+  dial: z.strictObject({
+    type: z.literal('dial'),
+    execution_id: executionId,
+    port: z.int().min(1).max(65_535),
+    window,
+  }),
+  files_write: z.strictObject({ type: z.literal('files_write'), execution_id: executionId }),
+  files_read: z.strictObject({
+    type: z.literal('files_read'),
+    execution_id: executionId,
+    paths: z.array(path),
+    max_file_bytes: z.int().nonnegative().nullable(),
+    max_total_bytes: z.int().nonnegative().nullable(),
+    window,
+  }),
+  file_list: z.strictObject({
+    type: z.literal('file_list'),
+    execution_id: executionId,
+    path,
+    patterns: z.array(z.string()).nullable(),
+    max_entries: z.int().positive(),
+    hidden: z.boolean(),
+    window,
+  }),
+  file_stat: z.strictObject({ type: z.literal('file_stat'), execution_id: executionId, path }),
+  file_make: z.strictObject({
+    type: z.literal('file_make'),
+    execution_id: executionId,
+    path,
+    mode: z.int().min(0).max(0o777),
+  }),
+  file_remove: z.strictObject({
+    type: z.literal('file_remove'),
+    execution_id: executionId,
+    path,
+    recursive: z.boolean(),
+  }),
+  file_digest: z.strictObject({ type: z.literal('file_digest'), execution_id: executionId, path }),
+}
