@@ -34,7 +34,6 @@ export {
 } from './executor/index.ts'
 export {
   type AttemptRecord,
-  type AttemptStatus,
   type GenerationRecord,
   type JournalEvent,
   type JournalStore,
@@ -66,7 +65,7 @@ export {
   replayModel,
   type ReplayModelOptions,
 } from './llm/index.ts'
-export type { AsToolOptions, CheckOptions, RunOptions, SandglassOptions, SolveOptions } from './options.ts'
+export type { AsToolOptions, CheckOptions, RunOptions, SandglassOptions, SolveOptions, Workspace } from './options.ts'
 export {
   sameData,
   type SolveBudget,
@@ -79,14 +78,7 @@ export {
   type ToolOrchestratorOptions,
 } from './orchestrator/index.ts'
 export type { ErrorKind, ExecutionStatus, RunStatus, WarningCode } from './outcomes/index.ts'
-export {
-  type CheckoutOptions,
-  type Lease,
-  type PoolCloseOptions,
-  type PoolOptions,
-  type PoolStats,
-  SandboxPool,
-} from './pool/index.ts'
+export { type CheckoutOptions, type Lease, type PoolOptions, type PoolStats, SandboxPool } from './pool/index.ts'
 export type {
   EnforcedLimit,
   Ending,
@@ -132,7 +124,6 @@ export {
   mcpTools,
   type McpToolsOptions,
   type NamedTool,
-  type ParameterSpec,
   parametersSchema,
   type PreparedTool,
   prepareTools,
@@ -164,3 +155,4 @@ export {
   type ValueOf,
 } from './tools/index.ts'
 export type { StandardSchema } from './typed-result.ts'
+export type { ExecResult, Program } from './workspace/index.ts'

@@ -1,13 +1,21 @@
 import { type EngineName, type EngineOptions, type EngineTable, ENGINES } from './engines/index.ts'
 import type { EnvironmentOptions } from './environments/index.ts'
 import { SandglassError } from './errors/index.ts'
-import { ExecutionMode, type Policy, type RunRequest, type ScriptExecutorOptions } from './executor/index.ts'
+import {
+  ExecutionMode,
+  type ExecutionResult,
+  type Policy,
+  type RunEvent,
+  type RunRequest,
+  type ScriptExecutorOptions,
+} from './executor/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
 import { didYouMean, refuseUnknown } from './support/index.ts'
 import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
 import type { ModelInput } from './llm/index.ts'
 import { TASK_NAMES, type TaskOptions } from './orchestrator/index.ts'
 import type { StandardSchema } from './typed-result.ts'
+import type { FilesInput, WorkspaceActivities } from './workspace/index.ts'
 
 /** The options of `createSandglass`; all have defaults. */
 export interface SandglassOptions extends EngineOptions {
@@ -83,9 +91,45 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
   readonly sandboxId?: string
   /** The time that this run waits for a sandbox, in milliseconds. Default: the option of `createSandglass`. */
   readonly checkoutTimeoutMs?: number
+  /** Runs it in this workspace, where its files stay, instead of a sandbox of the pool. */
+  readonly workspace?: Workspace
+  /** In a workspace: gives the secrets also where other activities could read them (its `trust` is `shared`). Default false. */
+  readonly shareSecrets?: boolean
   readonly onIntermediate?: ScriptExecutorOptions['onIntermediate']
   readonly onLog?: ScriptExecutorOptions['onLog']
   readonly onEvent?: ScriptExecutorOptions['onEvent']
+}
+
+/** Options of `Sandglass.workspace`. */
+export interface WorkspaceOptions {
+  /** Files that are there from the start, by path. */
+  readonly files?: FilesInput
+  /** Packages that its scripts and programs can import, in place of those of `createSandglass`. */
+  readonly dependencies?: readonly string[]
+  /** Limits of everything in it together, in place of those of `createSandglass`. */
+  readonly limits?: ResourceLimits
+  /** Closes it, also while it is being made. */
+  readonly signal?: AbortSignal
+}
+
+/** Options of a script in a workspace: those of a run, without what chooses a sandbox. */
+export interface WorkspaceRunOptions<T = unknown> extends Omit<
+  RunOptions<T>,
+  'workspace' | 'dependencies' | 'leaseKey' | 'sandboxId' | 'checkoutTimeoutMs' | 'files'
+> {
+  /** Files that are put before it. */
+  readonly files?: FilesInput
+}
+
+/** A sandbox of one owner that lasts until it is closed. Made by `Sandglass.workspace`; leaving its scope closes it. */
+export interface Workspace extends WorkspaceActivities {
+  /**
+   * Runs one script. Its files stay; everything else of it ends. Whatever the script does is a value.
+   * @throws SandglassError as `Sandglass.run` does, and `secrets_not_separate`, `workspace_closed`, `workspace_lost`.
+   */
+  run<T = unknown>(script: string, options?: WorkspaceRunOptions<T>): Promise<ExecutionResult<T>>
+  /** The same as events while the script runs; the last one is the result. Leaving the loop cancels the run. */
+  stream<T = unknown>(script: string, options?: WorkspaceRunOptions<T>): AsyncIterable<RunEvent<T>>
 }
 
 /** Options of `Sandglass.check`. */
@@ -159,6 +203,22 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
   refuseUnknown('run', options, RUN_OPTIONS)
   const { policy = 'off' } = options
   if (!POLICIES.includes(policy)) throw notKnown('policy', 'policy', policy, POLICIES)
+  if (options.workspace === undefined) return
+  for (const name of POOL_OPTIONS) {
+    if (options[name] === undefined) continue
+    throw new SandglassError(
+      'invalid_request',
+      `${name}: a run in a workspace takes the sandbox and the packages of that`,
+    )
+  }
+}
+
+/**
+ * The same for `workspace`.
+ * @throws TypeError for an option that does not exist.
+ */
+export function checkWorkspaceOptions(options: WorkspaceOptions): void {
+  refuseUnknown('workspace', options, WORKSPACE_OPTIONS)
 }
 
 /**
@@ -230,10 +290,15 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'leaseKey',
   'sandboxId',
   'checkoutTimeoutMs',
+  'workspace',
+  'shareSecrets',
   'onIntermediate',
   'onLog',
   'onEvent',
 ]
+/** Options that choose a sandbox of the pool. */
+const POOL_OPTIONS = ['dependencies', 'leaseKey', 'sandboxId', 'checkoutTimeoutMs'] as const
+const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = ['files', 'dependencies', 'limits', 'signal']
 const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   ...RUN_OPTIONS.filter((name) => name !== 'executionId' && name !== 'signal' && name !== 'sandboxId'),
   'name',

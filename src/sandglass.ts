@@ -13,6 +13,8 @@ import {
   type RunOptions,
   type SandglassOptions,
   type SolveOptions,
+  type Workspace,
+  type WorkspaceOptions,
 } from './options.ts'
 import {
   type Job,
@@ -66,6 +68,13 @@ export interface Sandglass extends AsyncDisposable {
    * @throws SandglassError with a code that begins with `dependency_` or `index_`; `cache_dir_unusable`, `no_space`, `aborted`.
    */
   prepare(dependencies: readonly string[], options?: PrepareOptions): Promise<PreparedPackages>
+  /**
+   * A sandbox of its own that lasts until it is closed: scripts, programs, files and connections in one place. `close()` of
+   * this Sandglass closes it, too.
+   * @throws SandglassError `workspaces_unavailable`, `limit_not_enforceable`, `invalid_request`, `aborted`; the codes of
+   * `prepare` for its packages; the engine's own for its sandbox.
+   */
+  workspace(options?: WorkspaceOptions): Promise<Workspace>
   /** The protection in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
@@ -113,6 +122,7 @@ async function openOn(
     solve: async (task, given) => solve(await planTask(runner, task, given).job()),
     solveStream: (task, given) => streamTask(planTask(runner, task, given)),
     prepare: (dependencies, given) => runner.prepare(dependencies, given),
+    workspace: (given) => runner.workspaces.open(given),
     report: async () => withPackages(await engine.report(), runner.packages),
     stats: () => runner.pool.stats(),
     close,

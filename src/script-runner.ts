@@ -43,6 +43,7 @@ import {
 import { definedOf, type NamedPackage } from './support/index.ts'
 import { bridgedTools, prepareTools } from './tools/index.ts'
 import { applySchema } from './typed-result.ts'
+import { Workspaces } from './workspaces.ts'
 
 /** Options of {@link Sandglass.prepare}. */
 export interface PrepareOptions {
@@ -65,7 +66,7 @@ interface StartedRun {
   readonly environment: PreparedEnvironment | undefined
   readonly executor: ScriptExecutor
   readonly request: SandboxRunRequest
-  readonly lease: Lease
+  readonly lease: Pick<Lease, 'release'>
 }
 
 /** Checks scripts and runs them in leased sandboxes. */
@@ -74,6 +75,7 @@ export class ScriptRunner {
   readonly pool: SandboxPool
   readonly checkers: Checkers
   readonly dependencies: Dependencies
+  readonly workspaces: Workspaces
   readonly #engine: SandboxEngine
   /** The packages that runs find which name none. */
   packages: readonly NamedPackage[] = []
@@ -100,6 +102,7 @@ export class ScriptRunner {
       isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
     })
     this.checkers = checkersOf(this.pool, this.#plain)
+    this.workspaces = new Workspaces(engine, this)
   }
 
   /** Starts the first sandbox, which stays in the pool. A missing engine fails here and not at the first run. */
@@ -146,7 +149,7 @@ export class ScriptRunner {
   /** Ends what goes on beside the runs. */
   async close(options?: { readonly graceMs?: number }): Promise<void> {
     this.#closed.abort()
-    await this.pool.close(options)
+    await Promise.all([this.pool.close(options), this.workspaces.close()])
     await this.#finisher.ended
     this.dependencies.environments.close()
   }
@@ -172,7 +175,8 @@ export class ScriptRunner {
 
   /** Gives back environments of which there are no sandboxes: a cache could not keep its limit otherwise. */
   #releaseEnvironments(): void {
-    const isUsed = (path: string): boolean => this.pool.uses(({ packages }) => packages === path)
+    const isUsed = (path: string): boolean =>
+      this.pool.uses(({ packages }) => packages === path) || this.workspaces.uses(path)
     this.dependencies.environments.releaseUnused(isUsed)
   }
 
@@ -199,7 +203,7 @@ export class ScriptRunner {
       // Not awaited: the executor has ended a sandbox that must not serve again.
       void lease.release()
     }
-    if (result.errorKind === null) this.#noteImports(script, run, started.environment)
+    if (result.errorKind === null && run.workspace === undefined) this.#noteImports(script, run, started.environment)
     // Without the lease: the check of the result may have to wait for others.
     return applySchema(withEnvironment(result, script, started.environment, declarer), run.output)
   }
@@ -287,22 +291,31 @@ export class ScriptRunner {
   /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
   async #start<T>(script: string, run: RunOptions<T>): Promise<StartedRun | ExecutionResult<T>> {
     checkRunOptions(run)
-    const { dependencies, ...given } = run
-    const executor = this.#executorFor(given)
+    const { dependencies, workspace, ...given } = run
+    const executor = this.#executorFor(run)
     const request = requestOf(script, given)
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
-    const environment = await this.environmentFor(wanted)
-    const rejection = await rejectionOf(this.checkers, script, { ...run, environment: modulesOf(environment) })
+    const environment =
+      workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
+    const rejection = await rejectionOf(this.checkers, script, { ...given, environment: modulesOf(environment) })
     if (rejection !== undefined) {
       return { ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) }
+    }
+    if (workspace !== undefined) {
+      const { files, ...others } = request
+      const lease = await this.workspaces.borrow(workspace, run, files)
+      const { sandbox, executionId } = lease
+      return { environment, executor, request: { ...others, sandbox, executionId }, lease }
     }
     const lease = await this.checkout(run.limits, environment, run)
     return { environment, executor, request: { ...request, sandbox: lease.sandbox }, lease }
   }
 
-  #executorFor({ limits, mode = ExecutionMode.INTERACTIVE, ...run }: RunOptions): ScriptExecutor {
+  #executorFor<T>({ limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>): ScriptExecutor {
+    // A workspace has its limits already; a run in it may only ask for less.
+    const lesser = workspace === undefined ? {} : definedOf(limits, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
     return new ScriptExecutor({
-      limits: limitsOfRun({ ...this.options.limits, ...limits }),
+      limits: { ...limitsOfRun({ ...this.options.limits, ...limits }), ...lesser },
       mode,
       ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
     })

@@ -46,6 +46,17 @@ export type ErrorCode =
   | 'unknown_spec'
   | 'sandbox_busy'
   | 'journal_unusable'
+  | 'workspaces_unavailable'
+  | 'workspace_closed'
+  | 'workspace_lost'
+  | 'workspace_io'
+  | 'secrets_not_separate'
+  | 'path_not_found'
+  | 'path_refused'
+  | 'too_large'
+  | 'program_not_found'
+  | 'program_not_running'
+  | 'connection_refused'
   | 'aborted'
 
 /**
@@ -206,5 +217,42 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     meaning: 'The store of the journal cannot be opened, read or written; the message names it and the cause.',
     retryable: false,
   },
-  aborted: { meaning: 'The AbortSignal fired before a sandbox was there.', retryable: false },
+  workspaces_unavailable: {
+    meaning: 'The engine has no workspaces; the message names those that have them.',
+    retryable: false,
+  },
+  workspace_closed: { meaning: 'The workspace was closed, by its owner or with its Sandglass.', retryable: false },
+  workspace_lost: {
+    meaning: 'The sandbox of a workspace ended by itself or broke the protocol; its files are gone.',
+    retryable: true,
+  },
+  workspace_io: {
+    meaning: 'The file system of a workspace failed; the message holds what the system call said.',
+    retryable: true,
+  },
+  secrets_not_separate: {
+    meaning:
+      'A script or program with secrets and another activity would live in one workspace where the machine cannot keep their memory apart. `shareSecrets: true` allows it.',
+    retryable: true,
+  },
+  path_not_found: { meaning: 'There is nothing at a path of a workspace.', retryable: false },
+  path_refused: {
+    meaning:
+      'A path of a workspace, or one on the host to save to, is of the wrong kind, is taken, or leads outside; the message says which.',
+    retryable: false,
+  },
+  too_large: {
+    meaning: 'Files of a workspace are larger or more than the caller allows; the message names the limit.',
+    retryable: false,
+  },
+  program_not_found: { meaning: 'A program does not exist in the sandbox or cannot be executed.', retryable: false },
+  program_not_running: {
+    meaning: 'A program of a workspace has ended: it takes no input and no signal.',
+    retryable: false,
+  },
+  connection_refused: { meaning: 'Nothing listens at a port of a workspace.', retryable: true },
+  aborted: {
+    meaning: 'The AbortSignal fired before a sandbox was there, or before an operation of a workspace was over.',
+    retryable: false,
+  },
 }

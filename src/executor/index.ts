@@ -17,6 +17,7 @@ export {
   type ToolCall,
   type Violation,
 } from './result.ts'
+export { pathProblem } from './paths.ts'
 export { boundArgs, MAX_LISTED_CALLS } from './tool-log.ts'
 export { checkHidden, checkSecrets } from './secret-names.ts'
 export type { RunTools, ToolAnswer, ToolOutcome, ToolPort, ToolRun } from './tool-port.ts'

@@ -28,6 +28,7 @@ const WORKING = [
   'redaction',
   'outcomes',
   'executor',
+  'workspace',
   'environments',
 ]
 /** The rooms below the files that wire rooms. */
@@ -77,6 +78,12 @@ export const ROOMS: readonly Room[] = [
     name: 'executor',
     path: 'src/executor/',
     mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'outcomes'],
+    packages: [],
+  },
+  {
+    name: 'workspace',
+    path: 'src/workspace/',
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor'],
     packages: [],
   },
   { name: 'llm', path: 'src/llm/', mayImport: [...FOUNDATION, 'redaction'], packages: [] },
@@ -135,6 +142,7 @@ export const ROOMS: readonly Room[] = [
       'llm',
       'orchestrator',
       'typed-result',
+      'workspace',
     ],
     packages: [],
   },
@@ -158,6 +166,22 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'workspaces',
+    path: 'src/workspaces.ts',
+    mayImport: [
+      'errors',
+      'support',
+      'sandbox',
+      'executor',
+      'environments',
+      'dependencies',
+      'options',
+      'run-spec',
+      'workspace',
+    ],
+    packages: [],
+  },
+  {
     name: 'script-runner',
     path: 'src/script-runner.ts',
     mayImport: [
@@ -174,6 +198,7 @@ export const ROOMS: readonly Room[] = [
       'preloads',
       'run-spec',
       'typed-result',
+      'workspaces',
     ],
     packages: [],
   },

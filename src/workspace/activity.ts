@@ -1,0 +1,164 @@
+import type { SandglassError } from '../errors/index.ts'
+import {
+  type ActivityDoneFrame,
+  type ActivityStream,
+  encodeActivityFrame,
+  encodePayload,
+  type HarnessActivityFrame,
+  type HostActivityFrame,
+  INPUT_WINDOW_BYTES,
+  MAX_PAYLOAD_BYTES,
+} from '../protocol/index.ts'
+import type { DataSource, Outbound } from './outbound.ts'
+
+/** Bytes that an activity may send before it waits for credit, unless it says otherwise. */
+export const OUTPUT_WINDOW_BYTES: number = 256 * 1024
+
+/** How an activity ended: its last frame, or the error of a channel that ended before it. */
+export type ActivityEnd = { readonly done: ActivityDoneFrame } | { readonly lost: SandglassError }
+
+/** What an activity does with what the sandbox sends. Called in the order of arrival, and never after `ended`. */
+export interface ActivityHandler {
+  /** A line of a run, without its `\n`. It is valid until the call returns. */
+  line?(line: Buffer, isLast: boolean): void
+  /** Bytes of a stream. They count towards the window until they are credited. */
+  output?(stream: ActivityStream, bytes: Buffer): void
+  /** Any other frame but `credit` and `activity_done`; its size counts like that of a line. */
+  frame?(frame: Exclude<HarnessActivityFrame, { type: 'credit' | 'output' | 'activity_done' }>, bytes: number): void
+  ended(end: ActivityEnd): void
+}
+
+/** The ids of frames are added here: a frame always names its own activity. */
+type Unnamed<Frame> = Frame extends { execution_id: string } ? Omit<Frame, 'execution_id'> : never
+type OutputCredit = Extract<HostActivityFrame, { type: 'credit' }>['stream']
+
+/** What an activity needs of the link that it belongs to. */
+export interface ActivityOwner {
+  readonly outbound: Outbound
+  /** Asks for its end; the sandbox is lost if it does not come. */
+  cancel(activity: Activity): void
+}
+
+/** The host's side of one activity in a sandbox. It keeps the windows in both directions. */
+export class Activity implements DataSource {
+  readonly id: string
+  readonly handler: ActivityHandler
+  readonly #owner: ActivityOwner
+  readonly #window: number
+  /** Bytes that the sandbox may still send, by stream. */
+  readonly #room = new Map<string, number>()
+  /** Credit that was not sent yet, by stream: each payload would cost a frame otherwise. */
+  readonly #unsent = new Map<OutputCredit, number>()
+  #input: { readonly bytes: Uint8Array; readonly sent: (isSent: boolean) => void }[] = []
+  #inputRoom = INPUT_WINDOW_BYTES
+  #endsInput = false
+  #isOver = false
+
+  constructor(id: string, handler: ActivityHandler, owner: ActivityOwner, window: number) {
+    this.id = id
+    this.handler = handler
+    this.#owner = owner
+    this.#window = window
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Sends a control frame. A peer that is gone shows at the reading side. */
+  send(frame: Unnamed<HostActivityFrame>): void {
+    if (this.#isOver) return
+    const { type, ...fields } = frame
+    const whole = { type, execution_id: this.id, ...fields } as HostActivityFrame
+    this.#owner.outbound.send(encodeActivityFrame(whole)).catch(() => undefined)
+  }
+
+  /** Sends input, as the sandbox takes it. Resolves when it was sent: false if the activity ended before. */
+  write(bytes: Uint8Array): Promise<boolean> {
+    if (this.#isOver || this.#endsInput) return Promise.resolve(false)
+    if (bytes.length === 0) return Promise.resolve(true)
+    const { promise, resolve: sent } = Promise.withResolvers<boolean>()
+    this.#input.push({ bytes, sent })
+    this.#owner.outbound.ready(this)
+    return promise
+  }
+
+  /** Ends the input behind everything that was written. */
+  endInput(): void {
+    if (this.#isOver || this.#endsInput) return
+    this.#endsInput = true
+    this.#owner.outbound.ready(this)
+  }
+
+  nextPiece(): Uint8Array | undefined {
+    if (this.#isOver) return undefined
+    const first = this.#input[0]
+    if (first === undefined) {
+      if (!this.#endsInput || this.#inputRoom === Number.NEGATIVE_INFINITY) return undefined
+      this.#inputRoom = Number.NEGATIVE_INFINITY
+      return encodeActivityFrame({ type: 'input_end', execution_id: this.id })
+    }
+    const size = Math.min(MAX_PAYLOAD_BYTES, this.#inputRoom, first.bytes.length)
+    if (size <= 0) return undefined
+    this.#inputRoom -= size
+    if (size === first.bytes.length) {
+      this.#input.shift()
+      first.sent(true)
+    } else {
+      this.#input[0] = { bytes: first.bytes.subarray(size), sent: first.sent }
+    }
+    return encodePayload({ type: 'input', execution_id: this.id }, first.bytes.subarray(0, size))
+  }
+
+  /** The sandbox takes more input. */
+  grantInput(bytes: number): void {
+    // A peer that grants more than the window only has more sent to itself, but never more than was written.
+    this.#inputRoom = Math.min(this.#inputRoom + bytes, INPUT_WINDOW_BYTES)
+    if (this.#input.length > 0) this.#owner.outbound.ready(this)
+  }
+
+  /**
+   * Counts what came of a stream. Returns false if the sandbox sends more than its window.
+   * @param slack what it may send beyond: a line is not cut.
+   */
+  receive(stream: string, bytes: number, slack: number = 0): boolean {
+    const room = (this.#room.get(stream) ?? this.#window) - bytes
+    this.#room.set(stream, room)
+    return room >= -slack
+  }
+
+  /** The host has taken bytes of a stream. */
+  credit(stream: OutputCredit, bytes: number): void {
+    if (this.#isOver || bytes === 0) return
+    const unsent = (this.#unsent.get(stream) ?? 0) + bytes
+    // Less than the window is held back, so that the sandbox never waits for it.
+    const isDue = unsent >= this.#window / 4
+    this.#unsent.set(stream, isDue ? 0 : unsent)
+    if (!isDue) return
+    this.#room.set(stream, (this.#room.get(stream) ?? this.#window) + unsent)
+    this.send({ type: 'credit', stream, bytes: unsent })
+  }
+
+  /** Has it ended at once; its last frame follows. */
+  cancel(): void {
+    if (this.#isOver) return
+    this.#dropInput()
+    this.#owner.cancel(this)
+  }
+
+  /** It is over. Called by its owner, once. */
+  end(end: ActivityEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#dropInput()
+    this.handler.ended(end)
+  }
+
+  #dropInput(): void {
+    this.#endsInput = true
+    this.#inputRoom = Number.NEGATIVE_INFINITY
+    const dropped = this.#input
+    this.#input = []
+    for (const { sent } of dropped) sent(false)
+  }
+}

@@ -1,0 +1,85 @@
+import { Duplex } from 'node:stream'
+import type { ActivityStream } from '../protocol/index.ts'
+import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
+import { abortedError, checkWhole, failureOf } from './failures.ts'
+import type { Link } from './link.ts'
+
+/**
+ * A connection to a port of the sandbox's own loopback. It emits `connect`, and `error` with a SandglassError
+ * (`connection_refused`, `workspace_lost` and others).
+ */
+export function dial(link: Link, port: number): Duplex {
+  return new Connection(link, checkWhole('port', port, 1, 65_535))
+}
+
+class Connection extends Duplex implements ActivityHandler {
+  readonly #activity: Activity
+  /** Bytes that the reader has not taken; they are credited when it asks for more. */
+  #unread = 0
+
+  constructor(link: Link, port: number) {
+    super({ allowHalfOpen: true, emitClose: true, autoDestroy: true })
+    this.#activity = link.open(this, { window: OUTPUT_WINDOW_BYTES })
+    this.#activity.send({ type: 'dial', port, window: OUTPUT_WINDOW_BYTES })
+  }
+
+  /** Users of sockets call them; there is nothing to set. */
+  setNoDelay(): this {
+    return this
+  }
+
+  setKeepAlive(): this {
+    return this
+  }
+
+  setTimeout(): this {
+    return this
+  }
+
+  frame({ type }: { readonly type: string }): void {
+    if (type === 'dialed') this.emit('connect')
+    else if (type === 'output_end') this.push(null)
+  }
+
+  output(_stream: ActivityStream, bytes: Buffer): void {
+    this.#unread += bytes.length
+    if (this.push(bytes)) this.#creditAll()
+  }
+
+  ended(end: ActivityEnd): void {
+    if ('lost' in end) this.destroy(end.lost)
+    else if (end.done.error !== null && !this.destroyed)
+      this.destroy(failureOf('the connection failed', end.done.error))
+    else if (!this.readableEnded) this.push(null)
+  }
+
+  override _read(): void {
+    this.#creditAll()
+  }
+
+  override _write(bytes: Uint8Array, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    // Node uses a buffer again when the callback was called.
+    void this.#send(bytes, done)
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#activity.endInput()
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#activity.cancel()
+    done(error)
+  }
+
+  async #send(bytes: Uint8Array, done: (error?: Error | null) => void): Promise<void> {
+    const isSent = await this.#activity.write(bytes)
+    done(isSent ? null : abortedError('the connection'))
+  }
+
+  #creditAll(): void {
+    const bytes = this.#unread
+    this.#unread = 0
+    this.#activity.credit('socket', bytes)
+  }
+}

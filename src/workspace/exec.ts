@@ -1,0 +1,129 @@
+import type { Sandbox } from '../sandbox/index.ts'
+import type { Activity } from './activity.ts'
+import { checkWhole } from './failures.ts'
+import type { Link } from './link.ts'
+import { OutputWindow } from './output-window.ts'
+import { checkProgram, type CheckedProgram, type ExecOptions, type ProgramOutput } from './program-options.ts'
+import { type OutputSink, type ProgramExit, ProgramFailure, RunningProgram } from './running-program.ts'
+
+/** The outcome of a program. Whatever the program does is a value. */
+export interface ExecResult {
+  /** As a shell reports it; 128 and the number of the signal if one ended it; -1 if it could not be executed. */
+  readonly exitCode: number
+  /** The signal that ended it, like `SIGKILL`; null if it ended by itself. */
+  readonly signal: string | null
+  /** True if it was killed, with everything that it had started, because `timeoutSec` was over. */
+  readonly timedOut: boolean
+  /** Its beginning and its end with a mark between them where it was longer than `maxOutputBytes`. */
+  readonly stdout: string
+  /** The same; for a program that could not be executed, the reason. */
+  readonly stderr: string
+  /** Bytes that it wrote. */
+  readonly stdoutBytes: number
+  readonly stderrBytes: number
+  /** True if `stdout` or `stderr` was cut. */
+  readonly truncated: boolean
+  readonly durationMs: number
+}
+
+const MAX_OUTPUT_BYTES = 1024 * 1024
+const MOST_OUTPUT_BYTES = 256 * 1024 * 1024
+
+/** A program whose outcome is wanted, checked. */
+export interface CheckedExec {
+  readonly program: CheckedProgram
+  readonly maxOutputBytes: number
+  readonly onOutput: ExecOptions['onOutput']
+}
+
+/** @throws SandglassError `invalid_request`; TypeError for an option that does not exist. */
+export function checkExec(command: unknown, args: unknown, options: ExecOptions, timeoutSec: number): CheckedExec {
+  const { maxOutputBytes = MAX_OUTPUT_BYTES, onOutput } = options
+  return {
+    program: checkProgram('exec', command, args, options, ['maxOutputBytes', 'onOutput'], timeoutSec),
+    maxOutputBytes: checkWhole('maxOutputBytes', maxOutputBytes, 1, MOST_OUTPUT_BYTES),
+    onOutput,
+  }
+}
+
+/** Runs a program to its end. */
+export async function exec(sandbox: Sandbox, link: Link, given: CheckedExec): Promise<ExecResult> {
+  const { program, maxOutputBytes, onOutput } = given
+  const started = performance.now()
+  const output = new KeptOutput(maxOutputBytes)
+  const running: RunningProgram = new RunningProgram({
+    sandbox,
+    link,
+    program,
+    stdin: program.stdin === undefined ? 'none' : 'pipe',
+    makeSink: (activity) =>
+      output.sinkOf(
+        activity,
+        onOutput === undefined ? undefined : { call: onOutput, fail: (error) => running.fail(error) },
+      ),
+  })
+  if (program.stdin !== undefined) void running.feed(program.stdin)
+  try {
+    const exit = await running.exited
+    await output.idle()
+    return output.resultOf(exit)
+  } catch (error) {
+    if (!(error instanceof ProgramFailure) || error.code !== 'program_not_found') throw error
+    return notExecuted(error.failure.message, performance.now() - started)
+  }
+}
+
+function notExecuted(reason: string, durationMs: number): ExecResult {
+  const none = { signal: null, timedOut: false, stdout: '', stdoutBytes: 0, truncated: false }
+  return { exitCode: -1, ...none, stderr: reason, stderrBytes: Buffer.byteLength(reason), durationMs }
+}
+
+interface Listener {
+  readonly call: (output: ProgramOutput) => unknown
+  readonly fail: (error: unknown) => void
+}
+
+/** The heads and tails of both streams. */
+class KeptOutput {
+  readonly #stdout: OutputWindow
+  readonly #stderr: OutputWindow
+  #calls: Promise<void> = Promise.resolve()
+
+  constructor(maxBytes: number) {
+    this.#stdout = new OutputWindow(maxBytes)
+    this.#stderr = new OutputWindow(maxBytes)
+  }
+
+  sinkOf(activity: Activity, listener: Listener | undefined): OutputSink {
+    return {
+      take: (output, received) => {
+        const window = output.stream === 'stdout' ? this.#stdout : this.#stderr
+        window.push(output.bytes)
+        if (listener === undefined) activity.credit(output.stream, received)
+        else this.#tell(listener, output, () => activity.credit(output.stream, received))
+      },
+      close: () => {},
+    }
+  }
+
+  /** Resolves when every call of the listener has settled. */
+  idle(): Promise<void> {
+    return this.#calls
+  }
+
+  resultOf(exit: ProgramExit): ExecResult {
+    const [stdout, stderr] = [this.#stdout.result(), this.#stderr.result()]
+    return { ...exit, stdout: stdout.text, stderr: stderr.text, truncated: stdout.truncated || stderr.truncated }
+  }
+
+  #tell(listener: Listener, output: ProgramOutput, taken: () => void): void {
+    this.#calls = this.#calls.then(async () => {
+      try {
+        await listener.call(output)
+      } catch (error) {
+        listener.fail(error)
+      }
+      taken()
+    })
+  }
+}

@@ -1,0 +1,52 @@
+import { type ErrorCode, SandglassError } from '../errors/index.ts'
+import type { ActivityFailure } from '../protocol/index.ts'
+import { formatValue, truncate } from '../support/index.ts'
+
+const MAX_MESSAGE = 500
+
+/** The codes of failures on the wire, as callers see them. */
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  not_found: 'path_not_found',
+  not_a_file: 'path_refused',
+  not_a_directory: 'path_refused',
+  outside: 'path_refused',
+  exists: 'path_refused',
+  not_empty: 'path_refused',
+  no_space: 'no_space',
+  too_large: 'too_large',
+  too_many: 'too_large',
+  refused: 'connection_refused',
+  no_such_program: 'program_not_found',
+  not_executable: 'program_not_found',
+  cancelled: 'aborted',
+  invalid: 'invalid_request',
+  busy: 'sandbox_busy',
+}
+
+/** The error for what the sandbox says went wrong. Its text comes from the sandbox: it is cut and proves nothing. */
+export function failureOf(what: string, { code, message }: ActivityFailure): SandglassError {
+  const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
+  return new SandglassError(
+    known ?? 'workspace_io',
+    `${what}: ${truncate(message, MAX_MESSAGE)} (${truncate(code, 64)})`,
+  )
+}
+
+/** The error for an argument that cannot be used. */
+export function invalid(field: string, problem: string): SandglassError {
+  return new SandglassError('invalid_request', `${field}: ${problem}`)
+}
+
+/** @throws SandglassError `invalid_request` for what is not a whole number of that range. */
+export function checkWhole(field: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+  throw invalid(field, `${formatValue(value)} is not a whole number from ${min} to ${max}`)
+}
+
+export function closedError(): SandglassError {
+  return new SandglassError('workspace_closed', 'the workspace is closed; open another one with sg.workspace()')
+}
+
+export function abortedError(what: string): SandglassError {
+  return new SandglassError('aborted', `${what} was aborted`)
+}

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto'
+import { messageOf, SandglassError } from '../errors/index.ts'
+import {
+  type ActivityDoneFrame,
+  CAPS,
+  decodeActivityFrame,
+  encodeFrame,
+  FramingError,
+  FrameSplitter,
+  headOfFrame,
+  LineTooLongError,
+  MAX_PAYLOAD_BYTES,
+} from '../protocol/index.ts'
+import type { Sandbox } from '../sandbox/index.ts'
+import { MAX_TIMER_MS, truncate } from '../support/index.ts'
+import { Activity, type ActivityHandler, type ActivityOwner, OUTPUT_WINDOW_BYTES } from './activity.ts'
+import { closedError } from './failures.ts'
+import { Outbound } from './outbound.ts'
+
+/** Time for a sandbox to confirm the end of an activity; then the sandbox ends. */
+const CANCEL_MS = 1000
+/** Time for a sandbox whose channel ended to report its end, for the message. */
+const LAST_WORDS_MS = 500
+/** The lines of a run hold a tool call or a piece of a file; a run with more output raises it. */
+const MAX_LINE_BYTES = CAPS.argBytes + 64 * 1024
+/** What a dead program has left in its pipe comes without credit. Linux lets it make the pipe that large. */
+const REST_BYTES = 1024 * 1024 + MAX_PAYLOAD_BYTES
+/** A small payload would keep the whole chunk alive that it came in. */
+const COPIED_BYTES = 16 * 1024
+/** The last frame of a run. */
+const RUN_END = 'script_done'
+
+/** Owns the channel of a workspace: one reader, one writer, many activities. */
+export class Link implements ActivityOwner {
+  readonly outbound: Outbound
+  readonly #sandbox: Sandbox
+  readonly #onLost: (error: SandglassError) => void
+  readonly #splitter = new FrameSplitter(MAX_LINE_BYTES)
+  readonly #activities = new Map<string, Activity>()
+  readonly #cancelling = new Map<Activity, NodeJS.Timeout>()
+  /** Ids that callers chose: the sandbox must never see one twice. */
+  readonly #givenIds = new Set<string>()
+  /** Set while activities go on: the descriptors of an idle sandbox do not keep the host's process alive. */
+  #keepAlive: NodeJS.Timeout | undefined
+  readonly #prefix = randomUUID().slice(0, 8)
+  #count = 0
+  #ended: SandglassError | undefined
+  #ignoredFrames = 0
+
+  /** @param onLost called once, when the channel is of no use any more. */
+  constructor(sandbox: Sandbox, onLost: (error: SandglassError) => void) {
+    this.#sandbox = sandbox
+    this.#onLost = onLost
+    this.outbound = new Outbound(sandbox.channel, (error) => void this.#loseAfter(messageOf(error)))
+    void this.#read()
+  }
+
+  /** Frames of no activity, and frames that broke the protocol. */
+  get ignoredFrames(): number {
+    return this.#ignoredFrames
+  }
+
+  /** Activities that are under way. */
+  get size(): number {
+    return this.#activities.size
+  }
+
+  /**
+   * Begins an activity; its first frame is the caller's to send.
+   * @param options.id chosen by a caller, or a new one.
+   * @throws SandglassError `workspace_closed`, `workspace_lost`, and `invalid_request` for an id that was used before.
+   */
+  open(handler: ActivityHandler, options: { readonly id?: string; readonly window?: number } = {}): Activity {
+    if (this.#ended !== undefined) throw this.#ended
+    const { window = OUTPUT_WINDOW_BYTES } = options
+    const activity = new Activity(options.id ?? this.#nextId(), handler, this, window)
+    if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
+      throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
+    }
+    if (options.id !== undefined) this.#givenIds.add(activity.id)
+    this.#activities.set(activity.id, activity)
+    this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
+    return activity
+  }
+
+  /** A run sends lines of up to so many bytes. */
+  allowLines(bytes: number): void {
+    this.#splitter.maxLineBytes = Math.max(this.#splitter.maxLineBytes, bytes)
+  }
+
+  cancel(activity: Activity): void {
+    if (this.#cancelling.has(activity)) return
+    const frame = encodeFrame({ type: 'cancel', execution_id: activity.id })
+    this.outbound.send(frame).catch(() => undefined)
+    const late = (): void => this.lose(`it did not end an activity within ${CANCEL_MS} ms`)
+    this.#cancelling.set(activity, setTimeout(late, CANCEL_MS))
+  }
+
+  /** Ends an activity that the sandbox does not know, or whose last frame came. */
+  forget(activity: Activity): void {
+    clearTimeout(this.#cancelling.get(activity))
+    this.#cancelling.delete(activity)
+    this.#activities.delete(activity.id)
+    if (this.#activities.size > 0) return
+    clearInterval(this.#keepAlive)
+    this.#keepAlive = undefined
+  }
+
+  /** The workspace closes: every activity settles now. */
+  close(): void {
+    this.#end(closedError())
+  }
+
+  /** The sandbox broke the protocol, or is gone: every activity settles now. */
+  lose(why: string): void {
+    if (this.#ended !== undefined) return
+    const error = new SandglassError('workspace_lost', `the sandbox of the workspace is lost: ${why}`)
+    this.#end(error)
+    this.#onLost(error)
+  }
+
+  async #read(): Promise<void> {
+    const { channel } = this.#sandbox
+    try {
+      for (;;) {
+        const chunk = await channel.receive()
+        if (this.#ended !== undefined) return
+        if (chunk === null) break
+        for (const { line, payload } of this.#splitter.push(chunk)) this.#route(line, payload)
+      }
+      await this.#loseAfter('its channel ended')
+    } catch (error) {
+      if (error instanceof FramingError || error instanceof LineTooLongError)
+        this.lose(`it broke the protocol: ${error.message}`)
+      else await this.#loseAfter(messageOf(error))
+    }
+  }
+
+  /** The same, with what the sandbox says about its end. */
+  async #loseAfter(why: string): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<undefined>()
+    const timer = setTimeout(() => resolve(undefined), LAST_WORDS_MS)
+    const ending = await Promise.race([this.#sandbox.closed, late])
+    clearTimeout(timer)
+    const words = ending === undefined ? '' : ` (${ending.cause}${ending.message ? `: ${ending.message}` : ''})`
+    this.lose(truncate(why + words, LAST_WORDS_MS))
+  }
+
+  #route(line: Buffer, payload: Buffer | undefined): void {
+    const head = headOfFrame(line)
+    const activity = head === undefined ? undefined : this.#activities.get(head.executionId)
+    if (head === undefined || activity === undefined || this.#ended !== undefined) {
+      this.#ignoredFrames += 1
+      return
+    }
+    const { handler } = activity
+    if (handler.line !== undefined && payload === undefined) {
+      // The handler's reader looks at the frame itself; here it only matters that no more comes.
+      const isLast = head.type === RUN_END
+      if (isLast) this.forget(activity)
+      handler.line(line, isLast)
+      return
+    }
+    const frame = decodeActivityFrame(line)
+    if (frame?.execution_id !== activity.id || (frame.type === 'output') !== (payload !== undefined)) {
+      this.#ignoredFrames += 1
+      return
+    }
+    if (frame.type === 'output') this.#takeOutput(activity, frame.stream, payload ?? Buffer.alloc(0))
+    else if (frame.type === 'credit') activity.grantInput(frame.bytes)
+    else if (frame.type === 'activity_done') this.#finish(activity, frame)
+    else {
+      const bytes = line.length + 1
+      if (frame.type === 'entries' && !activity.receive('frames', bytes, MAX_LINE_BYTES))
+        this.lose('it sent more of a listing than it may')
+      else handler.frame?.(frame, bytes)
+    }
+  }
+
+  #takeOutput(activity: Activity, stream: 'stdout' | 'stderr' | 'socket' | 'file', payload: Buffer): void {
+    if (activity.receive(stream, payload.length, REST_BYTES)) {
+      activity.handler.output?.(stream, payload.length < COPIED_BYTES ? Buffer.from(payload) : payload)
+      return
+    }
+    // What it sent can neither be kept nor be left out without a gap.
+    this.lose('it sent more output than it may')
+  }
+
+  #finish(activity: Activity, done: ActivityDoneFrame): void {
+    this.forget(activity)
+    activity.end({ done })
+    if (!done.confirmed) this.lose('processes of an activity could not be ended')
+  }
+
+  #end(error: SandglassError): void {
+    if (this.#ended !== undefined) return
+    this.#ended = error
+    const open = [...this.#activities.values()]
+    for (const activity of open) this.forget(activity)
+    this.outbound.stop(error)
+    for (const activity of open) activity.end({ lost: error })
+  }
+
+  #nextId(): string {
+    this.#count += 1
+    return `${this.#prefix}-${this.#count}`
+  }
+}

@@ -1,0 +1,101 @@
+import { SandglassError } from '../errors/index.ts'
+import { pathProblem } from '../executor/index.ts'
+import { entryOnWire, type EntryOnWire } from '../protocol/index.ts'
+import { formatValue } from '../support/index.ts'
+import { checkPath } from './check-path.ts'
+import { checkWhole, invalid } from './failures.ts'
+import type { Link } from './link.ts'
+import { Operation, type Question } from './operation.ts'
+
+/** What is at a path of a workspace. */
+export interface FileEntry {
+  /** Relative to the workspace, or to the directory that was listed. */
+  readonly path: string
+  /** `other`: a FIFO, a socket, a device. */
+  readonly kind: 'file' | 'directory' | 'link' | 'other'
+  readonly size: number
+  /** POSIX permission bits. */
+  readonly mode: number
+  readonly modifiedAt: Date
+  /** Of a link: what is written in it. */
+  readonly target?: string
+}
+
+/** Options of a listing. */
+export interface ListOptions {
+  /** Globs relative to the directory: `*`, `?`, `[…]` and `**`. Default: everything below it. */
+  readonly patterns?: string | readonly string[]
+  /** Names that begin with a dot, also where no glob writes the dot. Default false. */
+  readonly hidden?: boolean
+  /** An error above it. Default 100,000. */
+  readonly maxEntries?: number
+  readonly signal?: AbortSignal
+}
+
+const MAX_ENTRIES = 100_000
+const MOST_ENTRIES = 10_000_000
+const MAX_PATTERNS = 100
+const WINDOW_BYTES = 256 * 1024
+
+/**
+ * Everything below a directory, sorted by name in each.
+ * @throws SandglassError `invalid_request`, `path_not_found`, `path_refused`, `too_large`, `aborted`
+ */
+export async function* listFiles(
+  link: Link,
+  directory: string,
+  { patterns, hidden = false, maxEntries = MAX_ENTRIES, signal }: ListOptions,
+): AsyncGenerator<FileEntry, void, void> {
+  checkWhole('maxEntries', maxEntries, 1, MOST_ENTRIES)
+  const question: Question = {
+    type: 'file_list',
+    path: directory,
+    patterns: patterns === undefined ? null : checkPatterns('patterns', patterns),
+    // One more shows that there are more.
+    max_entries: maxEntries + 1,
+    hidden,
+    window: WINDOW_BYTES,
+  }
+  const operation = new Operation(link, 'a directory could not be listed', question, { signal, window: WINDOW_BYTES })
+  let count = 0
+  for await (const answer of operation.answers()) {
+    if (answer.kind !== 'entries') continue
+    for (const entry of answer.entries) {
+      count += 1
+      if (count > maxEntries) throw tooMany(maxEntries)
+      yield entryOf(entry, entry.path)
+    }
+  }
+  const { result } = await operation.done()
+  const { limits_hit: limits } = (result ?? {}) as Record<string, unknown>
+  if (Array.isArray(limits) && limits.length > 0) throw tooMany(maxEntries)
+}
+
+/** The entry at a path. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
+export async function statFile(link: Link, path: string, signal?: AbortSignal): Promise<FileEntry> {
+  const question = { type: 'file_stat', path } as const
+  const { result } = await new Operation(link, 'a path could not be looked at', question, { signal }).done()
+  const parsed = entryOnWire.safeParse(result)
+  if (!parsed.success) throw new SandglassError('workspace_io', 'the sandbox described a path in no known way')
+  return entryOf(parsed.data, path)
+}
+
+/** @throws SandglassError `invalid_request` */
+export function checkPatterns(field: string, given: string | readonly string[]): string[] {
+  const patterns: unknown = typeof given === 'string' ? [given] : given
+  if (!Array.isArray(patterns)) throw invalid(field, `${formatValue(given)} is neither a glob nor an array of globs`)
+  if (patterns.length > MAX_PATTERNS) throw invalid(field, `${patterns.length} globs; at most ${MAX_PATTERNS}`)
+  return patterns.map((pattern, index) => checkPath(`${field}[${index}]`, pattern))
+}
+
+function tooMany(max: number): SandglassError {
+  return new SandglassError('too_large', `more than ${max} entries; ask for fewer, or raise the limit`)
+}
+
+/** A hostile sandbox may name anything: what is no path inside is an error, not an entry. */
+function entryOf({ path, kind, size, mode, mtime_ms, target }: EntryOnWire, shown: string): FileEntry {
+  const problem = shown === '' ? undefined : pathProblem(path === '' ? shown : path)
+  if (problem !== undefined) throw new SandglassError('workspace_io', `the sandbox named a path wrongly: ${problem}`)
+  const link = kind === 'link' && typeof target === 'string' ? { target } : {}
+  return { path: shown, kind, size, mode: mode & 0o777, modifiedAt: new Date(mtime_ms), ...link }
+}

@@ -1,0 +1,97 @@
+import type { ActivityDoneFrame, ActivityStream, EntryOnWire, HostActivityFrame } from '../protocol/index.ts'
+import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
+import { abortedError, failureOf } from './failures.ts'
+import type { Link } from './link.ts'
+
+/** What an operation asks; its activity adds the id. */
+export type Question = HostActivityFrame extends infer Frame
+  ? Frame extends { execution_id: string }
+    ? Omit<Frame, 'execution_id'>
+    : never
+  : never
+
+/** What came of an operation, in order. */
+export type Answer =
+  | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly size: number }
+  | { readonly kind: 'entries'; readonly entries: readonly EntryOnWire[]; readonly size: number }
+
+/** One operation on the files of a workspace: a question, what comes, and an end. */
+export class Operation implements ActivityHandler {
+  readonly activity: Activity
+  readonly #what: string
+  readonly #signal: AbortSignal | undefined
+  readonly #done = Promise.withResolvers<ActivityDoneFrame>()
+  readonly #onAbort = (): void => this.activity.cancel()
+  #answers: Answer[] = []
+  #news = Promise.withResolvers<void>()
+  #isOver = false
+
+  /** @throws SandglassError as {@link Link.open} does, and `aborted`. */
+  constructor(link: Link, what: string, question: Question, options: OperationOptions = {}) {
+    const { signal, window = OUTPUT_WINDOW_BYTES } = options
+    if (signal?.aborted === true) throw abortedError(what)
+    this.#what = what
+    this.#signal = signal
+    this.#done.promise.catch(() => undefined)
+    this.activity = link.open(this, { window })
+    signal?.addEventListener('abort', this.#onAbort, { once: true })
+    this.activity.send(question)
+  }
+
+  /** Its last frame. @throws SandglassError for what the sandbox says went wrong. */
+  async done(): Promise<ActivityDoneFrame> {
+    const done = await this.#done.promise
+    if (done.error === null) return done
+    throw this.#signal?.aborted === true ? abortedError(this.#what) : failureOf(this.#what, done.error)
+  }
+
+  /** What comes, until its end. Each is credited when the next is asked for. Leaving the loop cancels. */
+  async *answers(): AsyncGenerator<Answer, void, void> {
+    try {
+      for (;;) {
+        const answer = this.#answers.shift()
+        if (answer !== undefined) {
+          yield answer
+          this.activity.credit(answer.kind === 'bytes' ? 'file' : 'frames', answer.size)
+        } else if (this.#isOver) {
+          await this.done()
+          return
+        } else {
+          this.#news = Promise.withResolvers<void>()
+          await this.#news.promise
+        }
+      }
+    } finally {
+      this.#answers = []
+      this.activity.cancel()
+    }
+  }
+
+  output(stream: ActivityStream, bytes: Buffer): void {
+    if (stream === 'file') this.#put({ kind: 'bytes', bytes, size: bytes.length })
+  }
+
+  frame(frame: { readonly type: string; readonly entries?: readonly EntryOnWire[] }, size: number): void {
+    if (frame.type === 'entries') this.#put({ kind: 'entries', entries: frame.entries ?? [], size })
+  }
+
+  ended(end: ActivityEnd): void {
+    this.#isOver = true
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+    if ('lost' in end) this.#done.reject(end.lost)
+    else this.#done.resolve(end.done)
+    this.#news.resolve()
+  }
+
+  #put(answer: Answer): void {
+    this.#answers.push(answer)
+    this.#news.resolve()
+  }
+}
+
+/** Options of an operation. */
+export interface OperationOptions {
+  readonly signal?: AbortSignal | undefined
+  /** Bytes that may wait for the caller. */
+  readonly window?: number
+}

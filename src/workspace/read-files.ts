@@ -1,0 +1,116 @@
+import { SandglassError } from '../errors/index.ts'
+import { formatPath } from '../support/index.ts'
+import { failureOf } from './failures.ts'
+import type { Link } from './link.ts'
+import { Operation, type Question } from './operation.ts'
+import { PackError, type PackHeader, type PackPart, PackReader } from './pack.ts'
+
+/** Bounds of a reading. */
+export interface ReadBounds {
+  readonly maxFileBytes: number | null
+  readonly maxTotalBytes: number | null
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Bytes that may wait for the caller. */
+const WINDOW_BYTES = 1024 * 1024
+const WHAT = 'a file could not be read'
+
+/**
+ * The files at these paths as parts of a pack: for each path, in this order, a header, its bytes and an end. The sandbox is
+ * believed nothing else. Leaving the loop ends the reading.
+ * @throws SandglassError `path_not_found`, `path_refused`, `too_large`, `workspace_io`, `aborted`
+ */
+export async function* readFiles(
+  link: Link,
+  paths: readonly string[],
+  { maxFileBytes, maxTotalBytes, signal }: ReadBounds,
+): AsyncGenerator<Extract<PackPart, { kind: 'header' | 'bytes' | 'end' }>, void, void> {
+  const question: Question = {
+    type: 'files_read',
+    paths: [...paths],
+    max_file_bytes: maxFileBytes,
+    max_total_bytes: maxTotalBytes,
+    window: WINDOW_BYTES,
+  }
+  const operation = new Operation(link, WHAT, question, { signal, window: WINDOW_BYTES })
+  const reader = new PackReader()
+  const expected = new ExpectedFiles(paths, maxFileBytes, maxTotalBytes)
+  for await (const answer of operation.answers()) {
+    if (answer.kind !== 'bytes') continue
+    for (const part of partsOf(reader, answer.bytes)) {
+      expected.check(part)
+      if (part.kind !== 'broken') yield part
+    }
+  }
+  if (!expected.isComplete || !reader.isBetween) throw broken('the sandbox sent less than was asked for')
+}
+
+/** One file as a stream of bytes. @throws SandglassError as {@link readFiles} does. */
+export async function* readFile(link: Link, path: string, bounds: ReadBounds): AsyncGenerator<Buffer, void, void> {
+  for await (const part of readFiles(link, [path], bounds)) if (part.kind === 'bytes') yield part.bytes
+}
+
+/** One file as a whole. @throws SandglassError as {@link readFiles} does. */
+export async function getFile(link: Link, path: string, bounds: ReadBounds): Promise<Uint8Array> {
+  const parts: Buffer[] = []
+  for await (const bytes of readFile(link, path, bounds)) parts.push(bytes)
+  return Buffer.concat(parts)
+}
+
+/** Holds what comes against what was asked for. */
+class ExpectedFiles {
+  readonly #paths: readonly string[]
+  readonly #maxFileBytes: number
+  readonly #maxTotalBytes: number
+  #done = 0
+  #current: PackHeader | undefined
+  #fileBytes = 0
+  #totalBytes = 0
+
+  constructor(paths: readonly string[], maxFileBytes: number | null, maxTotalBytes: number | null) {
+    this.#paths = paths
+    this.#maxFileBytes = maxFileBytes ?? Number.POSITIVE_INFINITY
+    this.#maxTotalBytes = maxTotalBytes ?? Number.POSITIVE_INFINITY
+  }
+
+  get isComplete(): boolean {
+    return this.#done === this.#paths.length && this.#current === undefined
+  }
+
+  /** @throws SandglassError */
+  check(part: PackPart): void {
+    const path = this.#paths[this.#done] ?? ''
+    if (part.kind === 'header') {
+      if (this.#current !== undefined || part.header.path !== path) throw broken('the sandbox sent another file')
+      if (part.header.error !== undefined) throw failureOf(formatPath(path), part.header.error)
+      this.#current = part.header
+      this.#fileBytes = 0
+    } else if (part.kind === 'bytes') {
+      this.#fileBytes += part.bytes.length
+      this.#totalBytes += part.bytes.length
+      if (this.#fileBytes > this.#maxFileBytes) throw tooLarge(path, `a file of more than ${this.#maxFileBytes} bytes`)
+      if (this.#totalBytes > this.#maxTotalBytes) throw tooLarge(path, `more than ${this.#maxTotalBytes} bytes in all`)
+    } else {
+      if (part.kind === 'broken') throw broken(`${formatPath(path)} changed while it was read`)
+      this.#current = undefined
+      this.#done += 1
+    }
+  }
+}
+
+function* partsOf(reader: PackReader, bytes: Buffer): Generator<PackPart, void, void> {
+  try {
+    yield* reader.push(bytes)
+  } catch (error) {
+    throw error instanceof PackError ? broken(`the sandbox sent ${error.message}`) : error
+  }
+}
+
+function tooLarge(path: string, problem: string): SandglassError {
+  return new SandglassError('too_large', `${formatPath(path)}: ${problem}`)
+}
+
+function broken(problem: string): SandglassError {
+  return new SandglassError('workspace_io', `${WHAT}: ${problem}`)
+}

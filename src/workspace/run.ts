@@ -1,0 +1,166 @@
+import { FRAMES_WINDOW_BYTES } from '../protocol/index.ts'
+import { type Channel, ChunkQueue, type Ending, type Sandbox } from '../sandbox/index.ts'
+import type { Activity } from './activity.ts'
+import type { Link } from './link.ts'
+
+/** Lines up to this size overtake data of other activities; longer ones wait for their turn. */
+const LINE_SLACK_BYTES = 64 * 1024
+
+/** A sandbox for one script: the part of a workspace's sandbox that concerns its run. */
+export interface RunSandbox extends Sandbox {
+  /** Ends its hold on the workspace, when the run has settled. */
+  release(): Promise<void>
+}
+
+/** What a run of a script tells of itself beforehand. */
+export interface RunFacts {
+  readonly executionId?: string | undefined
+  /** The longest line that it may send. */
+  readonly maxOutputBytes: number
+}
+
+/**
+ * A sandbox whose channel carries the lines of one run. The executor that uses it does not know that others share the
+ * sandbox; it "destroys" only what belongs to the run.
+ * @throws SandglassError as {@link Link.open} does.
+ */
+export function openRun(
+  sandbox: Sandbox,
+  link: Link,
+  { executionId, maxOutputBytes }: RunFacts,
+): {
+  readonly sandbox: RunSandbox
+  readonly executionId: string
+} {
+  link.allowLines(maxOutputBytes + LINE_SLACK_BYTES)
+  const lines = new RunLines(link, maxOutputBytes)
+  const activity = link.open(lines, {
+    window: FRAMES_WINDOW_BYTES,
+    ...(executionId === undefined ? {} : { id: executionId }),
+  })
+  lines.begin(activity)
+  return { sandbox: new SharedSandbox(sandbox, lines), executionId: activity.id }
+}
+
+/** The lines of one run, in both directions: the channel of its executor. */
+class RunLines implements Channel {
+  readonly #link: Link
+  readonly #queue = new ChunkQueue()
+  readonly #maxHeld: number
+  readonly #over = Promise.withResolvers<void>()
+  #activity: Activity | undefined
+  #held = 0
+  #begun = false
+  #isOver = false
+
+  constructor(link: Link, maxOutputBytes: number) {
+    this.#link = link
+    // The sandbox stops at the window, but it does not cut a line.
+    this.#maxHeld = FRAMES_WINDOW_BYTES + 2 * Math.max(maxOutputBytes, FRAMES_WINDOW_BYTES * 4)
+  }
+
+  begin(activity: Activity): void {
+    this.#activity = activity
+  }
+
+  line(line: Buffer, isLast: boolean): void {
+    const bytes = Buffer.allocUnsafe(line.length + 1)
+    line.copy(bytes)
+    bytes[line.length] = 0x0a
+    this.#held += bytes.length
+    if (this.#held > this.#maxHeld) this.#link.lose('it sent more lines of a run than it may')
+    else this.#queue.put(bytes)
+    if (isLast) this.#end()
+  }
+
+  ended(): void {
+    this.#end()
+  }
+
+  async receive(): Promise<Uint8Array | null> {
+    const bytes = await this.#queue.take()
+    if (bytes !== null) {
+      this.#held -= bytes.length
+      this.#activity?.credit('frames', bytes.length)
+    }
+    return bytes
+  }
+
+  send(bytes: Uint8Array): Promise<void> {
+    this.#begun = true
+    return this.#link.outbound.send(bytes)
+  }
+
+  close(): void {
+    this.#end()
+  }
+
+  /** Ends the run, if it is still under way; resolves when the sandbox has confirmed that, or is lost. */
+  async stop(): Promise<void> {
+    const activity = this.#activity
+    if (activity === undefined) return
+    // The sandbox knows nothing of a run that was not sent.
+    if (this.#begun && !this.#isOver) activity.cancel()
+    else this.#end()
+    await this.#over.promise
+    this.#link.forget(activity)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#queue.end()
+    this.#over.resolve()
+  }
+}
+
+/** The workspace's sandbox, as one run sees it. */
+class SharedSandbox implements RunSandbox {
+  readonly #sandbox: Sandbox
+  readonly #lines: RunLines
+
+  constructor(sandbox: Sandbox, lines: RunLines) {
+    this.#sandbox = sandbox
+    this.#lines = lines
+  }
+
+  get id(): string {
+    return this.#sandbox.id
+  }
+
+  get info(): Sandbox['info'] {
+    return this.#sandbox.info
+  }
+
+  get ready(): Sandbox['ready'] {
+    return this.#sandbox.ready
+  }
+
+  get closed(): Promise<Ending> {
+    return this.#sandbox.closed
+  }
+
+  get channel(): Channel {
+    return this.#lines
+  }
+
+  memoryKills(): number | null {
+    return this.#sandbox.memoryKills()
+  }
+
+  liftCpuLimit(): AsyncDisposable {
+    return this.#sandbox.liftCpuLimit?.() ?? { [Symbol.asyncDispose]: () => Promise.resolve() }
+  }
+
+  /** Ends the run, never the workspace: only a sandbox that does not confirm the end of a run is lost. */
+  destroy(): Promise<void> {
+    return this.#lines.stop()
+  }
+
+  release(): Promise<void> {
+    return this.#lines.stop()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#lines.stop()
+  }
+}

@@ -1,0 +1,209 @@
+import { SandglassError } from '../errors/index.ts'
+import type { ActivityDoneFrame, ActivityFailure, ActivityStream } from '../protocol/index.ts'
+import { Redactor } from '../redaction/index.ts'
+import type { Sandbox } from '../sandbox/index.ts'
+import { Countdown } from '../support/index.ts'
+import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
+import { abortedError, failureOf } from './failures.ts'
+import type { Link } from './link.ts'
+import type { CheckedProgram, ProgramInputData, ProgramOutput } from './program-options.ts'
+import { exitCodeOf } from './signals.ts'
+
+/** How a program ended. */
+export interface ProgramExit {
+  /** As a shell reports it: 128 and the number of the signal for a program that a signal ended. */
+  readonly exitCode: number
+  /** The signal that ended it, like `SIGKILL`; null if it ended by itself. */
+  readonly signal: string | null
+  /** True if it was killed because its `timeoutSec` was over. */
+  readonly timedOut: boolean
+  /** Bytes that it wrote. */
+  readonly stdoutBytes: number
+  readonly stderrBytes: number
+  readonly durationMs: number
+}
+
+/** Takes the output of a program, redacted. `received` are the bytes to credit when it was taken. */
+export interface OutputSink {
+  take(output: ProgramOutput, received: number): void
+  /** The program is over. */
+  close(error?: SandglassError): void
+}
+
+type Stream = ProgramOutput['stream']
+
+/** After the deadline the sandbox kills the program, and needs processor time for it. */
+const BOOST_AFTER_MS = 100
+/** The sandbox has its own clock; if it does not act, the host does. */
+const BACKSTOP_MS = 2000
+/** A secret of four characters grows to its marker: less may be on its way. */
+const SECRETS_WINDOW_SHARE = 4
+
+/** What a program is started with. */
+export interface ProgramStart {
+  readonly sandbox: Sandbox
+  readonly link: Link
+  readonly program: CheckedProgram
+  readonly stdin: 'none' | 'pipe'
+  /** Bytes of each stream that may wait for the sink. */
+  readonly maxWindow?: number
+  readonly makeSink: (activity: Activity) => OutputSink
+}
+
+/** A program in a sandbox, from its start to its end. */
+export class RunningProgram implements ActivityHandler {
+  readonly activity: Activity
+  /** Resolves when the program was executed. */
+  readonly started: Promise<void>
+  /** Rejects when it could not be executed, with the sandbox, and with the error of a callback or of its input. */
+  readonly exited: Promise<ProgramExit>
+  readonly #program: CheckedProgram
+  readonly #sandbox: Sandbox
+  readonly #sink: OutputSink
+  readonly #start = Promise.withResolvers<void>()
+  readonly #exit = Promise.withResolvers<ProgramExit>()
+  readonly #redactors: Record<Stream, ReturnType<Redactor['stream']>>
+  readonly #isRedacting: boolean
+  readonly #received: Record<Stream, number> = { stdout: 0, stderr: 0 }
+  readonly #onAbort = (): void => this.fail(abortedError('the program'))
+  #timers: Countdown[] = []
+  #lifted: AsyncDisposable | undefined
+  #failure: { readonly error: unknown } | undefined
+
+  /** @throws SandglassError as {@link Link.open} does. */
+  constructor({ sandbox, link, program, stdin, maxWindow = OUTPUT_WINDOW_BYTES, makeSink }: ProgramStart) {
+    this.#sandbox = sandbox
+    this.#program = program
+    this.#isRedacting = Object.keys(program.secrets).length > 0
+    const redactor = new Redactor(program.secrets)
+    this.#redactors = { stdout: redactor.stream(), stderr: redactor.stream() }
+    this.started = this.#start.promise
+    this.exited = this.#exit.promise
+    // Whoever starts a program may wait for one of them only.
+    this.started.catch(() => undefined)
+    this.exited.catch(() => undefined)
+    const window = Math.min(OUTPUT_WINDOW_BYTES, maxWindow)
+    const size = this.#isRedacting ? Math.ceil(window / SECRETS_WINDOW_SHARE) : window
+    this.activity = link.open(this, { window: size })
+    this.#sink = makeSink(this.activity)
+    this.activity.send({ ...program.frame, stdin, window: size })
+    this.#watchTime(program.frame.timeout_sec)
+    program.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    if (program.signal?.aborted === true) this.#onAbort()
+  }
+
+  /** Writes all of it and ends the input. */
+  async feed(data: ProgramInputData): Promise<void> {
+    try {
+      if (typeof data === 'string' || data instanceof Uint8Array) await this.activity.write(Buffer.from(data))
+      else
+        for await (const piece of data) {
+          // A program that has ended reads nothing: the source is left.
+          if (!(await this.activity.write(Buffer.from(piece)))) break
+        }
+      this.activity.endInput()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** Ends it, because something of the caller failed; {@link exited} rejects with this error. */
+  fail(error: unknown): void {
+    this.#failure ??= { error }
+    this.cancel()
+  }
+
+  /** Kills all its processes. */
+  cancel(): void {
+    if (this.activity.isOver) return
+    this.#lift()
+    this.activity.cancel()
+  }
+
+  frame({ type }: { readonly type: string }): void {
+    if (type === 'started') this.#start.resolve()
+  }
+
+  output(stream: ActivityStream, bytes: Buffer): void {
+    if (stream !== 'stdout' && stream !== 'stderr') return
+    this.#received[stream] += bytes.length
+    const safe = this.#isRedacting
+      ? Buffer.from(this.#redactors[stream].push(bytes.toString('latin1')), 'latin1')
+      : bytes
+    this.#sink.take({ stream, bytes: safe }, bytes.length)
+  }
+
+  ended(end: ActivityEnd): void {
+    for (const timer of this.#timers) timer.stop()
+    this.#program.signal?.removeEventListener('abort', this.#onAbort)
+    this.#lifted?.[Symbol.asyncDispose]().then(undefined, () => undefined)
+    const { stdout, stderr } = this.#redactors
+    for (const [stream, redactor] of [
+      ['stdout', stdout],
+      ['stderr', stderr],
+    ] as const) {
+      const rest = redactor.flush()
+      if (rest !== '') this.#sink.take({ stream, bytes: Buffer.from(rest, 'latin1') }, 0)
+    }
+    this.#sink.close('lost' in end ? end.lost : undefined)
+    this.#settle(end)
+  }
+
+  #settle(end: ActivityEnd): void {
+    const problem = this.#problemOf(end)
+    if (problem !== undefined) {
+      this.#start.reject(problem.error)
+      this.#exit.reject(problem.error)
+      return
+    }
+    this.#start.resolve()
+    this.#exit.resolve(this.#exitOf((end as { readonly done: ActivityDoneFrame }).done))
+  }
+
+  #problemOf(end: ActivityEnd): { readonly error: unknown } | undefined {
+    if (this.#failure !== undefined) return this.#failure
+    if ('lost' in end) return { error: end.lost }
+    const { error } = end.done
+    if (error === null && end.done.ending !== null) return undefined
+    return { error: new ProgramFailure(error ?? { code: 'io', message: 'the sandbox did not say how it ended' }) }
+  }
+
+  #exitOf({ ending, duration_ms }: ActivityDoneFrame): ProgramExit {
+    return {
+      exitCode: exitCodeOf(ending?.exit_code ?? null, ending?.signal ?? null),
+      signal: ending?.signal ?? null,
+      timedOut: ending?.cause === 'timeout',
+      stdoutBytes: this.#received.stdout,
+      stderrBytes: this.#received.stderr,
+      durationMs: duration_ms,
+    }
+  }
+
+  #watchTime(timeoutSec: number | null): void {
+    if (timeoutSec === null) return
+    const endsAt = performance.now() + timeoutSec * 1000
+    const at = (afterMs: number, action: () => void): Countdown =>
+      new Countdown(() => endsAt + afterMs - performance.now(), action)
+    this.#timers = [at(BOOST_AFTER_MS, () => this.#lift()), at(BACKSTOP_MS, () => this.cancel())]
+  }
+
+  /** The sandbox shares its limit with what it has to kill. */
+  #lift(): void {
+    try {
+      this.#lifted ??= this.#sandbox.liftCpuLimit?.()
+    } catch {
+      // the limit stays in force: the end only takes longer
+    }
+  }
+}
+
+/** A program could not be executed. */
+export class ProgramFailure extends SandglassError {
+  readonly failure: ActivityFailure
+
+  constructor(failure: ActivityFailure) {
+    const { code, message } = failureOf('the program could not be started', failure)
+    super(code, message)
+    this.failure = failure
+  }
+}

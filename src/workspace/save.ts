@@ -1,0 +1,204 @@
+import { type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { formatPath } from '../support/index.ts'
+import { type CollectBounds, type CollectOptions, matchingFiles } from './collect.ts'
+import type { Link } from './link.ts'
+import type { FileEntry } from './list-files.ts'
+import { readFiles } from './read-files.ts'
+
+/** Options of {@link WorkspaceActivities.save}. */
+export interface SaveOptions extends CollectOptions {
+  /** Replaces files that are there. Default false: then nothing is saved if one is there. */
+  readonly overwrite?: boolean
+}
+
+/** A file that was saved. */
+export interface SavedFile {
+  /** Relative to the directory, and to the workspace. */
+  readonly path: string
+  readonly size: number
+}
+
+/** Paths of one question: a line on the wire. */
+const BATCH = 256
+
+/**
+ * Saves what globs match below a directory of the host. Names and sizes are hostile: nothing is written outside of it or
+ * through a link, and names that a case-insensitive file system takes for one are refused.
+ * @throws SandglassError `too_large`, `path_refused`, `no_space`, `workspace_io`, `aborted`
+ */
+export async function saveFiles(
+  link: Link,
+  globs: string | readonly string[],
+  directory: string,
+  bounds: CollectBounds,
+  overwrite: boolean,
+): Promise<readonly SavedFile[]> {
+  const entries: FileEntry[] = []
+  let total = 0
+  for await (const entry of matchingFiles(link, globs, bounds)) {
+    entries.push(entry)
+    total += entry.size
+    if (entry.size > bounds.maxFileBytes || total > bounds.maxTotalBytes)
+      throw new SandglassError('too_large', `${formatPath(entry.path)}: raise maxFileBytes or maxTotalBytes to save it`)
+  }
+  refuseTwins(entries)
+  const target = new TargetDirectory(directory, overwrite)
+  await target.prepare(entries.map(({ path }) => path))
+  for (let at = 0; at < entries.length; at += BATCH)
+    await saveBatch(link, entries.slice(at, at + BATCH), target, bounds)
+  return entries.map(({ path, size }) => ({ path, size }))
+}
+
+async function saveBatch(
+  link: Link,
+  entries: readonly FileEntry[],
+  target: TargetDirectory,
+  { maxFileBytes, maxTotalBytes, signal }: CollectBounds,
+): Promise<void> {
+  const paths = entries.map(({ path }) => path)
+  let file: TargetFile | undefined
+  try {
+    for await (const part of readFiles(link, paths, { maxFileBytes, maxTotalBytes, signal })) {
+      if (part.kind === 'header') file = await target.create(part.header.path, part.header.mode)
+      else if (part.kind === 'bytes') await file?.write(part.bytes)
+      else {
+        await file?.finish()
+        file = undefined
+      }
+    }
+  } finally {
+    await file?.abandon()
+  }
+}
+
+/** Two names that differ by case alone, or by how their letters are composed, also as directories. */
+function refuseTwins(entries: readonly FileEntry[]): void {
+  const names = new Map<string, string>()
+  for (const { path } of entries) {
+    for (let end = path.indexOf('/'); ; end = path.indexOf('/', end + 1)) {
+      const part = end === -1 ? path : path.slice(0, end)
+      const folded = part.normalize('NFC').toUpperCase().toLowerCase()
+      const other = names.get(folded) ?? part
+      if (other !== part)
+        throw new SandglassError(
+          'path_refused',
+          `${formatPath(part)} and ${formatPath(other)} are one name on a file system that ignores case; rename one`,
+        )
+      names.set(folded, part)
+      if (end === -1) break
+    }
+  }
+}
+
+/** A directory of the host in which files of a workspace are written. */
+class TargetDirectory {
+  readonly #directory: string
+  readonly #overwrite: boolean
+  #root = ''
+  /** Directories that were found to be none but directories. */
+  readonly #checked = new Set<string>()
+
+  constructor(directory: string, overwrite: boolean) {
+    this.#directory = directory
+    this.#overwrite = overwrite
+  }
+
+  /** Makes the directory, and looks for everything that is in the way before anything is written. */
+  async prepare(paths: readonly string[]): Promise<void> {
+    await attempt(this.#directory, async () => {
+      await mkdir(this.#directory, { recursive: true })
+      this.#root = await realpath(this.#directory)
+    })
+    for (const path of paths) {
+      const found = await attempt(path, () => this.#kindOf(path))
+      if (found === 'nothing' || (found === 'file' && this.#overwrite)) continue
+      throw new SandglassError(
+        'path_refused',
+        `${formatPath(join(this.#directory, path))} is there${found === 'file' ? '; overwrite: true replaces it' : ', and no regular file'}`,
+      )
+    }
+  }
+
+  async create(path: string, mode: number): Promise<TargetFile> {
+    return attempt(path, async () => {
+      await this.#makeParents(path)
+      const whole = join(this.#root, path)
+      // A file that exists is replaced as a whole; a new one is created where nothing is, so no link is followed.
+      const written = this.#overwrite ? join(this.#root, `.${randomUUID()}.part`) : whole
+      const permissions = mode & 0o111 ? 0o755 : 0o644
+      return new TargetFile(path, await open(written, 'wx', permissions), written, whole)
+    })
+  }
+
+  async #kindOf(path: string): Promise<'nothing' | 'file' | 'other'> {
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+      const found = await lstat(join(this.#root, path.slice(0, end))).catch(unlessMissing)
+      if (found === undefined) return 'nothing'
+      if (!found.isDirectory()) return 'other'
+    }
+    const found = await lstat(join(this.#root, path)).catch(unlessMissing)
+    if (found === undefined) return 'nothing'
+    return found.isFile() ? 'file' : 'other'
+  }
+
+  async #makeParents(path: string): Promise<void> {
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+      const parent = join(this.#root, path.slice(0, end))
+      if (this.#checked.has(parent)) continue
+      await mkdir(parent).catch((error: unknown) => {
+        if (errnoOf(error) !== 'EEXIST') throw error
+      })
+      if (!(await lstat(parent)).isDirectory()) throw new Error('a part of the path is no directory')
+      this.#checked.add(parent)
+    }
+  }
+}
+
+/** A file of the host that is being written. */
+class TargetFile {
+  readonly #path: string
+  readonly #handle: FileHandle
+  readonly #written: string
+  readonly #whole: string
+
+  constructor(path: string, handle: FileHandle, written: string, whole: string) {
+    this.#path = path
+    this.#handle = handle
+    this.#written = written
+    this.#whole = whole
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    await attempt(this.#path, () => this.#handle.writeFile(bytes))
+  }
+
+  async finish(): Promise<void> {
+    await attempt(this.#path, async () => {
+      await this.#handle.close()
+      if (this.#written !== this.#whole) await rename(this.#written, this.#whole)
+    })
+  }
+
+  /** Removes what was written of it. */
+  async abandon(): Promise<void> {
+    await this.#handle.close().catch(() => undefined)
+    await unlink(this.#written).catch(() => undefined)
+  }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (errnoOf(error) === 'ENOENT') return undefined
+  throw error
+}
+
+async function attempt<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const code = errnoOf(error) === 'ENOSPC' || errnoOf(error) === 'EDQUOT' ? 'no_space' : 'path_refused'
+    throw new SandglassError(code, `${formatPath(path)} could not be saved: ${messageOf(error)}`, { cause: error })
+  }
+}

@@ -1,0 +1,285 @@
+import type { Duplex } from 'node:stream'
+import { SandglassError } from '../errors/index.ts'
+import { claim, type Sandbox } from '../sandbox/index.ts'
+import { formatValue, refuseUnknown } from '../support/index.ts'
+import { checkDirectory, checkPath } from './check-path.ts'
+import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
+import { dial } from './dial.ts'
+import { checkExec, exec, type ExecResult } from './exec.ts'
+import { checkWhole, closedError, invalid } from './failures.ts'
+import { Link } from './link.ts'
+import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
+import { Operation } from './operation.ts'
+import { checkStart, type Program, start } from './program.ts'
+import type { ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
+import { checkFilesInput, type FilesInput, putFiles } from './put-files.ts'
+import { getFile, readFile } from './read-files.ts'
+import { openRun, type RunSandbox } from './run.ts'
+import { type SavedFile, saveFiles, type SaveOptions } from './save.ts'
+
+/** A sandbox that lasts until it is closed: its files stay, and several activities may go on at once. */
+export interface WorkspaceActivities extends AsyncDisposable {
+  /** The id of its sandbox. */
+  readonly id: string
+  readonly engine: string
+  /**
+   * `separate`: no activity can signal another or read its memory and environment. `shared`: it can, so they are one domain
+   * of trust. Files, loopback and limits are shared in either case.
+   */
+  readonly trust: 'separate' | 'shared'
+  /**
+   * Runs a program to its end. What the program does is a value, also if it does not exist; no shell reads the arguments.
+   * @throws SandglassError `invalid_request`, `path_refused` or `path_not_found` for its `cwd`, `aborted`,
+   * `secrets_not_separate`, `workspace_closed`, `workspace_lost`; what `onOutput` or `stdin` throws.
+   */
+  exec(command: string, args?: readonly string[], options?: ExecOptions): Promise<ExecResult>
+  /**
+   * Starts a program that runs on beside what follows. Resolves when it was executed.
+   * @throws SandglassError `program_not_found`, and what `exec` throws.
+   */
+  start(command: string, args?: readonly string[], options?: StartOptions): Promise<Program>
+  /**
+   * A connection to a port of the sandbox's own loopback, for example for `createConnection` of `http.request`. Trouble is
+   * its event `error`.
+   * @throws SandglassError `invalid_request`, `workspace_closed`, `workspace_lost`
+   */
+  dial(port: number): Duplex
+  /**
+   * Writes files, in this order; each is there as a whole or not at all.
+   * @throws SandglassError `invalid_request`, `path_refused`, `no_space`, `aborted`
+   */
+  put(files: FilesInput, options?: { readonly signal?: AbortSignal }): Promise<void>
+  /** A file of at most `maxBytes` (default 64 MiB). @throws SandglassError `path_not_found`, `path_refused`, `too_large` */
+  get(path: string, options?: { readonly maxBytes?: number; readonly signal?: AbortSignal }): Promise<Uint8Array>
+  /** A file of any size, as it is read. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
+  read(path: string, options?: { readonly signal?: AbortSignal }): AsyncIterable<Uint8Array>
+  /** What is at a path; links are not followed. @throws SandglassError `path_not_found`, `path_refused` */
+  stat(path: string): Promise<FileEntry>
+  /**
+   * Everything below a directory (`''`: the root), sorted by name in each.
+   * @throws SandglassError `path_not_found`, `path_refused`, `too_large`
+   */
+  list(path?: string, options?: ListOptions): AsyncIterable<FileEntry>
+  /** Removes a file or an empty directory, or all of it. @throws SandglassError `path_not_found`, `path_refused` */
+  remove(path: string, options?: { readonly recursive?: boolean }): Promise<void>
+  /** Makes a directory and its parents, unless they are there. @throws SandglassError `path_refused`, `no_space` */
+  makeDirectory(path: string, options?: { readonly mode?: number }): Promise<void>
+  /** The SHA-256 of a file, or of the paths and contents below a directory. @throws SandglassError `path_not_found` */
+  digest(path?: string): Promise<{ readonly sha256: string; readonly files: number; readonly bytes: number }>
+  /** The regular files that globs match; bytes when asked for. @throws SandglassError `invalid_request`, `too_large` */
+  collect(globs: string | readonly string[], options?: CollectOptions): AsyncIterable<CollectedEntry>
+  /**
+   * Saves them below a directory of the host, which is made. Nothing is written outside of it.
+   * @throws SandglassError `invalid_request`, `too_large`, `path_refused`, `no_space`
+   */
+  save(globs: string | readonly string[], directory: string, options?: SaveOptions): Promise<readonly SavedFile[]>
+  /** Ends everything in it and its sandbox, which never serves again. Idempotent; never rejects. */
+  close(): Promise<void>
+}
+
+/** What a script asks of a workspace before it runs there. */
+export interface RunWish {
+  readonly executionId?: string | undefined
+  readonly files?: unknown
+  readonly hasSecrets: boolean
+  readonly shareSecrets: boolean
+  readonly maxOutputBytes: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The sandbox of a script that runs in a workspace. */
+export interface BorrowedSandbox {
+  readonly sandbox: RunSandbox
+  readonly executionId: string
+  release(): Promise<void>
+}
+
+const MAX_GET_BYTES = 64 * 1024 * 1024
+const MOST_GET_BYTES = 2 ** 31
+
+/** A workspace over a sandbox that it owns. */
+export class ActivityWorkspace implements WorkspaceActivities {
+  readonly trust: 'separate' | 'shared'
+  readonly #sandbox: Sandbox
+  readonly #link: Link
+  readonly #claim: ReturnType<typeof claim>
+  readonly #timeoutSec: number
+  /** Scripts and programs under way, and whether they have secrets that they may not share. */
+  readonly #living = new Set<{ readonly isPrivate: boolean }>()
+  #closing: Promise<void> | undefined
+
+  /** @param options.timeoutSec of programs that are run to their end. */
+  constructor(sandbox: Sandbox, options: { readonly timeoutSec: number }) {
+    this.#sandbox = sandbox
+    this.#timeoutSec = options.timeoutSec
+    this.trust = sandbox.ready.checks['signal_scope'] === 'landlock' ? 'separate' : 'shared'
+    this.#claim = claim(sandbox)
+    // A sandbox that is of no use is not left behind.
+    this.#link = new Link(sandbox, () => void this.#destroy())
+  }
+
+  get id(): string {
+    return this.#sandbox.id
+  }
+
+  get engine(): string {
+    return this.#sandbox.info.engine
+  }
+
+  /** Resolves when nothing of its sandbox runs any more. Never rejects. */
+  get closed(): Promise<unknown> {
+    return this.#sandbox.closed
+  }
+
+  /** A sandbox for one script. Its files are there when this resolves. */
+  async borrow(wish: RunWish): Promise<BorrowedSandbox> {
+    const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
+    if (files !== undefined) await putFiles(this.#open(), await checkFilesInput(files), signal)
+    const leave = this.#enter(hasSecrets, shareSecrets)
+    try {
+      const run = openRun(this.#sandbox, this.#open(), { executionId, maxOutputBytes })
+      return { ...run, release: () => run.sandbox.release().finally(leave) }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  async exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): Promise<ExecResult> {
+    const program = checkExec(command, args, options, this.#timeoutSec)
+    const leave = this.#enterWith(options)
+    try {
+      return await exec(this.#sandbox, this.#open(), program)
+    } finally {
+      leave()
+    }
+  }
+
+  async start(command: string, args: readonly string[] = [], options: StartOptions = {}): Promise<Program> {
+    const program = checkStart(command, args, options)
+    const leave = this.#enterWith(options)
+    try {
+      const started = await start(this.#sandbox, this.#open(), program)
+      started.exited.then(leave, leave)
+      return started
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  dial(port: number): Duplex {
+    return dial(this.#open(), port)
+  }
+
+  async put(files: FilesInput, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    await putFiles(this.#open(), await checkFilesInput(files), signal)
+  }
+
+  async get(
+    path: string,
+    { maxBytes = MAX_GET_BYTES, signal }: { readonly maxBytes?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<Uint8Array> {
+    const maxFileBytes = checkWhole('maxBytes', maxBytes, 0, MOST_GET_BYTES)
+    return getFile(this.#open(), checkPath('path', path), { maxFileBytes, maxTotalBytes: null, signal })
+  }
+
+  read(path: string, { signal }: { readonly signal?: AbortSignal } = {}): AsyncIterable<Uint8Array> {
+    return readFile(this.#open(), checkPath('path', path), { maxFileBytes: null, maxTotalBytes: null, signal })
+  }
+
+  stat(path: string): Promise<FileEntry> {
+    return statFile(this.#open(), checkDirectory('path', path))
+  }
+
+  list(path: string = '', options: ListOptions = {}): AsyncIterable<FileEntry> {
+    refuseUnknown('list', options, ['patterns', 'hidden', 'maxEntries', 'signal'])
+    return listFiles(this.#open(), checkDirectory('path', path), options)
+  }
+
+  async remove(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
+    const question = { type: 'file_remove', path: checkPath('path', path), recursive } as const
+    await new Operation(this.#open(), 'a path could not be removed', question).done()
+  }
+
+  async makeDirectory(path: string, { mode = 0o755 }: { readonly mode?: number } = {}): Promise<void> {
+    const checked = { path: checkPath('path', path), mode: checkWhole('mode', mode, 0, 0o777) }
+    await new Operation(this.#open(), 'a directory could not be made', { type: 'file_make', ...checked }).done()
+  }
+
+  async digest(path: string = ''): Promise<{ sha256: string; files: number; bytes: number }> {
+    const question = { type: 'file_digest', path: checkDirectory('path', path) } as const
+    const { result } = await new Operation(this.#open(), 'a path could not be read', question).done()
+    const { sha256, files, bytes } = (result ?? {}) as Record<string, unknown>
+    if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
+      throw new SandglassError('workspace_io', 'the sandbox gave no SHA-256')
+    return { sha256, files: Number(files) || 0, bytes: Number(bytes) || 0 }
+  }
+
+  collect(globs: string | readonly string[], options: CollectOptions = {}): AsyncIterable<CollectedEntry> {
+    refuseUnknown('collect', options, COLLECT_OPTIONS)
+    return collectFiles(this.#open(), globs, checkCollectOptions(options))
+  }
+
+  async save(
+    globs: string | readonly string[],
+    directory: string,
+    options: SaveOptions = {},
+  ): Promise<readonly SavedFile[]> {
+    refuseUnknown('save', options, [...COLLECT_OPTIONS, 'overwrite'])
+    if (typeof directory !== 'string' || directory === '')
+      throw invalid('directory', `${formatValue(directory)} is not the path of a directory`)
+    return saveFiles(this.#open(), globs, directory, checkCollectOptions(options), options.overwrite === true)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(): Promise<void> {
+    this.#link.close()
+    await this.#destroy()
+    this.#claim.free()
+  }
+
+  /** Never rejects: the engine's own clean-up finds what is left of a sandbox that could not be ended. */
+  async #destroy(): Promise<void> {
+    await this.#sandbox.destroy().catch(() => undefined)
+  }
+
+  #open(): Link {
+    if (this.#closing !== undefined) throw closedError()
+    return this.#link
+  }
+
+  #enterWith({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {
+    return this.#enter(Object.keys(secrets).length > 0, shareSecrets)
+  }
+
+  /** A script or program begins; the result is to be called at its end. Where memory is shared, secrets are alone. */
+  #enter(hasSecrets: boolean, shareSecrets: boolean): () => void {
+    const activity = { isPrivate: hasSecrets && !shareSecrets }
+    if (this.trust === 'shared' && this.#living.size > 0) {
+      if (activity.isPrivate) throw notSeparate('another activity of this workspace could read its secrets')
+      if ([...this.#living].some(({ isPrivate }) => isPrivate))
+        throw notSeparate('it could read the secrets of another activity of this workspace')
+    }
+    this.#living.add(activity)
+    return () => void this.#living.delete(activity)
+  }
+}
+
+const COLLECT_OPTIONS = ['maxFiles', 'maxFileBytes', 'maxTotalBytes', 'signal']
+
+function notSeparate(why: string): SandglassError {
+  return new SandglassError(
+    'secrets_not_separate',
+    `${why}, because this machine cannot keep activities apart (trust is "shared"); wait for its end, take a workspace of ` +
+      'its own, or allow it with shareSecrets: true on the one with secrets',
+  )
+}

@@ -1,0 +1,162 @@
+import type { DependencyRequest } from './dependencies.ts'
+import { SandglassError } from './errors/index.ts'
+import type { PreparedEnvironment } from './environments/index.ts'
+import type { ExecutionResult, RunEvent } from './executor/index.ts'
+import {
+  checkWorkspaceOptions,
+  type RunOptions,
+  type SandglassOptions,
+  type Workspace,
+  type WorkspaceOptions,
+  type WorkspaceRunOptions,
+} from './options.ts'
+import { limitsOfRun, specOf } from './run-spec.ts'
+import { assertEnforced, DEFAULT_LIMITS, type Sandbox, type SandboxEngine } from './sandbox/index.ts'
+import { definedOf } from './support/index.ts'
+import { ActivityWorkspace, type BorrowedSandbox } from './workspace/index.ts'
+
+/** What workspaces need of the Sandglass that they belong to. */
+export interface WorkspaceOwner {
+  readonly options: SandglassOptions
+  environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined>
+  run<T>(script: string, run: RunOptions<T>): Promise<ExecutionResult<T>>
+  stream<T>(script: string, run: RunOptions<T>): AsyncGenerator<RunEvent<T>, void, void>
+}
+
+/** A workspace that is open, and the packages in it. */
+interface Opened {
+  readonly activities: ActivityWorkspace
+  readonly environment: PreparedEnvironment | undefined
+}
+
+/** The workspaces of one Sandglass. Their sandboxes are their own: none comes from the pool or goes there. */
+export class Workspaces {
+  readonly #engine: SandboxEngine
+  readonly #owner: WorkspaceOwner
+  readonly #open = new Map<Workspace, Opened>()
+  readonly #closed = new AbortController()
+  /** Workspaces that are being made. */
+  readonly #starting = new Set<Promise<unknown>>()
+
+  constructor(engine: SandboxEngine, owner: WorkspaceOwner) {
+    this.#engine = engine
+    this.#owner = owner
+  }
+
+  /** @throws SandglassError `workspaces_unavailable`, `limit_not_enforceable`, `pool_closed` and those of the engine. */
+  open(options: WorkspaceOptions = {}): Promise<Workspace> {
+    const starting = this.#start(options)
+    this.#starting.add(starting)
+    const forget = (): void => void this.#starting.delete(starting)
+    starting.then(forget, forget)
+    return starting
+  }
+
+  /** True if an open workspace has the packages of this directory. */
+  uses(path: string): boolean {
+    return [...this.#open.values()].some(({ environment }) => environment?.environment.path === path)
+  }
+
+  /** The packages of a workspace. */
+  environmentOf(workspace: Workspace): PreparedEnvironment | undefined {
+    return this.#openedOf(workspace).environment
+  }
+
+  /** A sandbox for one script in a workspace. */
+  borrow<T>(workspace: Workspace, run: RunOptions<T>, files: unknown): Promise<BorrowedSandbox> {
+    const { executionId, secrets = {}, shareSecrets = false, limits, signal } = run
+    const { maxOutputBytes = DEFAULT_LIMITS.maxOutputBytes } = limitsOfRun({ ...this.#owner.options.limits, ...limits })
+    const hasSecrets = Object.keys(secrets).length > 0
+    const wish = { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal }
+    return this.#openedOf(workspace).activities.borrow(wish)
+  }
+
+  /** Closes all of them, also those that are being made. */
+  async close(): Promise<void> {
+    this.#closed.abort()
+    await Promise.allSettled(this.#starting)
+    await Promise.all([...this.#open.keys()].map((workspace) => workspace.close()))
+  }
+
+  async #start(options: WorkspaceOptions): Promise<Workspace> {
+    checkWorkspaceOptions(options)
+    const signal = AbortSignal.any([this.#closed.signal, ...(options.signal === undefined ? [] : [options.signal])])
+    this.#refuseClosed()
+    const { capabilities } = await this.#engine.report({ signal })
+    if (signal.aborted) throw abortedOpening()
+    if (capabilities.workspaces !== true) throw this.#unavailable()
+    const request = { ...definedOf(options, ['dependencies']), signal }
+    const environment = await this.#owner.environmentFor(request)
+    const limits = { ...this.#owner.options.limits, ...options.limits }
+    const spec = { ...specOf(this.#owner.options, options.limits, environment), activities: true }
+    const sandbox = await this.#engine.create(spec, { signal })
+    const { executionTimeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun(limits)
+    const activities = await this.#activitiesOf(sandbox, limits, executionTimeoutSec)
+    const workspace = this.#workspaceOf(activities)
+    this.#open.set(workspace, { activities, environment })
+    void activities.closed.then(() => this.#open.delete(workspace))
+    const onAbort = (): void => void activities.close()
+    signal.addEventListener('abort', onAbort, { once: true })
+    void activities.closed.then(() => signal.removeEventListener('abort', onAbort))
+    try {
+      if (options.files !== undefined) await activities.put(options.files, { signal })
+      if (signal.aborted) throw abortedOpening()
+      return workspace
+    } catch (error) {
+      await activities.close()
+      throw error
+    }
+  }
+
+  async #activitiesOf(
+    sandbox: Sandbox,
+    limits: SandglassOptions['limits'],
+    timeoutSec: number,
+  ): Promise<ActivityWorkspace> {
+    try {
+      assertEnforced(sandbox.info, limits ?? {})
+      // An engine of the user's may not know the option.
+      if (typeof sandbox.ready.checks['signal_scope'] !== 'string') throw this.#unavailable()
+      return new ActivityWorkspace(sandbox, { timeoutSec })
+    } catch (error) {
+      await sandbox.destroy()
+      throw error
+    }
+  }
+
+  #workspaceOf(activities: ActivityWorkspace): Workspace {
+    const optionsOf = <T>(run: WorkspaceRunOptions<T> = {}): RunOptions<T> =>
+      // The files of a workspace may be more than those of a run; they are checked where they are put.
+      ({ ...run, workspace }) as RunOptions<T>
+    const workspace: Workspace = Object.assign(activities, {
+      run: <T>(script: string, run?: WorkspaceRunOptions<T>) => this.#owner.run<T>(script, optionsOf(run)),
+      stream: <T>(script: string, run?: WorkspaceRunOptions<T>) => this.#owner.stream<T>(script, optionsOf(run)),
+    })
+    return workspace
+  }
+
+  /** @throws SandglassError `workspace_closed`, `invalid_request` */
+  #openedOf(workspace: Workspace): Opened {
+    const opened = this.#open.get(workspace)
+    if (opened !== undefined) return opened
+    if (workspace instanceof ActivityWorkspace)
+      throw new SandglassError('workspace_closed', 'workspace: it is closed, or belongs to another Sandglass')
+    throw new SandglassError('invalid_request', 'workspace: it was not made by sg.workspace()')
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed.signal.aborted)
+      throw new SandglassError('pool_closed', 'the Sandglass is closed; create another one')
+  }
+
+  #unavailable(): SandglassError {
+    return new SandglassError(
+      'workspaces_unavailable',
+      `the engine ${this.#engine.name} has no workspaces; the engines local and docker (without gVisor) have them`,
+    )
+  }
+}
+
+function abortedOpening(): SandglassError {
+  return new SandglassError('aborted', 'the workspace was aborted while it was made')
+}
