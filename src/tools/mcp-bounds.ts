@@ -9,6 +9,10 @@ const MAX_MESSAGE_DEPTH = 1000
 /** Where the id of an answer is looked for: at the beginning and at the end. */
 const ID_BYTES = 256
 const INTERNAL_ERROR = -32_603
+/** Answers to requests of the server that may be on their way. */
+const MAX_ANSWERING = 32
+const MAX_REDIRECTS = 5
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308]
 const DATA = /^data: ?/
 
 /**
@@ -35,8 +39,12 @@ export function boundMessage(message: Uint8Array): Uint8Array {
  * @param onExcess called for a stream of events that goes beyond them: the client would wait for the rest.
  */
 export function boundedFetch(onExcess: () => void): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  let answering = 0
   return async (url, init) => {
-    const response = await fetch(url, init)
+    const isOwn = !isAnswer(init)
+    if (!isOwn && answering >= MAX_ANSWERING) throw new RangeError('the server asks faster than it takes answers')
+    if (!isOwn) answering += 1
+    const response = await fetchThere(url, init).finally(() => (answering -= isOwn ? 0 : 1))
     if (response.body === null) return response
     const type = response.headers.get('content-type') ?? ''
     if (type.includes('text/event-stream')) {
@@ -45,6 +53,31 @@ export function boundedFetch(onExcess: () => void): (url: string | URL, init?: R
     const bytes = await readBounded(response.body)
     return new Response(Buffer.from(type.includes('json') ? boundMessage(bytes) : bytes), response)
   }
+}
+
+/** True for an answer of the client to a request of the server. The client writes its own requests and notices method first. */
+function isAnswer(init: RequestInit | undefined): boolean {
+  const body = init?.method === 'POST' ? init.body : undefined
+  return typeof body === 'string' && !body.startsWith('{"method"')
+}
+
+/**
+ * Follows redirects within the server only: the headers, which may hold keys, are for nobody else.
+ * @throws Error naming the address of another server.
+ */
+async function fetchThere(url: string | URL, init?: RequestInit): Promise<Response> {
+  let address = new URL(url)
+  for (let hop = 0; hop < MAX_REDIRECTS; hop += 1) {
+    const response = await fetch(address, { ...init, redirect: 'manual' })
+    const location = response.headers.get('location')
+    if (!REDIRECTS.includes(response.status) || location === null) return response
+    await response.body?.cancel()
+    const next = new URL(location, address)
+    const isSame = next.origin === address.origin && (init?.method !== 'POST' || response.status >= 307)
+    if (!isSame) throw new Error(`it redirects to ${next.origin}${next.pathname}; give that address if you trust it`)
+    address = next
+  }
+  throw new Error(`it redirects more than ${MAX_REDIRECTS} times`)
 }
 
 async function readBounded(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {

@@ -15,6 +15,8 @@ export interface StdioProgram {
 }
 
 const GRACE_MS = 2000
+/** Requests of the server that may wait for an answer: one that sends more, or reads no answers, gets none to the others. */
+const MAX_UNANSWERED = 32
 
 /**
  * The transport of a client to an MCP server that is a program. The client's own one copies all that has come of a message at each
@@ -26,6 +28,7 @@ export class StdioTransport implements Transport {
   onmessage?: NonNullable<Transport['onmessage']>
   readonly #program: StdioProgram
   #process: ChildProcessByStdio<Writable, Readable, Readable> | undefined
+  #unanswered = 0
 
   constructor(program: StdioProgram) {
     this.#program = program
@@ -59,7 +62,10 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#process?.stdin
     if (stdin === undefined) throw new Error('Not connected')
-    if (!stdin.write(`${JSON.stringify(message)}\n`)) await once(stdin, 'drain')
+    await new Promise<void>((resolve, reject) => {
+      stdin.write(`${JSON.stringify(message)}\n`, (error) => (error instanceof Error ? reject(error) : resolve()))
+    })
+    if (!('method' in message)) this.#unanswered -= 1
   }
 
   /** Ends the program: its input first, then by signals. */
@@ -86,6 +92,14 @@ export class StdioTransport implements Transport {
     } catch {
       return // some programs print other lines, too
     }
+    if (isRequest(message)) {
+      if (this.#unanswered >= MAX_UNANSWERED) return
+      this.#unanswered += 1
+    }
     this.onmessage?.(message)
   }
+}
+
+function isRequest(message: unknown): boolean {
+  return typeof message === 'object' && message !== null && 'method' in message && 'id' in message
 }
