@@ -20,7 +20,8 @@ export class Preloads {
     const habit = this.#habits.get(key) ?? { runs: 0, last: [] }
     this.#habits.set(key, habit)
     habit.runs += 1
-    habit.last.push(importedModules(script).filter((name) => modules.includes(name.split('.', 1)[0] ?? '')))
+    const known = new Set(modules)
+    habit.last.push(importedModules(script).filter((name) => known.has(name.split('.', 1)[0] ?? '')))
     if (habit.last.length > REMEMBERED) habit.last.shift()
     if (habit.runs !== REMEMBERED && habit.runs % PERIOD !== 0) return undefined
     const counts = new Map<string, number>()

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
-import { existsSync } from 'node:fs'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { existsSync, lstatSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { errnoOf } from '../errors/index.ts'
+import { filesBelow, SLICE } from './content.ts'
 import type { PythonTarget } from './target.ts'
 
 /** A source file of an environment without byte code. */
@@ -22,23 +24,31 @@ export interface MadeFile {
 const SKIPPED = /(?:^|\/)(?:tests?|testing|_tests|__pycache__|idlelib|examples|\.sandglass)\//
 /** The directory of files that each run finds in its home. */
 export const HOME = '.sandglass/home'
+/** Sources that get byte code; those of deeper packages, which scripts rarely import, are left out first. */
+const MAX_SOURCES = 20_000
 const MAX_HOME_BYTES = 1024 * 1024
 const MAX_HOME_FILES = 20
 
 /** The sources that have no byte code for this Python, those at the top of packages first. */
 export async function sourcesWithoutByteCode(packages: string, target: PythonTarget): Promise<readonly Source[]> {
-  const entries = await readdir(packages, { recursive: true, encoding: 'utf8' })
-  const all = new Set(entries)
-  const paths = entries.filter(
-    (path) => path.endsWith('.py') && !SKIPPED.test(path) && !all.has(byteCodePath(path, target)),
-  )
-  const sources = await Promise.all(
-    paths.map(async (path): Promise<Source> => {
-      const found = await stat(join(packages, path)).catch(() => undefined)
-      return { path, bytes: found?.size ?? 0 }
-    }),
-  )
-  return sources.toSorted((a, b) => depthOf(a.path) - depthOf(b.path) || (a.path < b.path ? -1 : 1))
+  const levels: string[][] = []
+  const made = new Set<string>()
+  for (const [at, { parentPath, name }] of (await filesBelow(packages)).entries()) {
+    const path = join(parentPath.slice(packages.length + 1), name)
+    if (name.endsWith('.pyc')) made.add(path)
+    else if (name.endsWith('.py') && !SKIPPED.test(path)) (levels[depthOf(path)] ??= []).push(path)
+    if (at % SLICE === 0) await setImmediate()
+  }
+  const sources: Source[] = []
+  // A level without sources is undefined.
+  for (const paths of levels) {
+    for (const path of (paths ?? []).slice(0, MAX_SOURCES - sources.length).toSorted()) {
+      if (made.has(byteCodePath(path, target))) continue
+      sources.push({ path, bytes: lstatSync(join(packages, path), { throwIfNoEntry: false })?.size ?? 0 })
+      if (sources.length % SLICE === 0) await setImmediate()
+    }
+  }
+  return sources
 }
 
 /**

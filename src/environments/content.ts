@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, type Dirent, lstatSync, opendirSync } from 'node:fs'
-import { chmod, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { chmodSync, createReadStream, type Dirent, lstatSync, opendirSync } from 'node:fs'
+import { chmod, opendir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
@@ -25,14 +25,16 @@ const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$|^\.sandglass\//
 const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
 const PARALLEL = 32
 /** Files and directories of one environment: several times those of the largest known. */
-const MAX_ENTRIES = 500_000
+const MAX_ENTRIES = 200_000
 /** Bytes of the list of files of one wheel. */
-const MAX_RECORD_BYTES = 64 * 1024 * 1024
+const MAX_RECORD_BYTES = 16 * 1024 * 1024
+/** Modules at the top of an environment. */
+const MAX_MODULES = 10_000
 
 /** What wheels bring beside modules, and what is made here later. */
 const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
 /** Files that are looked at before others get their turn: some 2 ms. */
-const SLICE = 512
+export const SLICE = 512
 
 /** Removes from a new environment what no script imports (programs, locks, links), and lets every user read the rest. */
 export async function tidyContent(packages: string): Promise<Content> {
@@ -76,23 +78,31 @@ export async function findDifferences(packages: string, manifest: string): Promi
 
 /** Names that `import` finds at the top of a directory. */
 async function modulesIn(packages: string): Promise<string[]> {
-  const entries = await readdir(packages, { withFileTypes: true })
-  const names = entries.flatMap((entry) => {
-    if (entry.isDirectory())
-      return /^[A-Za-z_]\w*$/.test(entry.name) && entry.name !== '__pycache__' ? [entry.name] : []
-    return /^([A-Za-z_]\w*)(?:\.[\w-]+)?\.(?:py|so|pyd)$/.exec(entry.name)?.[1] ?? []
-  })
-  return [...new Set(names)].toSorted()
+  const names = new Set<string>()
+  for await (const entry of await opendir(packages, { bufferSize: SLICE })) {
+    const name = moduleOf(entry)
+    if (name !== undefined) names.add(name)
+    if (names.size === MAX_MODULES) break
+  }
+  return [...names].toSorted()
+}
+
+function moduleOf(entry: Dirent): string | undefined {
+  if (!entry.isDirectory()) return /^([A-Za-z_]\w*)(?:\.[\w-]+)?\.(?:py|so|pyd)$/.exec(entry.name)?.[1]
+  return /^[A-Za-z_]\w*$/.test(entry.name) && entry.name !== '__pycache__' ? entry.name : undefined
 }
 
 /** Every file that the wheels of an environment list, with its SHA-256 in base64url; empty where the list has none. */
 async function readRecords(packages: string): Promise<ReadonlyMap<string, string>> {
   const listed = new Map<string, string>()
-  for (const text of await recordTexts(packages)) {
+  for (const path of await recordsIn(packages)) {
+    const text = await readFile(path, 'utf8')
     for (const line of text.split(/\r?\n/)) {
       const [, quoted, plain, hash = ''] = /^(?:"((?:[^"]|"")*)"|([^",]*)),(?:sha256=)?([\w-]*)/.exec(line) ?? []
-      const path = quoted?.replaceAll('""', '"') ?? plain ?? ''
-      if (path !== '' && !REMOVED.test(path)) listed.set(path, hash)
+      const name = quoted?.replaceAll('""', '"') ?? plain ?? ''
+      if (name !== '' && !REMOVED.test(name)) listed.set(name, hash)
+      if (listed.size > 2 * MAX_ENTRIES)
+        throw new SandglassError('dependency_invalid', 'the wheels list too many files')
     }
   }
   return listed
@@ -100,19 +110,22 @@ async function readRecords(packages: string): Promise<ReadonlyMap<string, string
 
 async function manifestOf(packages: string): Promise<string> {
   const hash = createHash('sha256')
-  for (const text of await recordTexts(packages)) hash.update(`${text}\0`)
+  for (const path of await recordsIn(packages)) {
+    for await (const piece of createReadStream(path)) hash.update(piece as Uint8Array)
+    hash.update('\0')
+  }
   return hash.digest('hex')
 }
 
-async function recordTexts(packages: string): Promise<string[]> {
-  const names = (await readdir(packages)).filter((name) => name.endsWith('.dist-info')).toSorted()
-  return Promise.all(names.map((name) => readRecord(join(packages, name, 'RECORD'))))
-}
-
-/** Empty if there is none, or one that is longer than any real one. */
-async function readRecord(path: string): Promise<string> {
-  const { size } = await stat(path).catch(() => ({ size: Infinity }))
-  return size > MAX_RECORD_BYTES ? '' : readFile(path, 'utf8')
+/** The lists of files, in order, without those that are longer than any real one. */
+async function recordsIn(packages: string): Promise<string[]> {
+  const found: string[] = []
+  for (const name of (await readdir(packages)).filter((one) => one.endsWith('.dist-info')).toSorted()) {
+    const path = join(packages, name, 'RECORD')
+    const { size } = await stat(path).catch(() => ({ size: Infinity }))
+    if (size <= MAX_RECORD_BYTES) found.push(path)
+  }
+  return found
 }
 
 async function digestOfFile(path: string): Promise<string> {
