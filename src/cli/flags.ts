@@ -20,12 +20,35 @@ const SANDBOX: Specs = {
   '--tools': { value: 'FILE' },
   '--tools-dir': { value: 'DIR' },
 }
+const LIMITS: readonly string[] = ['--memory', '--cpus', '--pids', '--require']
+/** The flags that `exec` and `shell` share. */
+const PROGRAM: Specs = {
+  ...Object.fromEntries(LIMITS.map((flag) => [flag, SANDBOX[flag] ?? {}])),
+  '--help': {},
+  '--with': { value: 'PKG' },
+  '--env': { value: 'NAME=VALUE' },
+  '--secret': { value: 'NAME' },
+  '--cwd': { value: 'DIR' },
+  '--file': { value: 'HOST[:PATH]' },
+}
 const WITH: Specs = { '--with': { value: 'PKG' } }
 const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
 const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
 /** A command of this version. */
-export type CommandName = 'run' | 'batch' | 'check' | 'solve' | 'env' | 'runs' | 'show' | 'doctor' | 'ps' | 'prune'
+export type CommandName =
+  | 'run'
+  | 'exec'
+  | 'shell'
+  | 'batch'
+  | 'check'
+  | 'solve'
+  | 'env'
+  | 'runs'
+  | 'show'
+  | 'doctor'
+  | 'ps'
+  | 'prune'
 
 /** The flags of each command, without those of the engines. */
 const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
@@ -42,6 +65,8 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--save': { value: 'DIR' },
     '--overwrite': {},
   },
+  exec: { ...PROGRAM, '--new': {}, '--json': {}, '--timeout': { value: 'S' }, '--tty': {} },
+  shell: PROGRAM,
   batch: {
     ...SANDBOX,
     ...MODE,
@@ -90,7 +115,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
 }
 
 /** The commands that start a sandbox, and so take the flags of the engines. */
-const STARTS_SANDBOX: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'env']
+const STARTS_SANDBOX: readonly CommandName[] = ['run', 'exec', 'shell', 'batch', 'check', 'solve', 'env']
 
 /** Every command. */
 export const COMMANDS: readonly CommandName[] = Object.keys(OWN_FLAGS) as CommandName[]

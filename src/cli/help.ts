@@ -7,6 +7,8 @@ export const GENERAL_HELP = `Run Python that a language model wrote: in a sandbo
 Usage: sandglass COMMAND [FLAGS]
 
   run     run one script
+  exec    run a program
+  shell   open a terminal in a sandbox
   batch   run many: one JSON request a line in, one answer a line out
   check   find mistakes in a script without running it
   solve   let a model solve a task by writing Python
@@ -25,7 +27,8 @@ Example:
 
 Exit codes of run: 0 done, 1 the script failed, 2 wrong usage, 3 rejected, 4 timeout, 5 memory, 6 output,
 7 sandbox lost, 8 engine or requirement missing, 70 defect of Sandglass, 130 cancelled. Of solve: 0 an answer, 1 none,
-7 the model or the machinery failed, and 2, 8, 70, 130 as above. More in docs/cli.md.
+7 the model or the machinery failed, and 2, 8, 70, 130 as above. Of exec: the program's own, 124 timeout, 127 no such
+program. More in docs/cli.md.
 `
 
 /** Stands in a text for the flags of the engines. */
@@ -44,6 +47,13 @@ Limits:
   --cpus N                  CPU time per wall time, default 1
   --pids N                  processes and threads, default 128
   --max-output SIZE         all that a script sends, default 1m
+`
+
+const PROGRAM_SANDBOX_HELP = `Sandbox:
+${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in force, see sandglass run --help
+  --memory SIZE             at least 80m, default 512m; sizes are bytes or 512m, 1g, 256MiB
+  --cpus N                  CPU time per wall time, default 1
+  --pids N                  processes and threads, default 128
 `
 
 /** `sandglass COMMAND --help`. */
@@ -96,6 +106,37 @@ Output:
 ${SANDBOX_HELP}
 Example:
   sandglass run report.py --file sales.csv --input year=2024 --collect 'out/*' --save results --timeout 10
+`,
+  exec: `Run a program in a new workspace, which ends with it. stdin, stdout, stderr and exit code are the program's.
+
+Usage: sandglass exec --new [FLAGS] -- PROGRAM [ARGS]
+
+  --timeout S               wall clock in seconds, default 30; then everything is killed, exit code 124
+  --env NAME=VALUE          a variable of the program, which gets none of yours; repeat for more
+  --secret NAME             an environment variable of yours for the program, hidden in all output; repeat for more
+  --cwd DIR                 directory to start in, relative to the workspace
+  --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
+  --with PKG                a package that its Python can import; repeat for more
+  --tty                     run it in a terminal
+  --json                    one JSON line: exit_code, signal, timed_out, stdout, stderr, …
+
+${PROGRAM_SANDBOX_HELP}
+Example:
+  sandglass exec --new --file big.csv -- wc -l big.csv
+`,
+  shell: `Open a terminal in a new workspace, which ends with it.
+
+Usage: sandglass shell [FLAGS]
+
+  --env NAME=VALUE          a variable of the shell, which gets none of yours but TERM; repeat for more
+  --secret NAME             an environment variable of yours for the shell; repeat for more
+  --cwd DIR                 directory to start in, relative to the workspace
+  --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
+  --with PKG                a package that its Python can import; repeat for more
+
+${PROGRAM_SANDBOX_HELP}
+Example:
+  sandglass shell --file sales.csv
 `,
   batch: `Run many scripts in a pool of warm sandboxes. Reads one JSON request a line from FILE or stdin and writes one
 JSON answer a request, in order of completion.

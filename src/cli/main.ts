@@ -20,6 +20,8 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   run: async () => (await import('./run.ts')).run,
   batch: async () => (await import('./batch.ts')).batch,
   check: async () => (await import('./check.ts')).check,
+  exec: async () => (await import('./exec.ts')).exec,
+  shell: async () => (await import('./shell.ts')).shell,
   solve: async () => (await import('./solve.ts')).solve,
   env: async () => (await import('./env.ts')).env,
   runs: async () => (await import('./runs.ts')).runs,
@@ -30,7 +32,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
 /** Commands that take positional arguments. */
-const TAKES_MORE: readonly CommandName[] = ['run', 'batch', 'check', 'solve', 'env', 'show']
+const TAKES_MORE: readonly CommandName[] = ['run', 'exec', 'shell', 'batch', 'check', 'solve', 'env', 'show']
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))

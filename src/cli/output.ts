@@ -36,9 +36,9 @@ export class Output {
     return this.#stuck
   }
 
-  /** Resolves when the operating system has the text, or the reader has left. */
-  async write(text: string): Promise<void> {
-    if (!this.#open || text === '') return
+  /** Resolves when the operating system has the text or the bytes, or the reader has left. */
+  async write(text: string | Uint8Array): Promise<void> {
+    if (!this.#open || text.length === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#stream.write(text, (error) => {
       if (error !== undefined && error !== null) this.#lose()

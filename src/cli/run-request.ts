@@ -129,8 +129,8 @@ async function readFiles(given: readonly string[], signal: AbortSignal): Promise
   return Object.fromEntries(entries)
 }
 
-/** The file of the host and, where it is named, its path in the workspace. */
-function hostAndPath(text: string): [string, string | undefined] {
+/** Splits the value of `--file`. @throws UsageError. */
+export function hostAndPath(text: string): [string, string | undefined] {
   return splitAt(text, text.lastIndexOf(':'))
 }
 

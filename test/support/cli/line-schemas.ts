@@ -317,7 +317,25 @@ const cachedEnvironment = z.strictObject({
     .optional(),
 })
 
-/** Any line that `run`, `batch`, `solve`, `show` and `env` print on stdout as JSON. */
+const program = z
+  .strictObject({
+    v,
+    type: z.literal('program'),
+    exit_code: z
+      .int()
+      .meta({ description: '128 and the number of the signal if one ended it; -1 if it could not be executed.' }),
+    signal: z.string().nullable(),
+    timed_out: z.boolean(),
+    stdout: z.string(),
+    stderr: z.string(),
+    stdout_bytes: count,
+    stderr_bytes: count,
+    truncated: z.boolean().meta({ description: 'True if stdout or stderr above was cut in its middle.' }),
+    duration_ms: z.number().min(0),
+  })
+  .meta({ title: 'A program', description: 'The outcome of `exec --json`.' })
+
+/** Any line that `run`, `exec`, `batch`, `solve`, `show` and `env` print on stdout as JSON. */
 export const anyLine: z.ZodType = z
   .union([
     result,
@@ -327,6 +345,7 @@ export const anyLine: z.ZodType = z
     journalEvent,
     runRecord,
     cachedEnvironment,
+    program,
     event('started', { sandbox_id: z.string() }),
     event('stdout', { text: z.string() }),
     event('stderr', { text: z.string() }),

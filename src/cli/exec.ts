@@ -1,0 +1,89 @@
+import type { ExecResult } from '../index.ts'
+import type { Given } from './args.ts'
+import { type Context, note } from './context.ts'
+import { UsageError } from './failure.ts'
+import { InstallLine } from './install-line.ts'
+import { sandboxFlags } from './options.ts'
+import { hostFiles, programOptions } from './program.ts'
+import { inTerminal } from './shell.ts'
+import { startSandglass } from './start.ts'
+import { escapeForTerminal } from './terminal-text.ts'
+import { reword } from './wording.ts'
+
+/** As timeout(1), env(1) and shells have them. */
+const TIMED_OUT = 124
+const NO_PROGRAM = 127
+/** With `--json`, of each stream. */
+const MAX_OUTPUT_BYTES = 1024 * 1024
+
+/** `sandglass exec`: one program in a workspace of its own. Resolves to the exit code. */
+export async function exec(given: Given, context: Context): Promise<number> {
+  const [command, ...args] = given.positionals
+  if (!given.has('--new')) {
+    throw new UsageError('invalid_request', 'exec needs --new: a new workspace, which ends with the program')
+  }
+  if (command === undefined) throw new UsageError('invalid_request', 'exec needs a program: exec --new -- PROGRAM ARGS')
+  if (given.has('--tty') && given.has('--json')) {
+    throw new UsageError('invalid_request', '--tty is for people, --json for programs; give one of them')
+  }
+  const { options } = sandboxFlags(given, context.engines)
+  const program = programOptions(given, context)
+  const files = hostFiles(given)
+  try {
+    await using installing = new InstallLine(context)
+    const environments = { onProgress: installing.onProgress }
+    await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
+    await using workspace = await sandglass.workspace({ files, signal: context.signal })
+    if (given.has('--tty')) return await inTerminal(workspace, command, args, program, context)
+    const stdin = process.stdin.isTTY ? undefined : process.stdin
+    const result = await workspace.exec(command, args, {
+      ...program,
+      ...(stdin === undefined ? {} : { stdin }),
+      signal: context.signal,
+      maxOutputBytes: MAX_OUTPUT_BYTES,
+      ...(given.has('--json') ? {} : { onOutput: shower(context) }),
+    })
+    if (given.has('--json')) await context.stdout.line(programLine(result))
+    else if (result.exitCode === -1) await note(context, result.stderr)
+    return exitCodeOf(result)
+  } catch (error) {
+    throw reword(error, 'flags')
+  } finally {
+    process.stdin.destroy() // a reader of a pipe that nobody closes would keep this process alive
+  }
+}
+
+/** Writes output as it comes; what could drive a terminal is escaped there. */
+function shower({
+  stdout,
+  stderr,
+}: Context): (output: { stream: 'stdout' | 'stderr'; bytes: Uint8Array }) => Promise<void> {
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  return async ({ stream, bytes }) => {
+    const to = stream === 'stdout' ? stdout : stderr
+    if (to.isTerminal) await to.write(escapeForTerminal(decoders[stream].decode(bytes, { stream: true })))
+    else await to.write(bytes)
+  }
+}
+
+/** The outcome of a program as one line of JSON (docs/cli.md). */
+function programLine(result: ExecResult): Record<string, unknown> {
+  return {
+    v: 1,
+    type: 'program',
+    exit_code: result.exitCode,
+    signal: result.signal,
+    timed_out: result.timedOut,
+    stdout: result.stdout,
+    stderr: result.stderr,
+    stdout_bytes: result.stdoutBytes,
+    stderr_bytes: result.stderrBytes,
+    truncated: result.truncated,
+    duration_ms: result.durationMs,
+  }
+}
+
+function exitCodeOf({ exitCode, timedOut }: Pick<ExecResult, 'exitCode' | 'timedOut'>): number {
+  if (timedOut) return TIMED_OUT
+  return exitCode === -1 ? NO_PROGRAM : exitCode
+}

@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest'
+import type { Workspace } from '../../src/options.ts'
+import type { Program } from '../../src/workspace/index.ts'
+
+const forever = (body: string): string => `while True:\n    try:\n        ${body}\n    except OSError: pass`
+/** Programs that do not want to end, and what they do. */
+const OBSTINATE: Readonly<Record<string, string>> = {
+  'fork without end': `import os\n${forever('os.fork()')}`,
+  'fork without end into sessions of their own': `import os\n${forever('os.fork() or os.setsid()')}`,
+  'hide in a daemon that ignores every signal': [
+    'import os, signal, sys',
+    'if os.fork(): sys.stdin.read()',
+    'os.setsid()',
+    'if os.fork(): os._exit(0)',
+    'for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}: signal.signal(number, signal.SIG_IGN)',
+    'while True: signal.pause()',
+  ].join('\n'),
+  'stop themselves': 'import os, signal\nos.fork()\nos.kill(0, signal.SIGSTOP)',
+}
+/** From a cancellation to the end of everything, of which 500 ms are the sandbox's own bound. */
+const END_MS = 1000
+
+/** What activities of one workspace must not be able to do to each other and to their end. `at.ws` is defined in tests. */
+export function testHostileActivities(at: { readonly ws: Workspace }): void {
+  test.each(Object.entries(OBSTINATE))(
+    'WS-14: programs that %s end at once, and a neighbour goes on',
+    async (_, code) => {
+      await using neighbour = await at.ws.start('cat')
+      const program = await at.ws.start('python3', ['-c', code])
+      await settle(neighbour, 'before')
+      const began = performance.now()
+      await program.close()
+      expect(performance.now() - began).toBeLessThan(END_MS)
+      await settle(neighbour, 'after')
+      const { stdout } = await at.ws.exec('sh', [
+        '-c',
+        'for f in /proc/[0-9]*/cmdline; do tr "\\0" " " < $f; echo; done',
+      ])
+      expect(stdout.split('\n').filter((line) => line.startsWith('python3 -c'))).toEqual([])
+    },
+  )
+
+  test('WS-14: an activity can neither signal nor look into another one, a keeper or the broker', async () => {
+    await using neighbour = await at.ws.start('cat', [], { env: { MARK: 'of-the-neighbour' } })
+    const look = [
+      'import os, signal',
+      'found = []',
+      'own = {os.getpid()}',
+      'for name in os.listdir("/proc"):',
+      '    if not name.isdigit() or int(name) in own: continue',
+      '    for number in (0, signal.SIGCONT, signal.SIGKILL):',
+      '        try: os.kill(int(name), number); found.append([name, number])',
+      '        except OSError: pass',
+      '    for part in ("mem", "environ", "maps"):',
+      '        try: open(f"/proc/{name}/{part}", "rb").read(1); found.append([name, part])',
+      '        except OSError: pass',
+      'os.kill(-1, signal.SIGKILL)', // succeeds, and reaches nobody
+      'emit_result(found)',
+    ].join('\n')
+    if (at.ws.trust !== 'separate') throw new Error('this kernel has no Landlock with a scope of signals (Linux 6.12)')
+    expect((await at.ws.run(look)).finalData).toEqual([])
+    await settle(neighbour, 'still here')
+  })
+
+  test('WS-14: a program whose output nobody reads delays no other', async () => {
+    await using flood = await at.ws.start('sh', ['-c', 'yes'])
+    await using other = await at.ws.start('sleep', ['300'])
+    const began = performance.now()
+    await other.close()
+    expect((await at.ws.exec('echo', ['ok'])).stdout).toBe('ok\n')
+    await flood.close()
+    expect(performance.now() - began).toBeLessThan(END_MS)
+  })
+
+  test('jobs of an interactive shell are not stopped by the end of another program', async () => {
+    await using shell = await at.ws.start('bash', ['--norc', '-i'], { tty: true })
+    await shell.write('sleep 300 & echo st""arted', true)
+    let text = await textUntil(shell, 'started')
+    await at.ws.exec('sh', ['-c', 'sleep 300 & sleep 300'], { timeoutSec: 0.05 })
+    await shell.write('jobs; echo do""ne', true)
+    text += await textUntil(shell, 'done')
+    expect(text).toContain('Running')
+    expect(text).not.toContain('Stopped')
+  })
+}
+
+/** Sends a line through `cat` and waits for it. */
+async function settle(program: Program, line: string): Promise<void> {
+  await program.write(line, true)
+  await textUntil(program, line)
+}
+
+async function textUntil(program: Program, wanted: string): Promise<string> {
+  let text = ''
+  while (!text.includes(wanted)) {
+    const { text: more, status } = await program.poll({ waitMs: 10_000 })
+    if (more === '') throw new Error(`no ${JSON.stringify(wanted)} in ${JSON.stringify(text)}; it is ${status}`)
+    text += more
+  }
+  return text
+}
