@@ -123,5 +123,6 @@ describe('a text that was cut', () => {
       }),
     )
     expect(stall).toBeLessThan(2000)
-  })
+    // In processor time: a busy machine may take longer.
+  }, 20_000)
 })
