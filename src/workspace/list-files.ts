@@ -63,7 +63,7 @@ export async function* listFiles(
     for (const entry of answer.entries) {
       count += 1
       if (count > maxEntries) throw tooMany(maxEntries)
-      yield entryOf(entry, entry.path)
+      yield entryOf(entry, checkNamed(entry.path))
     }
   }
   const { result } = await operation.done()
@@ -93,9 +93,13 @@ function tooMany(max: number): SandglassError {
 }
 
 /** A hostile sandbox may name anything: what is no path inside is an error, not an entry. */
-function entryOf({ path, kind, size, mode, mtime_ms, target }: EntryOnWire, shown: string): FileEntry {
-  const problem = shown === '' ? undefined : pathProblem(path === '' ? shown : path)
-  if (problem !== undefined) throw new SandglassError('workspace_io', `the sandbox named a path wrongly: ${problem}`)
+function checkNamed(path: string): string {
+  const problem = pathProblem(path)
+  if (problem === undefined) return path
+  throw new SandglassError('workspace_io', `the sandbox named a path that cannot be one: ${problem}`)
+}
+
+function entryOf({ kind, size, mode, mtime_ms, target }: EntryOnWire, path: string): FileEntry {
   const link = kind === 'link' && typeof target === 'string' ? { target } : {}
-  return { path: shown, kind, size, mode: mode & 0o777, modifiedAt: new Date(mtime_ms), ...link }
+  return { path, kind, size, mode: mode & 0o777, modifiedAt: new Date(mtime_ms), ...link }
 }

@@ -71,8 +71,8 @@ export class Outbound {
         this.#sources.delete(source)
         const piece = source.nextPiece()
         if (piece === undefined) continue
-        this.#sources.add(source)
         await this.#channel.send(piece)
+        this.#sources.add(source)
       }
     } catch (error) {
       this.stop(error)

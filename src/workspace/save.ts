@@ -93,6 +93,8 @@ function refuseTwins(entries: readonly FileEntry[]): void {
   }
 }
 
+type Found = 'nothing' | 'file' | 'directory' | 'other'
+
 /** A directory of the host in which files of a workspace are written. */
 class TargetDirectory {
   readonly #directory: string
@@ -112,8 +114,9 @@ class TargetDirectory {
       await mkdir(this.#directory, { recursive: true })
       this.#root = await realpath(this.#directory)
     })
+    const parents = new Map<string, Promise<Found>>()
     for (const path of paths) {
-      const found = await attempt(path, () => this.#kindOf(path))
+      const found = await attempt(path, () => this.#kindOf(path, parents))
       if (found === 'nothing' || (found === 'file' && this.#overwrite)) continue
       throw new SandglassError(
         'path_refused',
@@ -133,14 +136,19 @@ class TargetDirectory {
     })
   }
 
-  async #kindOf(path: string): Promise<'nothing' | 'file' | 'other'> {
-    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
-      const found = await lstat(join(this.#root, path.slice(0, end))).catch(unlessMissing)
-      if (found === undefined) return 'nothing'
-      if (!found.isDirectory()) return 'other'
+  /** What is at a path, through directories only. Most files share their directories: each is looked at once. */
+  async #kindOf(path: string, parents: Map<string, Promise<Found>>): Promise<Found> {
+    const end = path.lastIndexOf('/')
+    if (end !== -1) {
+      const parent = path.slice(0, end)
+      const looked = parents.get(parent) ?? this.#kindOf(parent, parents)
+      parents.set(parent, looked)
+      const found = await looked
+      if (found !== 'directory') return found === 'nothing' ? 'nothing' : 'other'
     }
     const found = await lstat(join(this.#root, path)).catch(unlessMissing)
     if (found === undefined) return 'nothing'
+    if (found.isDirectory()) return 'directory'
     return found.isFile() ? 'file' : 'other'
   }
 
