@@ -10,6 +10,7 @@ import { type Row, table } from './row.ts'
 import { localEngine } from './subject.ts'
 import { toolCalls } from './tool-calls.ts'
 import { toolPreparing } from './tools.ts'
+import { workspaces } from './workspaces.ts'
 
 /**
  * Prints the tables of docs/performance.md: `npm run bench`. `-- --rounds N` sets the number of warm runs (default: 500).
@@ -28,6 +29,7 @@ async function main(): Promise<void> {
     ['memory', idleMemory],
     ['preload', preloading],
     ['environments', environments],
+    ['workspaces', workspaces],
     ['tool calls', toolCalls],
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],
