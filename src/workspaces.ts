@@ -35,6 +35,7 @@ export class Workspaces {
   readonly #owner: WorkspaceOwner
   readonly #open = new Map<Workspace, Opened>()
   readonly #closed = new AbortController()
+  #wasCapable = false
   /** Workspaces that are being made. */
   readonly #starting = new Set<Promise<unknown>>()
 
@@ -82,9 +83,9 @@ export class Workspaces {
     checkWorkspaceOptions(options)
     const signal = AbortSignal.any([this.#closed.signal, ...(options.signal === undefined ? [] : [options.signal])])
     this.#refuseClosed()
-    const { capabilities } = await this.#engine.report({ signal })
+    const isCapable = await this.#isCapable(signal)
     if (signal.aborted) throw abortedOpening()
-    if (capabilities.workspaces !== true) throw this.#unavailable()
+    if (!isCapable) throw this.#unavailable()
     const request = { ...definedOf(options, ['dependencies']), signal }
     const environment = await this.#owner.environmentFor(request)
     const limits = { ...this.#owner.options.limits, ...options.limits }
@@ -106,6 +107,12 @@ export class Workspaces {
       await activities.close()
       throw error
     }
+  }
+
+  /** A report costs a sandbox, so a yes is remembered. */
+  async #isCapable(signal: AbortSignal): Promise<boolean> {
+    this.#wasCapable ||= (await this.#engine.report({ signal })).capabilities.workspaces === true
+    return this.#wasCapable
   }
 
   async #activitiesOf(

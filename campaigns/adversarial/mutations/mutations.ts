@@ -277,6 +277,20 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'defences', titles: ['changes none of the packages'] }],
   },
   {
+    name: 'domains-of-activities',
+    defence: 'each activity of a workspace is in a Landlock domain of its own',
+    instead: 'they are in none, as on a kernel without it',
+    patches: [
+      {
+        file: `${HARNESS}/script/keeper.py`,
+        from: 'self._has_domain = landlock.scope_signals() and ',
+        to: 'self._has_domain = False and ',
+      },
+    ],
+    selected: [{ suite: 'defences', titles: ['another activity of its workspace'] }],
+    quick: [{ suite: 'defences', titles: ['another activity of its workspace'] }],
+  },
+  {
     name: 'secret-redaction',
     defence: 'values of secrets are redacted in all that leaves a run',
     instead: 'no value is looked for',

@@ -94,6 +94,26 @@ emit_result(sg_demo.VALUE)`
       }
     })
 
+    test('can neither read nor end another activity of its workspace', async (context) => {
+      if ((await sg.report()).capabilities.workspaces !== true) return context.skip('this engine has no workspaces')
+      await using workspace = await sg.workspace()
+      await using neighbour = await workspace.start('cat', [], { env: { [CANARY]: canary } })
+      const script = [
+        'import os, signal',
+        'found = []',
+        'for pid in filter(str.isdigit, os.listdir("/proc")):',
+        '    try: block = open(f"/proc/{pid}/environ", "rb").read()',
+        '    except OSError: continue',
+        '    if value.encode() in block: found.append(pid)',
+        'try: os.kill(-1, signal.SIGKILL)',
+        'except OSError: pass',
+        'emit_result(found)',
+      ].join('\n')
+      expect((await workspace.run(script, { inputs: { value: canary } })).finalData).toEqual([])
+      await neighbour.write('still here')
+      expect((await neighbour.poll({ waitMs: 10_000 })).text).toBe('still here')
+    })
+
     test('has a uid on the host that no other living sandbox has', async (context) => {
       const { uidPerSandbox } = (await sg.report()).capabilities
       if (!uidPerSandbox) context.skip('the host is no root: its sandboxes have its own uid')

@@ -24,6 +24,12 @@ await inWorkspace((at) => {
     await expect(refused).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
+  test('asTool runs the scripts of an agent in a workspace', async () => {
+    const tool = at.sg.asTool({ workspace: at.ws })
+    await tool.execute({ script: 'open("by-agent.txt", "w").write("x"); emit_result(1)' })
+    expect(Buffer.from(await at.ws.get('by-agent.txt')).toString()).toBe('x')
+  })
+
   test('a script in a workspace has tools, secrets, collected files and its own timeout', async () => {
     const double = defineTool({
       name: 'double',
