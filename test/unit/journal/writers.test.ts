@@ -40,13 +40,13 @@ describe('a process that is killed during a run (OR-06)', () => {
 
 test('two processes open and write one SQLite file at the same time (OR-06)', async () => {
   const path = join(directory(), 'runs.db')
-  const writers = [1, 2].map((second) => startWriter('sqlite', path, runIdAt(second), '500'))
+  const writers = [1, 2].map((second) => startWriter('sqlite', path, runIdAt(second), '200'))
   await Promise.all(writers.map((writer) => writer.said('ready')))
   for (const writer of writers) writer.begin()
   expect(await Promise.all(writers.map((writer) => writer.end()))).toEqual([0, 0])
   const store = sqliteStore(path)
   for (const second of [1, 2]) {
-    const bodies = [runStarted(), ...Array.from({ length: 500 }, () => scriptGenerated()), runEnded()]
+    const bodies = [runStarted(), ...Array.from({ length: 200 }, () => scriptGenerated()), runEnded()]
     expect(await store.read(runIdAt(second))).toEqual(eventsOf(runIdAt(second), bodies))
   }
   await store.close()
