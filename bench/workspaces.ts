@@ -19,7 +19,7 @@ export async function workspaces(): Promise<Row[]> {
   await using sg = await createSandglass({
     engine: 'local',
     poolSize: 1,
-    limits: { memoryBytes: 2 * GiB, diskBytes: 1.5 * GiB },
+    limits: { memoryBytes: 4 * GiB, diskBytes: 1.5 * GiB },
   })
   await using ws = await sg.workspace()
   return [

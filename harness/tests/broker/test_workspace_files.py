@@ -215,11 +215,11 @@ class WorkspaceFilesTest(unittest.TestCase):
         lists, result = finished(Files(self.root).list("", None, 2, True))
         self.assertEqual((len(sum(lists, [])), result["limits_hit"]), (2, ["max_entries"]))
 
-    def test_twenty_thousand_names_come_in_slices(self):
+    def test_thousands_of_names_come_in_slices(self):
         os.mkdir(self.at("many"))
-        for number in range(20_000):
+        for number in range(5_000):
             os.close(os.open(self.at(f"many/{number}"), os.O_CREAT | os.O_WRONLY))
-        steps, longest, count = Files(self.root).list("many", None, 50_000, False), 0.0, 0
+        steps, longest, count = Files(self.root).list("many", None, 10_000, False), 0.0, 0
         while True:
             began = time.thread_time()
             step = next(steps, False)
@@ -227,7 +227,7 @@ class WorkspaceFilesTest(unittest.TestCase):
             if step is False:
                 break
             count += len(step or ())
-        self.assertEqual(count, 20_000)
+        self.assertEqual(count, 5_000)
         self.assertLess(longest, 0.2)
 
     def test_make_stat_and_remove(self):
