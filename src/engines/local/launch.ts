@@ -39,6 +39,9 @@ export interface Launch extends Layout {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Time for the last words of a launcher that has ended. */
+const LAST_WORDS_MS = 500
+
 /** A started sandbox. */
 export interface Launched {
   readonly channel: Channel
@@ -99,6 +102,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     const outside = inspectOutside({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
     return { channel, ready, pid, outside, held: options.cgroup?.holds(pid) ?? [], closed, kill }
   } catch (error) {
+    if (child.exitCode !== null) await ended(child.stderr) // its exit can be reported before what it wrote
     await kill()
     throw explainFailure(error, words())
   }
@@ -153,6 +157,17 @@ function lastWords(stderr: Readable): () => string {
   })
   stderr.on('error', () => {})
   return () => text.slice(0, 8192)
+}
+
+/** Resolves at the end of a stream, or when that takes too long. */
+async function ended(stream: Readable): Promise<void> {
+  const late = new AbortController()
+  const end = new Promise<void>((resolve) => {
+    stream.once('close', resolve)
+    if (stream.closed) resolve()
+  })
+  await Promise.race([end, sleep(LAST_WORDS_MS, undefined, { signal: late.signal })])
+  late.abort()
 }
 
 /** PID 1 of a sandbox, as the launcher reports it. */

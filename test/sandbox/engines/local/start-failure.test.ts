@@ -37,4 +37,14 @@ describe.skipIf(skip)('a bubblewrap that fails', () => {
       await engine.close()
     }
   })
+  test('is understood although it ends before what it says is read', async () => {
+    using directory = scopedDirectory()
+    const bwrap = join(directory.path, 'bwrap')
+    const said = 'bwrap: Creating new namespace failed: Operation not permitted'
+    writeFileSync(bwrap, `#!/bin/sh\nsh -c "sleep 0.1; echo '${said}' >&2" &\nexit 1\n`, { mode: 0o755 })
+    const engine = localEngine({ stateDir: join(directory.path, 'state'), bwrap })
+    const { reasons } = await engine.report()
+    await engine.close()
+    expect(reasons.map(({ code }) => code)).toEqual(['userns_forbidden'])
+  })
 })
