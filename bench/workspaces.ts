@@ -76,8 +76,8 @@ async function firstByte(ws: Workspace): Promise<Row> {
   await using program = await ws.start('python3', ['-c', code])
   const taken: number[] = []
   for await (const { bytes } of program.output) {
-    const arrived = Date.now() / 1000 + (performance.now() % 1) / 1e6
-    for (const line of Buffer.from(bytes).toString().trim().split('\n')) taken.push((arrived - Number(line)) * 1000)
+    const arrived = performance.timeOrigin + performance.now()
+    for (const line of Buffer.from(bytes).toString().trim().split('\n')) taken.push(arrived - Number(line) * 1000)
   }
   taken.sort((a, b) => a - b)
   const p50 = taken[Math.floor(taken.length / 2)] ?? 0
