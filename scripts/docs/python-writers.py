@@ -10,6 +10,8 @@ import configparser
 import csv
 import dataclasses
 import difflib
+import email.header
+import email.message
 import enum
 import functools
 import html
@@ -57,6 +59,19 @@ def message_of(act):
 
 def traceback_of(error):
     return "".join(traceback.format_exception(type(error), error, None))
+
+
+def group_traceback(value):
+    if sys.version_info < (3, 11):  # what later versions write
+        return textwrap.indent("ValueError: " + value, "    | ", lambda _line: True)
+    group = ExceptionGroup("g", [ValueError(value), ExceptionGroup(value, [KeyError(value)])])  # noqa: F821
+    return traceback_of(group)
+
+
+def quoted_mail(value):
+    message = email.message.EmailMessage()
+    message.set_content(value, cte="quoted-printable")
+    return message.get_payload()
 
 
 def written_by(act):
@@ -125,6 +140,7 @@ WRITERS = {
     "str(KeyError(repr(v)))": lambda v: str(KeyError(repr(v))),
     "a traceback of KeyError(v)": lambda v: traceback_of(KeyError(v)),
     "a traceback of ValueError({v: v})": lambda v: traceback_of(ValueError({v: v})),
+    "a traceback of ExceptionGroup": group_traceback,
     "{}[v]": lambda v: message_of(lambda: {}[v]),
     "getattr(object, v)": lambda v: message_of(lambda: getattr(object, v)),
     "open(v)": lambda v: message_of(lambda: open("/nowhere/" + v)),
@@ -151,6 +167,7 @@ WRITERS = {
     "difflib.ndiff": lambda v: "".join(difflib.ndiff([repr(v)], ["'x'"])),
     "string.Template": lambda v: string.Template("$k").substitute(k=repr(v)),
     "textwrap.indent": lambda v: textwrap.indent(v, "    "),
+    "textwrap.indent with '> ', '# ', '| '": lambda v: "\n".join(textwrap.indent(v, lead) for lead in ("> ", "# ", "| ")),
     "pickle (protocol 0)": lambda v: repr(pickle.dumps({"k": v}, 0)),
     "pickle": lambda v: repr(pickle.dumps({"k": v})),
     # Formats of data
@@ -206,6 +223,9 @@ UNKNOWN = {
     "list(v)": lambda v: str(list(v)),
     "list(bytes)": lambda v: str(list(utf8(v))),
     "v[::-1], v.swapcase()": lambda v: v[::-1] + v.swapcase(),
+    "difflib.ndiff of similar lines": lambda v: "\n".join(difflib.ndiff([v], [v[:-1] + "_"])),
+    "email.header.Header": lambda v: email.header.Header(utf8(v), "utf-8").encode(),
+    "email.message.EmailMessage": quoted_mail,
     "int.from_bytes": lambda v: str(int.from_bytes(utf8(v), "big")),
     "bytes.hex(':')": lambda v: utf8(v).hex(":"),
     "base64 of base64": lambda v: base64.b64encode(base64.b64encode(utf8(v))).decode(),

@@ -1,6 +1,6 @@
 import type { Automaton } from './automaton.ts'
 import type { Patterns } from './patterns.ts'
-import { INCOMPLETE, NOTHING, SEPARATOR, unitFor, UnitReader } from './unit-reader.ts'
+import { BYTES_JOIN, INCOMPLETE, NOTHING, SEPARATOR, unitFor, UnitReader } from './unit-reader.ts'
 
 /** A stretch of a text that shows secrets; overlapping stretches are joined. */
 export interface Span {
@@ -13,6 +13,10 @@ export interface Span {
 
 /** A line break is ignored after this many units of a pattern: base64 is written in lines. */
 const WRAPPED = 16
+
+/** Two lines of bytes are one text after this many units of a pattern: shorter ones are met by chance. */
+const MIN_JOINED = 3
+const LETTER_B = 0x62
 
 /** Characters that are read at a time. */
 const CHUNK = 8192
@@ -47,6 +51,8 @@ export class Scanner {
   #end = 0
   /** A run of separators is one unit. The state of the current run. */
   #separators: 'none' | 'counted' | 'skipped' = 'none'
+  /** The state before that run. */
+  #stateBefore = 0
   /** The start of characters before the next unit that stand for no unit; -1 if there are none. */
   #from = -1
 
@@ -101,11 +107,12 @@ export class Scanner {
     for (;;) {
       if (this.#from === -1) at = this.#scanPlain(length, at, offset)
       if (at >= length) return at
-      const unit = reader.read(this.#codes, length, at, isWhole)
+      const unit = reader.read(this.#codes, length, at, isWhole, this.#separators !== 'none')
       if (unit === INCOMPLETE) return at
       if (this.#from === -1) this.#from = offset + at
       at = reader.end
-      if (unit === NOTHING) continue
+      if (unit === BYTES_JOIN) this.#joinBytes()
+      if (unit === NOTHING || unit === BYTES_JOIN) continue
       this.#takeUnit(unit, this.#from, offset + at)
       this.#from = -1
     }
@@ -118,6 +125,7 @@ export class Scanner {
     const kinds = this.#kinds
     let state = this.#state
     let at = from
+    if (this.#mayJoin && (codes[at] === LETTER_B || unitFor(codes[at] ?? 0) === SEPARATOR)) return at
     for (; at < length; at += 1) {
       const code = codes[at] ?? 0
       const kind = code < 128 ? (kinds[code] ?? OTHER) : isOwnUnit(code) ? PLAIN : OTHER
@@ -133,7 +141,7 @@ export class Scanner {
 
   /** The first place from which the text could still become a secret; infinite if it could not. */
   get open(): number {
-    const start = this.#startOf(this.#automaton.depth(this.#automaton.open(this.#state)))
+    const { start } = this.#openPart()
     return this.#from === -1 ? start : Math.min(start, this.#from)
   }
 
@@ -154,10 +162,20 @@ export class Scanner {
 
   /** The secret that the end of the text begins. It ends with the last unit, or with the text if characters are left over. */
   #beginning(read: number, to: number): Span {
-    const state = this.#automaton.open(this.#state)
-    const length = this.#automaton.depth(state)
+    const { state, start } = this.#openPart()
     const end = read < to || this.#from !== -1 ? to : this.#end
-    return { owner: this.#automaton.ownerAhead(state), length, start: this.#startOf(length), end }
+    return { owner: this.#automaton.ownerAhead(state), length: this.#automaton.depth(state), start, end }
+  }
+
+  /** The part of a secret that the last units are, or were before separators that may join two lines of bytes. */
+  #openPart(): { readonly state: number; readonly start: number } {
+    const automaton = this.#automaton
+    const state = automaton.open(this.#state)
+    const length = automaton.depth(state)
+    const before = this.#mayJoin ? automaton.open(this.#stateBefore) : 0
+    const lengthBefore = automaton.depth(before)
+    if (lengthBefore <= length) return { state, start: this.#startOf(length) }
+    return { state: before, start: this.#startOf(lengthBefore + (this.#separators === 'counted' ? 1 : 0)) }
   }
 
   /** Adds a span that does not begin before the last one. */
@@ -176,6 +194,7 @@ export class Scanner {
     const automaton = this.#automaton
     if (unit !== SEPARATOR) this.#separators = 'none'
     else if (this.#separators === 'none') {
+      this.#stateBefore = this.#state
       const skips = automaton.depth(this.#state) >= WRAPPED && !automaton.continues(this.#state, unit)
       this.#separators = skips ? 'skipped' : 'counted'
       if (skips) return
@@ -186,6 +205,21 @@ export class Scanner {
     }
     this.#state = automaton.step(this.#state, unit)
     this.#note(this.#state, start, end)
+  }
+
+  /** True between separators after which the rest of a secret may follow. */
+  get #mayJoin(): boolean {
+    return this.#separators !== 'none' && this.#automaton.depth(this.#stateBefore) >= MIN_JOINED
+  }
+
+  /** Forgets the separators between two lines of bytes, unless the secret has one there. */
+  #joinBytes(): void {
+    const automaton = this.#automaton
+    const isCounted = this.#separators === 'counted' && this.#mayJoin
+    if (!isCounted || automaton.depth(this.#state) > automaton.depth(this.#stateBefore)) return
+    this.#state = this.#stateBefore
+    this.#count = (this.#count - 1) & COUNT
+    this.#separators = 'skipped'
   }
 
   /** Notes the place of a unit, and the pattern that ends with it. */

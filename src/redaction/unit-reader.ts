@@ -1,11 +1,17 @@
-/** The unit of all separators: blanks, line breaks, control characters, quotes, `+` and `-`. */
+/** The unit of all separators: blanks, line breaks, control characters, quotes, `+`, `-`, and what quotes lines: `|`, `>`, `#`. */
 export const SEPARATOR = 0x20
 
 /** Results of {@link UnitReader.read} that are no unit. */
 export const NOTHING = -1
 export const INCOMPLETE = -2
+/** The `b` of a further line of bytes: `pprint` writes `b'ab'`, a line break, `b'cd'`. */
+export const BYTES_JOIN = -3
 
 const BACKSLASH = 0x5c
+const QUOTES: ReadonlySet<number> = new Set([0x22, 0x27])
+const LETTER_B = 0x62
+/** Backslashes before the quote of escaped bytes: `b\\\'`. */
+const MAX_BACKSLASHES = 7
 const PERCENT = 0x25
 const AMPERSAND = 0x26
 const SEMICOLON = 0x3b
@@ -28,6 +34,9 @@ const ENTITIES = [AMP, ...NAMED.map(({ name }) => name)]
 /** The first characters of entities. */
 const MAY_OPEN: ReadonlySet<number> = new Set(codesOf('#aglq'))
 const LEVEL_OF_PERCENT = codesOf('25')
+
+/** Quotes, and what begins or frames a quoted line. A traceback of an exception group puts `|` before each line. */
+const MARKS: ReadonlySet<number> = new Set(Array.from('"\'+-|>#', (mark) => mark.charCodeAt(0)))
 
 /** How each ASCII character is read: as itself, as another unit, or by {@link UnitReader.read}. */
 const SPECIAL = -1
@@ -52,14 +61,16 @@ export class UnitReader {
   }
 
   /**
-   * The unit at a place of a text, {@link NOTHING} if a character stands for none, or {@link INCOMPLETE} if the text
-   * ends within an escape.
+   * The unit at a place of a text, {@link NOTHING} or {@link BYTES_JOIN} if a character stands for none, or
+   * {@link INCOMPLETE} if the text ends within an escape.
    * @param codes the characters of the text, and anything after its `length`.
    * @param isWhole true if nothing follows the text.
+   * @param isAfterSeparator true if the last unit was one.
    */
-  read(codes: Uint16Array, length: number, at: number, isWhole: boolean): number {
+  read(codes: Uint16Array, length: number, at: number, isWhole: boolean, isAfterSeparator: boolean): number {
     const code = codes[at] ?? 0
     this.end = at + 1
+    if (code === LETTER_B && isAfterSeparator && !this.#escaped) return readBytesPrefix(codes, length, at, isWhole)
     if (this.#escaped) {
       this.#escaped = false
       const unit = this.#readEscape(codes, length, at, isWhole)
@@ -164,7 +175,7 @@ export function unitFor(code: number): number {
   if (code >= 0xd800 && code < 0xdc00) return NOTHING
   if (code <= 0x20 && ((code >= 7 && code <= 13) || code >= 0x1c)) return SEPARATOR
   if (code >= 0x85 && isWideBlank(code)) return SEPARATOR
-  if (code === 0x22 || code === 0x27 || code === 0x2b || code === 0x2d) return SEPARATOR
+  if (MARKS.has(code)) return SEPARATOR
   return code === 0x5f ? 0x2f : code
 }
 
@@ -177,6 +188,15 @@ function isWideBlank(code: number): boolean {
 
 /** The text ended where a digit was expected. */
 const CUT = -2
+
+/** {@link BYTES_JOIN} if a quote follows, and {@link INCOMPLETE} if one may follow; otherwise the letter is its own unit. */
+function readBytesPrefix(codes: Uint16Array, length: number, at: number, isWhole: boolean): number {
+  const most = Math.min(length, at + 1 + MAX_BACKSLASHES)
+  let quote = at + 1
+  while (quote < most && codes[quote] === BACKSLASH) quote += 1
+  if (quote >= length) return isWhole ? LETTER_B : INCOMPLETE
+  return QUOTES.has(codes[quote] ?? 0) ? BYTES_JOIN : LETTER_B
+}
 
 /** The value of this many hexadecimal digits; negative if there are fewer. */
 function hexAt(codes: Uint16Array, length: number, at: number, width: number): number {
@@ -255,9 +275,10 @@ function read(text: string, from: number, max: number, isWhole: boolean): UnitTe
   let last = NOTHING
   const ends: number[] = []
   for (let at = from; at < codes.length && units.length < max; at = reader.end) {
-    const unit = reader.read(codes, codes.length, at, isWhole)
+    // The beginning of a text counts: what stands before a value is read as a separator, or does not end in one.
+    const unit = reader.read(codes, codes.length, at, isWhole, last === SEPARATOR || at === 0)
     if (unit === INCOMPLETE) break
-    if (unit === NOTHING || (unit === SEPARATOR && last === SEPARATOR)) continue
+    if (unit === NOTHING || unit === BYTES_JOIN || (unit === SEPARATOR && last === SEPARATOR)) continue
     units += String.fromCharCode(unit)
     last = unit
     ends.push(reader.end)

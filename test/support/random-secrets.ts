@@ -9,6 +9,13 @@ const SPECIAL = [
   ...String.raw`\\ \n \x41 %41 %25 &amp; &lt n x u 25`.split(' '),
 ]
 
+/** A seed for random secrets that differs from run to run, and is printed: SANDGLASS_TEST_SEED repeats one. */
+export function seedOfRun(): number {
+  const seed = Number(process.env['SANDGLASS_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+  console.log(`random secrets of seed ${seed}`)
+  return seed
+}
+
 /** Secrets of letters, digits and everything that writers escape. The same seed gives the same secrets. */
 export function randomSecrets(count: number, seed: number): string[] {
   let state = seed

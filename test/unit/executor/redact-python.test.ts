@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { writeByPython, type WrittenByPython } from '../../../scripts/docs/python-writers.ts'
 import { Redactor } from '../../../src/redaction/index.ts'
-import { randomSecrets, partsOf } from '../../support/random-secrets.ts'
+import { partsOf, randomSecrets, seedOfRun } from '../../support/random-secrets.ts'
 import { measureBest } from '../../support/measure-best.ts'
 
 const MARKER = '[redacted:K]'
@@ -19,8 +20,9 @@ function findLeaks(secret: string, texts: Readonly<Record<string, string>>): str
 }
 
 describe('a secret in texts of Python (OR-06)', () => {
+  const seed = seedOfRun()
   const secrets = [
-    ...randomSecrets(25, 4711),
+    ...randomSecrets(25, seed),
     // A key of a service account as in its JSON file, and a value that only looks like an escape.
     JSON.stringify(
       { type: 'service_account', private_key: '-----BEGIN KEY-----\nMIIEvQIBADAN+/x=\n-----END KEY-----\n' },
@@ -38,6 +40,18 @@ describe('a secret in texts of Python (OR-06)', () => {
     expect(secrets.flatMap((secret, index) => findLeaks(secret, knownOf(answer, index)))).toEqual([])
   })
 
+  test('is found in bytes that pprint writes over several lines, in one text and in a stream', () => {
+    const secret =
+      "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\nAgEAAoIB/AQ+Dx7Ztb'qob\"b'\n-----END KEY-----"
+    const redactor = new Redactor({ K: secret })
+    for (const text of writeBytesByPprint(secret)) {
+      expect(partsOf(secret).filter((part) => redactor.text(text).includes(part.slice(0, 5)))).toEqual([])
+      const stream = redactor.stream()
+      const told = Array.from(text, (character) => stream.push(character)).join('')
+      expect(told + stream.flush()).toBe(redactor.text(text))
+    }
+  })
+
   test('is found wherever a stream is cut', () => {
     const secret = secrets[0] ?? ''
     const redactor = new Redactor({ K: secret })
@@ -52,6 +66,14 @@ describe('a secret in texts of Python (OR-06)', () => {
     }
   })
 })
+
+/** The texts of `pprint` for the bytes of a secret, in lines of different lengths. */
+function writeBytesByPprint(secret: string): string[] {
+  const program =
+    'import json, pprint, sys; v = json.load(sys.stdin).encode(); ' +
+    "json.dump([pprint.pformat(w, width=n) for n in (20, 33, 47, 80) for w in (v, {'k': v}, [bytearray(v)], repr({'k': v}))], sys.stdout)"
+  return JSON.parse(execFileSync('python3', ['-c', program], { input: JSON.stringify(secret) }).toString()) as string[]
+}
 
 /** The texts of a secret in forms that redaction finds. */
 function knownOf({ written, unknown }: WrittenByPython, index: number): Readonly<Record<string, string>> {
