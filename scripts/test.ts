@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { runPythonTests } from './python-tests.ts'
-import { type ReportedFile, sideBySide } from './side-by-side.ts'
+import { type ReportedFile, type ReportedTest, sideBySide } from './side-by-side.ts'
 import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
 
 /** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
@@ -27,6 +27,14 @@ export interface VitestRun {
   readonly tables: string
   /** The slowest files, one per line. */
   readonly slowest: string
+  /** Tests that began and did not end, one per line: their process did. */
+  readonly unfinished: string
+}
+
+interface VitestFile extends ReportedFile {
+  readonly startTime: number
+  readonly endTime: number
+  readonly assertionResults: readonly (ReportedTest & { readonly title: string })[]
 }
 
 /** The parts of vitest's JSON report that are read. */
@@ -35,7 +43,7 @@ interface VitestReport {
   readonly numFailedTests: number
   readonly numPendingTests: number
   readonly numTodoTests: number
-  readonly testResults: readonly (ReportedFile & { readonly startTime: number; readonly endTime: number })[]
+  readonly testResults: readonly VitestFile[]
 }
 
 /** Runs vitest, which prints as it goes. */
@@ -58,7 +66,7 @@ function readReport(path: string, exitCode: number | null): VitestRun {
     report = JSON.parse(readFileSync(path, 'utf8')) as VitestReport
   } catch {
     console.error('vitest: ended without a report')
-    return { counts: ONE_FAILURE, tables: '', slowest: '' }
+    return { counts: ONE_FAILURE, tables: '', slowest: '', unfinished: '' }
   }
   // A file that failed to load, or a failed hook, fails its file without failing one of its tests.
   const brokenFiles = report.testResults.filter(
@@ -75,6 +83,7 @@ function readReport(path: string, exitCode: number | null): VitestRun {
     counts: sum([counts, unexplained ? ONE_FAILURE : NO_TESTS]),
     tables: sideBySide(report.testResults),
     slowest: slowestOf(report),
+    unfinished: unfinishedOf(report),
   }
 }
 
@@ -87,11 +96,23 @@ function slowestOf({ testResults }: VitestReport): string {
     .join('\n')
 }
 
+/** vitest names no file when a worker ends without a word; a skipped test has another status. */
+function unfinishedOf({ testResults }: VitestReport): string {
+  return testResults
+    .flatMap(({ name, assertionResults }) =>
+      assertionResults
+        .filter(({ status }) => status === 'pending')
+        .map(({ title }) => `    ${relative(ROOT, name)}: ${title}`),
+    )
+    .join('\n')
+}
+
 /** The end of the output: tables, slowest files, what each program counted, and the sum as the last line. */
-export function closing({ counts, tables, slowest }: VitestRun, python: TestCounts): string {
+export function closing({ counts, tables, slowest, unfinished }: VitestRun, python: TestCounts): string {
   return [
     ...(tables === '' ? [] : [`\n${tables}\n`]),
     ...(slowest === '' ? [] : [`slowest files:\n${slowest}\n`]),
+    ...(unfinished === '' ? [] : [`did not finish:\n${unfinished}\n`]),
     `from vitest: ${formatCounts(counts)}`,
     `from unittest: ${formatCounts(python)}`,
     formatCounts(sum([counts, python])),

@@ -38,7 +38,7 @@ function runTests(files: readonly [string, readonly string[]][], exitCode: numbe
       startTime: 0,
       endTime: 1500 * index,
       status: all.includes('failed') ? 'failed' : 'passed',
-      assertionResults: all.map((status) => ({ ancestorTitles: ['an engine', 'life'], status })),
+      assertionResults: all.map((status) => ({ ancestorTitles: ['an engine', 'life'], title: 'works', status })),
     })),
   }
   writeFileSync(join(directory, 'report.json'), JSON.stringify(report))
@@ -94,4 +94,10 @@ test('a failed exit of vitest although every test passed counts as one failure',
       .split('\n')
       .at(-1),
   ).toBe('41 passed, 1 failed')
+})
+
+test('a test whose process ended before it did is named', () => {
+  expect(runTests([['sandbox/cli/run.test.ts', ['passed', 'pending', 'skipped']]], 1)).toContain(
+    'did not finish:\n    test/sandbox/cli/run.test.ts: works\n',
+  )
 })
