@@ -17,6 +17,11 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     why: 'Everything on the machine moves them, other sandboxes too. A script can move them as well, so they carry what load carries: a side channel, which is not stopped',
   },
   {
+    what: 'counts of keys by user in `/proc/key-users`',
+    places: /^\/proc\/key-users /,
+    why: 'Every container that starts or ends on the machine makes or drops a session keyring. A script can make no key (`add_key`, `request_key` and `keyctl` are refused), so it can not move them',
+  },
+  {
     what: "the order of the kernel's own sockets in `net/netlink` (`docker`)",
     places: /^(own|broker|zygote)\/net\/netlink \d+ \d+$/,
     why: 'They stand in hash tables that the whole machine shares. Sockets that anybody opens make the kernel rebuild them, in another order: one bit, which everybody overwrites',
