@@ -37,7 +37,7 @@ export class ToolLog {
     this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId, ...call, line })
   }
 
-  /** Notes that a call has its turn: its tool executes. */
+  /** Notes that the tool of a call executes: the call had its turn, and its arguments are valid. */
   executes(id: string): void {
     const call = this.#open.get(id)
     if (call !== undefined) call.state = 'executing'

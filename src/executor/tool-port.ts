@@ -19,7 +19,10 @@ export interface ToolRun {
   answer(id: string, answer: ToolAnswer): Promise<void>
   /** A call began; `effect` is the mark of its tool, null if there is no such tool. */
   began(call: ToolCallFrame, effect: EffectMark | null): void
-  /** Starts the time of a call, which is not the script's. Call the returned function once, when the call has ended. */
+  /**
+   * The function of a tool begins: this starts the time that is not the script's. Call the returned function once, when the call
+   * has ended.
+   */
   executes(id: string): () => void
   /** A call that began came to its end. */
   ended(id: string, outcome: ToolOutcome): void

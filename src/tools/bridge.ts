@@ -15,6 +15,7 @@ export interface BridgedRun {
   readonly executionId: string
   answer(id: string, answer: { readonly resultJson: string } | { readonly error: ToolFailure }): Promise<void>
   began(call: ToolCallFrame, effect: ToolEffect | null): void
+  /** Starts the time that is not the script's. Call the returned function once, when the call has ended. */
   executes(id: string): () => void
   ended(
     id: string,
@@ -96,20 +97,22 @@ export class Bridge implements Requester {
     const leave = await this.#limits.turn(tool)
     if (this.#over.signal.aborted) return leave()
     const started = performance.now()
-    const noteEnd = this.#run.executes(call.id)
+    // Only a call that executes moves the deadline: a script can make checks of its arguments take long.
+    let noteEnd: (() => void) | undefined
+    const noteBegin = (): void => void (noteEnd = this.#run.executes(call.id))
     let answer: { readonly resultJson: string } | { readonly error: ToolFailure }
     try {
-      answer = { resultJson: await this.#within(tool, call) }
+      answer = { resultJson: await this.#within(tool, call, noteBegin) }
     } catch (thrown) {
       answer = { error: failureOf(tool, thrown, (text, isCut) => this.#run.redact(text, isCut)) }
     }
-    noteEnd()
+    noteEnd?.()
     await this.#answer(call.id, answer, performance.now() - started)
     // Only now: an answer stays in memory until it is sent.
     leave()
   }
 
-  async #within(tool: PreparedTool, call: ToolCallFrame): Promise<string> {
+  async #within(tool: PreparedTool, call: ToolCallFrame, noteBegin: () => void): Promise<string> {
     const ended = Promise.withResolvers<never>()
     ended.promise.catch(() => undefined)
     const own = new AbortController()
@@ -125,18 +128,19 @@ export class Bridge implements Requester {
     )
     this.#over.signal.addEventListener('abort', onOver, { once: true })
     try {
-      return await Promise.race([this.#execute(tool, call, own.signal), ended.promise])
+      return await Promise.race([this.#execute(tool, call, own.signal, noteBegin), ended.promise])
     } finally {
       clearTimeout(timer)
       this.#over.signal.removeEventListener('abort', onOver)
     }
   }
 
-  async #execute(tool: PreparedTool, call: ToolCallFrame, signal: AbortSignal): Promise<string> {
+  async #execute(tool: PreparedTool, call: ToolCallFrame, signal: AbortSignal, noteBegin: () => void): Promise<string> {
     const input = await tool.validateInput(call.args, this)
     // The check may have waited for its turn.
     signal.throwIfAborted()
     const { executionId } = this.#run
+    noteBegin()
     const value = await tool.execute(input, { signal, callId: call.id, executionId })
     return resultJson(tool.name, await tool.validateOutput(value, this))
   }

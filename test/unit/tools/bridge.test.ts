@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import type { ToolCallError, ToolContext } from '../../../src/tools/index.ts'
+import type { StandardToolSchema, ToolCallError, ToolContext } from '../../../src/tools/index.ts'
 import { eventually } from '../../support/eventually.ts'
 import { bridge, call } from './sample-bridge.ts'
 
@@ -104,3 +104,51 @@ describe('the end of the run', () => {
     expect(warned).toEqual([])
   })
 })
+
+// EX-08
+describe("the time that is not the script's", () => {
+  test.each([
+    ['a tool that does not exist', {}, call('1', {}, 'other')],
+    ['the key __proto__', {}, call('1', JSON.parse('{"__proto__": 1}') as Record<string, unknown>)],
+    ['arguments that do not match', { input: { type: 'object', required: ['n'] } }, call('1')],
+    ['arguments whose check takes too long', { input: schema(() => new Promise(() => {})), timeoutMs: 20 }, call('1')],
+  ])('does not begin for %s', async (_what, options, frame) => {
+    const execute = vi.fn<() => null>(() => null)
+    const { port, waitForAnswers, clock } = bridge({ execute, ...options })
+    await port.take(frame)
+    expect(await waitForAnswers(1)).toEqual([['1', { code: expect.any(String), message: expect.any(String) }]])
+    expect(execute).not.toHaveBeenCalled()
+    expect(clock).toEqual([])
+  })
+
+  test('begins with execute, after the check of the arguments, and ends with the call', async () => {
+    const checked = Promise.withResolvers<void>()
+    const executed = Promise.withResolvers<null>()
+    const execute = vi.fn<() => Promise<null>>(() => executed.promise)
+    const validate = vi.fn<Validate>((value) => checked.promise.then(() => ({ value })))
+    const { port, waitForAnswers, clock } = bridge({ execute, input: schema(validate) })
+    await port.take(call('1'))
+    await vi.waitFor(() => expect(validate).toHaveBeenCalledTimes(1))
+    expect(clock).toEqual([])
+    checked.resolve()
+    await vi.waitFor(() => expect(execute).toHaveBeenCalledTimes(1))
+    expect(clock).toEqual(['starts 1'])
+    executed.resolve(null)
+    await waitForAnswers(1)
+    expect(clock).toEqual(['starts 1', 'ends 1'])
+  })
+
+  test('ends for a tool that does not answer within its time', async () => {
+    const { port, waitForAnswers, clock } = bridge({ execute: () => new Promise(() => {}), timeoutMs: 20 })
+    await port.take(call('1'))
+    expect(await waitForAnswers(1)).toEqual([['1', { code: 'timed_out', message: 'work: no answer within 20 ms' }]])
+    expect(clock).toEqual(['starts 1', 'ends 1'])
+  })
+})
+
+type Validate = StandardToolSchema['~standard']['validate']
+
+function schema(validate: Validate): StandardToolSchema {
+  const json = { type: 'object' }
+  return { '~standard': { vendor: 'test', validate, jsonSchema: { input: () => json, output: () => json } } }
+}

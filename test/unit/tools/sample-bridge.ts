@@ -21,6 +21,8 @@ export interface BridgedSample {
   readonly answers: Answers
   /** The starts and ends of calls, as text. */
   readonly log: unknown[]
+  /** The starts and ends of the time that is not the script's, as text. */
+  readonly clock: string[]
   /** Waits for this many answers. */
   readonly waitForAnswers: (count: number) => Promise<Answers>
 }
@@ -36,6 +38,7 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
   })
   const answers: Answers = []
   const log: unknown[] = []
+  const clock: string[] = []
   const port = bridgedTools(prepareTools([work]), limits).open({
     executionId: 'run-1',
     answer: async (id, answer) => {
@@ -43,7 +46,10 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
       answers.push([id, 'resultJson' in answer ? (JSON.parse(answer.resultJson) as unknown) : answer.error])
     },
     began: ({ id }, effect) => void log.push(`began ${id} ${effect}`),
-    executes: () => () => undefined,
+    executes: (id) => {
+      clock.push(`starts ${id}`)
+      return () => void clock.push(`ends ${id}`)
+    },
     ended: (id, { error }) => void log.push(`ended ${id} ${error?.code ?? 'ok'}`),
     redact: (text) => text.replaceAll(SECRET, '[redacted:RUN]'),
   })
@@ -53,7 +59,7 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
     )
     return answers
   }
-  return { port, answers, log, waitForAnswers }
+  return { port, answers, log, clock, waitForAnswers }
 }
 
 /** A call as the broker forwards it. */
