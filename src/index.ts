@@ -77,7 +77,7 @@ export {
   ToolOrchestrator,
   type ToolOrchestratorOptions,
 } from './orchestrator/index.ts'
-export type { ErrorKind, ExecutionStatus, RunStatus, WarningCode } from './outcomes/index.ts'
+export type { ErrorKind, ExecutionStatus, TaskStatus, WarningCode } from './outcomes/index.ts'
 export { type CheckoutOptions, type Lease, type PoolOptions, type PoolStats, SandboxPool } from './pool/index.ts'
 export type {
   EnforcedLimit,

@@ -180,7 +180,7 @@ Example:
   sandglass check report.py --tools ./tools.ts --mode plan
 `,
   solve: `Let a model solve a task. It writes Python against your tools, the script is checked and run in a sandbox, and the
-model gets its errors for the next attempt. The answer goes to stdout, the run into a journal.
+model gets its errors for the next attempt. The answer goes to stdout, the events into a journal.
 
 Usage: sandglass solve ("TASK" | -) --model MODEL [FLAGS]
 
@@ -207,7 +207,7 @@ Task:
   --pricing FILE            JSON with the prices of models, per million tokens: {"NAME": {"input": 1, "output": 4}}
 
 Output:
-  --journal PATH            where the run is kept: a directory, or a SQLite file named *.db or *.sqlite;
+  --journal PATH            where the task is kept: a directory, or a SQLite file named *.db or *.sqlite;
                             default sandglass/runs below XDG_STATE_HOME
   --keep-prompts            keep the text of prompts, too; show --html has them
   --json                    one JSON line with the outcome, nothing else on stdout
@@ -247,7 +247,7 @@ Usage: sandglass runs [FLAGS]
 Example:
   sandglass runs --limit 5
 `,
-  show: `Show one run in full: each attempt with its script, the failing line marked, tool calls, output, traceback, and the
+  show: `Show one task in full: each attempt with its script, the failing line marked, tool calls, output, traceback, and the
 limits of the sandbox.
 
 Usage: sandglass show RUN [FLAGS]

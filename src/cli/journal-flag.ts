@@ -18,7 +18,7 @@ export interface JournalPlace {
 }
 
 /**
- * The place that `--journal` names: a directory with a file for each run, or an SQLite database.
+ * The place that `--journal` names: a directory with a file for each task, or an SQLite database.
  * @throws UsageError for a file whose name is not that of a database, and for a path that cannot be read.
  */
 export function journalPlace(given: Given, env: NodeJS.ProcessEnv): JournalPlace {
@@ -45,7 +45,7 @@ export function openJournal({ path, isDatabase }: JournalPlace): JournalStore {
 }
 
 /**
- * Opens a journal for reading. Undefined for the default place before the first run.
+ * Opens a journal for reading. Undefined for the default place before the first task.
  * @throws UsageError for another place that does not exist; SandglassError `journal_unusable`.
  */
 export function existingJournal(place: JournalPlace): JournalStore | undefined {
@@ -57,7 +57,7 @@ export function existingJournal(place: JournalPlace): JournalStore | undefined {
   throw new UsageError('invalid_request', `--journal ${formatPath(path)}: there is no such directory or database`)
 }
 
-/** Files in a journal directory that do not belong to a run. */
+/** Files in a journal directory that do not belong to a task. */
 export function foreignFiles({ path, isDatabase }: JournalPlace, runs: ReadonlySet<string>): readonly string[] {
   if (isDatabase) return []
   const isRun = (name: string): boolean => name.endsWith('.jsonl') && runs.has(name.slice(0, -'.jsonl'.length))

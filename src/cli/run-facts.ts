@@ -10,7 +10,7 @@ const MAX_RERUN = 200
 /** A fact and its name, for a list of facts. */
 export type Fact = readonly [name: string, text: string]
 
-/** The facts of a run, without its task and its outcome. */
+/** The facts of a task, without its text and its outcome. */
 export function runFacts(record: RunRecord, missing: number): Fact[] {
   const { models, mode, policy, tools, maxRetries, maxSteps, totalToolCalls, durationMs, traceId } = record
   const rounds = plural(attemptsOf(record).length, 'attempt')

@@ -17,7 +17,7 @@ const MAX_LIMIT = 100_000
 const TASK_CHARS = 60
 const NAMED_FILES = 3
 
-/** `sandglass runs`: the runs of a journal, newest first. Resolves to the exit code. */
+/** `sandglass runs`: the tasks of a journal, newest first. Resolves to the exit code. */
 export async function runs(given: Given, context: Context): Promise<number> {
   const place = journalPlace(given, context.env)
   const asked = given.last('--limit')
@@ -28,15 +28,15 @@ export async function runs(given: Given, context: Context): Promise<number> {
   await store?.close()
   if (given.has('--json')) await context.stdout.line(lines)
   else if (lines.length > 0) await context.stdout.write(tableOf(lines))
-  else await context.stdout.write(`no runs in ${escapeForMessage(place.path)} yet\n`)
+  else await context.stdout.write(`no tasks in ${escapeForMessage(place.path)} yet\n`)
   if (store === undefined) return EXIT.ok
   if (all.length > lines.length)
-    await note(context, `${plural(all.length - lines.length, 'older run')}: --limit N shows more`)
+    await note(context, `${plural(all.length - lines.length, 'older task')}: --limit N shows more`)
   await reportForeignFiles(foreignFiles(place, new Set(all.map(({ runId }) => runId))), place.path, context)
   return EXIT.ok
 }
 
-/** A run in the list; the keys of its JSON. */
+/** A task in the list; the keys of its JSON. */
 interface Line {
   readonly run_id: string
   readonly started_at: string
@@ -92,5 +92,5 @@ async function reportForeignFiles(names: readonly string[], path: string, contex
   const named = names.slice(0, NAMED_FILES).map((name) => JSON.stringify(name))
   const more = names.length > NAMED_FILES ? ` and ${names.length - NAMED_FILES} more` : ''
   const what = names.length === 1 ? 'a file that is not a journal' : 'files that are not journals'
-  await note(context, `${path} contains ${what} of a run: ${named.join(', ')}${more}`)
+  await note(context, `${path} contains ${what} of a task: ${named.join(', ')}${more}`)
 }

@@ -26,7 +26,7 @@ const MAX_LINES = 200
 const MAX_DATA = 2000
 const MAX_ANSWER = 20_000
 
-/** A run as one self-contained page, without scripts and links, to send to a colleague. */
+/** A task as one self-contained page, without scripts and links, to send to a colleague. */
 export function runPage({ record, events, missing }: StoredRun): string {
   const title = truncate(record.task.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
   const page = html`<!doctype html>
@@ -45,7 +45,7 @@ export function runPage({ record, events, missing }: StoredRun): string {
         <main>
           <header>
             <span class="pill ${toneOf(record.status)}">${record.status}</span>
-            <span class="id mono">run ${record.runId}</span>
+            <span class="id mono">task ${record.runId}</span>
             <h1>${linesText(record.task.trim())}</h1>
           </header>
           ${outcomeHtml(record)}

@@ -24,7 +24,7 @@ const MAX_ERROR = 2000
 const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
 type Paint = (code: number, text: string) => string
 
-/** A run as text for a person: the task, each attempt with its problems, and the answer. */
+/** A task as text for a person: the task, each attempt with its problems, and the answer. */
 export function runText({ record, missing }: Pick<StoredRun, 'record' | 'missing'>, coloured: boolean): string {
   const paint: Paint = (code, text) => (coloured ? `\u001B[${code}m${text}\u001B[0m` : text)
   const blocks = [
@@ -45,7 +45,7 @@ function headText(record: RunRecord, missing: number, paint: Paint): string {
   const [first = '', ...more] = asLines(record.task.trim(), MAX_TASK_LINE)
   const facts: Fact[] = [['task', [first, ...more].join('\n')], ...runFacts(record, missing)]
   return [
-    `${paint(BOLD, `Run ${escapeForMessage(record.runId)}`)}  ${paintStatus(record.status, paint)}`,
+    `${paint(BOLD, `Task ${escapeForMessage(record.runId)}`)}  ${paintStatus(record.status, paint)}`,
     ...factLines(facts, paint),
   ].join('\n')
 }

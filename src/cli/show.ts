@@ -14,7 +14,7 @@ import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_PATH = 200
 
-/** `sandglass show`: one run in full, as text, JSON or a page. Resolves to the exit code. */
+/** `sandglass show`: one task in full, as text, JSON or a page. Resolves to the exit code. */
 export async function show(given: Given, context: Context): Promise<number> {
   const word = runWord(given)
   const place = journalPlace(given, context.env)
@@ -25,7 +25,7 @@ export async function show(given: Given, context: Context): Promise<number> {
   if (run === undefined) {
     throw new UsageError(
       'invalid_request',
-      `the run ${escapeForMessage(runId)} in ${place.path} is damaged: its first event cannot be read`,
+      `the task ${escapeForMessage(runId)} in ${place.path} is damaged: its first event cannot be read`,
     )
   }
   const { record, missing } = run
@@ -68,7 +68,7 @@ function runWord(given: Given): string {
 
 function writePage(path: string, page: string): void {
   try {
-    // A run may hold what its owner alone is to read.
+    // A record may hold data that only its owner may read.
     writeFileSync(path, page, { mode: 0o600 })
   } catch (error) {
     throw new UsageError('invalid_request', `--out ${formatPath(path)}: ${truncate(messageOf(error), MAX_PATH)}`, {

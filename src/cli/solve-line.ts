@@ -28,7 +28,7 @@ export function solveEventLine(event: JournalEvent): Record<string, unknown> {
   return { v: 1, type: 'event', event }
 }
 
-/** Every attempt of a run, those of its steps included, in order. */
+/** Every attempt of a task, those of its steps included, in order. */
 export function attemptsOf({ attempts, steps }: RunRecord): RunRecord['attempts'] {
   return [...attempts, ...steps.flatMap((step) => step.attempts)]
 }

@@ -13,7 +13,7 @@ const MAX_PARTIAL = 2000
 /** Reports the progress and the result of a task. */
 export interface Reporter {
   event(event: JournalEvent): Promise<void>
-  /** @param isStored whether `sandglass show` finds the run. */
+  /** @param isStored whether `sandglass show` finds the task. */
   result(record: RunRecord, isStored: boolean): Promise<void>
   end(): Promise<void>
 }
@@ -27,7 +27,7 @@ export class SolveReporter implements Reporter {
   /** The reported error of the last attempt. */
   #reportedError: string | null = null
 
-  /** @param showFlags what `sandglass show ID` needs to find the run. */
+  /** @param showFlags what `sandglass show ID` needs to find the task. */
   constructor(context: Context, showFlags: string) {
     this.#context = context
     this.#showFlags = showFlags
@@ -83,7 +83,7 @@ export class SolveReporter implements Reporter {
   }
 }
 
-/** The cost of a run: `2 attempts, 932 tokens, 3 tool calls, 4.21 s`. */
+/** The cost of a task: `2 attempts, 932 tokens, 3 tool calls, 4.21 s`. */
 function costText(record: RunRecord): string {
   const { steps, totalPromptTokens, totalCompletionTokens, totalToolCalls, durationMs } = record
   return [

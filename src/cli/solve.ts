@@ -47,7 +47,7 @@ export async function solve(given: Given, context: Context): Promise<number> {
     } finally {
       await sandglass.close()
     }
-    if (result === undefined) throw new Error('the run ended without a result')
+    if (result === undefined) throw new Error('the task ended without a result')
     await reporter.result(result.record, await isStored(journal, result.record.runId))
     return TASK_OUTCOMES[result.record.status].exitCode
   } catch (error) {
@@ -58,7 +58,7 @@ export async function solve(given: Given, context: Context): Promise<number> {
   }
 }
 
-/** True if the journal stored the run. */
+/** True if the journal stored the task. */
 async function isStored(journal: JournalStore, runId: string): Promise<boolean> {
   try {
     return (await journal.read(runId)).length > 0

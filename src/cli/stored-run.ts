@@ -11,7 +11,7 @@ import { UsageError } from './failure.ts'
 
 const MAX_NAMED = 5
 
-/** A stored run. */
+/** A stored task. */
 export interface StoredRun {
   readonly events: readonly JournalEvent[]
   readonly record: RunRecord
@@ -19,7 +19,7 @@ export interface StoredRun {
   readonly missing: number
 }
 
-/** Reads a run; undefined if its first event cannot be read. */
+/** Reads a task; undefined if its first event cannot be read. */
 export async function readRun(store: JournalStore, runId: string): Promise<StoredRun | undefined> {
   const found = await store.read(runId)
   const events = found.filter(isSound)
@@ -31,7 +31,7 @@ export async function readRun(store: JournalStore, runId: string): Promise<Store
 }
 
 /**
- * Finds the id of the run that a word names: an id, the beginning of one, or `last`.
+ * Finds the id of the task that a word names: an id, the beginning of one, or `last`.
  * @param runs newest first.
  * @param where for messages: the place, and the flag that names it.
  * @throws UsageError that lists what exists instead.
@@ -43,7 +43,7 @@ export function findRun(
 ): string {
   const ids = runs.map(({ runId }) => runId)
   const [newest] = ids
-  if (newest === undefined) throw wrong(`there are no runs in ${where.path} yet; sandglass solve makes one`)
+  if (newest === undefined) throw wrong(`there are no tasks in ${where.path} yet; sandglass solve makes one`)
   if (word === 'last' || ids.includes(word)) return word === 'last' ? newest : word
   const matches = word === '' ? [] : ids.filter((id) => id.startsWith(word))
   const [only] = matches
@@ -52,11 +52,13 @@ export function findRun(
   if (matches.length > 1) {
     const named = matches.slice(0, MAX_NAMED).join(', ')
     const more = matches.length > MAX_NAMED ? ` and ${matches.length - MAX_NAMED} more` : ''
-    throw wrong(`${JSON.stringify(word)} is the beginning of ${matches.length} runs: ${named}${more}; write more of it`)
+    throw wrong(
+      `${JSON.stringify(word)} is the beginning of ${matches.length} tasks: ${named}${more}; write more of it`,
+    )
   }
   const close = nearest(word, ids)
   const hint = close === undefined ? `The newest is ${newest}` : `Did you mean ${close}?`
-  throw wrong(`no run ${formatValue(word)} in ${where.path}. ${hint}; ${list} lists them`)
+  throw wrong(`no task ${formatValue(word)} in ${where.path}. ${hint}; ${list} lists them`)
 }
 
 function wrong(message: string): UsageError {

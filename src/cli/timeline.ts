@@ -3,7 +3,7 @@ import type { JournalEvent } from '../journal/index.ts'
 /** The kinds of activity in an attempt. */
 export type SpanKind = 'model' | 'check' | 'run' | 'call'
 
-/** One stretch of time, in milliseconds since the run began. */
+/** One stretch of time, in milliseconds since the task began. */
 export interface Span {
   readonly kind: SpanKind
   readonly from: number
@@ -19,13 +19,13 @@ export interface TimelineRow {
   readonly spans: readonly Span[]
 }
 
-/** The time of a run, by attempt and activity. */
+/** The time of a task, by attempt and activity. */
 export interface Timeline {
   readonly totalMs: number
   readonly rows: readonly TimelineRow[]
 }
 
-/** Builds the timeline from the events of a run. A span without an end lasts until the last event. */
+/** Builds the timeline from the events of a task. A span without an end lasts until the last event. */
 export function timelineOf(events: readonly JournalEvent[]): Timeline {
   const times = events.map(({ at }) => Date.parse(at)).filter((time) => !Number.isNaN(time))
   const start = times[0] ?? 0

@@ -1,5 +1,5 @@
 import type { Violation } from '../executor/index.ts'
-import type { ExecutionStatus, RunStatus } from '../outcomes/index.ts'
+import type { ExecutionStatus, TaskStatus } from '../outcomes/index.ts'
 
 /** The status of an attempt: that of its script, or the reason why no script ran. */
 export type AttemptStatus =
@@ -13,7 +13,7 @@ export type AttemptStatus =
   /** No sandbox, or no journal. */
   | 'infrastructure'
 
-/** The budgets of a run. */
+/** The budgets of a task. */
 export type BudgetName = 'tokens' | 'tool_calls' | 'wall_ms' | 'cost'
 
 /** The kinds of repetition. */
@@ -30,7 +30,7 @@ export interface JournalSandbox {
   readonly network: string
 }
 
-/** The place of an event in a run: `step` is null in PLAN mode. Both count from 1; attempts within their step. */
+/** The place of an event in a task: `step` is null in PLAN mode. Both count from 1; attempts within their step. */
 export interface Place {
   readonly step: number | null
   readonly attempt: number
@@ -135,7 +135,7 @@ export type JournalBody =
   | { readonly type: 'step_ended'; readonly step: number; readonly ok: boolean; readonly error: string | null }
   | {
       readonly type: 'run_ended'
-      readonly status: RunStatus
+      readonly status: TaskStatus
       readonly error: string | null
       readonly final_data: unknown
       readonly partial: unknown

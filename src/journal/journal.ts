@@ -28,7 +28,7 @@ const WITHIN: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['warnings', new Set(['message'])],
 ])
 
-/** The journal of one run: numbers its events, redacts them, and passes them to a store and a listener. */
+/** The journal of one task: numbers its events, redacts them, and passes them to a store and a listener. */
 export class Journal {
   readonly runId: string
   readonly #store: JournalStore

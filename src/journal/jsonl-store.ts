@@ -10,11 +10,11 @@ import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from
 
 const SUFFIX = '.jsonl'
 const READ_ONLY = 'it was opened for reading'
-/** Maximum number of open files, one for each active run. */
+/** Maximum number of open files, one for each active task. */
 const MAX_OPEN = 64
 
 /**
- * Keeps each run in a file of its own in a directory, one JSON event per line, written immediately: the events of a killed process
+ * Keeps each task in a file of its own in a directory, one JSON event per line, written immediately: the events of a killed process
  * are there. The directory is created for its owner only.
  * @throws SandglassError `journal_unusable` if the directory cannot be created or written to.
  */

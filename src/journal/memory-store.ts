@@ -5,7 +5,7 @@ import { checkLimit, type JournalStore } from './store.ts'
 const MAX_RUNS = 100
 
 /**
- * Keeps the last runs in this process.
+ * Keeps the last tasks in this process.
  * @param options `maxRuns`: how many; default 100.
  */
 export function memoryStore({ maxRuns = MAX_RUNS }: { readonly maxRuns?: number } = {}): JournalStore {

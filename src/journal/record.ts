@@ -1,6 +1,6 @@
 import type { Violation } from '../executor/index.ts'
 import type { AttemptStatus, JournalEvent, JournalSandbox, Repetition } from './events.ts'
-import type { RunStatus } from '../outcomes/index.ts'
+import type { TaskStatus } from '../outcomes/index.ts'
 import { isSound, soundStart } from './sound-events.ts'
 
 /** One call of a host tool. */
@@ -45,7 +45,7 @@ export interface SandboxRecord {
 
 /** One attempt: the model call, the script and its outcome. */
 export interface AttemptRecord {
-  /** From 1, within its run or its step. */
+  /** From 1, within its task or its step. */
   readonly number: number
   /** Null while the attempt has no end. */
   readonly status: AttemptStatus | null
@@ -86,7 +86,7 @@ export interface StepRecord {
   readonly attempts: readonly AttemptRecord[]
 }
 
-/** Everything about one run: a view of its journal. */
+/** Everything about one task: a view of its journal. */
 export interface RunRecord {
   readonly runId: string
   readonly traceId: string | null
@@ -104,11 +104,11 @@ export interface RunRecord {
     readonly wallMs: number | null
     readonly cost: number | null
   }
-  readonly status: RunStatus
+  readonly status: TaskStatus
   readonly success: boolean
   readonly error: string | null
   readonly finalData: unknown
-  /** The best data of a run that ended without an answer. */
+  /** The best data of a task that ended without an answer. */
   readonly partial: unknown
   /** PLAN mode. */
   readonly attempts: readonly AttemptRecord[]
@@ -122,7 +122,7 @@ export interface RunRecord {
   readonly totalToolCalls: number
   /** ISO 8601, UTC. */
   readonly startedAt: string
-  /** For a run without an end: the time until its last event. */
+  /** For a task without an end: the time until its last event. */
   readonly durationMs: number
   /** The traceback of the newest attempt that has one, or null. */
   lastTraceback(): string | null
@@ -133,12 +133,13 @@ type AttemptDraft = Omit<Draft<AttemptRecord>, 'toolCalls'> & { toolCalls: Draft
 type StepDraft = Omit<Draft<StepRecord>, 'attempts'> & { attempts: AttemptDraft[] }
 
 /**
- * Builds a record from the events of one run, even if the run has no end. Damaged events are ignored.
+ * Builds a record from the events of one task, even if the task has no end. Damaged events are ignored.
  * @throws TypeError if the first event is not `run_started`.
  */
 export function recordOf(events: readonly JournalEvent[]): RunRecord {
   const first = soundStart(events[0])
-  if (first === undefined) throw new TypeError('these events are not a journal of a run, which begins with run_started')
+  if (first === undefined)
+    throw new TypeError('these events are not the journal of a task, which begins with run_started')
   const fold = new Fold()
   for (const event of events) if (isSound(event)) fold.take(event)
   const { attempts, steps, end } = fold
@@ -164,7 +165,8 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
     },
     status: end?.status ?? 'unfinished',
     success: end?.status === 'completed',
-    error: end === undefined ? 'the journal has no end: the process ended early, or the run is still going' : end.error,
+    error:
+      end === undefined ? 'the journal has no end: the process ended early, or the task is still going' : end.error,
     finalData: end?.final_data ?? null,
     partial: end?.partial ?? null,
     attempts,
@@ -180,7 +182,7 @@ export function recordOf(events: readonly JournalEvent[]): RunRecord {
   }
 }
 
-/** The cost of a run without an end. */
+/** The cost of a task without an end. */
 function costSoFar(attempts: readonly AttemptDraft[]): number | null {
   const costs = attempts.flatMap(({ generation, cost }) => (generation === null ? [] : [cost]))
   if (costs.length === 0 || costs.includes(null)) return null

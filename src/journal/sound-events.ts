@@ -144,7 +144,7 @@ export function isSound(event: unknown): event is JournalEvent {
   return typeof type === 'string' && Object.hasOwn(SHAPES, type) && holds(event, SHAPES[type as JournalBody['type']])
 }
 
-/** The first event of a run, with defaults for damaged fields: without it there is no record. */
+/** The first event of a task, with defaults for damaged fields: without it there is no record. */
 export function soundStart(
   first: JournalEvent | undefined,
 ): Extract<JournalEvent, { type: 'run_started' }> | undefined {

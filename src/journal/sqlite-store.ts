@@ -23,7 +23,7 @@ const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_
 const NOT_OURS = 'it is not a journal of Sandglass'
 
 /**
- * Keeps runs in a SQLite database (Node's own `node:sqlite`), several processes at a time. A process that is killed loses
+ * Keeps tasks in a SQLite database (Node's own `node:sqlite`), several processes at a time. A process that is killed loses
  * no event; a machine that loses power may lose the last events.
  * @param path a file, which is made for its owner alone, or `:memory:`.
  * @throws SandglassError `journal_unusable` when it cannot be opened, or holds something else.

@@ -4,7 +4,7 @@ import type { JournalEvent } from './events.ts'
 
 const MAX_REASON = 500
 
-/** A run in a list. */
+/** A task in a list. */
 export interface RunSummary {
   readonly runId: string
   /** ISO 8601, UTC. */
@@ -14,15 +14,15 @@ export interface RunSummary {
 /** A store of journals. See {@link memoryStore}, {@link jsonlStore} and {@link sqliteStore}; users can write their own. */
 export interface JournalStore {
   /**
-   * Appends an event to its run. The event is stored when this returns, or when the promise is fulfilled.
-   * @throws TypeError, here and below, for a malformed id of a run.
+   * Appends an event to its task. The event is stored when this returns, or when the promise is fulfilled.
+   * @throws TypeError, here and below, for a malformed id of a task.
    */
   append(event: JournalEvent): void | Promise<void>
-  /** All events of a run in order; none for an unknown run. Events that cannot be read are left out. */
+  /** All events of a task in order; none for an unknown task. Events that cannot be read are left out. */
   read(runId: string): Promise<readonly JournalEvent[]>
-  /** The stored runs, newest first. */
+  /** The stored tasks, newest first. */
   list(options?: { readonly limit?: number | undefined }): Promise<readonly RunSummary[]>
-  /** Removes a run; does nothing for an unknown run. */
+  /** Removes a task; does nothing for an unknown task. */
   remove(runId: string): Promise<void>
   close(): Promise<void>
 }
@@ -33,7 +33,7 @@ export interface StoreOptions {
   readonly readOnly?: boolean
 }
 
-/** Checks the number of runs to list; all by default. @throws TypeError if it is not a whole number. */
+/** Checks the number of tasks to list; all by default. @throws TypeError if it is not a whole number. */
 export function checkLimit(limit: number | undefined): number {
   if (limit === undefined) return Number.MAX_SAFE_INTEGER
   if (!Number.isSafeInteger(limit) || limit < 0) throw new TypeError('limit: must be a whole number of at least 0')

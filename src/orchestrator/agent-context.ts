@@ -4,7 +4,7 @@ import { truncateMiddle } from '../support/index.ts'
 const DEFAULT_CHARS = 8000
 
 /**
- * A run as an XML block for the message history of an agent. Data of the script or a tool
+ * A task as an XML block for the message history of an agent. Data of the script or a tool
  * is written as JSON or text without `<`, `>` and `&`, so that it cannot close the block. Content longer
  * than `maxChars` is cut in the middle.
  */

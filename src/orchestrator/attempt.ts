@@ -7,12 +7,12 @@ import type { Lease } from '../pool/index.ts'
 import type { ScriptHost } from './job.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
-import { EndRun } from './end-run.ts'
+import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
 import { isAmong, noToolsText, type ScriptCheck, ScriptRuns, type ScriptSurroundings } from './script-runs.ts'
 import { Stagnation } from './stagnation.ts'
-import { roundMs, type TaskRun } from './task-run.ts'
+import { roundMs, type ActiveTask } from './active-task.ts'
 
 /** The outcome of one attempt. */
 export type AttemptOutcome =
@@ -42,30 +42,30 @@ interface Round {
   readonly outcome: AttemptOutcome
 }
 
-/** Makes the attempts of one run: prompt, answer, script, check, run. */
+/** Makes the attempts of one task: prompt, answer, script, check, run. */
 export class Attempts {
-  readonly run: TaskRun
+  readonly task: ActiveTask
   readonly scripts: ScriptRuns
   readonly partial: PartialResult = new PartialResult()
   readonly stagnation: Stagnation = new Stagnation()
   readonly #models: ModelCalls
 
-  constructor(run: TaskRun) {
-    this.run = run
-    this.scripts = new ScriptRuns(run)
-    this.#models = new ModelCalls(run)
+  constructor(task: ActiveTask) {
+    this.task = task
+    this.scripts = new ScriptRuns(task)
+    this.#models = new ModelCalls(task)
   }
 
   /**
    * Makes one attempt and records how it ended. A mistake of the model is a value.
-   * @throws EndRun when the run cannot continue.
+   * @throws EndTask when the task cannot continue.
    */
   async make(plan: AttemptPlan): Promise<AttemptOutcome> {
-    await this.run.assertCanContinue(plan.surroundings.tools !== undefined)
+    await this.task.assertCanContinue(plan.surroundings.tools !== undefined)
     const started = performance.now()
     const end = (status: AttemptStatus, error: string | null, repetition: Repetition | null): void => {
       const ms = roundMs(performance.now() - started)
-      this.run.journal.write({ type: 'attempt_ended', ...plan.place, status, error, repetition, duration_ms: ms })
+      this.task.journal.write({ type: 'attempt_ended', ...plan.place, status, error, repetition, duration_ms: ms })
     }
     try {
       const { status, outcome } = await this.#generateAndRun(plan)
@@ -73,7 +73,7 @@ export class Attempts {
       else end(status, null, null)
       return outcome
     } catch (error) {
-      if (error instanceof EndRun) end(statusAtEnd(error), error.message, null)
+      if (error instanceof EndTask) end(statusAtEnd(error), error.message, null)
       throw error
     }
   }
@@ -86,21 +86,21 @@ export class Attempts {
       this.#models.record(place, answer, null)
       return this.#fail('no-script', { script: null, error: PROBLEMS[found.problem] })
     }
-    const host = await this.run.orEnd(this.scripts.findHost(found))
+    const host = await this.task.orEnd(this.scripts.findHost(found))
     const refusal = 'line' in host ? host : undefined
-    const check = await this.#check(place, answer, found, surroundings, 'line' in host ? this.run.job.host : host)
+    const check = await this.#check(place, answer, found, surroundings, 'line' in host ? this.task.job.host : host)
     const { script } = check
     const violations = refusal === undefined ? check.violations : [refusal]
     if (script === null) return this.#fail('no-script', { script, error: PROBLEMS['no-code'] })
     this.scripts.recordCheck(place, { ...check, violations })
     const preambleError = violations.find(({ code }) => code === 'preamble_error')
     // No script can fix the preamble.
-    if (preambleError !== undefined) throw new EndRun('infrastructure', preambleError.message)
+    if (preambleError !== undefined) throw new EndTask('infrastructure', preambleError.message)
     if (violations.length > 0 || 'line' in host) {
       return this.#fail('rejected', { script, error: rejectionText(violations), violations })
     }
     // No script runs unless the journal stored everything before it.
-    await this.run.assertStored()
+    await this.task.assertStored()
     const ran = await this.scripts.runWithRerun(place, script, () => plan.lease(host), surroundings)
     return this.#judge(ran, plan, script)
   }
@@ -126,10 +126,10 @@ export class Attempts {
   async #judge(ran: ExecutionResult, plan: AttemptPlan, script: string): Promise<Round> {
     this.partial.keepEmitted(ran.intermediates)
     if (ran.hasResult) this.partial.keepResult(ran.finalData)
-    if (ran.status === 'cancelled') this.run.signal.throwIfAborted()
+    if (ran.status === 'cancelled') this.task.signal.throwIfAborted()
     // No script can fix what the caller gives it.
-    if (ran.setupFailed) throw new EndRun('infrastructure', ran.error ?? ran.status)
-    const result = await this.run.orEnd(this.#matchOutput(ran))
+    if (ran.setupFailed) throw new EndTask('infrastructure', ran.error ?? ran.status)
+    const result = await this.task.orEnd(this.#matchOutput(ran))
     if (result.success) return { status: 'completed', outcome: { kind: 'answered', data: result.finalData } }
     const missing = result.status === 'step-done' ? plan.findMissing(result) : undefined
     if (result.status === 'step-done' && missing === undefined) {
@@ -137,7 +137,7 @@ export class Attempts {
     }
     const { traceback, stdout, stderr, toolCalls } = result
     const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
-    const hint = result.error === null ? undefined : this.run.job.host.explain?.(result.error, script)
+    const hint = result.error === null ? undefined : this.task.job.host.explain?.(result.error, script)
     const error = missing ?? [result.error ?? result.status, hint].filter((text) => text !== undefined).join('\n')
     const status = missing === undefined ? result.status : 'no-data'
     const failed = { script, error, traceback, stdout, stderr, failedCalls }
@@ -147,7 +147,7 @@ export class Attempts {
   /** Data of a wrong shape can make the schema's own code throw: that is a mismatch, too. */
   async #matchOutput(ran: ExecutionResult): Promise<ExecutionResult> {
     try {
-      return await applySchema(ran, this.run.job.output)
+      return await applySchema(ran, this.task.job.output)
     } catch (error) {
       const message = `the result does not match \`output\`: ${messageOf(error)}`
       return { ...ran, ...statusFields('failed'), success: false, finalData: null, error: message }
@@ -171,7 +171,7 @@ export class Attempts {
       ...found,
     }
     // A prompt cuts it, and a piece of a secret cannot be found.
-    const safe = this.run.redactor.value(failure) as Failure
+    const safe = this.task.redactor.value(failure) as Failure
     return { status, outcome: { kind: 'failed', failure: safe, emitted, repetition } }
   }
 }
@@ -182,7 +182,7 @@ function explainWithheld(error: string, { withheld }: ScriptSurroundings): Parti
   return isAmong(withheld, name) ? { error: noToolsText(name), traceback: null } : {}
 }
 
-function statusAtEnd({ status }: EndRun): AttemptStatus {
+function statusAtEnd({ status }: EndTask): AttemptStatus {
   return status === 'model-failed' || status === 'infrastructure' ? status : 'cancelled'
 }
 

@@ -2,7 +2,7 @@ import type { BudgetName } from '../journal/index.ts'
 import { costOf, type ModelAnswer, type Pricing, roundCost } from '../llm/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 
-/** The limits on the cost of a run. A run that reaches one ends with its partial result. */
+/** The limits on the cost of a task. A task that reaches one ends with its partial result. */
 export interface SolveBudget {
   /** Tokens of all prompts and answers. If a model does not count them, four characters count as one token. */
   readonly tokens?: number | undefined
@@ -16,7 +16,7 @@ export interface SolveBudget {
 
 const CHARS_PER_TOKEN = 4
 
-/** Counts the cost of a run. */
+/** Counts the cost of a task. */
 export class Spending {
   readonly #budget: SolveBudget
   readonly #pricing: Pricing

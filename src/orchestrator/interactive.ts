@@ -2,7 +2,7 @@ import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
 import type { AttemptOutcome, Attempts } from './attempt.ts'
-import { EndRun } from './end-run.ts'
+import { EndTask } from './end-task.ts'
 import type { ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
 import type { ScriptRuns } from './script-runs.ts'
@@ -12,7 +12,7 @@ const STATE_LABEL = 'state'
 
 /**
  * INTERACTIVE mode: one script for each step, all in one leased sandbox, until a script returns the result.
- * @throws EndRun
+ * @throws EndTask
  */
 export async function solveInSteps(attempts: Attempts): Promise<Answer> {
   const sandbox = new HeldLease(attempts.scripts)
@@ -41,13 +41,13 @@ class Steps {
   constructor(attempts: Attempts, sandbox: HeldLease) {
     this.#attempts = attempts
     this.#sandbox = sandbox
-    const { state } = attempts.run.job
+    const { state } = attempts.task.job
     this.#keepsState = state !== undefined
     this.#state = state?.initial ?? null
   }
 
   async run(): Promise<Answer> {
-    const { job, journal, spending } = this.#attempts.run
+    const { job, journal, spending } = this.#attempts.task
     // A step that must finish is always the last, and does not count against `maxSteps`.
     for (let number = 1; number <= job.maxSteps || this.#forceFinish; number += 1) {
       // The tool calls are used up, so the answer must come from the collected data.
@@ -56,24 +56,24 @@ class Steps {
       const outcome = await this.#runAndRecord(number)
       if ('data' in outcome) return outcome
     }
-    throw new EndRun('steps-spent', `${job.maxSteps} steps returned no result: none of them called emit_result`)
+    throw new EndTask('steps-spent', `${job.maxSteps} steps returned no result: none of them called emit_result`)
   }
 
   async #runAndRecord(step: number): Promise<StepOutcome> {
     const end = (error: string | null): void =>
-      this.#attempts.run.journal.write({ type: 'step_ended', step, ok: error === null, error })
+      this.#attempts.task.journal.write({ type: 'step_ended', step, ok: error === null, error })
     try {
       const outcome = await this.#runStep(step)
       end('data' in outcome ? null : outcome.error)
       return outcome
     } catch (error) {
-      if (error instanceof EndRun) end(error.message)
+      if (error instanceof EndTask) end(error.message)
       throw error
     }
   }
 
   async #runStep(step: number): Promise<StepOutcome> {
-    const { job } = this.#attempts.run
+    const { job } = this.#attempts.task
     const isLast = this.#forceFinish
     let failure: Failure | undefined
     for (let attempt = 1; attempt <= job.maxRetries + 1; attempt += 1) {
@@ -95,11 +95,11 @@ class Steps {
         return { error: failure.error }
       }
     }
-    throw new EndRun(isLast ? 'stagnated' : 'retries-spent', failure?.error ?? 'no attempt was made')
+    throw new EndTask(isLast ? 'stagnated' : 'retries-spent', failure?.error ?? 'no attempt was made')
   }
 
   #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
-    const { job, redactor } = this.#attempts.run
+    const { job, redactor } = this.#attempts.task
     const { task, maxSteps, maxRepetitions, generator, tools, inputs } = job
     const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
     const repetitionsLeft = this.#repetitions === 0 ? undefined : maxRepetitions - this.#repetitions
@@ -146,7 +146,7 @@ class Steps {
       this.#repetitions = 0
       return
     }
-    const { job, journal } = this.#attempts.run
+    const { job, journal } = this.#attempts.task
     journal.write({ type: 'stagnation_found', step, attempt, repetition })
     this.#repetitions += 1
     this.#forceFinish = this.#repetitions >= job.maxRepetitions

@@ -9,7 +9,7 @@ import type { ToolLimits, ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { SolveBudget } from './budget.ts'
 
-/** The place where the scripts of a job are checked and run. */
+/** The place where the scripts of a task are checked and run. */
 export interface ScriptHost {
   readonly sandboxName: string
   /** Leases a sandbox. @throws SandglassError if there is none. */

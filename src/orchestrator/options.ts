@@ -48,7 +48,7 @@ export interface SolveDefaults {
   readonly secrets?: Readonly<Record<string, string>> | undefined
   /** Further values to redact everywhere, by name, such as keys of host tools. No script gets them. */
   readonly hide?: Readonly<Record<string, string>> | undefined
-  /** The store of the runs. Default: none; the result still has its record. */
+  /** The store of the events. Default: none; the result still has its record. */
   readonly journal?: JournalStore | undefined
   /** True if the journal keeps the text of prompts, not only their digest. Default false. */
   readonly keepPrompts?: boolean | undefined

@@ -1,4 +1,4 @@
-/** The best data of a run that ends without an answer. */
+/** The best data of a task that ends without an answer. */
 export class PartialResult {
   #result: { readonly data: unknown } | undefined
   #collected: unknown = null

@@ -2,20 +2,20 @@ import { ExecutionMode } from '../executor/index.ts'
 import type { Lease } from '../pool/index.ts'
 import type { Failure } from '../script/index.ts'
 import type { Attempts } from './attempt.ts'
-import { EndRun } from './end-run.ts'
+import { EndTask } from './end-task.ts'
 import type { ScriptHost } from './job.ts'
 
-/** The answer of a run. */
+/** The answer of a task. */
 export interface Answer {
   readonly data: unknown
 }
 
 /**
  * PLAN mode: one script for the whole task; a failure becomes feedback for the next attempt.
- * @throws EndRun
+ * @throws EndTask
  */
 export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
-  const { job } = attempts.run
+  const { job } = attempts.task
   const surroundings = { mode: ExecutionMode.PLAN, tools: job.tools, inputs: job.inputs }
   const lease = async (host: ScriptHost): Promise<{ lease: Lease; giveBack: () => void }> => {
     const borrowed = await attempts.scripts.checkout(host)
@@ -30,5 +30,5 @@ export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
     if (outcome.kind === 'answered') return { data: outcome.data }
     if (outcome.kind === 'failed') failure = outcome.failure
   }
-  throw new EndRun('retries-spent', failure?.error ?? 'no attempt was made')
+  throw new EndTask('retries-spent', failure?.error ?? 'no attempt was made')
 }

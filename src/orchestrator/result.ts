@@ -19,7 +19,7 @@ interface WithoutAnswer {
 }
 
 interface TaskFacts {
-  /** The best data of a run without an answer: the latest result of a script, or emitted data. */
+  /** The best data of a task without an answer: the latest result of a script, or emitted data. */
   readonly partial: unknown
   readonly record: RunRecord
   /** An XML block for the agent's messages; its content cannot close it. At most about `maxChars` of content. */

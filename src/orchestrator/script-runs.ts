@@ -11,7 +11,7 @@ import type { FoundScript } from '../script/index.ts'
 import type { ScriptHost } from './job.ts'
 import { bridgedTools, type ToolSet } from '../tools/index.ts'
 import { ScriptNotes } from './script-notes.ts'
-import { roundMs, type TaskRun } from './task-run.ts'
+import { roundMs, type ActiveTask } from './active-task.ts'
 
 /** The names that a script can use. */
 export interface ScriptSurroundings {
@@ -29,13 +29,13 @@ export interface ScriptCheck {
   readonly ms: number
 }
 
-/** The scripts of one run: checks them, leases sandboxes, runs them, and records what they do. */
+/** The scripts of one task: checks them, leases sandboxes, runs them, and records what they do. */
 export class ScriptRuns {
-  readonly #run: TaskRun
+  readonly #task: ActiveTask
   readonly #writes: { readonly name: string; readonly args: unknown }[] = []
 
-  constructor(run: TaskRun) {
-    this.#run = run
+  constructor(task: ActiveTask) {
+    this.#task = task
   }
 
   /** Successful calls of tools with the effect `write`, over all scripts so far. */
@@ -45,32 +45,32 @@ export class ScriptRuns {
 
   /**
    * The host with the packages that the script of an answer names, or why it cannot have them.
-   * @throws EndRun when the machinery fails.
+   * @throws EndTask when the machinery fails.
    */
   async findHost({ script, whole }: FoundScript): Promise<ScriptHost | Violation> {
-    const { job, signal } = this.#run
+    const { job, signal } = this.#task
     const { host } = job
     if (host.forScript === undefined) return host
-    return this.#run.useMachinery(async () => (await host.forScript?.(script ?? whole ?? '', signal)) ?? host)
+    return this.#task.useMachinery(async () => (await host.forScript?.(script ?? whole ?? '', signal)) ?? host)
   }
 
   /**
    * Checks the script of an answer without running it, and decides which text the script is.
-   * @throws EndRun when the machinery fails.
+   * @throws EndTask when the machinery fails.
    */
   async check(
     { script, whole }: FoundScript,
     { mode, tools, inputs, withheld }: ScriptSurroundings,
     host: ScriptHost,
   ): Promise<ScriptCheck> {
-    const { job, signal } = this.#run
+    const { job, signal } = this.#task
     const { policy, allowModules, generator } = job
     // Without a policy, the checker only decides which text is the script.
     if (policy === 'off' && whole === undefined) return { script, violations: [], ms: 0 }
     const started = performance.now()
     const asked = { policy, mode, tools, inputs, allowModules, signal, ...(whole === undefined ? {} : { whole }) }
     const { script: text, ...wrapper } = generator.assemble(script ?? '')
-    const checked = await this.#run.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
+    const checked = await this.#task.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
     const { isWhole } = checked
     const violations = checked.violations.map((violation) => explainWithheld(violation, withheld))
     const ms = roundMs(performance.now() - started)
@@ -80,28 +80,28 @@ export class ScriptRuns {
 
   /** Records a check, if the task has a policy. */
   recordCheck(place: Place, { violations, ms }: ScriptCheck): void {
-    const { job, journal } = this.#run
+    const { job, journal } = this.#task
     const { policy } = job
     if (policy === 'off') return
     journal.write({ type: 'script_checked', ...place, policy, ok: violations.length === 0, violations, ms })
   }
 
-  /** Leases a sandbox. @throws EndRun when there is none. */
+  /** Leases a sandbox. @throws EndTask when there is none. */
   async checkout(host: ScriptHost): Promise<Lease> {
-    const { signal } = this.#run
-    return this.#run.useMachinery(() => host.checkout(signal))
+    const { signal } = this.#task
+    return this.#task.useMachinery(() => host.checkout(signal))
   }
 
-  /** Runs a script in a leased sandbox and records what it does. @throws EndRun when the machinery fails. */
+  /** Runs a script in a leased sandbox and records what it does. @throws EndTask when the machinery fails. */
   async run(place: Place, script: string, lease: Lease, surroundings: ScriptSurroundings): Promise<ExecutionResult> {
-    const { job, journal, redactor, signal, spending } = this.#run
+    const { job, journal, redactor, signal, spending } = this.#task
     const { sandbox } = lease
     journal.write({ type: 'sandbox_assigned', ...place, sandbox_id: sandbox.id, engine: sandbox.info.engine })
     const notes = new ScriptNotes(journal, place, redactor)
     const { mode, tools, inputs } = surroundings
     const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent: (event) => notes.take(event) })
     const callsLeft = spending.toolCallsLeft
-    const result = await this.#run.useMachinery(async () =>
+    const result = await this.#task.useMachinery(async () =>
       executor.run({
         ...job.generator.assemble(script),
         sandbox,
@@ -120,7 +120,7 @@ export class ScriptRuns {
 
   /** The tools of a script, limited to the calls that the budget still allows. */
   #bridgeTools(tools: ToolSet, callsLeft: number): ReturnType<typeof bridgedTools> {
-    const { maxCalls = Number.POSITIVE_INFINITY, ...limits } = this.#run.job.toolLimits
+    const { maxCalls = Number.POSITIVE_INFINITY, ...limits } = this.#task.job.toolLimits
     const max = Math.min(maxCalls, callsLeft)
     return bridgedTools(tools, { ...limits, ...(Number.isFinite(max) ? { maxCalls: max } : {}) })
   }
@@ -144,9 +144,9 @@ export class ScriptRuns {
       }
     }
     const first = await runOnce()
-    const hasCalls = surroundings.tools === undefined || this.#run.spending.toolCallsLeft > 0
+    const hasCalls = surroundings.tools === undefined || this.#task.spending.toolCallsLeft > 0
     if (first.status !== 'sandbox-lost' || mayHaveWritten(first) || !hasCalls) return first
-    this.#run.journal.write({ type: 'script_rerun', ...place, reason: first.error ?? first.status })
+    this.#task.journal.write({ type: 'script_rerun', ...place, reason: first.error ?? first.status })
     return runOnce()
   }
 

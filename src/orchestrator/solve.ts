@@ -2,48 +2,48 @@ import { inspect } from 'node:util'
 import { messageOf } from '../errors/index.ts'
 import { ExecutionMode } from '../executor/index.ts'
 import { recordOf } from '../journal/index.ts'
-import type { RunStatus } from '../outcomes/index.ts'
+import type { TaskStatus } from '../outcomes/index.ts'
 import { Attempts } from './attempt.ts'
-import { EndRun } from './end-run.ts'
+import { EndTask } from './end-task.ts'
 import { solveInSteps } from './interactive.ts'
 import type { Job } from './job.ts'
 import type { PartialResult } from './partial-result.ts'
 import { solveInOneScript } from './plan.ts'
 import { publishEvent } from './publish-event.ts'
 import { resultOf, type ToolExecutionResult } from './result.ts'
-import { TaskRun } from './task-run.ts'
+import { ActiveTask } from './active-task.ts'
 
 /**
  * Solves a job. Whatever the model, the scripts and the sandboxes do is a value.
  * @throws only for a defect of Sandglass.
  */
 export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
-  const run = new TaskRun(job)
-  const attempts = new Attempts(run)
+  const task = new ActiveTask(job)
+  const attempts = new Attempts(task)
   const { partial } = attempts
-  recordStart(run)
+  recordStart(task)
   let end: End
   try {
     const { data } = await (job.mode === ExecutionMode.PLAN ? solveInOneScript : solveInSteps)(attempts)
     // An answer counts only if the journal stored how it came about.
-    await run.assertStored()
+    await task.assertStored()
     end = { status: 'completed', error: null, data }
   } catch (thrown) {
     end = endOf(thrown)
   } finally {
-    run.dispose()
+    task.dispose()
   }
-  recordEnd(run, end, partial)
+  recordEnd(task, end, partial)
   try {
-    await run.assertStored()
+    await task.assertStored()
   } catch (thrown) {
     if (end.status === 'completed') {
       partial.keepResult(end.data)
       end = endOf(thrown)
-      recordEnd(run, end, partial)
+      recordEnd(task, end, partial)
     }
   }
-  const { events } = run.journal
+  const { events } = task.journal
   const last = events.at(-1)
   if (last !== undefined) publishEvent(last, job.traceId)
   if (end.defect !== undefined) throw end.defect
@@ -51,21 +51,21 @@ export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
 }
 
 interface End {
-  readonly status: RunStatus
+  readonly status: TaskStatus
   readonly error: string | null
   /** Null if there is no answer. */
   readonly data: unknown
-  /** An error that no run should end with: it is recorded, and thrown. */
+  /** An error that no task should end with: it is recorded, and thrown. */
   readonly defect?: Error
 }
 
 function endOf(thrown: unknown): End {
-  if (thrown instanceof EndRun) return { status: thrown.status, error: thrown.message, data: null }
+  if (thrown instanceof EndTask) return { status: thrown.status, error: thrown.message, data: null }
   const defect = thrown instanceof Error ? thrown : new Error(messageOf(thrown))
   return { status: 'infrastructure', error: `a defect of Sandglass: ${defect.message}`, data: null, defect }
 }
 
-function recordEnd({ journal, spending, elapsedMs }: TaskRun, end: End, partial: PartialResult): void {
+function recordEnd({ journal, spending, elapsedMs }: ActiveTask, end: End, partial: PartialResult): void {
   const { status, error, data } = end
   journal.write({
     type: 'run_ended',
@@ -81,7 +81,7 @@ function recordEnd({ journal, spending, elapsedMs }: TaskRun, end: End, partial:
   })
 }
 
-function recordStart({ job, journal }: TaskRun): void {
+function recordStart({ job, journal }: ActiveTask): void {
   const { tokens, toolCalls, wallMs, cost } = job.budget
   journal.write({
     type: 'run_started',

@@ -17,7 +17,7 @@ export class Recurrence {
 }
 
 /**
- * Detects repetition in one run. Failures in a row are compared with each other, successful steps with each other: a
+ * Detects repetition in one task. Failures in a row are compared with each other, successful steps with each other: a
  * mistake that returns after a success is a new one.
  */
 export class Stagnation {

@@ -12,5 +12,5 @@ export {
   type Status,
   statusFields,
 } from './outcomes.ts'
-export { type RunStatus, TASK_OUTCOMES } from './task-outcomes.ts'
+export { type TaskStatus, TASK_OUTCOMES } from './task-outcomes.ts'
 export { isWarningCode, WARNING_CODES, type WarningCode } from './warnings.ts'

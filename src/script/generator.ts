@@ -49,7 +49,7 @@ export interface AssembledScript {
   readonly postamble: string
 }
 
-/** The progress of a run in INTERACTIVE mode. */
+/** The progress of a task in INTERACTIVE mode. */
 export interface StepView {
   /** From 1. */
   readonly step: number
@@ -73,7 +73,7 @@ const SCRIPT_CHARS = 32_000
 const LINE_CHARS = 2000
 
 /**
- * Writes the prompts of a run. Tools are rendered once. Text from tools and earlier scripts is inserted as JSON or without
+ * Writes the prompts of a task. Tools are rendered once. Text from tools and earlier scripts is inserted as JSON or without
  * fences, so that it cannot close the section that contains it.
  */
 export class ScriptGenerator {

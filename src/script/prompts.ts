@@ -11,7 +11,7 @@ export interface Prompts {
   readonly step: string
   /** The same, after the last script of the step failed. */
   readonly stepRetry: string
-  /** The last step of a run that makes no progress: only the answer is wanted. */
+  /** The last step of a task that makes no progress: only the answer is wanted. */
   readonly finish: string
 }
 

@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 
-/** The channels of `node:diagnostics_channel` on which the orchestrator publishes its runs. */
+/** The channels of `node:diagnostics_channel` on which the orchestrator publishes its tasks. */
 export const CHANNELS = {
   scriptGenerated: 'sandglass:script_generated',
   scriptExecuted: 'sandglass:script_executed',

@@ -23,9 +23,9 @@ describe('a damaged journal', () => {
     const place = storeRun(join(cli.directory, 'killed'), FIRST, hostileRun().slice(0, 1))
     appendFileSync(join(place, `${FIRST}.jsonl`), '{"v":1,"run_id":"2026')
     const { code, stdout } = await cli.run(['show', FIRST, '--journal', place])
-    expect([code, stdout.split('\n')[0]]).toEqual([0, `Run ${FIRST}  unfinished`])
+    expect([code, stdout.split('\n')[0]]).toEqual([0, `Task ${FIRST}  unfinished`])
     expect(stdout).toContain(
-      'No answer: unfinished\n  the journal has no end: the process ended early, or the run is still going\n',
+      'No answer: unfinished\n  the journal has no end: the process ended early, or the task is still going\n',
     )
   })
 
@@ -68,10 +68,10 @@ describe('a damaged journal', () => {
       ],
     ])
     expect(list.stderr).toBe(
-      `sandglass: ${place} contains files that are not journals of a run: "notes.jsonl", "re\\u001b[31mport.txt"\n`,
+      `sandglass: ${place} contains files that are not journals of a task: "notes.jsonl", "re\\u001b[31mport.txt"\n`,
     )
     expect([shown.code, shown.stdout]).toEqual([2, ''])
-    expect(shown.stderr).toBe(`sandglass: the run ${SECOND} in ${place} is damaged: its first event cannot be read\n`)
+    expect(shown.stderr).toBe(`sandglass: the task ${SECOND} in ${place} is damaged: its first event cannot be read\n`)
   })
 
   test('a file that is not SQLite is an error, not a crash', async () => {

@@ -19,7 +19,7 @@ describe('the selection of a run', () => {
     [['show', 'last', '--journal', place], 'task      Two'],
     [['show', '20261122T12', '--journal', place], 'task      One'],
     [['show', FIRST, '--journal', place], 'task      One'],
-    [['runs', '--journal', join(cli.directory, 'none')], `no runs in ${join(cli.directory, 'none')} yet`],
+    [['runs', '--journal', join(cli.directory, 'none')], `no tasks in ${join(cli.directory, 'none')} yet`],
   ])('sandglass %j', async (args, expected) => {
     const { code, stdout } = await cli.run(args)
     expect([code, stdout.includes(expected)]).toEqual([0, true])
@@ -31,13 +31,13 @@ describe('the selection of a run', () => {
     [['show', 'last', '--out', 'x'], '--out FILE is where --html writes its page: add --html'],
     [['show', 'last', '--html', '--out', '/nonexistent/x', '--journal', place], '--out /nonexistent/x: ENOENT'],
     [['show', 'last', '--journal', '/nonexistent'], '--journal /nonexistent: there is no such directory or database'],
-    [['show', 'last', '--journal', join(cli.directory, 'none')], 'there are no runs in '],
-    [['show', '2026', '--journal', place], `"2026" is the beginning of 2 runs: ${SECOND}, ${FIRST}; write more of it`],
+    [['show', 'last', '--journal', join(cli.directory, 'none')], 'there are no tasks in '],
+    [['show', '2026', '--journal', place], `"2026" is the beginning of 2 tasks: ${SECOND}, ${FIRST}; write more of it`],
     [
       ['show', `${FIRST.slice(0, -1)}b`, '--journal', place],
-      `no run "${FIRST.slice(0, -1)}b" in ${place}. Did you mean ${FIRST}?; sandglass runs --journal ${place} lists them`,
+      `no task "${FIRST.slice(0, -1)}b" in ${place}. Did you mean ${FIRST}?; sandglass runs --journal ${place} lists them`,
     ],
-    [['show', 'zzz', '--journal', place], `no run "zzz" in ${place}. The newest is ${SECOND}; sandglass runs`],
+    [['show', 'zzz', '--journal', place], `no task "zzz" in ${place}. The newest is ${SECOND}; sandglass runs`],
     [['runs', '--limit', '0'], '--limit: "0" is not a whole number from 1 to 100000'],
     [['runs', 'x'], 'runs takes no "x"'],
   ])('sandglass %j is wrong usage', async (args, message) => {
@@ -58,17 +58,17 @@ describe('the selection of a run', () => {
     expect([ended.code, ended.stderr, lastLine(ended).error]).toEqual([2, `sandglass: ${message}\n`, message])
   })
 
-  test('runs reports that there are no runs yet, and creates no file', async () => {
+  test('runs reports that there are no tasks yet, and creates no file', async () => {
     const ended = await cli.run(['runs'], { env: { XDG_STATE_HOME: join(cli.directory, 'never') } })
     expect(ended).toEqual({
       code: 0,
-      stdout: `no runs in ${join(cli.directory, 'never/sandglass/runs')} yet\n`,
+      stdout: `no tasks in ${join(cli.directory, 'never/sandglass/runs')} yet\n`,
       stderr: '',
     })
   })
 
   test('an empty id matches no run', () => {
     const runs = [{ runId: FIRST, startedAt: '' }]
-    expect(() => findRun('', runs, { path: 'p', flag: '' })).toThrow('no run ""')
+    expect(() => findRun('', runs, { path: 'p', flag: '' })).toThrow('no task ""')
   })
 })

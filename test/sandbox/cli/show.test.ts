@@ -89,7 +89,7 @@ ID WHEN retries-spent plan 3 330 TIME Add up late orders
     ])
     expect([limited.stdout.split('\n').length, limited.stderr]).toEqual([
       3,
-      'sandglass: 1 older run: --limit N shows more\n',
+      'sandglass: 1 older task: --limit N shows more\n',
     ])
     const lines = JSON.parse(asJson.stdout) as Record<string, unknown>[]
     expect(lines[1]).toEqual({

@@ -119,8 +119,8 @@ await onLocal((at) => {
     })
   })
 
-  describe('a run that is cancelled (OR-08)', () => {
-    const cancelled = { success: false, error: 'the run was cancelled', record: { status: 'cancelled' } }
+  describe('a task that is cancelled (OR-08)', () => {
+    const cancelled = { success: false, error: 'the task was cancelled', record: { status: 'cancelled' } }
 
     test('before it began: the model is not called', async () => {
       const model = scriptedModel('emit_result(1)')

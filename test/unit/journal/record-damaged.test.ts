@@ -94,7 +94,7 @@ describe('stored events that are damaged', () => {
 
 describe('events that are not a journal', () => {
   test('give no record', () => {
-    expect(() => recordOf([])).toThrow('these events are not a journal of a run, which begins with run_started')
+    expect(() => recordOf([])).toThrow('these events are not the journal of a task, which begins with run_started')
     expect(() => readRecord(runEnded())).toThrow(TypeError)
   })
 

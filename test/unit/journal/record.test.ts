@@ -177,7 +177,7 @@ describe('a record of PLAN mode (OR-06)', () => {
     expect(record).toMatchObject({
       status: 'unfinished',
       success: false,
-      error: 'the journal has no end: the process ended early, or the run is still going',
+      error: 'the journal has no end: the process ended early, or the task is still going',
       finalData: null,
       partial: null,
       attempts,

@@ -86,7 +86,7 @@ describe.each(Object.entries(MAKERS))('a store %s (OR-06)', (_, make) => {
     async (hostile) => {
       const [event] = eventsOf(hostile, [runStarted()])
       if (event === undefined) throw new Error('there is one')
-      await expect((async () => store.append(event))()).rejects.toThrow(/^runId: .{1,90} is not the id of a run$/s)
+      await expect((async () => store.append(event))()).rejects.toThrow(/^runId: .{1,90} is not the id of a task$/s)
       await expect(store.read(hostile)).rejects.toThrow(TypeError)
       await expect(store.remove(hostile)).rejects.toThrow(TypeError)
     },

@@ -29,7 +29,7 @@ describe('a process that is killed during a run (OR-06)', () => {
       runId: runIdAt(1),
       status: 'unfinished',
       success: false,
-      error: 'the journal has no end: the process ended early, or the run is still going',
+      error: 'the journal has no end: the process ended early, or the task is still going',
     })
     expect(await store.list()).toMatchObject([{ runId: runIdAt(1) }])
     for (const event of wholeRun(runIdAt(2))) await store.append(event)

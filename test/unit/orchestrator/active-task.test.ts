@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { ExecutionMode } from '../../../src/executor/index.ts'
 import { makeJob } from '../../../src/orchestrator/make-job.ts'
 import type { TaskOptions } from '../../../src/orchestrator/options.ts'
-import { TaskRun } from '../../../src/orchestrator/task-run.ts'
+import { ActiveTask } from '../../../src/orchestrator/active-task.ts'
 
 test('a value to hide and a secret of one name are both redacted', () => {
-  const run = new TaskRun(jobWith({ secrets: { KEY: 'of-the-script' }, hide: { KEY: 'of-the-host' } }))
-  expect(run.redactor.text('of-the-script, of-the-host')).toBe('[redacted:KEY], [redacted:KEY]')
-  run.dispose()
+  const task = new ActiveTask(jobWith({ secrets: { KEY: 'of-the-script' }, hide: { KEY: 'of-the-host' } }))
+  expect(task.redactor.text('of-the-script, of-the-host')).toBe('[redacted:KEY], [redacted:KEY]')
+  task.dispose()
 })
 
 test.each([

@@ -3,21 +3,21 @@ import { Journal, newRunId } from '../journal/index.ts'
 import { Redactor } from '../redaction/index.ts'
 import { MAX_TIMER_MS } from '../support/index.ts'
 import { Spending, spentText } from './budget.ts'
-import { EndRun } from './end-run.ts'
+import { EndTask } from './end-task.ts'
 import type { Job } from './job.ts'
 import { publishEvent } from './publish-event.ts'
 
-/** Time for the journal to store its events; shorter once the run is over. */
+/** Time for the journal to store its events; shorter once the task is over. */
 const STORE_MS = 10_000
 const STORE_AT_END_MS = 1000
 
-/** One run of a job: its journal, its budgets, and the signal that ends it. */
-export class TaskRun {
+/** A task while it is solved: its journal, its budgets, and the signal that ends it. */
+export class ActiveTask {
   readonly job: Job
   readonly journal: Journal
   readonly spending: Spending
   readonly redactor: Redactor
-  /** Fires when the job is cancelled or its time is up. */
+  /** Fires when the task is cancelled or its time is up. */
   readonly signal: AbortSignal
   readonly #started: number = performance.now()
   readonly #ended: AbortController = new AbortController()
@@ -36,26 +36,26 @@ export class TaskRun {
         const returned: unknown = job.onEvent?.(event)
         if (returned instanceof Promise) returned.catch(() => undefined)
       } catch {
-        // A listener that throws does not end the run.
+        // A listener that throws does not end the task.
       }
     })
-    this.#onAbort = () => this.#ended.abort(new EndRun('cancelled', 'the run was cancelled'))
+    this.#onAbort = () => this.#ended.abort(new EndTask('cancelled', 'the task was cancelled'))
     if (job.signal?.aborted === true) this.#onAbort()
     else job.signal?.addEventListener('abort', this.#onAbort, { once: true })
     const { wallMs } = job.budget
-    // A timer cannot wait longer than MAX_TIMER_MS, and no run lasts that long.
+    // A timer cannot wait longer than MAX_TIMER_MS, and no task lasts that long.
     if (wallMs !== undefined && wallMs <= MAX_TIMER_MS) {
-      const spent = new EndRun('budget-spent', spentText('wall_ms', job.budget))
+      const spent = new EndTask('budget-spent', spentText('wall_ms', job.budget))
       this.#timer = setTimeout(() => this.#ended.abort(spent), wallMs)
     }
   }
 
-  /** Milliseconds since the run began. */
+  /** Milliseconds since the task began. */
   get elapsedMs(): number {
     return roundMs(performance.now() - this.#started)
   }
 
-  /** @throws EndRun when the journal did not store every event, or takes too long. */
+  /** @throws EndTask when the journal did not store every event, or takes too long. */
   async assertStored(): Promise<void> {
     const ms = this.signal.aborted ? STORE_AT_END_MS : STORE_MS
     const late = Promise.withResolvers<never>()
@@ -63,7 +63,7 @@ export class TaskRun {
     try {
       await Promise.race([this.journal.settle(), late.promise])
     } catch (error) {
-      throw new EndRun('infrastructure', `the journal cannot be written: ${messageOf(error)}`, { cause: error })
+      throw new EndTask('infrastructure', `the journal cannot be written: ${messageOf(error)}`, { cause: error })
     } finally {
       clearTimeout(timer)
     }
@@ -72,17 +72,17 @@ export class TaskRun {
   /**
    * Checks that another attempt may begin.
    * @param usesTools true if the attempt may call tools of the host.
-   * @throws EndRun when the run was cancelled, a budget is spent, or the journal cannot be written.
+   * @throws EndTask when the task was cancelled, a budget is spent, or the journal cannot be written.
    */
   async assertCanContinue(usesTools: boolean): Promise<void> {
     await this.orEnd(this.assertStored())
     const spent = this.spending.findSpent(usesTools)
-    if (spent !== undefined) throw new EndRun('budget-spent', spentText(spent, this.job.budget))
+    if (spent !== undefined) throw new EndTask('budget-spent', spentText(spent, this.job.budget))
   }
 
-  /** Waits for work, at most until the run ends. @throws EndRun, and any error of the work. */
+  /** Waits for work, at most until the task ends. @throws EndTask, and any error of the work. */
   async orEnd<R>(work: Promise<R>): Promise<R> {
-    work.catch(() => undefined) // if the run ends first, nobody else handles the rejection
+    work.catch(() => undefined) // if the task ends first, nobody else handles the rejection
     this.signal.throwIfAborted()
     const end = Promise.withResolvers<never>()
     const onAbort = (): void => end.reject(this.signal.reason)
@@ -94,14 +94,14 @@ export class TaskRun {
     }
   }
 
-  /** Runs a step of the machinery: any error of it ends the run as `infrastructure`. @throws EndRun */
+  /** Runs a step of the machinery: any error of it ends the task as `infrastructure`. @throws EndTask */
   async useMachinery<R>(act: () => Promise<R>): Promise<R> {
     try {
       return await act()
     } catch (error) {
       this.signal.throwIfAborted()
       const code = error instanceof SandglassError ? ` (${error.code})` : ''
-      throw new EndRun('infrastructure', `${messageOf(error)}${code}`, { cause: error })
+      throw new EndTask('infrastructure', `${messageOf(error)}${code}`, { cause: error })
     }
   }
 
