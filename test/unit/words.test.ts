@@ -35,6 +35,13 @@ test.each(Object.entries(PRIVATE_WORDS))('no private word for %s is left', (_, {
   expect(found.map(({ place, text }) => `${place}: ${text.trim()} (say: ${instead})`)).toEqual([])
 })
 
+test('the glossary has at most 30 terms', () => {
+  const [, glossary = ''] = /## Glossary\n([^]*?)\n## /.exec(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8')) ?? []
+  const terms = [...glossary.matchAll(/^\| (?!term \|)[a-z]/gm)]
+  expect(terms.length).toBeGreaterThan(20)
+  expect(terms.length).toBeLessThanOrEqual(30)
+})
+
 function readLines(): { place: string; text: string }[] {
   const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...READ], {
     cwd: ROOT,
