@@ -16,7 +16,7 @@ describe.skipIf(skip)('sandglass show of a run that failed', () => {
   test('shows each attempt with the failing line marked, calls, output and traceback (OR-06)', async () => {
     const { code, stdout, stderr } = await cli.run(['show', 'last'], { env: ENV })
     expect([code, stderr]).toEqual([0, ''])
-    expect(maskVariableParts(stdout)).toBe(`Run ID  retries-spent
+    expect(maskVariableParts(stdout)).toBe(`Task ID  retries-spent
   task      Add up
             late orders
   model     scripted-1
