@@ -21,6 +21,19 @@ test('src/ keeps to the import table of its rooms', () => {
   expect(breaches).toEqual(EXCEPTIONS)
 })
 
+test('ARCHITECTURE.md places every module of the harness', () => {
+  const folder = join(root, 'harness/sandglass_harness')
+  const modules = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.py') && !path.endsWith('__init__.py'))
+    .map((path) => path.replaceAll('\\', '/').replace('.py', '').split('/'))
+  const rows = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').match(/^\| (`\w+\/`|the top) \|.*$/gmu) ?? []
+  const isPlaced = ([room = '', name = '']: readonly string[]): boolean =>
+    rows.some(
+      (row) => row.startsWith(name === '' ? '| the top' : `| \`${room}/\``) && row.includes(`\`${name || room}\``),
+    )
+  expect(modules.filter((path) => !isPlaced(path)).map((path) => path.join('/'))).toEqual([])
+})
+
 test('importing the package root loads no package but zod', () => {
   expect(loaded.filter((name) => HEAVY_PACKAGES.includes(name))).toEqual([])
   expect(loaded).toEqual(['zod'])

@@ -28,6 +28,7 @@ from ..text import cut
 from ..wire import decode, encode
 from .channel import LineBuffer
 from .clock import Clock
+from .ending import ending_of
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
@@ -267,17 +268,7 @@ class Run:
 
     def ending(self):
         """Returns the field `ending` of `script_done`: how the script's process ended."""
-        code = os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
-        number = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
-        name = None if number is None else name_of_signal(number)
-        if self.killed_for is not None:
-            by = "host" if self.killed_for == "cancelled" else "harness"
-            return {"cause": self.killed_for, "exit_code": code, "signal": name, "by": by}
-        if name is not None:
-            # SIGKILL may come from the kernel (memory) or from the script itself. The host finds out.
-            by = "unknown" if name == "SIGKILL" else "script"
-            return {"cause": "signal", "exit_code": None, "signal": name, "by": by}
-        return {"cause": "exit", "exit_code": code, "signal": None, "by": "script"}
+        return ending_of(self.status, self.killed_for)
 
 
 def as_run(check):
@@ -305,11 +296,3 @@ def _violation(found):
     if not all(type(number) is int and number >= 0 for number in numbers.values()):
         raise ValueError("line and column are no positions")
     return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}
-
-
-def name_of_signal(number):
-    """Returns a name like `SIGTERM`; real-time signals have only numbers."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"

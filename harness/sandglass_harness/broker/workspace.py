@@ -12,12 +12,13 @@ import time
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
 from . import keepers, request_shape, transfer, workspace_shape
-from .activity import ProgramActivity, ScriptActivity
 from .broker import MAX_WAIT_MS, watch_child_signals
 from .connection import Connection
 from .payloads import GatheringOutbox, WorkspaceChannel
 from .processes import Zygote
+from .program_activity import ProgramActivity
 from .sandbox import Sandbox
+from .script_activity import ScriptActivity
 from .sources import Sources
 from .watcher import Watcher
 

@@ -1,0 +1,133 @@
+"""A script in a workspace: one of several activities, with the frames and the end of a run in a pooled sandbox."""
+
+import os
+import time
+
+from ..caps import FRAMES_WINDOW_BYTES, HIGH_WATER_BYTES
+from .activity import ProcessActivity
+from .intake import problem_of_request
+from .run import Run
+from .run_end import collection_of, file_frame, last_frame
+from .traffic import Traffic
+
+
+class ScriptActivity(ProcessActivity):
+    """A script. Its frames and its end are those of a run in a pooled sandbox, but that its files stay."""
+
+    def __init__(self, host, frame):
+        super().__init__(host, frame)
+        self._run = self._traffic = self._collection = None
+        self._taken = _CountedOutbox(host.channel.outbox)
+
+    def begin(self, spare):
+        super().begin(spare)
+        spare.become(b"R")
+        harness = (os.getpid(), self.host.zygote.pid)
+        self._run = run = Run(self.frame, spare, time.monotonic(), self._taken, harness, keeper=spare.keeper_pid)
+        run.use = self.host.count_use()
+        run.memory_kills_before = self.host.sandbox.memory_kills.count()
+        self._traffic = Traffic(run, self.host.watcher, self.end, self._on_finished)
+        self._traffic.start()
+
+    @property
+    def due(self):
+        if self.is_ending:
+            return self._end_due
+        return None if self._run is None else self._run.clock.due
+
+    def advance(self, now):
+        if self.is_ending:
+            self.check_end(now)
+        elif self._run is not None and now >= self._run.clock.due and self._run.clock.advance(now):
+            self.end("timeout")
+
+    def take_credit(self, stream, count):
+        if stream == "frames":
+            self._taken.unread = max(0, self._taken.unread - count)
+
+    def apply_back_pressure(self, is_full):
+        """Stops reading from the script while the host does not read its frames, or those of others."""
+        if self._run is not None and not self.is_ending:
+            self._traffic.apply_back_pressure(HIGH_WATER_BYTES + 1 if is_full or self._taken.is_full else 0)
+
+    def pass_answer(self, line):
+        """Passes an answer to a tool call on."""
+        if self._run is not None and not self.is_ending:
+            self._traffic.pass_answer(line)
+
+    def report_tool_time(self, frame):
+        """Passes the time of tools on to the clock."""
+        if self._run is not None and not self.is_ending:
+            self._run.clock.report(frame["executed_ms"] / 1000, frame["executing"], time.monotonic())
+
+    def find_problem(self):
+        """Returns (code, message) of what keeps it from starting, or None."""
+        return problem_of_request(self.frame)
+
+    def refuse(self, code, message):
+        self.is_over = True
+        is_cancelled = code == "cancelled"
+        kind = code if code in ("cancelled", "secrets") else "request"
+        self.send({"type": "error", "message": message, "traceback": None, "kind": kind})
+        cause, by = ("cancelled", "host") if is_cancelled else ("not-started", "harness")
+        ending = {"cause": cause, "exit_code": None, "signal": None, "by": by}
+        self.send({"type": "script_done", "ending": ending, "reusable": True, "use": 0})
+        self.host.on_over(self)
+
+    def cancel(self):
+        if self._collection is not None:
+            self._collection.stop()
+        super().cancel()
+
+    def on_end_begun(self):
+        self._traffic.stop()
+        self._run.ended_at = time.monotonic()
+
+    def on_dead(self, status, confirmed):
+        run = self._run
+        run.killed_for = run.killed_for or self.killed_for
+        run.status, run.confirmed = status, confirmed
+        self._traffic.drain()
+        run.send_final_error()
+        self.close_spare()
+        if not run.request["collect"]:
+            self._finish()
+            return
+        self._collection = collection_of(run, self.host.workspace)
+        self.host.add_job(self, self._send_files())
+
+    def can_send(self):
+        """True if the host takes more frames."""
+        return not self._taken.is_full
+
+    def _on_finished(self):
+        self._traffic.wait_for_end()
+
+    def _send_files(self):
+        for chunk in self._collection.chunks():
+            if chunk is not None:
+                self._run.emit(file_frame(*chunk), counted=False)
+            yield
+        self._finish()
+
+    def _finish(self):
+        self.is_over = True
+        kills = self.host.sandbox.memory_kills.count()
+        self.host.channel.send(last_frame(self._run, self._collection, kills, self._run.confirmed))
+        self.host.on_over(self)
+
+
+class _CountedOutbox:
+    """The outbox of the channel for one run, with the number of bytes that the host has not taken yet."""
+
+    def __init__(self, outbox):
+        self._outbox = outbox
+        self.unread = 0
+
+    @property
+    def is_full(self):
+        return self.unread > FRAMES_WINDOW_BYTES
+
+    def put(self, line):
+        self.unread += len(line)
+        self._outbox.put(line)
