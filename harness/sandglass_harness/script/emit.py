@@ -8,7 +8,7 @@ import threading
 from ..caps import MAX_LABEL, MAX_LEVEL
 from ..text import cut_head
 from ..wire import encode
-from .convert import to_json_with_nulls
+from .convert import ConversionError, to_json_with_nulls
 
 
 class ScriptTimeout(BaseException):
@@ -132,12 +132,20 @@ def use(emitter):
 
 def emit_result(data=None):
     """Hands the final result to the agent. The first call counts."""
-    current.send({"type": "final_result", **_data_fields(data)})
+    try:
+        fields = _data_fields(data)
+    except ConversionError as error:
+        raise error.with_traceback(None)  # a script that prints it sees this frame of the harness, and none below
+    current.send({"type": "final_result", **fields})
 
 
 def emit_intermediate(label, data=None):
     """Hands a partial result to the agent while the script goes on."""
-    current.send({"type": "intermediate", "label": cut_head(str(label), MAX_LABEL), **_data_fields(data)})
+    try:
+        fields = _data_fields(data)
+    except ConversionError as error:
+        raise error.with_traceback(None)
+    current.send({"type": "intermediate", "label": cut_head(str(label), MAX_LABEL), **fields})
 
 
 def _data_fields(data):

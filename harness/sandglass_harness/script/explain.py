@@ -101,6 +101,17 @@ def last_line(error, filename):
     return line
 
 
+def skip_harness(tb):
+    """Returns the traceback without its first frames, those of the harness and of the modules in which it waits."""
+    while tb is not None and _is_harness_or_wait(tb.tb_frame.f_code.co_filename):
+        tb = tb.tb_next
+    return tb
+
+
+def _is_harness_or_wait(filename):
+    return filename.startswith(_HARNESS) or any(part in filename for part in _WAITING)
+
+
 def _loaded_frames(tb):
     """Returns the frames after those of the harness: those of a tool file, where no frame is the script's."""
     while tb is not None and tb.tb_frame.f_code.co_filename.startswith(_HARNESS):

@@ -115,7 +115,10 @@ class Bridge:
             self._wait(waiter)
         finally:
             self._waiting.pop(number, None)
-        return _value_of(waiter.answer)
+        error = _error_of(waiter.answer)
+        if error is not None:
+            raise error
+        return waiter.answer.get("result")
 
     # ── synchronous calls ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +201,7 @@ class Bridge:
             self._waiting.pop(number, None)
             if not isinstance(error, ToolError):
                 raise
-            pending.future.set_exception(error)
+            pending.future.set_exception(error.with_traceback(None))
             return await_future(pending.future)
         with self._lock:
             if self._reader is None:
@@ -248,14 +251,13 @@ class PendingCall:
     def _settle(self):
         if self.future.done():
             return
-        try:
-            self.future.set_result(_value_of(self.answer))
-        except ToolError as error:
+        error = _error_of(self.answer)
+        if error is None:
+            self.future.set_result(self.answer.get("result"))
+        else:
             self.future.set_exception(error)
 
 
-def _value_of(answer):
+def _error_of(answer):
     error = answer.get("error")
-    if error is None:
-        return answer.get("result")
-    raise ToolError(error["message"], error["code"])
+    return None if error is None else ToolError(error["message"], error["code"])

@@ -8,7 +8,7 @@ import asyncio
 import functools
 import time
 
-from . import host_tools
+from . import explain, host_tools
 
 POLL_SEC = 0.002  # between two polls for answers, in a loop that never waits
 
@@ -29,7 +29,7 @@ class Bridge(host_tools.Bridge):
             self._waiting.pop(number, None)
             if not isinstance(error, host_tools.ToolError):
                 raise
-            pending.future.set_exception(error)
+            pending.future.set_exception(error.with_traceback(None))
         return host_tools.await_future(pending.future)
 
     @property
@@ -115,5 +115,7 @@ class ToolLoop:
         loop = asyncio.new_event_loop()
         try:
             return loop.run_until_complete(coroutine)
+        except Exception as error:
+            raise error.with_traceback(explain.skip_harness(error.__traceback__))
         finally:
             loop.close()

@@ -39,6 +39,7 @@ def _make_function(signature, bridge, codes):
     names = [param["name"] for param in params]
     if signature["more"]:
         names.append(_unused_name(names))
+    names.append(_unused_name(names, "error"))
     code = codes[shape].replace(co_name=name, co_varnames=tuple(names), **_qualified_name(name))
     wanted = [(p.get("key", p["name"]), p["nullable"] or p["required"]) for p in params]
 
@@ -51,27 +52,32 @@ def _make_function(signature, bridge, codes):
             args.setdefault(key, value)
         return bridge.call(name, args)
 
-    function = types.FunctionType(code, {"_collect": collect, "__builtins__": {}, "__name__": "tools"}, name)
+    scope = {"_collect": collect, "_ToolError": ToolError, "__builtins__": {}, "__name__": "tools"}
+    function = types.FunctionType(code, scope, name)
     function.__defaults__ = tuple(_default_of(param) for param in params if not param["required"])
     function.__annotations__ = {**{p["name"]: p["type"] for p in params}, "return": signature["returns"]}
     function.__doc__ = signature["doc"]
     return function
 
 
-def _unused_name(names):
-    """Returns a name for the keyword arguments beyond the parameters, which no parameter has."""
-    more = "more"
-    while more in names:
-        more += "_"
-    return more
+def _unused_name(names, name="more"):
+    """Returns a name that no parameter has: `more`, for the keyword arguments beyond the parameters, or another."""
+    while name in names:
+        name += "_"
+    return name
 
 
 def _compile_code(count, more):
-    """Compiles a function with `count` parameters, whose names are set later. Done once per shape, because it is slow."""
+    """Compiles a function with `count` parameters, whose names are set later. Done once per shape, because it is slow.
+
+    A script that prints a ToolError sees the call and this function, and no frame of the harness.
+    """
     names = [f"p{i}" for i in range(count)]
     head = ", ".join([*names, *(["**more"] if more else [])])
-    body = f"return _collect(({''.join(f'{n}, ' for n in names)}), {'more' if more else '{}'})"
-    return compile(f"def f({head}): {body}", TOOL_FILENAME, "exec").co_consts[0]
+    values = "".join(f"{name}, " for name in names)
+    body = f"return _collect(({values}), {'more' if more else '{}'})"
+    caught = "except _ToolError as error: raise error.with_traceback(None)"
+    return compile(f"def f({head}):\n try: {body}\n {caught}", TOOL_FILENAME, "exec").co_consts[0]
 
 
 def _qualified_name(name):

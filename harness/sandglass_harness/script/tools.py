@@ -28,9 +28,12 @@ class ToolLoop:
         import asyncio  # not above: a process without async tools does not need it
 
         future = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), self._start_loop())
-        if asyncio._get_running_loop() is None:  # an `except` would become the context of the function's own exception
+        if asyncio._get_running_loop() is not None:
+            return asyncio.wrap_future(future)
+        try:
             return future.result()
-        return asyncio.wrap_future(future)
+        except Exception as error:
+            raise error.with_traceback(explain.skip_harness(error.__traceback__))
 
     def _start_loop(self):
         import asyncio
