@@ -1,13 +1,12 @@
-import importlib.util
 import sys
 import types
 import unittest
 
-from sandglass_harness.script.convert import ConversionError, to_json, to_json_with_nulls
+from sandglass_harness.script.convert import ConversionError, to_json
 
 
 class FakeLibrariesTest(unittest.TestCase):
-    """The rules for numpy and pandas, by stand-ins of the same shape: the real ones are tested in a sandbox."""
+    """The rules for numpy and pandas, by stand-ins of the same shape: test/sandbox/environments/real-index.test.ts has the real ones."""
 
     def with_module(self, name, **members):
         module = types.ModuleType(name)
@@ -168,46 +167,3 @@ class PandasShapesTest(unittest.TestCase):
             with self.subTest(want), self.assertRaises(ConversionError) as caught:
                 to_json(value)
             self.assertEqual(str(caught.exception), want)
-
-
-@unittest.skipIf(importlib.util.find_spec("pandas") is None, f"pandas is not installed for {sys.executable}")
-class RealPandasTest(unittest.TestCase):
-    def test_what_an_analysis_ends_with(self):
-        import pandas
-
-        frame = pandas.DataFrame({"country": ["DE", "FR", "DE"], "kind": ["a", "b", "b"], "total": [10.0, 3.0, 2.5]})
-        by_country = frame.groupby("country")
-        rows = [
-            (frame["total"], [10.0, 3.0, 2.5]),
-            (by_country["total"].sum(), {"DE": 12.5, "FR": 3.0}),
-            (frame["country"].value_counts(), {"DE": 2, "FR": 1}),
-            (frame.loc[0], {"country": "DE", "kind": "a", "total": 10.0}),
-            (by_country[["total"]].sum(), [{"country": "DE", "total": 12.5}, {"country": "FR", "total": 3.0}]),
-            (
-                frame.pivot_table(index="country", columns="kind", values="total"),
-                [{"country": "DE", "a": 10.0, "b": 2.5}, {"country": "FR", "a": None, "b": 3.0}],
-            ),
-            (
-                frame.groupby(["country", "kind"])["total"].sum().head(1),
-                [{"country": "DE", "kind": "a", "total": 10.0}],
-            ),
-            (frame.set_index("country")["total"].tail(1), {"DE": 2.5}),
-        ]
-        for value, want in rows:
-            with self.subTest(want):
-                self.assertEqual(to_json(value), want)
-        self.assertEqual(to_json(frame["total"].describe())["count"], 3)
-        self.assertEqual(to_json(frame.describe())[0], {"index": "count", "total": 3.0})
-        nulls = {"count": 1, "paths": ["$.std"]}
-        self.assertEqual(to_json_with_nulls({"std": frame["total"].head(1).std()}), ({"std": None}, nulls))
-
-
-@unittest.skipIf(importlib.util.find_spec("numpy") is None, f"numpy is not installed for {sys.executable}")
-class NumpyTest(unittest.TestCase):
-    def test_real_numpy_values(self):
-        import numpy
-
-        value = {"i": numpy.int64(1), "a": numpy.arange(4).reshape(2, 2), "b": numpy.bool_(True), "n": numpy.float32(0.5)}
-        self.assertEqual(to_json(value), {"i": 1, "a": [[0, 1], [2, 3]], "b": True, "n": 0.5})
-        with self.assertRaises(ConversionError):
-            to_json(numpy.array([1.0, float("nan")]))

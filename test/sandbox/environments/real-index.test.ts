@@ -16,17 +16,69 @@ const noIndex = await fetch(page, { signal: AbortSignal.timeout(10_000) }).then(
 )
 if (noIndex !== undefined) skipFor('package index', noIndex)
 
+const SCRIPT = `
+import numpy, pandas
+frame = pandas.DataFrame({"country": ["DE", "FR", "DE"], "kind": ["a", "b", "b"], "total": [10.0, 3.0, 2.5]})
+by_country = frame.groupby("country")
+emit_result({
+    "column": frame["total"],
+    "sum_by_country": by_country["total"].sum(),
+    "value_counts": frame["country"].value_counts(),
+    "row": frame.loc[0],
+    "frame_by_country": by_country[["total"]].sum(),
+    "pivot_table": frame.pivot_table(index="country", columns="kind", values="total"),
+    "levels": frame.groupby(["country", "kind"])["total"].sum().head(1),
+    "own_index": frame.set_index("country")["total"].tail(1),
+    "describe": frame.describe().head(1),
+    "deviation_of_one": frame["total"].head(1).std(),
+    "numpy": {
+        "integer": numpy.int64(1),
+        "array": numpy.arange(4).reshape(2, 2),
+        "bool": numpy.bool_(True),
+        "float32": numpy.float32(0.5),
+    },
+})
+`
+
 describe.skipIf(skip || noUv !== undefined || noIndex !== undefined)('the package index of this machine', () => {
-  test('has a small package, which is installed and imported', async () => {
+  test('has pandas, whose results keep their labels', async () => {
     using cache = makeCacheDir()
     await using sandglass = await createSandglass({
       engine: 'local',
       poolSize: 1,
-      dependencies: ['iniconfig'],
+      dependencies: ['pandas'],
       environments: { cacheDir: cache.path },
     })
-    const result = await sandglass.run('import iniconfig\nemit_result(iniconfig.IniConfig.__name__)')
-    expect(result).toMatchObject({ error: null, finalData: 'IniConfig', environment: { cached: false } })
-    expect(Object.keys(result.environment?.packages ?? {})).toEqual(['iniconfig'])
-  }, 60_000)
+    const result = await sandglass.run(SCRIPT, { limits: { executionTimeoutSec: 60 } })
+    expect(result).toMatchObject({ error: null, environment: { cached: false } })
+    expect(Object.keys(result.environment?.packages ?? {})).toEqual(expect.arrayContaining(['numpy', 'pandas']))
+    expect(result.finalData).toEqual({
+      column: [10, 3, 2.5],
+      sum_by_country: { DE: 12.5, FR: 3 },
+      value_counts: { DE: 2, FR: 1 },
+      row: { country: 'DE', kind: 'a', total: 10 },
+      frame_by_country: [
+        { country: 'DE', total: 12.5 },
+        { country: 'FR', total: 3 },
+      ],
+      pivot_table: [
+        { country: 'DE', a: 10, b: 2.5 },
+        { country: 'FR', a: null, b: 3 },
+      ],
+      levels: [{ country: 'DE', kind: 'a', total: 10 }],
+      own_index: { DE: 2.5 },
+      describe: [{ index: 'count', total: 3 }],
+      deviation_of_one: null,
+      numpy: {
+        integer: 1,
+        array: [
+          [0, 1],
+          [2, 3],
+        ],
+        bool: true,
+        float32: 0.5,
+      },
+    })
+    expect(result.warnings).toMatchObject([{ code: 'nan_as_null' }])
+  }, 120_000)
 })
