@@ -1,13 +1,14 @@
 import type { ExecResult } from '../index.ts'
 import type { Given } from './args.ts'
-import { type Context, note } from './context.ts'
+import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
+import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
 import { hostFiles, programOptions } from './program.ts'
 import { inTerminal } from './shell.ts'
 import { startSandglass } from './start.ts'
-import { escapeForTerminal } from './terminal-text.ts'
+import { escapeForMessage } from './terminal-text.ts'
 import { reword } from './wording.ts'
 
 /** As timeout(1), env(1) and shells have them. */
@@ -29,6 +30,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
   const { options } = sandboxFlags(given, context.engines)
   const program = programOptions(given, context)
   const files = hostFiles(given)
+  const live = new LiveLine(context.stderr, false, () => '')
   try {
     await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }
@@ -41,27 +43,28 @@ export async function exec(given: Given, context: Context): Promise<number> {
       ...(stdin === undefined ? {} : { stdin }),
       signal: context.signal,
       maxOutputBytes: MAX_OUTPUT_BYTES,
-      ...(given.has('--json') ? {} : { onOutput: shower(context) }),
+      ...(given.has('--json') ? {} : { onOutput: shower(context, live) }),
     })
     if (given.has('--json')) await context.stdout.line(programLine(result))
-    else if (result.exitCode === -1) await note(context, result.stderr)
+    else if (result.exitCode === -1) await live.write(context.stderr, `sandglass: ${escapeForMessage(result.stderr)}\n`)
     return exitCodeOf(result)
   } catch (error) {
     throw reword(error, 'flags')
   } finally {
+    await live.end()
     process.stdin.destroy() // a reader of a pipe that nobody closes would keep this process alive
   }
 }
 
-/** Writes output as it comes; what could drive a terminal is escaped there. */
-function shower({
-  stdout,
-  stderr,
-}: Context): (output: { stream: 'stdout' | 'stderr'; bytes: Uint8Array }) => Promise<void> {
+/** Writes output as it comes. On a terminal, `live` escapes what could drive it, and ends the style that the program leaves. */
+function shower(
+  { stdout, stderr }: Context,
+  live: LiveLine,
+): (output: { stream: 'stdout' | 'stderr'; bytes: Uint8Array }) => Promise<void> {
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   return async ({ stream, bytes }) => {
     const to = stream === 'stdout' ? stdout : stderr
-    if (to.isTerminal) await to.write(escapeForTerminal(decoders[stream].decode(bytes, { stream: true })))
+    if (to.isTerminal) await live.pass(to, decoders[stream].decode(bytes, { stream: true }))
     else await to.write(bytes)
   }
 }

@@ -6,6 +6,7 @@ import { InstallLine } from './install-line.ts'
 import { sandboxFlags } from './options.ts'
 import { hostFiles, programOptions } from './program.ts'
 import { startSandglass } from './start.ts'
+import { RESET_TERMINAL } from './terminal-text.ts'
 import { reword } from './wording.ts'
 
 const DEFAULT_SIZE = { rows: 24, columns: 80 }
@@ -70,6 +71,7 @@ export async function inTerminal(
     for await (const { bytes } of program.output) await stdout.write(bytes)
     return (await program.exited).exitCode
   } finally {
+    if (stdout.isTerminal) await stdout.write(RESET_TERMINAL)
     process.stdout.off('resize', onResize)
     if (stdin.isTTY) stdin.setRawMode(false)
     stdin.destroy()

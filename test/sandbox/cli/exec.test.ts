@@ -103,12 +103,20 @@ describe.skipIf(skip)('sandglass exec', () => {
     expect(ended.stderr).toContain('docker')
   })
 
-  test('shell is a terminal', () => {
+  test('on a terminal, a style that the program leaves ends with it', async () => {
+    const terminal = ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])']
+    const ended = await cli.run(['exec', '--new', '--engine', 'local', '--', 'printf', '\\033[8mhidden\\033[2J'], {
+      wrapper: terminal,
+    })
+    expect(ended.stdout.replaceAll('\u001B', '<ESC>')).toBe('<ESC>[8mhidden\\x1b[2J<ESC>[0m')
+  })
+
+  test('shell is a terminal, which is reset at the end', () => {
     const main = new URL('../../../src/cli/main.ts', import.meta.url).pathname
     const command = `stty rows 31 cols 97; exec ${process.execPath} ${main} shell --engine local`
     // A terminal around the command, which types when a prompt is there.
     const driver = `import os, pty, sys
-out, sent = b"", [b"stty size\\n", b"exit\\n"]
+out, sent = b"", [b"stty size\\n", b"printf '\\\\033[8m\\\\033[?25l'; exit\\n"]
 pid, fd = pty.fork()
 if pid == 0:
     os.execvp("sh", ["sh", "-c", sys.argv[1]])
@@ -126,6 +134,9 @@ sys.stdout.write(out.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
     const ended = spawnSync('/usr/bin/python3', ['-c', driver, command], { encoding: 'utf8', timeout: 30_000 })
     expect(ended.stdout).toContain('31 97')
+    expect(ended.stdout.replaceAll('\u001B', '<ESC>')).toMatch(
+      /<ESC>\[8m<ESC>\[\?25l[^]*<ESC>\[!p<ESC>\[0m<ESC>\[\?1047l<ESC>\[\?1000;1002;1003;1006;2004l$/,
+    )
     expect(ended.status).toBe(0)
   })
 })
