@@ -18,7 +18,7 @@ export const RESET_STYLE = '\u001B[0m'
  * Undoes what a program that had the terminal to itself may have left: styles, a hidden cursor, keys and margins of its own (DECSTR),
  * the alternate screen, reports of the mouse, and marks around pasted text. In a fresh terminal it changes nothing.
  */
-export const RESET_TERMINAL = `\u001B[!p${RESET_STYLE}\u001B[?1047l\u001B[?1000;1002;1003;1006;2004l`
+export const RESET_TERMINAL: string = `\u001B[!p${RESET_STYLE}\u001B[?1047l\u001B[?1000;1002;1003;1006;2004l`
 
 /** True if the text leaves a style of its own on a terminal; undefined if it changes none. */
 export function styleLeftBy(text: string): boolean | undefined {
