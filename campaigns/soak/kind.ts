@@ -16,14 +16,14 @@ export interface Kind {
   readonly name: string
   /** Relative frequency. */
   readonly weight: number
-  readonly needs?: 'processes' | 'threads'
+  readonly needs?: 'processes' | 'threads' | 'workspaces'
   /** Resolves with a description of an unexpected outcome; undefined when all is as expected. */
   run(context: RunContext, random: Random): Promise<string | undefined>
 }
 
 /** Returns true when an engine has the capabilities that a kind needs. */
 export function canRun({ needs }: Kind, capabilities: SandboxCapabilities): boolean {
-  return needs === undefined || capabilities[needs]
+  return needs === undefined || capabilities[needs] === true
 }
 
 /** The expected status, error kind and data of a result. */

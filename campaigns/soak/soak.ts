@@ -11,6 +11,7 @@ import type { Remains } from './remains.ts'
 import { type Sample, sampleOf } from './sample.ts'
 import { summarizeSoak, type Leak, type SoakOptions, type Summary } from './summary.ts'
 import { WORKING_KINDS } from './working-kinds.ts'
+import { WORKSPACE_KINDS } from './workspace-kinds.ts'
 
 const MiB = 1024 * 1024
 const SETTLE_MS = 15_000
@@ -94,7 +95,7 @@ class SoakRun {
   async run(): Promise<void> {
     const { seed, concurrency, minutes, everySec, engine } = this.#options
     const { capabilities } = await this.#sg.report()
-    const all = this.#setting.kinds ?? [...WORKING_KINDS, ...FAILING_KINDS]
+    const all = this.#setting.kinds ?? [...WORKING_KINDS, ...FAILING_KINDS, ...WORKSPACE_KINDS]
     const kinds = all.filter((kind) => canRun(kind, capabilities))
     const context: RunContext = { sg: this.#sg, engine, killSandbox: (id) => this.#environment.killSandbox(id) }
     const random = new Random(seed)
