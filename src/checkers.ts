@@ -50,7 +50,7 @@ export interface CheckResult {
   readonly violations: readonly Violation[]
 }
 
-/** The findings about the script of an answer. */
+/** The violations in the script of an answer. */
 export interface AnswerCheck extends CheckResult {
   /** True if the whole answer is the script. */
   readonly isWhole: boolean

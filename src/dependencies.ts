@@ -210,7 +210,7 @@ export function runEnvironment(prepared: PreparedEnvironment | undefined): RunEn
   return { key: environment.key, packages: environment.packages, cached, ms: Math.round(ms * 10) / 10 }
 }
 
-/** The refusal of packages that a model's script names, as a finding about the script; undefined for any other error. */
+/** The refusal of packages that a model's script names, as a violation of the script; undefined for any other error. */
 export function dependencyViolation(error: unknown, script: string): Violation | undefined {
   if (!(error instanceof SandglassError && error.code.startsWith('dependency_'))) return undefined
   const before = script.slice(0, Math.max(0, script.indexOf(METADATA)))

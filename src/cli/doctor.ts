@@ -13,7 +13,7 @@ export async function doctor(given: Given, context: Context): Promise<number> {
   context.signal.throwIfAborted()
   const auto = probed.find(({ report }) => report.usable)?.report.engine ?? null
   if (given.has('--json')) {
-    await context.stdout.line({ v: 1, auto, engines: probed.map(({ report }) => toFindings(report)) })
+    await context.stdout.line({ v: 1, auto, engines: probed.map(({ report }) => toLine(report)) })
   } else {
     await context.stdout.write(formatReports(auto, probed, context.stdout.isTerminal && isLively(context)))
   }
@@ -38,7 +38,7 @@ async function probe(module: EngineModule, signal: AbortSignal): Promise<Probed>
 }
 
 /** One engine in the JSON of `doctor`. */
-interface EngineFindings {
+interface EngineLine {
   readonly name: string
   readonly usable: boolean
   readonly level: SandboxReport['level']
@@ -49,7 +49,7 @@ interface EngineFindings {
   readonly probes: SandboxReport['probes']
 }
 
-function toFindings(report: SandboxReport): EngineFindings {
+function toLine(report: SandboxReport): EngineLine {
   return {
     name: report.engine,
     usable: report.usable,

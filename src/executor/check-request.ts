@@ -29,7 +29,7 @@ export interface CheckRequest {
 }
 
 /** The answer of the checker: the data of its run. */
-export interface CheckFindings {
+export interface CheckAnswer {
   readonly violations: readonly Violation[]
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean

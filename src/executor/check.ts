@@ -1,9 +1,9 @@
-import type { CheckFindings } from './check-request.ts'
+import type { CheckAnswer } from './check-request.ts'
 import { execute } from './execute.ts'
 import { prepareCheck, type SandboxCheckRequest } from './prepare.ts'
 import type { ExecutionResult, Violation } from './result.ts'
 
-/** The findings of a check, and the run of the checker that made them. */
+/** The violations in a script, and the run of the checker that found them. */
 export interface CheckedScript {
   /** Undefined when the check was cancelled or its sandbox was lost; `run` says which. */
   readonly violations: readonly Violation[] | undefined
@@ -20,7 +20,7 @@ export interface CheckedScript {
 export async function checkScript(request: SandboxCheckRequest): Promise<CheckedScript> {
   const prepared = prepareCheck(request)
   const run = await execute(prepared, performance.now(), async () => {})
-  if (run.success) return { ...(run.finalData as CheckFindings), run }
+  if (run.success) return { ...(run.finalData as CheckAnswer), run }
   const isOurs = run.status === 'cancelled' || run.status === 'sandbox-lost'
   return { violations: isOurs ? undefined : [checkerFailed(run)], isWhole: false, run }
 }

@@ -132,7 +132,7 @@ interface RunFacts {
   readonly files: readonly CollectedFile[]
   /** Calls of host tools in the order in which they ended, then those without an answer; at most 1,000 of them. */
   readonly toolCalls: readonly ToolCall[]
-  /** The findings of a check, if the request was a check; then nothing ran (status `rejected`). */
+  /** The violations, if the request was a check; then nothing ran (status `rejected`). */
   readonly violations: readonly Violation[]
   /** The value that a callback of the caller threw (not redacted); absent if none did. */
   readonly cause?: unknown

@@ -1,7 +1,7 @@
 import { messageOf } from '../errors/index.ts'
 import { CAPS, type DecodedLine, type HarnessFrame, truncateLikeHarness, UNCOUNTED_FRAMES } from '../protocol/index.ts'
 import { isWarningCode, OUTCOMES, outcomeOfWireKind, type WarningCode } from '../outcomes/index.ts'
-import type { CheckFindings } from './check-request.ts'
+import type { CheckAnswer } from './check-request.ts'
 import { CollectedFiles } from './collected-files.ts'
 import { reportSkipped } from './diagnostics.ts'
 import { MemoryWatch } from './memory-watch.ts'
@@ -188,7 +188,7 @@ export class RunTranscript {
           return this.#takeResult({
             violations: frame.violations,
             isWhole: frame.whole === true,
-          } satisfies CheckFindings)
+          } satisfies CheckAnswer)
         }
         throw new ChannelViolation('it sent the result of a check that was not asked for')
       case 'file':

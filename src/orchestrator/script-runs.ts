@@ -22,7 +22,7 @@ export interface ScriptSurroundings {
   readonly withheld?: ToolSet | undefined
 }
 
-/** The script of an answer, null if there is none, and the findings about it. */
+/** The script of an answer, null if there is none, and the violations in it. */
 export interface ScriptCheck {
   readonly script: string | null
   readonly violations: ExecutionResult['violations']

@@ -27,7 +27,7 @@ export interface Failure {
   /** In one sentence. */
   readonly error: string
   readonly traceback: string | null
-  /** The findings of the checker; if there are any, the script did not run. */
+  /** The violations that the checker found; if there are any, the script did not run. */
   readonly violations: readonly Violation[]
   /** The output of the script before it failed. */
   readonly stdout: string

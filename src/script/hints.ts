@@ -22,7 +22,7 @@ const MAX_SEEN = 2000
 const MAX_FIELDS = 30
 
 /**
- * Hints for a model on how to fix an error at run time. Findings of the checker have hints of their own.
+ * Hints for a model on how to fix an error at run time. Violations have hints of their own.
  * @param fields field names in the results of the tools.
  */
 export function hintsFor(failure: FailedScript, fields: readonly string[]): readonly string[] {

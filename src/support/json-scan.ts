@@ -1,4 +1,4 @@
-/** The findings of a scan of a JSON text. */
+/** The result of a scan of a JSON text. */
 export interface JsonScan {
   /** Commas, colons and opening brackets outside of strings: no text has more values and keys than this plus one. */
   readonly parts: number

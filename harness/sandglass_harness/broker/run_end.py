@@ -93,7 +93,7 @@ class RunEnd:
         if self.phase is not KILLING:
             os._exit(1)
         dead = self._reaper.confirm_death()
-        self._run.clean = False  # an earlier finding no longer counts
+        self._run.clean = False  # an earlier proof no longer counts
         self._run.status = self._reaper.status_of(self._run.spare.pid)
         self._finish_output(dead)
 

@@ -34,9 +34,9 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
   let snapshot: Promise<Snapshot> | undefined
   let verified: Promise<boolean> | undefined
   const getEnvironment = (): EngineEnvironment => (found ??= findEnvironment(options))
-  const forgetIfFailed = (finding: Promise<Snapshot>): Promise<Snapshot> => {
-    finding.catch(() => (snapshot = undefined)) // may succeed next time
-    return finding
+  const forgetIfFailed = (loading: Promise<Snapshot>): Promise<Snapshot> => {
+    loading.catch(() => (snapshot = undefined)) // may succeed next time
+    return loading
   }
   const getSnapshot = (): Promise<Snapshot> => (snapshot ??= forgetIfFailed(findSnapshot(getEnvironment(), timeoutMs)))
 

@@ -101,7 +101,7 @@ export type GuestMessage =
   /** Sent by the watchdog: the deadline is over, and the process ends. */
   | { readonly type: 'past-deadline' }
 
-/** The findings of a guest about its surroundings: name to value. */
+/** The facts that a guest found about its surroundings: name to value. */
 export type GuestChecks = Readonly<Record<string, string | number | boolean | null>>
 
 /** Reads one message; undefined at the end of the input. */
