@@ -38,7 +38,7 @@ export const MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: `${HARNESS}/script/seccomp.py`,
-        from: '    program = build(machine)\n',
+        from: '    program = build(machine, zygote)\n',
         to: '    program = [(_RET, 0, 0, _ALLOW)]\n',
       },
     ],

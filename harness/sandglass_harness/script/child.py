@@ -27,6 +27,7 @@ def live(preloaded, fds, checks=False):
     are only checked here."""
     try:
         become_a_script_process(fds)
+        open_up()
         emitter = emit.Emitter(FRAME_FD)
         emit.use(emitter)
         if checks:
@@ -40,7 +41,8 @@ def live(preloaded, fds, checks=False):
 
 
 def become_a_script_process(fds):
-    """Takes the frame socket, stdout and stderr in `fds`, and gives up what only the harness may have."""
+    """Takes the frame socket, stdout and stderr in `fds`, and gives up what only the harness may have. It stays as closed to
+    other processes as the zygote."""
     os.setsid()
     # First to high numbers: a target may be one of the sources.
     high = [_above(fd, 16) for fd in fds]
@@ -53,14 +55,18 @@ def become_a_script_process(fds):
     # Below the broker, which shares the sandbox's processor time with everything that the script starts.
     if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may run at a lower priority, and nobody here may raise it
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
-    set_dumpable(True)
-    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-    os.write(fd, b"1000")
-    os.close(fd)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if "numpy.random" in sys.modules:  # its state was forked too: every run would draw the same numbers
         sys.modules["numpy.random"].seed()
     gc.enable()
+
+
+def open_up():
+    """Becomes a process like any other of its uid, and the first that the kernel kills for memory."""
+    set_dumpable(True)
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    os.write(fd, b"1000")
+    os.close(fd)
 
 
 def _above(fd, lowest):

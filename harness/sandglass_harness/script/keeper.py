@@ -138,6 +138,8 @@ def _live(fds, preloaded):
         connection = _socket.socket(fileno=FRAME_FD)
         kind, received = zygote.receive_with_fds(connection, 1)
         connection.detach()
+        # Not before: an activity could open its memory, and read what comes there, or change what it does, when it is over itself.
+        child.open_up()
         if kind == b"P":
             program.become(script_process.receive(), received)
         elif kind:

@@ -31,6 +31,14 @@ def scope_signals():
     return True
 
 
+def can_scope_signals():
+    """True if a process can be put into a domain from which it cannot signal this one. Tried with a child."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if scope_signals() and refuses_signals_to(os.getppid()) else 1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
 def refuses_signals_to(pid):
     """True if this process may not send a signal to another one of its uid."""
     try:

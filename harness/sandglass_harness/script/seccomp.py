@@ -15,8 +15,8 @@ AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # Numbers from 424 on are the same on every architecture.
 _NEW = {
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
-    "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "pidfd_open": 434, "clone3": 435, "pidfd_getfd": 438,
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "pidfd_open": 434, "clone3": 435, "pidfd_getfd": 438,
     "process_madvise": 440, "mount_setattr": 442, "quotactl_fd": 443, "process_mrelease": 448, "open_tree_attr": 467,
 }  # fmt: skip
 
@@ -122,6 +122,7 @@ _F_SET_RW_HINT, _F_SET_FILE_RW_HINT = 1036, 1038
 _SECCOMP_SET_MODE_FILTER = 1
 _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 4
 _X32_BIT = 0x40000000
+_ALL = 0xFFFFFFFF  # -1: all processes of a namespace
 
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _LD, _AND, _JEQ, _JGE, _JSET, _RET = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
@@ -161,8 +162,12 @@ def _socket_protocols():
     return program
 
 
-def build(machine):
-    """Returns the BPF program for a machine, as a list of (code, jump if true, jump if false, constant)."""
+def build(machine, zygote=None):
+    """Returns the BPF program for a machine, as a list of (code, jump if true, jump if false, constant).
+
+    With the pid of the zygote, no signal reaches that either, and none goes to all processes at once: where activities go on
+    beside each other in one domain of trust, the first would end all of them.
+    """
     numbers = NUMBERS[machine]
     program = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, AUDIT_ARCH[machine]), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
     if machine == "x86_64":
@@ -236,17 +241,21 @@ def build(machine):
                 (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW),
             ],
         )  # fmt: skip
+    harness = (1,) if zygote is None else (1, zygote)
     for name in NOT_THE_BROKER:
-        rule(name, [(_LD, 0, 0, _low(0)), (_JEQ, 0, 1, 1), (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW)])
+        pids = (*harness, _ALL) if name == "kill" and zygote is not None else harness
+        rule(name, [(_LD, 0, 0, _low(0)), *_one_of(pids), (_RET, 0, 0, _ALLOW), (_RET, 0, 0, eperm)])
+    if zygote is not None:  # a descriptor of /proc/PID takes the place of one by pidfd_open
+        rule("pidfd_send_signal", [(_RET, 0, 0, eperm)])
     # The owner of a descriptor is sent signals when there is something to read. -1 is the broker's process group.
     # A hint about writes stays with the inode, where every run can read it.
+    owners, refused = (*harness, _ALL), (_F_SETOWN_EX, _F_SET_RW_HINT, _F_SET_FILE_RW_HINT)
     rule(
         "fcntl",
         [
-            (_LD, 0, 0, _low(1)), (_JEQ, 6, 0, _F_SETOWN_EX), (_JEQ, 5, 0, _F_SET_RW_HINT), (_JEQ, 4, 0, _F_SET_FILE_RW_HINT),
-            (_JEQ, 0, 4, _F_SETOWN),
-            (_LD, 0, 0, _low(2)), (_JEQ, 1, 0, 1), (_JEQ, 0, 1, 0xFFFFFFFF),
-            (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW),
+            (_LD, 0, 0, _low(1)), *[(_JEQ, len(owners) + 5 - i, 0, command) for i, command in enumerate(refused)],
+            (_JEQ, 0, len(owners) + 1, _F_SETOWN),
+            (_LD, 0, 0, _low(2)), *_one_of(owners), (_RET, 0, 0, _ALLOW), (_RET, 0, 0, eperm),
         ],
     )  # fmt: skip
     commands = (*_TYPING, *_OWNING, *_LOADING)
@@ -261,12 +270,12 @@ def build(machine):
     return program
 
 
-def load():
+def load(zygote=None):
     """Loads the filter into this process, for good. Every process that it forks inherits it."""
     machine = os.uname().machine
     if machine not in NUMBERS:
         raise OSError(errno.ENOSYS, "no system call filter for " + machine)
-    program = build(machine)
+    program = build(machine, zygote)
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *i) for i in program))
 
     class Program(ctypes.Structure):

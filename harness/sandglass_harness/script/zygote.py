@@ -33,7 +33,12 @@ def main(config, control_fd):
 
         sys.path += installed.find_directories()
     _add_builtins_of_site()
-    seccomp.load()
+    if config.get("activities"):
+        from . import landlock  # only here, as the keeper below: sandboxes of a pool do without
+
+        seccomp.load(None if landlock.can_scope_signals() else os.getpid())
+    else:
+        seccomp.load()
     preloaded, loaded = script_process.Preloaded({}), {"tools": _empty_report(), "preload": {**_empty_report(), "deferred": []}}
     if config["tools"] or config["preload"]:
         from . import preloading
@@ -50,7 +55,7 @@ def main(config, control_fd):
         os.dup2(0, 2)  # /dev/null: scripts could open it and write to it
     control.send(json.dumps(loaded).encode())
     if config.get("activities"):
-        from . import keeper  # only here: sandboxes of a pool do without
+        from . import keeper
 
         keeper.serve(control, preloaded)
     _serve(control, preloaded, config.get("checker", False))

@@ -87,7 +87,7 @@ class SeccompTest(unittest.TestCase):
 
     def test_every_name_has_a_rule_and_every_rule_a_number_somewhere(self):
         ruled = {*seccomp.REFUSED, *seccomp.OWN_PID_ONLY, "clone3", "clone", "socket", "prlimit64", "setpriority"}
-        ruled |= {"ioprio_set", "ioctl", "socketpair", "setsockopt", "fcntl", "mmap", "memfd_create", "seccomp", "prctl", *seccomp.NOT_THE_BROKER}
+        ruled |= {"pidfd_send_signal", "ioprio_set", "ioctl", "socketpair", "setsockopt", "fcntl", "mmap", "memfd_create", "seccomp", "prctl", *seccomp.NOT_THE_BROKER}
         named = set(seccomp.NUMBERS["x86_64"]) | set(seccomp.NUMBERS["aarch64"])
         self.assertEqual((named - ruled, ruled - named), (set(), set()))
 
@@ -220,6 +220,18 @@ class SeccompTest(unittest.TestCase):
         for name in seccomp.NOT_THE_BROKER:
             rows = [((1, 9), EPERM), ((BIG | 1, 9), EPERM), ((7, 9), ALLOW), ((0, 9), ALLOW), ((0xFFFFFFFF, 9), ALLOW)]
             self.check(name, rows)
+
+    def test_where_activities_are_not_apart_no_signal_reaches_the_zygote_or_all(self):
+        for machine, arch in self.MACHINES:
+            program, numbers = seccomp.build(machine, 2), seccomp.NUMBERS[machine]
+            for name in seccomp.NOT_THE_BROKER:
+                for pid, expected in ((1, EPERM), (2, EPERM), (BIG | 2, EPERM), (3, ALLOW), (0, ALLOW), (0xFFFFFFFE, ALLOW)):
+                    with self.subTest(machine=machine, call=name, pid=pid):
+                        self.assertEqual(verdict(program, arch, numbers[name], pid, 9), expected)
+            self.assertEqual(verdict(program, arch, numbers["kill"], 0xFFFFFFFF, 9), EPERM)
+            self.assertEqual(verdict(program, arch, numbers["pidfd_send_signal"], 5, 9), EPERM)
+            for command, owner, expected in ((8, 2, EPERM), (8, 3, ALLOW), (15, 0, EPERM), (1036, 0, EPERM), (3, 2, ALLOW)):
+                self.assertEqual(verdict(program, arch, numbers["fcntl"], 3, command, owner), expected)
 
     def test_no_descriptor_sends_signals_to_the_broker(self):
         rows = [((3, 8, 1), EPERM), ((3, 8, BIG | 1), EPERM), ((3, 8, 0xFFFFFFFF), EPERM), ((3, 15, 0x7F00), EPERM)]

@@ -1,0 +1,107 @@
+/**
+ * A host whose kernel gives activities no domains of their own: started by `without-landlock.py`. It attacks one activity from
+ * another, and prints what came of that.
+ */
+import { createSandglass } from '../../src/index.ts'
+import { SandglassError } from '../../src/errors/index.ts'
+
+/** What such a host prints. */
+export interface WeakReport {
+  readonly trust: string
+  /** What a program can open of processes outside of its activity. */
+  readonly opened: readonly string[]
+  /** The codes of errors of a script and of a program with secrets, beside the program. */
+  readonly besideIt: readonly (string | undefined)[]
+  /** A script with secrets when the program has ended. */
+  readonly alone: string
+  /** What the program found of the secrets. */
+  readonly stolen: string
+  /** What a program says that may not signal all processes and the zygote, and then kills its keeper; how it ended. */
+  readonly killer: readonly [string, string | null]
+  /** What a neighbour of it still answers, and the processes that are left of it. */
+  readonly neighbour: string
+  readonly leftBehind: string
+}
+
+/** Opens all that it can of each process, again and again, in a daemon too, and looks for a secret in it. */
+const SPY = `
+import os, re, sys
+def scan(own, held):
+    for name in os.listdir('/proc'):
+        if not name.isdigit() or name == own: continue
+        for part, flags in (('mem', os.O_RDWR), ('environ', os.O_RDONLY), ('maps', os.O_RDONLY)):
+            if (name, part) in held: continue
+            try: held[name, part] = os.open(f'/proc/{name}/{part}', flags)
+            except OSError: pass
+def search(held):
+    for (name, part), fd in held.items():
+        try: data = os.read(fd, 1 << 20) if part == 'environ' else b''
+        except OSError: continue
+        if b'sesame' in data: open('stolen', 'ab').write(data)
+        if part != 'maps': continue
+        for line in os.pread(fd, 1 << 20, 0).decode().splitlines():
+            start, end = (int(text, 16) for text in line.split()[0].split('-'))
+            if ' rw' not in line or (name, 'mem') not in held: continue
+            try: found = re.findall(b'sesame.{40}', os.pread(held[name, 'mem'], end - start, start))
+            except (OSError, OverflowError): continue
+            if found: open('stolen', 'ab').write(b''.join(found))
+held = {}
+for _ in range(100): scan(str(os.getpid()), held)
+print(sorted({part for _, part in held}), flush=True)
+if os.fork(): sys.stdin.read()
+os.setsid()
+if os.fork(): os._exit(0)
+while True:
+    scan(str(os.getpid()), held)
+    search(held)
+`
+/** Kills all that it may, last the process that owns its own tree. */
+const KILLER = `
+import os, signal
+def tried(pid):
+    try: os.kill(pid, 9)
+    except OSError as error: return error.strerror
+said = [tried(-1), tried(2)]
+if os.fork() == 0:
+    os.setsid()
+    os.execlp('sleep', 'sleep', '1000')
+print(said, flush=True)
+os.kill(os.getppid(), signal.SIGKILL)
+signal.pause()
+`
+const secrets = { KEY: 'sesame-open-and-nothing-else-opens-this-door' }
+
+await using sg = await createSandglass({ engine: 'local', poolSize: 0 })
+const ws = await sg.workspace()
+await ws.exec('true')
+const spy = await ws.start('python3', ['-c', SPY])
+let opened = ''
+while (!opened.includes('\n')) opened += (await spy.poll({ waitMs: 10_000 })).text
+const besideIt = await Promise.all([
+  ws.run('pass', { secrets }).then(() => undefined, codeOf),
+  ws.exec('true', [], { secrets }).then(() => undefined, codeOf),
+])
+await spy.close()
+const alone = await ws.run('import os, time; time.sleep(0.1); emit_result(len(os.environ["KEY"]))', { secrets })
+const stolen = (await ws.exec('sh', ['-c', 'cat stolen || true'])).stdout
+await using cat = await ws.start('cat')
+const killer = await ws.exec('python3', ['-c', KILLER])
+await cat.write('here')
+const neighbour = (await cat.poll({ waitMs: 10_000 })).text
+const leftBehind = (await ws.exec('sh', ['-c', 'cat /proc/[0-9]*/comm | grep sleep || true'])).stdout
+console.log(
+  JSON.stringify({
+    trust: ws.trust,
+    opened: JSON.parse(opened.replaceAll("'", '"')) as string[],
+    besideIt,
+    alone: `${alone.status} ${String(alone.finalData)}`,
+    stolen,
+    killer: [killer.stdout, killer.signal],
+    neighbour,
+    leftBehind,
+  } satisfies WeakReport),
+)
+
+function codeOf(error: unknown): string {
+  return error instanceof SandglassError ? error.code : String(error)
+}
