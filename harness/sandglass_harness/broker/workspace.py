@@ -55,6 +55,7 @@ class Workspace:
         self._waiting = []  # activities that wait for a process
         self._spare = self._forking = None
         self._spare_due = None  # the time at which the next one is made
+        self._held_back = False  # output waits until the host takes more
         self._uses = 0
 
     def serve(self):
@@ -136,7 +137,7 @@ class Workspace:
                 self.end_sandbox()
         self._step_jobs()
         self.channel.watch()  # before it counts what waits: with an empty outbox nothing would wake the loop
-        is_full = self.sources.is_full
+        self._held_back = is_full = self.sources.is_full
         for activity in list(self._activities.values()):
             if isinstance(activity, ScriptActivity):
                 activity.apply_back_pressure(is_full)
@@ -144,6 +145,8 @@ class Workspace:
         self.channel.watch()
 
     def _wait_ms(self):
+        if self._held_back and not self.sources.is_full:  # the last write made room: no descriptor will tell
+            return 0
         if not self.sources.is_full and (self.sources.has_rest or any(activity.can_send() for activity, _ in self._jobs)):
             return 0
         due = [activity.due for activity in self._activities.values()]
