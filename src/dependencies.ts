@@ -108,7 +108,7 @@ export class Dependencies {
    * @throws SandglassError with a code that begins with `dependency_` or `index_`, or another one of `Environments.prepare`.
    */
   async prepare(request: DependencyRequest): Promise<PreparedEnvironment | undefined> {
-    const { requirements, fromScript, trusted } = await this.#requirementsOf(request)
+    const { requirements, fromScript, host } = await this.#requirementsOf(request)
     if (requirements.length === 0) return undefined
     const target = await this.knownTarget()
     if (target === undefined) {
@@ -118,9 +118,7 @@ export class Dependencies {
       )
     }
     const { signal, onProgress } = request
-    return this.#tell(
-      await this.environments.prepare({ requirements, target, fromScript, trusted, signal, onProgress }),
-    )
+    return this.#tell(await this.environments.prepare({ requirements, target, fromScript, host, signal, onProgress }))
   }
 
   /**
@@ -160,11 +158,11 @@ export class Dependencies {
   async #requirementsOf({ dependencies, tools, script }: DependencyRequest): Promise<{
     readonly requirements: readonly Requirement[]
     readonly fromScript: boolean
-    readonly trusted: ReadonlySet<string>
+    readonly host: readonly Requirement[]
   }> {
     if (this.#hasDirectory) {
       if (dependencies !== undefined) throw bothGiven()
-      return { requirements: [], fromScript: false, trusted: new Set() }
+      return { requirements: [], fromScript: false, host: [] }
     }
     const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
     const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
@@ -172,11 +170,7 @@ export class Dependencies {
     const wishes = script === undefined ? [] : await this.#wishesOf(script, host)
     const requirements = merge([...host, ...wishes])
     assertFew(requirements, 'dependencies with those of tools and of the script')
-    return {
-      requirements,
-      fromScript: wishes.length > 0,
-      trusted: new Set(host.map(({ name }) => name)),
-    }
+    return { requirements, fromScript: wishes.length > 0, host }
   }
 
   /**

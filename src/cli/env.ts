@@ -53,23 +53,23 @@ async function add(words: readonly string[], given: Given, context: Context): Pr
   } finally {
     await sandglass.close()
   }
-  return await show(key, given, context)
+  return await show([key], given, context)
 }
 
 async function update(words: readonly string[], given: Given, context: Context): Promise<number> {
   const environments = new Environments()
   const before = await find(oneWord('update', words), environments)
   await using installing = new InstallLine(context)
-  let key: string
+  let keys: readonly string[]
   try {
     const updated = await environments.update(before.key, { signal: context.signal, onProgress: installing.onProgress })
     if (updated === undefined) throw unknown(before.key)
-    if (!given.has('--json') && updated.environment.key === before.key) await note(context, 'nothing is newer')
-    key = updated.environment.key
+    keys = updated.map(({ environment }) => environment.key)
   } finally {
     environments.close()
   }
-  return await show(key, given, context)
+  if (!given.has('--json') && keys.join() === before.key) await note(context, 'nothing is newer')
+  return await show(keys, given, context)
 }
 
 async function remove(words: readonly string[], given: Given, context: Context): Promise<number> {
@@ -118,10 +118,12 @@ async function verify(words: readonly string[], given: Given, context: Context):
   return isSound ? EXIT.ok : 1
 }
 
-async function show(key: string, given: Given, context: Context): Promise<number> {
-  const found = await find(key, new Environments())
-  if (given.has('--json')) await context.stdout.line(environmentLine(found))
-  else await context.stdout.write(tableOf([found]))
+async function show(keys: readonly string[], given: Given, context: Context): Promise<number> {
+  const environments = new Environments()
+  const found: EnvironmentSummary[] = []
+  for (const key of keys) found.push(await find(key, environments))
+  if (given.has('--json')) for (const one of found) await context.stdout.line(environmentLine(one))
+  else await context.stdout.write(tableOf(found))
   return EXIT.ok
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EnvironmentCache, EnvironmentRecord } from './cache.ts'
 import { tidyContent } from './content.ts'
+import { type Declaration, declarationOf, LAYOUT, requestKeyOf } from './declaration.ts'
 import { indexSettings, withoutCredentials } from './index-settings.ts'
 import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory, maxUnpacked } from './installer.ts'
 import { digestOf, type Lock, readLock } from './lock-file.ts'
@@ -11,7 +12,7 @@ import { TOO_LARGE } from './explain.ts'
 import type { InstallProgress, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import { platformOf, type PythonTarget } from './target.ts'
-import { assertAllowed } from './trust.ts'
+import { refuse, refusedOf } from './trust.ts'
 import { findUv } from './uv.ts'
 
 /** Packages that sandboxes can import: the content of one read-only directory. */
@@ -34,14 +35,15 @@ export interface EnvironmentRequest {
   readonly target: PythonTarget
   /** True if a script named some of them: then `allow` and an age of seven days apply. */
   readonly fromScript?: boolean | undefined
-  /** Packages that the host named itself, by normal name: `allow` is not asked for them. */
-  readonly trusted?: ReadonlySet<string> | undefined
+  /**
+   * The requirements among them that the host named itself: `allow` is not asked for the packages that they come to without
+   * those of the script.
+   */
+  readonly host?: readonly Requirement[] | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
 }
 
-/** Incremented if what an environment holds changes for a reason that no requirement shows. */
-export const LAYOUT = 1
 const EXPECTED_RATIO = 4
 
 /** Makes environments that the cache does not have. */
@@ -49,6 +51,8 @@ export class Builder {
   readonly #options: ResolvedEnvironmentOptions
   readonly #cache: EnvironmentCache
   readonly #lease: (key: string) => Promise<Environment | undefined>
+  /** Versions by name of what the host named, by the key of that request: a host names few sets. */
+  readonly #hostVersions = new Map<string, ReadonlyMap<string, string>>()
 
   /** @param lease takes an environment of the cache into use; undefined if it is not there. */
   constructor(
@@ -61,15 +65,23 @@ export class Builder {
     this.#lease = lease
   }
 
-  /** Resolves and installs what was asked for, once over all processes. */
-  async build(request: EnvironmentRequest, requestKey: string, excludeNewer: string | undefined): Promise<Environment> {
-    const requirements = request.requirements.map(({ text }) => text)
-    return this.#withInstaller(request, requirements, excludeNewer, async (plan) => {
+  /**
+   * Resolves and installs what was asked for, once over all processes.
+   * @param options.isUpdate what was resolved before does not count, and stays if this fails.
+   */
+  async build(
+    request: EnvironmentRequest,
+    { isUpdate = false }: { readonly isUpdate?: boolean } = {},
+  ): Promise<Environment> {
+    const declaration = declarationOf(this.#options, request)
+    const requestKey = requestKeyOf(declaration, this.#options)
+    return this.#withInstaller(declaration, request.signal, async (plan) => {
       const only = await this.#cache.lockBuild(requestKey, plan.signal)
       try {
-        const again = await this.#cache.findRequest(requestKey)
+        const again = isUpdate ? undefined : await this.#cache.findRequest(requestKey)
         const found = again === undefined ? undefined : await this.#lease(again.key)
-        const made = found ?? (await this.#install(plan, request, requestKey, again?.lock))
+        const made =
+          found ?? (await this.#install({ ...plan, isUpdate }, request, requestKey, declaration, again?.lock))
         void this.#cache.evict(this.#options).catch(() => undefined) // the next build tries again
         return made
       } finally {
@@ -80,9 +92,8 @@ export class Builder {
 
   /** Gives work an installer and a time, and names what went wrong with it. */
   async #withInstaller<T>(
-    { target, signal: given }: EnvironmentRequest,
-    requirements: readonly string[],
-    excludeNewer: string | undefined,
+    { target, requirements, excludeNewer }: Declaration,
+    given: AbortSignal | undefined,
     work: (plan: InstallPlan) => Promise<T>,
   ): Promise<T> {
     const options = this.#options
@@ -125,6 +136,7 @@ export class Builder {
     plan: InstallPlan,
     request: EnvironmentRequest,
     requestKey: string,
+    declaration: Declaration,
     known: string | undefined,
   ): Promise<Environment> {
     const onProgress = this.reporterOf(request)
@@ -133,16 +145,16 @@ export class Builder {
       onProgress({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
       const lock = known === undefined ? await lockRequirements(plan, work) : await readLock(known)
       // Before anything is downloaded.
-      this.assertAllowed(lock.packages, request)
+      await this.assertAllowed(lock.packages, request)
       const key = contentKey(lock, plan.target)
       const only = await this.#cache.lockBuild(key, plan.signal)
       try {
         const ready = await this.#lease(key)
-        if (ready === undefined) await this.#fill(plan, key, lock, work, only.fd, onProgress)
+        if (ready === undefined) await this.#fill(plan, { key, declaration, lock }, work, only.fd, onProgress)
       } finally {
         only.release()
       }
-      await this.#cache.saveRequest(requestKey, { key, requirements: plan.requirements, lock: lock.text })
+      await this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text })
       const made = await this.#lease(key)
       if (made === undefined) throw this.#cache.unusable(new Error(`${key} was removed while it was made`))
       return made
@@ -153,8 +165,7 @@ export class Builder {
 
   async #fill(
     plan: InstallPlan,
-    key: string,
-    lock: Lock,
+    { key, declaration, lock }: { readonly key: string; readonly declaration: Declaration; readonly lock: Lock },
     work: string,
     heldLock: number,
     onProgress: (progress: InstallProgress) => void,
@@ -177,7 +188,7 @@ export class Builder {
         key,
         directory,
         target: plan.target,
-        requirements: plan.requirements,
+        declaration,
         packages: Object.fromEntries(packages.map(({ name, version }) => [name, version])),
         created: new Date().toISOString(),
         ...content,
@@ -206,14 +217,7 @@ export class Builder {
     const failing = new Map<string, SandglassError>()
     for (const { text } of request.requirements) {
       try {
-        await this.#withInstaller(request, [text], this.#options.excludeNewer, async (plan) => {
-          const work = await makeWorkDirectory(this.#cache.root, plan.target)
-          try {
-            await lockRequirements(plan, work)
-          } finally {
-            await rm(work, { recursive: true, force: true })
-          }
-        })
+        await this.#resolve({ ...declarationOf(this.#options, request), requirements: [text] }, request.signal)
       } catch (error) {
         if (!(error instanceof SandglassError && error.code.startsWith('dependency_'))) throw error
         failing.set(text, error)
@@ -222,13 +226,50 @@ export class Builder {
     return failing
   }
 
-  /** @throws SandglassError `dependency_not_allowed`. */
-  assertAllowed(packages: readonly LockedPackage[], { fromScript, trusted }: EnvironmentRequest): void {
-    if (fromScript !== true) return
-    assertAllowed(
-      packages.filter(({ name }) => trusted?.has(name) !== true),
-      this.#options.allow,
+  /** @throws SandglassError `dependency_not_allowed`; as {@link build} does if the set of the host must be resolved. */
+  async assertAllowed(packages: readonly LockedPackage[], request: EnvironmentRequest): Promise<void> {
+    if (request.fromScript !== true) return
+    const { allow } = this.#options
+    const refused = refusedOf(packages, allow)
+    if (refused.length === 0) return
+    const trusted = await this.#versionsOfHost(request)
+    refuse(
+      refused.filter(({ name, version }) => trusted !== 'all' && trusted.get(name) !== version),
+      allow,
     )
+  }
+
+  /** What the requirements of the host come to without those of the script, under the same limit of age. */
+  async #versionsOfHost(request: EnvironmentRequest): Promise<ReadonlyMap<string, string> | 'all'> {
+    const { host = [], requirements, target, signal } = request
+    if (host.length === 0) return new Map()
+    const named = new Set(host.map(({ text }) => text))
+    if (requirements.every(({ text }) => named.has(text))) return 'all'
+    const { excludeNewer } = declarationOf(this.#options, request)
+    const declaration = { ...declarationOf(this.#options, { requirements: host, target }), excludeNewer }
+    const requestKey = requestKeyOf(declaration, this.#options)
+    const before = this.#hostVersions.get(requestKey)
+    if (before !== undefined) return before
+    const resolved = await this.#cache.findRequest(requestKey)
+    const lock = resolved === undefined ? await this.#resolve(declaration, signal) : await readLock(resolved.lock)
+    if (resolved === undefined) {
+      await this.#cache.saveRequest(requestKey, { key: contentKey(lock, target), declaration, lock: lock.text })
+    }
+    const versions = new Map(lock.packages.map(({ name, version }) => [name, version]))
+    this.#hostVersions.set(requestKey, versions)
+    return versions
+  }
+
+  /** Chooses versions, and installs nothing. */
+  async #resolve(declaration: Declaration, signal: AbortSignal | undefined): Promise<Lock> {
+    return this.#withInstaller(declaration, signal, async (plan) => {
+      const work = await makeWorkDirectory(this.#cache.root, plan.target)
+      try {
+        return await lockRequirements(plan, work)
+      } finally {
+        await rm(work, { recursive: true, force: true })
+      }
+    })
   }
 
   reporterOf({ onProgress }: EnvironmentRequest): (progress: InstallProgress) => void {

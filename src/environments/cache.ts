@@ -4,6 +4,7 @@ import { lstat, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { awaitLock, type FileLock, makeDirectory, tryLock } from '../support/index.ts'
+import type { Declaration } from './declaration.ts'
 import { namesIn, readJson, writeJson } from './json-file.ts'
 import { digestOf } from './lock-file.ts'
 import { Resolutions, type ResolvedRequest } from './resolutions.ts'
@@ -13,8 +14,8 @@ import type { PythonTarget } from './target.ts'
 export interface EnvironmentRecord {
   readonly key: string
   readonly target: PythonTarget
-  /** The requirements for which it was first made. */
-  readonly requirements: readonly string[]
+  /** That for which it was first made. */
+  readonly declaration: Declaration
   /** Version by normal name. */
   readonly packages: Readonly<Record<string, string>>
   /** Top-level modules that scripts can import, in order. */
@@ -96,9 +97,12 @@ export class EnvironmentCache {
     await this.#explained(this.#resolutions.save(requestKey, request))
   }
 
-  /** Forgets the requests that led to an environment, so that the next one is resolved anew. */
-  async forgetRequests(key: string): Promise<void> {
-    await this.#resolutions.forget(key)
+  /** What led to an environment: it was asked for in one way or in several. */
+  async declarationsOf(key: string): Promise<readonly Declaration[]> {
+    const asked = await this.#resolutions.leadingTo(key)
+    if (asked.length > 0 || !KEY.test(key)) return asked
+    const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
+    return record === undefined ? [] : [record.declaration]
   }
 
   async findTarget(engineId: string): Promise<PythonTarget | undefined> {

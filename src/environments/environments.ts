@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import type { SandglassError } from '../errors/index.ts'
-import { abortedBy, Builder, type Environment, type EnvironmentRequest, LAYOUT } from './builder.ts'
+import { abortedBy, Builder, type Environment, type EnvironmentRequest } from './builder.ts'
 import { EnvironmentCache, type EnvironmentLease } from './cache.ts'
 import { type Difference, findDifferences } from './content.ts'
-import { indexSettings } from './index-settings.ts'
-import { digestOf } from './lock-file.ts'
+import { type Declaration, declarationOf, optionsOf, requestKeyOf } from './declaration.ts'
 import { type EnvironmentOptions, resolveEnvironmentOptions, type ResolvedEnvironmentOptions } from './options.ts'
+import { parseRequirements } from './requirement.ts'
 import type { PythonTarget } from './target.ts'
 
 /** An environment that is ready, and what it took. */
@@ -30,7 +30,6 @@ export interface EnvironmentSummary {
 const KEPT = 32
 /** Requests whose answers are held in memory. */
 const MAX_FOUND = 1000
-const SCRIPT_EXCLUDE_NEWER = '7 days'
 
 /**
  * Makes environments, each once. Everything that one instance handed out stays until `close`, or until `releaseUnused`
@@ -59,8 +58,7 @@ export class Environments {
    */
   async prepare(request: EnvironmentRequest): Promise<PreparedEnvironment> {
     const began = performance.now()
-    const excludeNewer = this.options.excludeNewer ?? (request.fromScript === true ? SCRIPT_EXCLUDE_NEWER : undefined)
-    const requestKey = this.#requestKey(request, excludeNewer)
+    const requestKey = requestKeyOf(declarationOf(this.options, request), this.options)
     let cached = true
     const known = await untilAborted(
       request.signal,
@@ -68,21 +66,15 @@ export class Environments {
     )
     let environment = known !== undefined && this.#holds(known) ? known : undefined
     if (environment === undefined) {
-      const search = this.#find(request, requestKey, excludeNewer, () => (cached = false))
+      const search = this.#find(request, requestKey, () => (cached = false))
       this.#found.set(requestKey, search)
       const [oldest = ''] = this.#found.keys()
       if (this.#found.size > MAX_FOUND) this.#found.delete(oldest)
       search.catch(() => this.#found.delete(requestKey))
       environment = await search
     }
-    this.#builder.assertAllowed(packagesOf(environment), request)
-    const { packages, bytes } = environment
-    this.#builder.reporterOf(request)({
-      phase: 'done',
-      packages: Object.keys(packages).length,
-      bytes,
-      totalBytes: bytes,
-    })
+    await this.#builder.assertAllowed(packagesOf(environment), request)
+    reportDone(this.#builder, environment, request)
     return { environment, cached, ms: performance.now() - began }
   }
 
@@ -133,18 +125,46 @@ export class Environments {
     }
   }
 
-  /** Resolves the requirements of an environment anew; undefined if there is no such environment. */
+  /**
+   * Resolves anew, with the settings of then, whatever led to an environment. What fails keeps its answer.
+   * @returns each environment that this leads to; undefined if the cache does not have the given one.
+   * @throws SandglassError as {@link prepare} does, the first one after all were tried.
+   */
   async update(
     key: string,
-    given: Omit<EnvironmentRequest, 'requirements' | 'target'>,
-  ): Promise<PreparedEnvironment | undefined> {
+    given: Pick<EnvironmentRequest, 'signal' | 'onProgress'>,
+  ): Promise<readonly PreparedEnvironment[] | undefined> {
     this.#open()
     const lease = await this.#cache.lease(key)
     if (lease === undefined) return undefined
-    const { requirements, target } = lease.record
     lease.release()
-    await this.#cache.forgetRequests(key)
-    return this.prepare({ ...given, target, requirements: requirements.map((text) => ({ text, name: text })) })
+    const updated = new Map<string, PreparedEnvironment>()
+    const failures: unknown[] = []
+    for (const declaration of await this.#cache.declarationsOf(key)) {
+      try {
+        const began = performance.now()
+        const environment = await this.#renew(declaration, given)
+        const ms = performance.now() - began
+        updated.set(environment.key, { environment, cached: environment.key === key, ms })
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+    return [...updated.values()]
+  }
+
+  async #renew(
+    declaration: Declaration,
+    given: Pick<EnvironmentRequest, 'signal' | 'onProgress'>,
+  ): Promise<Environment> {
+    const { target, fromScript } = declaration
+    const requirements = parseRequirements(declaration.requirements)
+    const request = { ...given, target, requirements, fromScript, host: parseRequirements(declaration.host) }
+    const builder = new Builder(optionsOf(declaration, this.options), this.#cache, (key) => this.#lease(key))
+    const environment = await builder.build(request, { isUpdate: true })
+    reportDone(builder, environment, request)
+    return environment
   }
 
   /**
@@ -181,29 +201,17 @@ export class Environments {
     return true
   }
 
-  #requestKey({ requirements, target }: EnvironmentRequest, excludeNewer: string | undefined): string {
-    const { digest } = indexSettings(this.options)
-    const texts = requirements.map(({ text }) => text).toSorted()
-    const { pyodidePackages = null } = this.options
-    return digestOf([LAYOUT, target, texts, digest, excludeNewer ?? null, pyodidePackages], 32)
-  }
-
   #open(): void {
     this.#cache.open()
   }
 
-  async #find(
-    request: EnvironmentRequest,
-    requestKey: string,
-    excludeNewer: string | undefined,
-    onBuild: () => void,
-  ): Promise<Environment> {
+  async #find(request: EnvironmentRequest, requestKey: string, onBuild: () => void): Promise<Environment> {
     this.#open()
     const resolved = await this.#cache.findRequest(requestKey)
     const ready = resolved === undefined ? undefined : await this.#lease(resolved.key)
     if (ready !== undefined) return ready
     onBuild()
-    return this.#builder.build(request, requestKey, excludeNewer)
+    return this.#builder.build(request)
   }
 
   async #lease(key: string): Promise<Environment | undefined> {
@@ -236,6 +244,11 @@ async function untilAborted<T>(signal: AbortSignal | undefined, work: Promise<T>
 function environmentOf({ record, path }: EnvironmentLease): Environment {
   const { key, target, packages, modules, bytes } = record
   return { key, path, target, packages, modules, bytes }
+}
+
+function reportDone(builder: Builder, { packages, bytes }: Environment, request: EnvironmentRequest): void {
+  const { length } = Object.keys(packages)
+  builder.reporterOf(request)({ phase: 'done', packages: length, bytes, totalBytes: bytes })
 }
 
 function packagesOf({ packages }: Environment): { name: string; version: string }[] {

@@ -21,6 +21,8 @@ export interface InstallPlan {
   readonly excludeNewer: string | undefined
   readonly pyodidePackages?: string | undefined
   readonly offline: boolean
+  /** Asks the index again even for what it said a moment ago. */
+  readonly isUpdate?: boolean
   readonly signal: AbortSignal
   /** Bytes that have arrived of those that the lock expects. */
   readonly onDownloaded?: (bytes: number) => void
@@ -50,6 +52,7 @@ export async function lockRequirements(plan: InstallPlan, work: string): Promise
     '--no-annotate',
     ...(plan.excludeNewer === undefined ? [] : ['--exclude-newer', plan.excludeNewer]),
     ...(links === undefined ? [] : ['--find-links', join(work, LINKS)]),
+    ...(plan.isUpdate === true && !plan.offline ? ['--refresh'] : []),
     '--output-file',
     output,
     'requirements.in',

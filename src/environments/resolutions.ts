@@ -1,12 +1,13 @@
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Declaration } from './declaration.ts'
 import { namesIn, readJson, writeJson } from './json-file.ts'
 
 /** A request that was resolved once. */
 export interface ResolvedRequest {
   /** The key of the environment. */
   readonly key: string
-  readonly requirements: readonly string[]
+  readonly declaration: Declaration
   readonly lock: string
 }
 
@@ -34,13 +35,14 @@ export class Resolutions {
     await writeJson(this.#pathOf(requestKey), request, this.#work)
   }
 
-  /** Forgets the requests that led to an environment, so that the next one is resolved anew. */
-  async forget(key: string): Promise<void> {
+  /** The requests that led to an environment. */
+  async leadingTo(key: string): Promise<readonly Declaration[]> {
+    const all: Declaration[] = []
     for (const name of await namesIn(this.#directory)) {
-      const path = join(this.#directory, name)
-      const found = await readJson<ResolvedRequest>(path)
-      if (found === undefined || found.key === key) await rm(path, { force: true })
+      const found = await readJson<ResolvedRequest>(join(this.#directory, name))
+      if (found?.key === key && typeof found.declaration === 'object') all.push(found.declaration)
     }
+    return all
   }
 
   /** Removes what was asked for longest ago: a script can ask in any number of ways. */

@@ -6,18 +6,22 @@ import { normalName } from './requirement.ts'
 const MAX_NAMED = 10
 const MAX_NAMED_TO_MODELS = 100
 
-/**
- * Refuses packages that a script may not name.
- * @throws SandglassError `dependency_not_allowed`, naming them.
- */
-export function assertAllowed(
+/** The packages that a script may not name. */
+export function refusedOf(
   packages: readonly LockedPackage[],
   allow: NonNullable<EnvironmentOptions['allow']>,
-): void {
+): readonly LockedPackage[] {
   const isAllowed = ruleOf(allow)
-  const refused = packages.filter(({ name, version }) => !isAllowed({ name, version }))
+  return packages.filter(({ name, version }) => !isAllowed({ name, version }))
+}
+
+/**
+ * Refuses packages, if there are any.
+ * @throws SandglassError `dependency_not_allowed`, naming them.
+ */
+export function refuse(refused: readonly LockedPackage[], allow: NonNullable<EnvironmentOptions['allow']>): void {
   if (refused.length === 0) return
-  const names = refused.slice(0, MAX_NAMED).map(({ name }) => name)
+  const names = refused.slice(0, MAX_NAMED).map(({ name, version }) => `${name} ${version}`)
   const more = refused.length > MAX_NAMED ? ` and ${refused.length - MAX_NAMED} more` : ''
   throw new SandglassError(
     'dependency_not_allowed',

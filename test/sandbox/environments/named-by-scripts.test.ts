@@ -71,3 +71,23 @@ describe.skipIf(skip || noUv !== undefined)('a package that a script names', () 
     await expect(sandglass.run(requires('3.x'))).rejects.toMatchObject({ code: 'dependency_invalid' })
   })
 })
+
+describe.skipIf(skip || noUv !== undefined)('packages that the host names beside those of a script', () => {
+  test('are trusted in the versions that the host alone would get, with what they need', async () => {
+    const index = await newIndex(demo, helper, makeWheel({ name: 'other' }))
+    const environments = { fromScript: 'declared', allow: ['other'] } as const
+    await using sandglass = await open(index, newCache(), { dependencies: ['demo'], environments })
+    expect((await sandglass.run(declares('other'))).environment?.packages).toEqual({
+      demo: '1.0',
+      helper: '1.0',
+      other: '1.0',
+    })
+    // The same name in a version of the script's choice is another package.
+    index.add(makeWheel({ name: 'demo', version: '0.1' }))
+    await expect(sandglass.run(declares('demo').replace('"demo"', '"demo<1"'))).rejects.toMatchObject({
+      code: 'dependency_not_allowed',
+      message: /demo/,
+    })
+    expect(index.downloads).not.toContain('demo-0.1-py3-none-any.whl')
+  })
+})

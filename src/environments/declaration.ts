@@ -1,0 +1,68 @@
+import { indexSettings, withoutCredentials } from './index-settings.ts'
+import { digestOf } from './lock-file.ts'
+import type { ResolvedEnvironmentOptions } from './options.ts'
+import type { Requirement } from './requirement.ts'
+import type { PythonTarget } from './target.ts'
+
+/** What was asked for, with every setting that decides the answer: an update asks the same again. It has no secrets. */
+export interface Declaration {
+  readonly target: PythonTarget
+  readonly requirements: readonly string[]
+  readonly fromScript: boolean
+  /** Those of the requirements that the host named. */
+  readonly host: readonly string[]
+  readonly excludeNewer?: string | undefined
+  readonly index?: string | undefined
+  readonly wheels?: string | undefined
+  readonly pyodidePackages?: string | undefined
+  /** Undefined for a function: it ends with its process, and `known` stands in for it. */
+  readonly allow?: 'known' | 'any' | readonly string[] | undefined
+}
+
+/** The part of a request that decides the answer. */
+interface Wish {
+  readonly target: PythonTarget
+  readonly requirements: readonly Requirement[]
+  readonly fromScript?: boolean | undefined
+  readonly host?: readonly Requirement[] | undefined
+}
+
+/** Incremented if what an environment holds changes for a reason that no requirement shows. */
+export const LAYOUT = 1
+const SCRIPT_EXCLUDE_NEWER = '7 days'
+
+/** Puts a request and the options together. */
+export function declarationOf(options: ResolvedEnvironmentOptions, wish: Wish): Declaration {
+  const { index, wheels, pyodidePackages, allow } = options
+  const { target, requirements, fromScript = false, host = [] } = wish
+  return {
+    target,
+    requirements: requirements.map(({ text }) => text),
+    fromScript,
+    host: host.map(({ text }) => text),
+    excludeNewer: options.excludeNewer ?? (fromScript ? SCRIPT_EXCLUDE_NEWER : undefined),
+    index: index === undefined ? undefined : withoutCredentials(index),
+    wheels,
+    pyodidePackages,
+    allow: typeof allow === 'function' ? undefined : allow,
+  }
+}
+
+/** The options with which a declaration is asked for again. Credentials of an index come from the present ones. */
+export function optionsOf(
+  { index, wheels, excludeNewer, pyodidePackages, allow = 'known' }: Declaration,
+  present: ResolvedEnvironmentOptions,
+): ResolvedEnvironmentOptions {
+  const { cacheDir, uv, fromScript, offline, maxBytes, maxAgeDays, timeoutMs, onProgress } = present
+  const same = present.index !== undefined && withoutCredentials(present.index) === index
+  const own = { uv, onProgress, wheels, excludeNewer, pyodidePackages, index: same ? present.index : index }
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined))
+  return { ...given, cacheDir, fromScript, offline, maxBytes, maxAgeDays, timeoutMs, allow }
+}
+
+/** Names a declaration together with the settings of uv in this process: equal ones have the same answer. */
+export function requestKeyOf(declaration: Declaration, options: ResolvedEnvironmentOptions): string {
+  const { target, requirements, excludeNewer = null, pyodidePackages = null } = declaration
+  const { digest } = indexSettings(options)
+  return digestOf([LAYOUT, target, requirements.toSorted(), digest, excludeNewer, pyodidePackages], 32)
+}
