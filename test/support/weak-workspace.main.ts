@@ -26,6 +26,7 @@ export interface WeakReport {
 /** Opens all that it can of each process, again and again, in a daemon too, and looks for a secret in it. */
 const SPY = `
 import os, re, sys
+SECRET = re.compile(b'[s]esame-open.{30}') # not what this source has in memory
 def scan(own, held):
     for name in os.listdir('/proc'):
         if not name.isdigit() or name == own: continue
@@ -37,12 +38,12 @@ def search(held):
     for (name, part), fd in held.items():
         try: data = os.read(fd, 1 << 20) if part == 'environ' else b''
         except OSError: continue
-        if b'sesame' in data: open('stolen', 'ab').write(data)
+        if SECRET.search(data): open('stolen', 'ab').write(data)
         if part != 'maps': continue
         for line in os.pread(fd, 1 << 20, 0).decode().splitlines():
             start, end = (int(text, 16) for text in line.split()[0].split('-'))
             if ' rw' not in line or (name, 'mem') not in held: continue
-            try: found = re.findall(b'sesame.{40}', os.pread(held[name, 'mem'], end - start, start))
+            try: found = SECRET.findall(os.pread(held[name, 'mem'], end - start, start))
             except (OSError, OverflowError): continue
             if found: open('stolen', 'ab').write(b''.join(found))
 held = {}

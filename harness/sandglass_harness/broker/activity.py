@@ -146,7 +146,7 @@ class ProcessActivity(Activity):
             self._end_due = time.monotonic() + END_SEC
             self.on_end_begun()
         self._close_keeper()
-        confirmed = self.host.end_orphans()
+        confirmed = self.host.end_orphans(self.spare.keeper_pid)
         self.on_dead(self.host.sandbox.reaper.status_of(self.spare.pid), confirmed)
         if not confirmed:
             self.host.end_sandbox()

@@ -67,6 +67,11 @@ class KeptSpare(Spare):
         self.control.close()
 
 
+def is_dead(pid):
+    """True if a keeper has ended, reaped or not: then its children are PID 1's."""
+    return (integrity.status_field(pid, "State") or "Z")[0] in "ZX"
+
+
 def find_orphans(broker_pid, zygote_pid):
     """Returns the processes whose keeper is gone: they are children of PID 1."""
     return [

@@ -97,13 +97,16 @@ class Workspace:
         if activity.needs_process:
             self._make_spare()
 
-    def end_orphans(self):
-        """Ends the processes of keepers that are gone. They cannot be told apart. Returns False if that takes too long."""
+    def end_orphans(self, keeper_pid):
+        """Ends the processes of this keeper and of others that are gone, which cannot be told apart. Returns False if that takes
+        too long."""
         deadline = time.monotonic() + ORPHANS_SEC
         while True:
+            # A process that is killed closes its socket, which the broker notices, before it leaves its children to PID 1.
+            is_dead = keepers.is_dead(keeper_pid)
             self.sandbox.reaper.reap()
             orphans = keepers.find_orphans(os.getpid(), self.zygote.pid)
-            if not orphans:
+            if is_dead and not orphans:
                 return True
             if time.monotonic() > deadline:
                 return False
