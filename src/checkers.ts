@@ -1,3 +1,4 @@
+import { type Declarer, explainModule } from './environments/index.ts'
 import { SandglassError } from './errors/index.ts'
 import {
   checkScript,
@@ -14,6 +15,10 @@ import { prepareTools, type ToolsInput } from './tools/index.ts'
 
 /** Checks that one checker sandbox makes before it is replaced. It runs no script, so nothing wears it out. */
 const MAX_USES = 10_000
+
+/** The module in a finding about one that does not exist, or that `strict` refuses. */
+const MODULE =
+  /^(?:there is no module '([A-Za-z_][\w.]*)' in the sandbox|([A-Za-z_][\w.]*) may not be imported in a strict script)$/
 
 /** Sandboxes that check scripts and run none, beside the leases of the runs. The first check makes the first. */
 export interface Checkers {
@@ -67,6 +72,8 @@ export interface CheckedRun extends Pick<
   readonly inputs?: Readonly<Record<string, unknown>>
   /** Modules of the packages that the run declares. */
   readonly environment?: readonly string[]
+  /** Who can declare a package for a module that is missing; undefined where none can be installed. */
+  readonly declarer?: Declarer | undefined
   /** Only the paths count. */
   readonly files?: Readonly<Record<string, unknown>>
   readonly checkoutTimeoutMs?: number | undefined
@@ -148,7 +155,19 @@ async function runCheck(checkers: Checkers, script: string, policy: Policy, run:
   }
   const checked = await checkers.check(request, run.checkoutTimeoutMs)
   const isLost = checked.violations === undefined && checked.run.status === 'sandbox-lost'
-  return isLost ? checkers.check(request, run.checkoutTimeoutMs) : checked
+  const final = isLost ? await checkers.check(request, run.checkoutTimeoutMs) : checked
+  const { declarer } = run
+  if (declarer === undefined || final.violations === undefined) return final
+  return { ...final, violations: final.violations.map((one) => withPackage(one, declarer)) }
+}
+
+/** A finding about a module with the package that carries it. To be declared also admits a module under `strict`. */
+function withPackage(violation: Violation, declarer: Declarer): Violation {
+  const [, missing, refused] = MODULE.exec(violation.message) ?? []
+  const module = missing ?? (declarer === 'nobody' ? undefined : refused)
+  const found = module === undefined ? undefined : explainModule(module, declarer)
+  if (found === undefined) return violation
+  return { ...violation, hint: declarer === 'nobody' ? `${found}. ${violation.hint}` : found }
 }
 
 /** Top-level modules and packages that paths below the workspace make. */

@@ -83,6 +83,11 @@ export class Dependencies {
     return this.#hasDirectory || this.environments.options.fromScript === 'off' ? 'nobody' : 'script'
   }
 
+  /** Who can declare a package that a script of the program lacks. */
+  get checkDeclarer(): Declarer {
+    return this.#hasDirectory ? 'nobody' : 'program'
+  }
+
   /** Tells a model which packages its scripts may name; empty if none. */
   get scriptPackages(): string {
     return this.#hasDirectory ? '' : scriptPackagesText(this.environments.options)

@@ -30,7 +30,7 @@ import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
 import type { NamedPackage } from './support/index.ts'
 import { TaskHost } from './task-host.ts'
-import { prepareTools, type RanScript, type RunPythonTool, runPythonTool } from './tools/index.ts'
+import { dependenciesOf, prepareTools, type RanScript, type RunPythonTool, runPythonTool } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
@@ -143,7 +143,9 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
   const { name, instructions, maxStubChars, maxAnswerChars, ...run } = given
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
   // Their versions are known when they are installed: at the first call.
-  const packages = run.dependencies?.map((text) => ({ name: text, version: '' })) ?? runner.packages
+  const unversioned = (text: string): NamedPackage => ({ name: text, version: '' })
+  const ofTools = run.tools === undefined ? [] : dependenciesOf(run.tools)
+  const packages = [...(run.dependencies?.map(unversioned) ?? runner.packages), ...ofTools.map(unversioned)]
   return runPythonTool(
     set,
     async (script, signal) => {

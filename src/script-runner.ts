@@ -3,6 +3,7 @@ import { type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf
 import {
   Dependencies,
   type DependencyRequest,
+  dependencyViolation,
   type FailedDependency,
   runEnvironment,
   withEnvironment,
@@ -193,7 +194,7 @@ export class ScriptRunner {
 
   /** @param declarer who can declare a package that the script lacks. */
   async run<T>(script: string, run: RunOptions<T> = {}, declarer?: Declarer): Promise<ExecutionResult<T>> {
-    const started = await this.#start(script, run)
+    const started = await this.#start(script, run, declarer)
     if ('status' in started) return started
     const { executor, request, lease } = started
     let result: ExecutionResult
@@ -232,10 +233,20 @@ export class ScriptRunner {
   async check(script: string, given: CheckOptions = {}): Promise<CheckResult> {
     checkCheckOptions(given)
     const { dependencies, ...check } = given
-    const environment = await this.dependencies.prepare({ dependencies, ...definedOf(given, ['tools', 'signal']) })
+    const wanted = { dependencies, ...definedOf(given, ['tools', 'signal']) }
+    let environment: PreparedEnvironment | undefined
+    try {
+      environment = await this.dependencies.prepare({ ...wanted, script })
+    } catch (error) {
+      const violation = dependencyViolation(error, script)
+      if (violation === undefined) throw error
+      await this.dependencies.prepare(wanted) // throws if it is not the fault of the script
+      return { ok: false, violations: [violation] }
+    }
     return checkResultOf(this.checkers, script, given.policy ?? 'standard', {
       ...check,
       environment: modulesOf(environment),
+      declarer: this.dependencies.checkDeclarer,
     })
   }
 
@@ -289,7 +300,11 @@ export class ScriptRunner {
   }
 
   /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
-  async #start<T>(script: string, run: RunOptions<T>): Promise<StartedRun | ExecutionResult<T>> {
+  async #start<T>(
+    script: string,
+    run: RunOptions<T>,
+    declarer: Declarer = this.dependencies.checkDeclarer,
+  ): Promise<StartedRun | ExecutionResult<T>> {
     checkRunOptions(run)
     const { dependencies, workspace, ...given } = run
     const executor = this.#executorFor(run)
@@ -297,7 +312,8 @@ export class ScriptRunner {
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
     const environment =
       workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
-    const rejection = await rejectionOf(this.checkers, script, { ...given, environment: modulesOf(environment) })
+    const about = { environment: modulesOf(environment), declarer }
+    const rejection = await rejectionOf(this.checkers, script, { ...given, ...about })
     if (rejection !== undefined) {
       return { ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) }
     }

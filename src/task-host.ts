@@ -42,7 +42,9 @@ export class TaskHost implements ScriptHost {
   }
 
   check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
-    return checkAnswer(this.#runner.checkers, script, policy, { ...check, environment: modulesOf(this.#environment) })
+    const { checkers, dependencies } = this.#runner
+    const about = { environment: modulesOf(this.#environment), declarer: dependencies.declarer }
+    return checkAnswer(checkers, script, policy, { ...check, ...about })
   }
 
   async forScript(script: string, signal: AbortSignal): Promise<ScriptHost | Violation> {

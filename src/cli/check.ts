@@ -10,7 +10,7 @@ import { escapeForMessage } from './terminal-text.ts'
 import { startSandglass } from './start.ts'
 import { toolsOf } from './tools-file.ts'
 import { violationsText } from './violations-text.ts'
-import { reword } from './wording.ts'
+import { reword, rewordText } from './wording.ts'
 
 const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
 
@@ -26,15 +26,18 @@ export async function check(given: Given, context: Context): Promise<number> {
   try {
     // Only its checker is used: no sandbox is kept ready for scripts.
     await using installing = new InstallLine(context)
-    const environments = { onProgress: installing.onProgress }
+    // A person names the file, so what it declares counts, as for run.
+    const fromScript = path === '-' ? 'off' : 'declared'
+    const environments = { fromScript, onProgress: installing.onProgress } as const
     await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
-    const { ok, violations } = await sandglass.check(script, {
+    const { ok, violations: found } = await sandglass.check(script, {
       policy: policy ?? 'standard',
       mode,
       inputs: Object.fromEntries(names.map((name) => [name, null])),
       signal: context.signal,
       ...(tools === undefined ? {} : { tools }),
     })
+    const violations = found.map((one) => ({ ...one, message: rewordText(one.message, 'flags') }))
     if (given.has('--json')) await context.stdout.line({ ok, violations })
     else await report(context, path === '-' ? '<stdin>' : path, script, violations)
     return ok ? EXIT.ok : exitCodeOf('validation')

@@ -23,12 +23,17 @@ const FLAGS: readonly [string, string][] = [
 /** The library's names in messages about a request, as the caller wrote them: keys of a line, or flags. */
 export function reword(error: unknown, as: 'keys' | 'flags'): unknown {
   if (!(error instanceof SandglassError) || error instanceof UsageError) return error
+  const message = rewordText(error.message, as)
+  return message === error.message ? error : new SandglassError(error.code, message, { cause: error })
+}
+
+/** The same for a text. */
+export function rewordText(text: string, as: 'keys' | 'flags'): string {
   const names = as === 'keys' ? KEYS : FLAGS
-  const message = readable(
-    [...names, ...REMEDIES].reduce((text, [from, to]) => text.replaceAll(from, to), error.message),
+  return readable(
+    [...names, ...REMEDIES].reduce((so, [from, to]) => so.replaceAll(from, to), text),
     as,
   )
-  return message === error.message ? error : new SandglassError(error.code, message, { cause: error })
 }
 
 /** What to do about packages, as the library says it and as a person at the command line does it. */

@@ -9,6 +9,8 @@ export interface Question {
   readonly target: PythonTarget
   readonly index: string
   readonly excludeNewer: string | undefined
+  /** True if only the cache was asked. */
+  readonly offline: boolean
 }
 
 /** Of packages that unpack to more than the limit. */
@@ -35,8 +37,13 @@ export function explainFailure(stderr: string, question: Question): SandglassErr
   }
   const [pattern, code, explain] = rule
   const found = pattern.exec(text)
-  return new SandglassError(code, `${explain(question, found?.[1] ?? listed(question))}. uv said: ${said}`)
+  const hint =
+    question.offline && FROM_PAGES.has(code) ? ' (environments.offline is set: only the cache was asked)' : ''
+  return new SandglassError(code, `${explain(question, found?.[1] ?? listed(question))}${hint}. uv said: ${said}`)
 }
+
+/** What follows from the pages of an index. */
+const FROM_PAGES: ReadonlySet<SandglassError['code']> = new Set(['dependency_conflict', 'dependency_too_new'])
 
 type Rule = readonly [
   pattern: RegExp,
@@ -75,13 +82,26 @@ const RULES: readonly Rule[] = [
     (question) => `a requirement of ${listed(question)}, or of a package that they need, does not follow the rules`,
   ],
   [
+    /(?:Because )?([\w.-]{1,200})(?:[=<>!~][^ ]{0,100})? (?:was not found in the cache|needs to be downloaded from a registry)|network was disabled/i,
+    'index_unreachable',
+    (_, name) =>
+      `environments.offline is set, and the cache does not have ${name}: install it once without that option, or ask for what the cache has`,
+  ],
+  [
+    /`([^`]{1,200})` was filtered by `exclude-newer`(?!.*published at)/i,
+    'dependency_too_new',
+    ({ index, excludeNewer }, name) =>
+      `the package index ${index} tells of no ${name} that was uploaded before the limit environments.excludeNewer (${excludeNewer ?? 'unset'}): ` +
+      "ask for an older version, or set excludeNewer: 'none' if this index tells no times of upload",
+  ],
+  [
     /`([^`]{1,200})` was filtered by `exclude-newer`|exclude-newer/i,
     'dependency_too_new',
     ({ excludeNewer }, name) =>
       `${name} was uploaded after the limit environments.excludeNewer (${excludeNewer ?? 'unset'}): ask for an older version or change the limit`,
   ],
   [
-    /(?:Because )?([\w.-]{1,200}) was not found in the (?:package registry|provided package locations|cache)/i,
+    /(?:Because )?([\w.-]{1,200}) was not found in the (?:package registry|provided package locations)/i,
     'dependency_not_found',
     ({ index }, name) => `the package index ${index} has no package ${name}: check its name`,
   ],

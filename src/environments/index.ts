@@ -14,6 +14,7 @@ export type { EnvironmentOptions, InstallProgress } from './options.ts'
 export {
   type Declarer,
   explainMissingModule,
+  explainModule,
   importedModules,
   requirementsOfImports,
   warnOfPip,

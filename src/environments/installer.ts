@@ -5,6 +5,7 @@ import { errnoOf, SandglassError } from '../errors/index.ts'
 import { explainFailure, type Question } from './explain.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
 import { assertLockSize, type Lock, readLock } from './lock-file.ts'
+import { NO_LIMIT_OF_AGE } from './options.ts'
 import { pyodideLinks } from './pyodide-packages.ts'
 import { describeTarget, interpreterInfo, type PythonTarget } from './target.ts'
 import { runUv } from './uv-process.ts'
@@ -50,7 +51,9 @@ export async function lockRequirements(plan: InstallPlan, work: string): Promise
     'pylock.toml',
     '--no-header',
     '--no-annotate',
-    ...(plan.excludeNewer === undefined ? [] : ['--exclude-newer', plan.excludeNewer]),
+    ...(plan.excludeNewer === undefined || plan.excludeNewer === NO_LIMIT_OF_AGE
+      ? []
+      : ['--exclude-newer', plan.excludeNewer]),
     ...(links === undefined ? [] : ['--find-links', join(work, LINKS)]),
     ...(plan.isUpdate === true && !plan.offline ? ['--refresh'] : []),
     '--output-file',
@@ -145,6 +148,6 @@ async function uv(
   throw explainFailure(end.stderr, questionOf(plan))
 }
 
-function questionOf({ requirements, target, index, excludeNewer }: InstallPlan): Question {
-  return { requirements, target, index: withoutCredentials(index.base), excludeNewer }
+function questionOf({ requirements, target, index, excludeNewer, offline }: InstallPlan): Question {
+  return { requirements, target, index: withoutCredentials(index.base), excludeNewer, offline }
 }

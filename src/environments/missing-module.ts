@@ -33,12 +33,18 @@ export function explainMissingModule(
   declarer: Declarer = 'program',
 ): string | undefined {
   const module = MISSING.exec(error)?.[1]
-  const packages = module === undefined ? [] : packagesOf(module)
-  const [first, ...others] = packages
-  if (first !== undefined) {
-    const also = others.length === 0 ? '' : ` (also in ${others.join(', ')})`
-    return `${module} is in ${first}${also}${WAYS[declarer](first)}`
-  }
+  return (module === undefined ? undefined : explainModule(module, declarer)) ?? explainPip(script, declarer)
+}
+
+/** The package that carries a module, and how to declare it; undefined if none is known. */
+export function explainModule(module: string, declarer: Declarer): string | undefined {
+  const [first, ...others] = packagesOf(module)
+  if (first === undefined) return undefined
+  const also = others.length === 0 ? '' : ` (also in ${others.join(', ')})`
+  return `${module} is in ${first}${also}${WAYS[declarer](first)}`
+}
+
+function explainPip(script: string, declarer: Declarer): string | undefined {
   return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? noPip(declarer) : undefined
 }
 

@@ -42,7 +42,8 @@ export interface EnvironmentOptions {
   readonly pyodidePackages?: string
   /**
    * Packages uploaded after this time do not exist: a date, or an age such as `7 days`. For what a script names the default
-   * is `7 days`; for what the host names there is none.
+   * is `7 days`; for what the host names there is none. `none`: no limit, also for scripts, as an index needs that tells
+   * no times of upload.
    */
   readonly excludeNewer?: string
   /**
@@ -94,7 +95,10 @@ const NAMES: readonly (keyof EnvironmentOptions)[] = [
   'timeoutMs',
 ]
 const FROM_SCRIPT: readonly unknown[] = ['off', 'declared', 'imports'] satisfies EnvironmentOptions['fromScript'][]
-const EXCLUDE_NEWER = /^(?:\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d))?|\d{1,4} (?:hours?|days?|weeks?))$/
+/** The value of `excludeNewer` without any limit. */
+export const NO_LIMIT_OF_AGE = 'none'
+const EXCLUDE_NEWER =
+  /^(?:none|\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d))?|\d{1,4} (?:hours?|days?|weeks?))$/
 const MAX_TIMEOUT_MS = 86_400_000
 const GiB = 1024 ** 3
 
@@ -113,7 +117,11 @@ export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): Resol
     }
   }
   if (excludeNewer !== undefined && !(typeof excludeNewer === 'string' && EXCLUDE_NEWER.test(excludeNewer))) {
-    throw invalid('environments.excludeNewer', excludeNewer, 'a date such as 2026-01-31 or an age such as 7 days')
+    throw invalid(
+      'environments.excludeNewer',
+      excludeNewer,
+      'a date such as 2026-01-31, an age such as 7 days, or none',
+    )
   }
   const pyodidePackages = given.pyodidePackages ?? process.env['SANDGLASS_PYODIDE_PACKAGES']
   if (pyodidePackages !== undefined && pyodidePackages !== '' && !isAddress(pyodidePackages)) {

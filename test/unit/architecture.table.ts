@@ -119,7 +119,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'checkers',
     path: 'src/checkers.ts',
-    mayImport: [...FOUNDATION, 'sandbox', 'pool', 'tools', 'outcomes', 'executor'],
+    mayImport: [...FOUNDATION, 'sandbox', 'environments', 'pool', 'tools', 'outcomes', 'executor'],
     packages: [],
   },
   { name: 'typed-result', path: 'src/typed-result.ts', mayImport: ['outcomes', 'executor', 'tools'], packages: [] },

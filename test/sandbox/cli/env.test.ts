@@ -64,6 +64,19 @@ describe.skipIf(skip || noUv !== undefined)('packages at the command line', () =
     expect([known.code, unknown.code, stdin.code]).toEqual([0, 2, 2])
   })
 
+  test('check counts the declarations of a file like run', async () => {
+    const script = '# /// script\n# dependencies = ["pyyaml"]\n# ///\nimport yaml\nemit_result(yaml.VERSION)\n'
+    const [file, stdin] = await Promise.all([
+      sandglass(['check', cli.file('declares.py', script), '--json', '--engine', 'local']),
+      sandglass(['check', '-', '--json', '--engine', 'local'], script),
+    ])
+    expect([file.code, JSON.parse(file.stdout)]).toEqual([0, { ok: true, violations: [] }])
+    expect(JSON.parse(stdin.stdout)).toMatchObject({
+      ok: false,
+      violations: [{ code: 'dependency_not_allowed', message: expect.stringContaining('--with') as string }],
+    })
+  })
+
   // CA-12
   test.concurrent.each([['--pre'], ['git+https://example.com/x'], ['./x'], ['x; y'], ['раndas']])(
     'CA-12 the requirement %s is refused as usage',

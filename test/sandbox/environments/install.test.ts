@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { definePythonTool } from '../../../src/index.ts'
 import { noUv } from '../../support/environments/fixture.ts'
 import { declares, demo, helper, IMPORT, newCache, newIndex, open } from '../../support/environments/indexed.ts'
 import type { PackageIndex } from '../../support/environments/package-index.ts'
@@ -12,6 +13,7 @@ import { skipFor } from '../../support/required.ts'
 
 const { skip } = await requireLocalEngine()
 if (noUv !== undefined) skipFor('uv', noUv)
+const DOUBLE = 'def double(x: int) -> int:\n    """Doubles."""\n    return 2 * x\n'
 
 describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   let index: PackageIndex
@@ -60,9 +62,41 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     })
   })
 
+  test.each(['standard', 'strict'] as const)(
+    'the checker (policy %s) names the package that carries a missing module, as far as the caller can declare it',
+    async (policy) => {
+      await using sandglass = await open(index, cacheDir)
+      const found = /^cv2 is in opencv-python \(also in .*: declare it, with dependencies: \['opencv-python'\]/
+      const { violations } = await sandglass.check('import cv2\nemit_result(1)', { policy })
+      expect(violations).toMatchObject([{ hint: expect.stringMatching(found) as string }])
+      const rejected = await sandglass.run('import cv2\nemit_result(1)', { policy })
+      expect(rejected.violations).toMatchObject([{ hint: expect.stringMatching(found) as string }])
+      expect((await sandglass.check('import asyncio\nimport nonsense', { policy })).violations).not.toMatchObject([
+        { hint: expect.stringContaining('declare') as string },
+      ])
+    },
+  )
+
+  test('the checker counts what a script declares like the run that follows', async () => {
+    await using sandglass = await open(index, cacheDir)
+    expect(await sandglass.check(declares('other'))).toMatchObject({
+      ok: false,
+      violations: [{ code: 'dependency_not_allowed', line: 1, message: expect.stringContaining('other') as string }],
+    })
+    await expect(sandglass.check(declares('other'), { dependencies: ['absent'] })).rejects.toMatchObject({
+      code: 'dependency_not_found',
+    })
+    const environments = { fromScript: 'declared', allow: ['other'] } as const
+    await using admits = await open(index, cacheDir, { environments })
+    expect(await admits.check(declares('other'))).toEqual({ ok: true, violations: [] })
+  })
+
   test('prompts, asTool and solve name the packages with their versions', async () => {
     await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
     expect(sandglass.asTool().description).toContain('demo 1.0')
+    const needs = { tools: [definePythonTool({ source: DOUBLE, dependencies: ['other'] })] }
+    expect(sandglass.asTool(needs).description).toContain('Installed packages: demo 1.0, helper 1.0, other.')
+    expect(sandglass.asTool({ dependencies: ['demo>=1'] }).description).toContain('Installed packages: demo>=1.')
     const prompts: string[] = []
     const model = (prompt: string): Promise<string> => {
       prompts.push(prompt)
@@ -71,9 +105,11 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     const solved = await sandglass.solve('import it', { model })
     expect(solved.finalData).toEqual(['1.0', '1.0'])
     expect(prompts[0]).toContain('demo 1.0, helper 1.0')
+    await sandglass.solve('import it', { model, ...needs })
+    expect(prompts[1]).toContain('demo 1.0, helper 1.0, other 2.0')
     const without = await sandglass.solve('import it', { model, dependencies: [], maxRetries: 0 })
     expect(without).toMatchObject({ success: false, error: expect.stringContaining('demo') as string })
-    expect(prompts[1]).not.toContain('demo 1.0')
+    expect(prompts[2]).not.toContain('demo 1.0')
   })
 
   test("a model's scripts get the packages that they name, if the host admits them", async () => {
@@ -96,7 +132,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     const solved = await sandglass.solve('import it', { model, mode: 'interactive', policy: 'off' })
     expect(solved).toMatchObject({ success: true, finalData: 1 })
     expect(prompts[0]).toContain('Further packages (only other) are installed if the script begins with')
-    expect(prompts[1]).toContain('line 1: the script asks for demo')
+    expect(prompts[1]).toContain('line 1: the script asks for demo 1.0')
     expect(prompts[2]).toContain('cv2 is in opencv-python (also in')
   })
 
