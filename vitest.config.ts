@@ -26,7 +26,7 @@ const config: ViteUserConfig = {
           exclude: [SLOW],
           pool: 'threads',
           maxWorkers: 2,
-          // What needs longer is named *.slow.test.ts, and runs with the sandboxes.
+          // A test that needs longer is named *.slow.test.ts, and runs with the sandboxes.
           testTimeout: 1000,
           sequence: { groupOrder: 0 },
         },

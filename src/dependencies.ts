@@ -78,7 +78,7 @@ export class Dependencies {
     return this.#own
   }
 
-  /** Who can declare a package that a model's script lacks. */
+  /** The party that can declare a package that a model's script lacks. */
   get declarer(): Declarer {
     return this.#hasDirectory || this.environments.options.fromScript === 'off' ? 'nobody' : 'script'
   }
@@ -179,7 +179,7 @@ export class Dependencies {
   }
 
   /**
-   * What the script asks for beyond what the host names.
+   * The packages that the script names and the host does not.
    * @throws SandglassError `dependency_not_allowed`; `dependency_conflict` if it requires another Python.
    */
   async #wishesOf(script: string, host: readonly Requirement[]): Promise<readonly Requirement[]> {
@@ -202,7 +202,7 @@ export class Dependencies {
   }
 }
 
-/** What a result tells about its environment. */
+/** The facts of the environment for a result. */
 export function runEnvironment(prepared: PreparedEnvironment | undefined): RunEnvironment | null {
   if (prepared === undefined) return null
   const { environment, cached, ms } = prepared

@@ -45,7 +45,7 @@ export function nameOf(spec: SandboxSpec): string {
   return `memory=${memoryBytes} cpus=${cpus} pids=${pids} disk=${diskBytes}${packages}`
 }
 
-/** What a run says about its lease. */
+/** The options of a run that concern its lease. */
 export function checkoutOptions({ leaseKey, checkoutTimeoutMs, ...run }: RunOptions): CheckoutOptions {
   return {
     ...(leaseKey === undefined ? {} : { key: leaseKey }),

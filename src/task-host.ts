@@ -8,7 +8,7 @@ import type { ResourceLimits } from './sandbox/index.ts'
 import { modulesOf, type ScriptRunner } from './script-runner.ts'
 import type { ToolsInput } from './tools/index.ts'
 
-/** What all scripts of a task share. */
+/** The options that all scripts of a task share. */
 interface TaskNeeds {
   readonly dependencies: readonly string[] | undefined
   readonly tools: ToolsInput | undefined

@@ -15,7 +15,7 @@ import { assertEnforced, DEFAULT_LIMITS, type Sandbox, type SandboxEngine } from
 import { definedOf } from './support/index.ts'
 import { ActivityWorkspace, type BorrowedSandbox } from './workspace/index.ts'
 
-/** What workspaces need of the Sandglass that they belong to. */
+/** The Sandglass of workspaces, as far as they need it. */
 export interface WorkspaceOwner {
   readonly options: SandglassOptions
   environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined>

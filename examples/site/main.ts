@@ -52,7 +52,7 @@ async function fetchPage(workspace: Workspace): Promise<string> {
   return promise
 }
 
-/** What a program writes until a text comes. */
+/** The output of a program up to a text that it writes. */
 async function textUntil(program: Program, wanted: string): Promise<string> {
   let text = ''
   while (!plain(text).includes(wanted)) {

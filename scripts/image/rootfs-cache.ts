@@ -15,7 +15,7 @@ export interface Rootfs {
   readonly bytes: number
   readonly sha256: string
   readonly python: string
-  /** When it was made, ISO 8601. */
+  /** The time at which it was made, ISO 8601. */
   readonly made: string
 }
 

@@ -36,7 +36,7 @@ export function rewordText(text: string, as: 'keys' | 'flags'): string {
   )
 }
 
-/** What to do about packages, as the library says it and as a person at the command line does it. */
+/** Remedies for missing packages: as the library words them, and as the command line does. */
 const REMEDIES: readonly [string, string][] = [
   [
     "name them in dependencies yourself, or set environments: { fromScript: 'declared' }",

@@ -102,7 +102,7 @@ export class Builder {
     try {
       const index = indexSettings(options)
       const uv = await findUv({ ...options, index }, signal)
-      // What was killed before it could.
+      // An installation that was killed left its files.
       await this.#cache.cleanDownloads({ all: false })
       const downloads = await this.#cache.useDownloads()
       let failure: unknown

@@ -10,7 +10,7 @@ import { digestOf } from './lock-file.ts'
 import { Resolutions, type ResolvedRequest } from './resolutions.ts'
 import type { PythonTarget } from './target.ts'
 
-/** What is known of an environment; stands beside its packages. */
+/** The facts of an environment; stored beside its packages. */
 export interface EnvironmentRecord {
   readonly key: string
   readonly target: PythonTarget
@@ -25,7 +25,7 @@ export interface EnvironmentRecord {
   readonly manifest: string
   /** The directory of the packages: another one after each build, so that no sandbox of an earlier one serves. */
   readonly directory: string
-  /** When it was made, as an ISO date. */
+  /** The time at which it was made, as an ISO date. */
   readonly created: string
 }
 
@@ -144,8 +144,8 @@ export class EnvironmentCache {
   }
 
   /**
-   * Removes what interrupted installations left, unless another one is at work; with `all`, everything that was downloaded.
-   * What environments have of it stays.
+   * Removes the files of interrupted installations, unless another one is at work; with `all`, every download. Environments
+   * keep their files.
    */
   async cleanDownloads({ all }: { readonly all: boolean }): Promise<void> {
     const lock = await tryLock(this.#lockOf('uv', 'use'))
@@ -172,7 +172,7 @@ export class EnvironmentCache {
       if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
       const present = await this.lease(key)
       if (present !== undefined) return present.release()
-      // What is in the way was damaged, or made by another version.
+      // The directory in the way is damaged, or made by another version.
       await rename(target, join(this.root, 'work', randomUUID()))
       await rename(work, target)
     }
@@ -282,7 +282,7 @@ export class EnvironmentCache {
     }
   }
 
-  /** Who looks for users takes their lock for a moment, and must not be taken for one by the next who looks. */
+  /** A probe for users takes their lock for a moment. Probes go one at a time, so that none takes another for a user. */
   async #asOnlyProbe<T>(work: () => Promise<T>): Promise<T> {
     const only = await this.#await(this.#lockOf('probe', 'use'), 'exclusive')
     try {

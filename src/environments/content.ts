@@ -31,7 +31,7 @@ const MAX_RECORD_BYTES = 16 * 1024 * 1024
 /** Modules at the top of an environment. */
 const MAX_MODULES = 10_000
 
-/** What wheels bring beside modules, and what is made here later. */
+/** Entries that are no modules: programs and locks of wheels, and the directory that is made here later. */
 const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
 /** Files that are looked at before others get their turn: some 2 ms. */
 export const SLICE = 512

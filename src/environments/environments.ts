@@ -41,7 +41,7 @@ export class Environments {
   readonly #builder: Builder
   /** Environments in use by this instance, by their keys, the one asked for last at the end. */
   readonly #leases = new Map<string, EnvironmentLease>()
-  /** What each request led to. */
+  /** The environment of each request. */
   readonly #found = new Map<string, Promise<Environment>>()
 
   /** @throws as {@link resolveEnvironmentOptions} does. */
@@ -227,7 +227,7 @@ export class Environments {
   }
 }
 
-/** What another caller asked for, or `aborted` as soon as the signal fires. */
+/** Waits for the work of another caller, at most until the signal fires. @throws SandglassError `aborted` */
 async function untilAborted<T>(signal: AbortSignal | undefined, work: Promise<T> | undefined): Promise<T | undefined> {
   if (signal === undefined || work === undefined) return work
   if (signal.aborted) throw abortedBy(signal)

@@ -3,7 +3,7 @@ import { truncate } from '../support/index.ts'
 import { withoutCredentials } from './index-settings.ts'
 import { describeTarget, type PythonTarget } from './target.ts'
 
-/** What uv was asked for, for messages. */
+/** The request to uv, for messages. */
 export interface Question {
   readonly requirements: readonly string[]
   readonly target: PythonTarget

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { digestOf } from './lock-file.ts'
 
-/** Where packages come from. */
+/** The source of packages. */
 export interface IndexSettings {
   /** The base address of the index that is asked first; it may hold credentials. */
   readonly base: string

@@ -23,7 +23,7 @@ const MAX_READ = 1024 * 1024
 const IMPORT =
   /^(?:from[ \t]{1,20}([A-Za-z_][\w.]{0,200})[ \t]{1,20}import\b|import[ \t]{1,20}([A-Za-z_][^#\n]{0,1000}))/
 
-/** Who can declare a package: the program, as options; the script, in its block; nobody. */
+/** The party that can declare a package: the program, as options; the script, in its block; nobody. */
 export type Declarer = 'program' | 'script' | 'nobody'
 
 /** The sentence that helps after a failed import, or after a script that tried to install something. */

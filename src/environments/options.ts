@@ -47,8 +47,8 @@ export interface EnvironmentOptions {
    */
   readonly excludeNewer?: string
   /**
-   * What counts of a script's own wishes. Default `off`: a script that declares dependencies (PEP 723) is refused.
-   * `declared`: its block counts. `imports`: packages of modules that it imports count as well.
+   * The packages that a script may bring itself. Default `off`: a script that declares dependencies (PEP 723) is refused.
+   * `declared`: those of its block. `imports`: also those of the modules that it imports.
    */
   readonly fromScript?: 'off' | 'declared' | 'imports'
   /**

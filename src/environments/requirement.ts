@@ -80,7 +80,7 @@ export function parseRequirement(given: unknown, where = 'dependencies'): Requir
 
 const FORM = 'write name[extras]version; marker, such as "pandas>=2"'
 
-/** What a text is that is certainly no requirement; undefined for any other. */
+/** Describes a text that is certainly no requirement; undefined for any other. */
 function foreignKind(text: string): string | undefined {
   if (text.length > MAX_CHARS) return `longer than ${MAX_CHARS} characters`
   if (/[\r\n]/.test(text)) return 'more than one line'

@@ -14,7 +14,7 @@ export interface ResolvedRequest {
 /** Requests whose answers are kept. Without its answer a request is resolved again. */
 const MAX_REQUESTS = 1000
 
-/** What requests were resolved to, a file for each. */
+/** The locks that requests were resolved to, a file for each request. */
 export class Resolutions {
   readonly #directory: string
   readonly #work: string

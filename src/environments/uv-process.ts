@@ -23,7 +23,7 @@ export interface UvCall {
   readonly onLine?: ((line: string) => void) | undefined
 }
 
-/** How uv ended. */
+/** The end of uv. */
 export interface UvEnd {
   readonly code: number | null
   readonly stderr: string
@@ -80,7 +80,7 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Promis
       unread = lines.pop() ?? ''
       for (const line of lines) call.onLine?.(line)
     })
-    // Where links are not possible, uv writes each file twice.
+    // Without hard links, uv writes each file twice.
     const watch = setInterval(() => {
       if (child.pid === undefined || bytesWritten(child.pid) <= 2 * call.maxBytes) return
       isTooLarge = true

@@ -11,7 +11,7 @@ export interface PoolOptions {
   readonly poolSize?: number
   /** Sandboxes per spec made on demand above `poolSize`. Default 2. */
   readonly maxOverflow?: number
-  /** How long a checkout waits, in milliseconds. Default 30,000. */
+  /** The longest wait of a checkout, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
   /** Leases after which a sandbox is retired. Default 50; 1 gives every lease a sandbox of its own. */
   readonly maxUses?: number

@@ -8,11 +8,11 @@ const schemas = new Map<string, (typeof harnessActivityFrames)[keyof typeof harn
 )
 /** A schema reports each wrong item of a list, at a thousand times the cost of its bytes. */
 const MAX_PARTS = 8192
-/** How every harness of ours begins a frame. Other orders of the keys, and other ids, are read as well, only slower. */
+/** The beginning of a frame as our harness writes it. Other orders of the keys and other ids are read too, only slower. */
 const HEAD = /^\{"type":"([a-z_]{1,32})","execution_id":"([\w .:/@+-]{1,256})"/
 const HEAD_BYTES = 400
 
-/** What a line says about itself. */
+/** The type and the id that a line claims. */
 export interface FrameHead {
   readonly type: string
   readonly executionId: string

@@ -32,7 +32,7 @@ export interface OutputEndFrame {
   stream: ActivityStream
 }
 
-/** What is at one path. */
+/** The entry at one path. */
 export interface EntryOnWire {
   path: string
   kind: 'file' | 'directory' | 'link' | 'other'
@@ -103,7 +103,7 @@ const entry = z.object({
   target: z.string().max(4096).nullish(),
 })
 
-/** What is at one path, as the answer to `file_stat` says it. */
+/** The schema of an entry, as the answer to `file_stat` has it. */
 export const entryOnWire: z.ZodType<EntryOnWire> = entry
 
 /** Schemas of these frames. Unknown fields are dropped, unknown types ignored and counted. */

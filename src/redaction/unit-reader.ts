@@ -38,7 +38,7 @@ const LEVEL_OF_PERCENT = codesOf('25')
 /** Quotes, and what begins or frames a quoted line. A traceback of an exception group puts `|` before each line. */
 const MARKS: ReadonlySet<number> = new Set(Array.from('"\'+-|>#', (mark) => mark.charCodeAt(0)))
 
-/** How each ASCII character is read: as itself, as another unit, or by {@link UnitReader.read}. */
+/** The reading of each ASCII character: as itself, as another unit, or by {@link UnitReader.read}. */
 const SPECIAL = -1
 const UNITS: Int32Array = Int32Array.from({ length: 128 }, (_, code) => {
   if (code === BACKSLASH || code === PERCENT || code === AMPERSAND) return SPECIAL

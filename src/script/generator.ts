@@ -28,7 +28,7 @@ export interface ScriptGeneratorOptions {
   readonly modules?: readonly string[] | undefined
   /** Packages beside the standard library. */
   readonly packages?: readonly NamedPackage[] | undefined
-  /** Which packages scripts may name themselves, as a sentence. */
+  /** A sentence that says which packages scripts may name themselves. */
   readonly scriptPackages?: string | undefined
   /** JSON values that scripts have as globals; the prompt shows the beginning of each. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined

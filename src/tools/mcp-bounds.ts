@@ -6,7 +6,7 @@ export const MAX_MESSAGE_BYTES: number = 8 * 1024 * 1024
 /** Maximum values and levels of a message: it takes some 50 ms to parse. */
 const MAX_MESSAGE_PARTS = 262_144
 const MAX_MESSAGE_DEPTH = 1000
-/** Where the id of an answer is looked for: at the beginning and at the end. */
+/** Bytes at the beginning and at the end of an answer that are searched for its id. */
 const ID_BYTES = 256
 const INTERNAL_ERROR = -32_603
 /** Answers to requests of the server that may be on their way. */

@@ -14,10 +14,10 @@ import type { DataSource, Outbound } from './outbound.ts'
 /** Bytes that an activity may send before it waits for credit, unless it says otherwise. */
 export const OUTPUT_WINDOW_BYTES: number = 256 * 1024
 
-/** How an activity ended: its last frame, or the error of a channel that ended before it. */
+/** The end of an activity: its last frame, or the error of a channel that ended before it. */
 export type ActivityEnd = { readonly done: ActivityDoneFrame } | { readonly lost: SandglassError }
 
-/** What an activity does with what the sandbox sends. Called in the order of arrival, and never after `ended`. */
+/** Handles the frames that the sandbox sends to an activity. Called in the order of arrival, and never after `ended`. */
 export interface ActivityHandler {
   /** A line of a run, without its `\n`. It is valid until the call returns. */
   line?(line: Buffer, isLast: boolean): void
@@ -32,7 +32,7 @@ export interface ActivityHandler {
 type Unnamed<Frame> = Frame extends { execution_id: string } ? Omit<Frame, 'execution_id'> : never
 type OutputCredit = Extract<HostActivityFrame, { type: 'credit' }>['stream']
 
-/** What an activity needs of the link that it belongs to. */
+/** The link of an activity, as far as the activity needs it. */
 export interface ActivityOwner {
   readonly outbound: Outbound
   /** Asks for its end; the sandbox is lost if it does not come. */

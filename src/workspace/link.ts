@@ -23,7 +23,7 @@ const CANCEL_MS = 1000
 const LAST_WORDS_MS = 500
 /** The lines of a run hold a tool call or a piece of a file; a run with more output raises it. */
 const MAX_LINE_BYTES = CAPS.argBytes + 64 * 1024
-/** What a dead program has left in its pipe comes without credit. Linux lets it make the pipe that large. */
+/** The rest of a dead program's pipe comes without credit. Linux lets a program make its pipe that large. */
 const REST_BYTES = 1024 * 1024 + MAX_PAYLOAD_BYTES
 /** A small payload would keep the whole chunk alive that it came in. */
 const COPIED_BYTES = 16 * 1024
@@ -182,7 +182,7 @@ export class Link implements ActivityOwner {
       activity.handler.output?.(stream, payload.length < COPIED_BYTES ? Buffer.from(payload) : payload)
       return
     }
-    // What it sent can neither be kept nor be left out without a gap.
+    // There is no room for these bytes, and without them the output would have a gap.
     this.lose('it sent more output than it may')
   }
 

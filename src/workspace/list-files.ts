@@ -7,7 +7,7 @@ import { checkWhole, invalid } from './failures.ts'
 import type { Link } from './link.ts'
 import { Operation, type Question } from './operation.ts'
 
-/** What is at a path of a workspace. */
+/** The entry at a path of a workspace. */
 export interface FileEntry {
   /** Relative to the workspace, or to the directory that was listed. */
   readonly path: string

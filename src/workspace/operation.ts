@@ -3,19 +3,19 @@ import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BY
 import { abortedError, failureOf } from './failures.ts'
 import type { Link } from './link.ts'
 
-/** What an operation asks; its activity adds the id. */
+/** The frame that begins an operation; its activity adds the id. */
 export type Question = HostActivityFrame extends infer Frame
   ? Frame extends { execution_id: string }
     ? Omit<Frame, 'execution_id'>
     : never
   : never
 
-/** What came of an operation, in order. */
+/** A part of the answer to an operation, in order. */
 export type Answer =
   | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly size: number }
   | { readonly kind: 'entries'; readonly entries: readonly EntryOnWire[]; readonly size: number }
 
-/** One operation on the files of a workspace: a question, what comes, and an end. */
+/** One operation on the files of a workspace: a question, its answers, and an end. */
 export class Operation implements ActivityHandler {
   readonly activity: Activity
   readonly #what: string
@@ -45,7 +45,7 @@ export class Operation implements ActivityHandler {
     throw this.#signal?.aborted === true ? abortedError(this.#what) : failureOf(this.#what, done.error)
   }
 
-  /** What comes, until its end. Each is credited when the next is asked for. Leaving the loop cancels. */
+  /** The answers, until the end. Each is credited when the next is asked for. Leaving the loop cancels. */
   async *answers(): AsyncGenerator<Answer, void, void> {
     try {
       for (;;) {

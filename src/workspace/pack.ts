@@ -1,6 +1,6 @@
 import type { Activity } from './activity.ts'
 
-/** What stands before the bytes of a file. */
+/** The header before the bytes of a file. */
 export interface PackHeader {
   readonly path: string
   readonly size: number

@@ -181,7 +181,7 @@ export class ProgramLog {
     return { text, offset: from, nextOffset: Math.max(from, to), dropped: Math.max(0, from - wanted) }
   }
 
-  /** What is kept may begin inside a character. */
+  /** Moves to the first whole character: the kept bytes may begin inside one. */
   #beginOfCharacter(from: number, start: number): number {
     if (start === 0 || from > start) return from
     let at = from

@@ -92,7 +92,7 @@ const LIMITS = {
 const DEFAULT_TERMINAL = { rows: 24, columns: 80 }
 const MAX_CELLS = 65_535
 const MAX_TIMEOUT_SEC = 86_400
-/** What one `execve` of Linux takes, arguments and variables together, with the usual limit of the stack. */
+/** The limit of `execve` on Linux for arguments and variables together, with the usual limit of the stack. */
 const MAX_ARGUMENT_BYTES = 2 * 1024 * 1024
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 

@@ -14,18 +14,18 @@ import {
 import { type ProgramExit, RunningProgram } from './running-program.ts'
 import { isSignal } from './signals.ts'
 
-/** What a program wrote, and whether it is still running. */
+/** The output of a program, and its status. */
 export interface ProgramState extends ProgramText {
   readonly status: 'running' | 'exited'
-  /** How it ended; null while it runs. */
+  /** Its end; null while it runs. */
   readonly exit: ProgramExit | null
 }
 
-/** A program that runs beside what follows. Leaving its scope kills it. */
+/** A program that runs in the background. Leaving its scope kills it. */
 export interface Program extends AsyncDisposable {
   readonly id: string
   readonly status: 'running' | 'exited'
-  /** How it ended, when nothing of it runs any more. Rejects with the workspace. */
+  /** Its end, once none of its processes runs any more. Rejects if the workspace is lost. */
   readonly exited: Promise<ProgramExit>
   /** Its standard input, or its terminal's. */
   readonly stdin: {

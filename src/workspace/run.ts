@@ -12,7 +12,7 @@ export interface RunSandbox extends Sandbox {
   release(): Promise<void>
 }
 
-/** What a run of a script tells of itself beforehand. */
+/** The properties of a run that its channel needs beforehand. */
 export interface RunFacts {
   readonly executionId?: string | undefined
   /** The longest line that it may send. */

@@ -9,7 +9,7 @@ import type { Link } from './link.ts'
 import type { CheckedProgram, ProgramInputData, ProgramOutput } from './program-options.ts'
 import { exitCodeOf } from './signals.ts'
 
-/** How a program ended. */
+/** The end of a program. */
 export interface ProgramExit {
   /** As a shell reports it: 128 and the number of the signal for a program that a signal ended. */
   readonly exitCode: number
@@ -39,7 +39,7 @@ const BACKSTOP_MS = 2000
 /** A secret of four characters grows to its marker: less may be on its way. */
 const SECRETS_WINDOW_SHARE = 4
 
-/** What a program is started with. */
+/** Everything that starting a program takes. */
 export interface ProgramStart {
   readonly sandbox: Sandbox
   readonly link: Link

@@ -136,7 +136,7 @@ class TargetDirectory {
     })
   }
 
-  /** What is at a path, through directories only. Most files share their directories: each is looked at once. */
+  /** The kind of the entry at a path; no link is followed. Most files share their directories: each is looked up once. */
   async #kindOf(path: string, parents: Map<string, Promise<Found>>): Promise<Found> {
     const end = path.lastIndexOf('/')
     if (end !== -1) {

@@ -53,7 +53,7 @@ export interface WorkspaceActivities extends AsyncDisposable {
   get(path: string, options?: { readonly maxBytes?: number; readonly signal?: AbortSignal }): Promise<Uint8Array>
   /** A file of any size, as it is read. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
   read(path: string, options?: { readonly signal?: AbortSignal }): AsyncIterable<Uint8Array>
-  /** What is at a path; links are not followed. @throws SandglassError `path_not_found`, `path_refused` */
+  /** The entry at a path; links are not followed. @throws SandglassError `path_not_found`, `path_refused` */
   stat(path: string): Promise<FileEntry>
   /**
    * Everything below a directory (`''`: the root), sorted by name in each.
@@ -77,7 +77,7 @@ export interface WorkspaceActivities extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** What a script asks of a workspace before it runs there. */
+/** The request of a script to run in a workspace. */
 export interface RunWish {
   readonly executionId?: string | undefined
   readonly files?: unknown

@@ -20,7 +20,7 @@ const OBSTINATE: Readonly<Record<string, string>> = {
 /** From a cancellation to the end of everything, of which 500 ms are the sandbox's own bound. */
 const END_MS = 1000
 
-/** What activities of one workspace must not be able to do to each other and to their end. `at.ws` is defined in tests. */
+/** Attacks of activities on each other and on their end, within one workspace. `at.ws` is defined in tests. */
 export function testHostileActivities(at: { readonly ws: Workspace }): void {
   test.each(Object.entries(OBSTINATE))(
     'WS-14: programs that %s end at once, and a neighbour goes on',

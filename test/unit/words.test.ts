@@ -25,14 +25,24 @@ const PRIVATE_WORDS: Readonly<Record<string, { readonly words: RegExp; readonly 
   requirement: { words: IDS, instead: 'the behaviour itself' },
 }
 
+/** A comment that circumscribes a thing instead of naming it. */
+const CIRCUMSCRIPTION = /(?:\/\*\*?|\/\/|^\s*\*|(?<!#)#|""") ?(?:What|Whether|Where|Who|Which|How)\b/
+
 /** All text for readers, except tests, which may quote rejected words. */
 const READ = ['src', 'harness/sandglass_harness', 'docs', 'campaigns', 'bench', 'scripts', 'examples', '*.md']
 /** Recorded requirements and cases cite ids; records of campaigns are not rewritten. */
 const QUOTES_IDS = /^(?:campaigns|CONTRIBUTING|docs\/(?:reliability|promises|limitations))/
 
+const LINES = readLines()
+
 test.each(Object.entries(PRIVATE_WORDS))('no private word for %s is left', (_, { words, instead }) => {
-  const found = readLines().filter(({ place, text }) => words.test(text) && !(words === IDS && QUOTES_IDS.test(place)))
+  const found = LINES.filter(({ place, text }) => words.test(text) && !(words === IDS && QUOTES_IDS.test(place)))
   expect(found.map(({ place, text }) => `${place}: ${text.trim()} (say: ${instead})`)).toEqual([])
+})
+
+test('a comment says what a thing is and does not begin with a question word', () => {
+  const found = LINES.filter(({ place, text }) => !place.includes('.md:') && CIRCUMSCRIPTION.test(text))
+  expect(found.map(({ place, text }) => `${place}: ${text.trim()}`)).toEqual([])
 })
 
 test('the glossary has at most 30 terms', () => {

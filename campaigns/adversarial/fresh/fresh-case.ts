@@ -94,7 +94,7 @@ def call(number, *given):
     return came if came >= 0 else errno.errorcode.get(ctypes.get_errno(), "?")
 
 def in_child(act):
-    """How a forked child ended that did it: an exit code, or a signal as a negative number."""
+    """Calls act in a forked child. Returns its exit code, or its signal as a negative number."""
     pid = os.fork()
     if pid == 0:
         try:

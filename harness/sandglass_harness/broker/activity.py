@@ -1,4 +1,4 @@
-"""What the activities of a workspace have in common: their frames, and how their processes end."""
+"""The common base of a workspace's activities: their frames, and the end of their processes."""
 
 import signal
 import time

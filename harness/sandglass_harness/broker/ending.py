@@ -1,4 +1,4 @@
-"""How a process ended, for the host. The same rule holds for scripts and for programs."""
+"""Describes the end of a process for the host. The same rule holds for scripts and for programs."""
 
 import os
 import signal

@@ -163,7 +163,7 @@ class _Listing:
 
     @property
     def skipped(self):
-        """How many names could not be listed, and directories not be read."""
+        """The number of names that could not be listed and of directories that could not be read."""
         return self._skipped + self._walk.unreadable_count
 
     def steps(self):

@@ -286,7 +286,7 @@ def _signal(activity, frame, _payload):
         activity.signal(frame["signal"])
 
 
-# What a frame does to the activity that it names.
+# The method of an activity for each type of frame that names it.
 _ACTS = {
     "cancel": lambda activity, _frame, _payload: activity.cancel(),
     "credit": lambda activity, frame, _payload: activity.take_credit(frame["stream"], frame["bytes"]),

@@ -9,7 +9,7 @@ export interface PyodideEngineOptions {
   readonly cacheDir?: string
   /**
    * If true, instances run inside bubblewrap where it works (Linux), so that the kernel isolates them as well. Default true.
-   * Where it does not work, and if false, the level is `language-only`.
+   * Without bubblewrap the level is `language-only`.
    */
   readonly bubblewrap?: boolean
   /** The time in which an instance must be ready, in milliseconds. Default 60,000. */

@@ -9,7 +9,7 @@ const MAJOR = 64
 /** The places in the memory that a script's clock shares with the watchdog. Times are in milliseconds. */
 export const SHARED: {
   readonly on: 0
-  /** When the process must end, without the time in which it waits; 0 while the watchdog has no such task. */
+  /** The time at which the process must end, its waits not counted; 0 while the watchdog has no such task. */
   readonly endsAt: 1
   readonly maxWait: 2
   readonly waited: 3
