@@ -97,7 +97,7 @@ export class EnvironmentCache {
     await this.#explained(this.#resolutions.save(requestKey, request))
   }
 
-  /** What led to an environment: it was asked for in one way or in several. */
+  /** The requests that led to an environment: one or several. */
   async declarationsOf(key: string): Promise<readonly Declaration[]> {
     const asked = await this.#resolutions.leadingTo(key)
     if (asked.length > 0 || !KEY.test(key)) return asked

@@ -4,7 +4,7 @@ import type { ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import type { PythonTarget } from './target.ts'
 
-/** What was asked for, with every setting that decides the answer: an update asks the same again. It has no secrets. */
+/** A request with every setting that decides the answer: an update makes it again. It has no secrets. */
 export interface Declaration {
   readonly target: PythonTarget
   readonly requirements: readonly string[]
