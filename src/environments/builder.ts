@@ -239,7 +239,7 @@ export class Builder {
     )
   }
 
-  /** What the requirements of the host come to without those of the script, under the same limit of age. */
+  /** The lock of the host's requirements alone, without those of the script, under the same limit of age. */
   async #versionsOfHost(request: EnvironmentRequest): Promise<ReadonlyMap<string, string> | 'all'> {
     const { host = [], requirements, target, signal } = request
     if (host.length === 0) return new Map()
