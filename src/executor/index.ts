@@ -18,6 +18,7 @@ export {
   type Violation,
 } from './result.ts'
 export { pathProblem } from './paths.ts'
+export type { SharedChannel } from './sender.ts'
 export { boundArgs, MAX_LISTED_CALLS } from './tool-log.ts'
 export { checkHidden, checkSecrets } from './secret-names.ts'
 export type { RunTools, ToolAnswer, ToolOutcome, ToolPort, ToolRun } from './tool-port.ts'

@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { CAPS, encodeFrame, findHelper, type PythonToolSource } from '../protocol/index.ts'
+import {
+  CAPS,
+  encodeExecute,
+  encodeFrame,
+  findHelper,
+  type LineInParts,
+  type PythonToolSource,
+} from '../protocol/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 import { formatValue } from '../support/index.ts'
 import { checkInputs } from './inputs.ts'
@@ -39,8 +46,8 @@ export interface PreparedRun {
   readonly tools: RunTools | undefined
   /** True for a check, which runs nothing and answers with violations. */
   readonly checks: boolean
-  /** The `execute` frame as it goes over the wire. */
-  readonly execute: Uint8Array
+  /** The `execute` frame as it goes over the wire, and where its large fields begin; of a check there are none. */
+  readonly execute: LineInParts
   readonly signal: AbortSignal | undefined
 }
 
@@ -64,14 +71,11 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
   const tools = given?.signatures.length === 0 ? undefined : given
   const inputs = checkInputs(request.inputs)
   refuseSameNames(inputs, given)
-  const execute = encodeFrame({
-    type: 'execute',
+  const head = {
     execution_id: executionId,
-    script: checkScript(request.script),
     mode,
     timeout_sec: limits.timeoutSec,
     max_output_bytes: limits.maxOutputBytes,
-    inputs,
     secrets,
     required_secrets: [
       ...new Set([
@@ -82,11 +86,15 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     collect,
     limits: lesser,
     ...(tools === undefined ? {} : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec }),
+  }
+  const execute = encodeExecute(head, {
+    script: checkScript(request.script),
+    inputs,
     ...(sources.length === 0 ? {} : { tool_sources: [...sources] }),
     ...wrapperCode(request),
   })
-  if (execute.length > MAX_EXECUTE_BYTES) {
-    throw invalid('request', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
+  if (execute.line.length > MAX_EXECUTE_BYTES) {
+    throw invalid('request', `${execute.line.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
   }
   return {
     sandbox,
@@ -122,7 +130,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
   if (!CHECKED_POLICIES.includes(policy) && !(policy === 'off' && whole !== undefined))
     throw invalid('policy', `${formatValue(policy)} is not a policy; standard or strict`)
   const executionId = checkExecutionId(request.executionId)
-  const execute = encodeFrame({
+  const line = encodeFrame({
     type: 'check',
     execution_id: executionId,
     script: checkScript(request.script),
@@ -135,8 +143,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     tools: [...tools],
     ...wrapperCode(request),
   })
-  if (execute.length > MAX_EXECUTE_BYTES)
-    throw invalid('script', `${execute.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
+  if (line.length > MAX_EXECUTE_BYTES) throw invalid('script', `${line.length} bytes; at most ${MAX_EXECUTE_BYTES}`)
   return {
     sandbox,
     executionId,
@@ -150,7 +157,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     collects: false,
     tools: undefined,
     checks: true,
-    execute,
+    execute: { line, bodyAt: line.length },
     signal,
   }
 }

@@ -1,5 +1,5 @@
 import type { Channel } from '../sandbox/index.ts'
-import { encodeFrame, FILE_CHUNK_BYTES } from '../protocol/index.ts'
+import { encodeFrame, FILE_CHUNK_BYTES, type LineInParts } from '../protocol/index.ts'
 import type { StagedFile } from './input-files.ts'
 import type { PreparedRun } from './prepare.ts'
 
@@ -70,8 +70,17 @@ export class Sender {
     }
     if (this.#stopped) return
     this.#begun = true
-    await this.#channel.send(this.#run.execute)
+    await sendRequest(this.#channel, this.#run.execute)
   }
+}
+
+/** A channel that others share: a large request goes in pieces, between which theirs go. */
+export interface SharedChannel extends Channel {
+  sendRequest(request: LineInParts): Promise<void>
+}
+
+function sendRequest(channel: Channel | SharedChannel, request: LineInParts): Promise<void> {
+  return 'sendRequest' in channel ? channel.sendRequest(request) : channel.send(request.line)
 }
 
 /** Encodes one piece at a time: all together would need the memory of the files again. */

@@ -1,5 +1,5 @@
 import { type HarnessFrame, harnessFrames, type ToolCallFrame } from './harness-frames.ts'
-import type { HostFrame, ToolFailure } from './host-frames.ts'
+import type { ExecuteBody, ExecuteHead, HostFrame, ToolFailure } from './host-frames.ts'
 import { MAX_JSON_PARTS, scanJson } from '../support/index.ts'
 import { CAPS, MAX_DEPTH } from './caps.ts'
 
@@ -64,6 +64,29 @@ export function decodeLine(line: Uint8Array, maxParts: number = MAX_JSON_PARTS):
 /** One line on the wire, its `\n` included. */
 export function encodeFrame(frame: HostFrame): Uint8Array {
   return Buffer.from(`${JSON.stringify(frame)}\n`)
+}
+
+/** A line whose last fields can be large: they begin behind the comma at `bodyAt`. */
+export interface LineInParts {
+  readonly line: Uint8Array
+  readonly bodyAt: number
+}
+
+/** The line of an `execute`. */
+export function encodeExecute(head: ExecuteHead, body: ExecuteBody): LineInParts {
+  const first = Buffer.from(`{"type":"execute",${JSON.stringify(head).slice(1, -1)}`)
+  return { line: Buffer.concat([first, Buffer.from(`,${JSON.stringify(body).slice(1)}\n`)]), bodyAt: first.length }
+}
+
+/** The two parts of it: a line of its own without the body, and the body as JSON, in pieces. */
+export function partsOfExecute({ line, bodyAt }: LineInParts): {
+  readonly head: Uint8Array
+  readonly body: Uint8Array[]
+} {
+  const fields = Buffer.from(line.subarray(0, bodyAt)).toString().slice('{"type":"execute"'.length)
+  const body = [Buffer.from('{'), line.subarray(bodyAt + 1, -1)]
+  const bytes = line.length - bodyAt - 1
+  return { head: Buffer.from(`{"type":"execute_in_parts"${fields},"body_bytes":${bytes}}\n`), body }
 }
 
 /** A `tool_result` line. Its result is JSON already, so that a large one is written once. */

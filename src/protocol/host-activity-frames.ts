@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CAPS } from './caps.ts'
+import { type ExecuteHead, executeHead } from './host-frames.ts'
 
 /** The most bytes behind one frame. A larger piece would delay the frames behind it. */
 export const MAX_PAYLOAD_BYTES: number = 64 * 1024
@@ -23,6 +24,12 @@ export interface ProgramLimitsOnWire {
   open_files?: number | undefined
 }
 
+/** An `execute` whose large fields follow as input: a JSON object of `body_bytes` bytes. */
+export interface ExecuteInPartsFrame extends ExecuteHead {
+  type: 'execute_in_parts'
+  body_bytes: number
+}
+
 /** Start a program. Answered by `started`, `output`, `output_end` and one `activity_done`. */
 export interface StartFrame {
   type: 'start'
@@ -40,7 +47,7 @@ export interface StartFrame {
   window: number
 }
 
-/** Bytes for a program, a socket or a `files_write`: the payload of the frame. */
+/** Bytes for a program, a socket, a `files_write` or a run: the payload of the frame. */
 export interface InputFrame {
   type: 'input'
   execution_id: string
@@ -134,6 +141,7 @@ export interface FileDigestFrame {
 
 /** A frame that only a sandbox in workspace mode takes. */
 export type HostActivityFrame =
+  | ExecuteInPartsFrame
   | StartFrame
   | InputFrame
   | InputEndFrame
@@ -157,6 +165,7 @@ const path = z.string()
 
 /** Schemas of these frames. */
 export const hostActivityFrames: {
+  execute_in_parts: z.ZodType<ExecuteInPartsFrame>
   start: z.ZodType<StartFrame>
   input: z.ZodType<InputFrame>
   input_end: z.ZodType<InputEndFrame>
@@ -172,6 +181,11 @@ export const hostActivityFrames: {
   file_remove: z.ZodType<FileRemoveFrame>
   file_digest: z.ZodType<FileDigestFrame>
 } = {
+  execute_in_parts: z.strictObject({
+    type: z.literal('execute_in_parts'),
+    ...executeHead,
+    body_bytes: z.int().positive().max(CAPS.requestLineBytes),
+  }),
   start: z.strictObject({
     type: z.literal('start'),
     execution_id: executionId,

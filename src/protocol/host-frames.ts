@@ -53,15 +53,12 @@ export interface PythonToolSource {
   stub: string
 }
 
-/** Run one script. Answered by events and exactly one `script_done`. */
-export interface ExecuteFrame {
-  type: 'execute'
+/** The fields of an `execute` that are small. */
+export interface ExecuteHead {
   execution_id: string
-  script: string
   mode: 'plan' | 'interactive'
   timeout_sec: number
   max_output_bytes: number
-  inputs: Record<string, unknown>
   secrets: Record<string, string>
   required_secrets: string[]
   collect: string[]
@@ -69,14 +66,25 @@ export interface ExecuteFrame {
   limits: { memory_bytes?: number | undefined; pids?: number | undefined }
   /** Host tools that the script may call. */
   tools?: ToolSignature[] | undefined
-  /** Python tools of this run. */
-  tool_sources?: PythonToolSource[] | undefined
   /** The time by which calls of host tools may move the deadline, in all; absent: none. */
   max_tool_wait_sec?: number | undefined
+}
+
+/** The others. */
+export interface ExecuteBody {
+  script: string
+  inputs: Record<string, unknown>
+  /** Python tools of this run. */
+  tool_sources?: PythonToolSource[] | undefined
   /** Wrapper code that runs before the script, in the same globals. The script keeps its line numbers. */
   preamble?: string | undefined
   /** Wrapper code that runs after a script without an error. */
   postamble?: string | undefined
+}
+
+/** Run one script. Answered by events and exactly one `script_done`. */
+export interface ExecuteFrame extends ExecuteHead, ExecuteBody {
+  type: 'execute'
 }
 
 /** Check one script without running any of it. Answered by one `check_result` and one `script_done`. */
@@ -188,6 +196,20 @@ const toolSignature = {
   types: z.string(),
 }
 
+/** Schemas of {@link ExecuteHead}. */
+export const executeHead: { [Name in keyof ExecuteHead]-?: z.ZodType<ExecuteHead[Name]> } = {
+  execution_id: executionId,
+  mode: z.enum(['plan', 'interactive']),
+  timeout_sec: z.number().positive(),
+  max_output_bytes: z.int().positive(),
+  secrets: z.record(z.string(), z.string()),
+  required_secrets: z.array(z.string()),
+  collect: z.array(z.string()),
+  limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
+  tools: z.array(z.strictObject(toolSignature)).optional(),
+  max_tool_wait_sec: z.number().nonnegative().optional(),
+}
+
 /** Schemas of the frames that the host sends. */
 export const hostFrames: {
   execute: z.ZodType<ExecuteFrame>
@@ -201,19 +223,10 @@ export const hostFrames: {
 } = {
   execute: z.strictObject({
     type: z.literal('execute'),
-    execution_id: executionId,
+    ...executeHead,
     script: z.string(),
-    mode: z.enum(['plan', 'interactive']),
-    timeout_sec: z.number().positive(),
-    max_output_bytes: z.int().positive(),
     inputs: z.record(z.string(), z.unknown()),
-    secrets: z.record(z.string(), z.string()),
-    required_secrets: z.array(z.string()),
-    collect: z.array(z.string()),
-    limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
-    tools: z.array(z.strictObject(toolSignature)).optional(),
     tool_sources: z.array(z.strictObject({ name: z.string(), source: z.string(), stub: z.string() })).optional(),
-    max_tool_wait_sec: z.number().nonnegative().optional(),
     preamble: z.string().optional(),
     postamble: z.string().optional(),
   }),

@@ -1,5 +1,14 @@
 export { CAPS, type Caps, FILE_CHUNK_BYTES, MAX_DEPTH, SCRIPT_ERROR_KINDS, UNCOUNTED_FRAMES } from './caps.ts'
-export { decodeLine, type DecodedLine, deeperThan, encodeFrame, encodeToolResult } from './decode.ts'
+export {
+  decodeLine,
+  type DecodedLine,
+  deeperThan,
+  encodeExecute,
+  encodeFrame,
+  encodeToolResult,
+  type LineInParts,
+  partsOfExecute,
+} from './decode.ts'
 export { decodeActivityFrame, encodeActivityFrame, headOfFrame } from './decode-activity.ts'
 export { encodePayload, FrameSplitter, FramingError } from './frame-splitter.ts'
 export {

@@ -29,6 +29,8 @@ const REST_BYTES = 1024 * 1024 + MAX_PAYLOAD_BYTES
 const COPIED_BYTES = 16 * 1024
 /** The last frame of a run. */
 const RUN_END = 'script_done'
+/** Concerns what the host sends; a run's reader does not know it. */
+const CREDIT = 'credit'
 
 /** Owns the channel of a workspace: one reader, one writer, many activities. */
 export class Link implements ActivityOwner {
@@ -154,7 +156,7 @@ export class Link implements ActivityOwner {
       return
     }
     const { handler } = activity
-    if (handler.line !== undefined && payload === undefined) {
+    if (handler.line !== undefined && payload === undefined && head.type !== CREDIT) {
       // The handler's reader looks at the frame itself; here it only matters that no more comes.
       const isLast = head.type === RUN_END
       if (isLast) this.forget(activity)

@@ -1,9 +1,10 @@
-import { FRAMES_WINDOW_BYTES } from '../protocol/index.ts'
+import type { SharedChannel } from '../executor/index.ts'
+import { FRAMES_WINDOW_BYTES, type LineInParts, partsOfExecute } from '../protocol/index.ts'
 import { type Channel, ChunkQueue, type Ending, type Sandbox } from '../sandbox/index.ts'
 import type { Activity } from './activity.ts'
 import type { Link } from './link.ts'
 
-/** Lines up to this size overtake data of other activities; longer ones wait for their turn. */
+/** Lines up to this size overtake data of other activities; longer ones go in pieces, and take turns. */
 const LINE_SLACK_BYTES = 64 * 1024
 
 /** A sandbox for one script: the part of a workspace's sandbox that concerns its run. */
@@ -43,7 +44,7 @@ export function openRun(
 }
 
 /** The lines of one run, in both directions: the channel of its executor. */
-class RunLines implements Channel {
+class RunLines implements SharedChannel {
   readonly #link: Link
   readonly #queue = new ChunkQueue()
   readonly #maxHeld: number
@@ -86,9 +87,20 @@ class RunLines implements Channel {
     return bytes
   }
 
-  send(bytes: Uint8Array): Promise<void> {
+  async send(bytes: Uint8Array): Promise<void> {
     this.#begun = true
-    return this.#link.outbound.send(bytes)
+    if (bytes.length <= LINE_SLACK_BYTES) await this.#link.outbound.send(bytes)
+    else await this.#activity?.write(bytes)
+  }
+
+  async sendRequest(request: LineInParts): Promise<void> {
+    if (request.line.length <= LINE_SLACK_BYTES) {
+      await this.send(request.line)
+      return
+    }
+    const { head, body } = partsOfExecute(request)
+    await this.send(head)
+    for (const piece of body) await this.#activity?.write(piece)
   }
 
   close(): void {

@@ -12,6 +12,7 @@ class Activity:
     """One activity, from its request to its last frame. `host` is the workspace that it belongs to."""
 
     needs_process = False
+    is_complete = True  # its request has come as a whole
 
     def __init__(self, host, frame):
         self.host = host

@@ -109,7 +109,7 @@ class Run:
         """Returns the request in the form that the script's process reads."""
         asked = self.request
         return {
-            **{name: asked[name] for name in ("script", "inputs", "secrets", "limits")},
+            **{name: asked[name] for name in ("script", "inputs", "secrets", "limits") if name in asked},
             "deadline": None if asked.get("tools") else self.deadline,  # which moves with the tools
             "timeout_text": self.timeout_text,
             "tools": asked.get("tools"),

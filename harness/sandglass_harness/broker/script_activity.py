@@ -3,8 +3,9 @@
 import os
 import time
 
-from ..caps import FRAMES_WINDOW_BYTES, HIGH_WATER_BYTES
+from ..caps import FRAMES_WINDOW_BYTES, HIGH_WATER_BYTES, INPUT_WINDOW_BYTES, MAX_REQUEST_LINE_BYTES
 from .activity import ProcessActivity
+from .channel import LineBuffer
 from .intake import problem_of_request
 from .run import Run
 from .run_end import collection_of, file_frame, last_frame
@@ -18,6 +19,37 @@ class ScriptActivity(ProcessActivity):
         super().__init__(host, frame)
         self._run = self._traffic = self._collection = None
         self._taken = _CountedOutbox(host.channel.outbox)
+        self._missing = frame.get("body_bytes", 0)  # of the body, which is not complete yet
+        self._body = [] if self._missing else None
+        self._lines = LineBuffer()  # of input: what is too long to hold up other frames
+        self._ungranted = 0
+
+    @property
+    def is_complete(self):
+        return self._missing == 0
+
+    def put_input(self, data):
+        self._ungranted += len(data)
+        if self._ungranted >= INPUT_WINDOW_BYTES // 4:
+            self.grant_input(self._ungranted)
+            self._ungranted = 0
+        if self.is_complete:
+            self._take_lines(data)
+            return
+        if len(data) > self._missing:
+            raise ValueError("the body of a request is longer than it was announced")
+        self._body.append(data)
+        self._missing -= len(data)
+        if self.is_complete:
+            self.host.admit(self)
+
+    def _take_lines(self, data):
+        for line in self._lines.push(data):
+            if self._run is not None and not line.startswith(self._run.answer_head):
+                raise ValueError("only answers to calls come as input of a run")
+            self.pass_answer(line)
+        if self._lines.held > MAX_REQUEST_LINE_BYTES:
+            raise ValueError("a request line is too long")
 
     def begin(self, spare):
         super().begin(spare)
@@ -27,7 +59,8 @@ class ScriptActivity(ProcessActivity):
         run.use = self.host.count_use()
         run.memory_kills_before = self.host.sandbox.memory_kills.count()
         self._traffic = Traffic(run, self.host.watcher, self.end, self._on_finished)
-        self._traffic.start()
+        self._traffic.start(self._body)
+        self._body = None
 
     @property
     def due(self):

@@ -22,9 +22,16 @@ class ToChild(Outbox):
             self.clear()
             return True
 
-    def put_request(self, request):
-        """Queues a request. Only a process that checks scripts gets more than one."""
-        self._put_message(json.dumps(request).encode())
+    def put_request(self, request, body=None):
+        """Queues a request. Only a process that checks scripts gets more than one. The pieces of a `body`, JSON with the rest of
+        it, follow as they came: it can be as large as half of the sandbox's memory."""
+        if body is None:
+            self._put_message(json.dumps(request).encode())
+            return
+        self._put_message(json.dumps({**request, "in_parts": True}).encode())
+        self.put(struct.pack("=I", sum(map(len, body))))
+        for piece in body:
+            self.put(piece)
 
     def put_answer(self, line):
         """Queues an answer to a tool call as the host sent it, or an error if too many answers wait."""

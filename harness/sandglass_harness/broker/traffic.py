@@ -26,10 +26,10 @@ class Traffic:
         self._finished = finished
         self._paused = False
 
-    def start(self):
-        """Sends the process its request, and starts to listen."""
+    def start(self, body=None):
+        """Sends the process its request, and starts to listen. `body` are the pieces of the request's second part."""
         self._listen(True)
-        self.run.to_child.put_request(self.run.make_request())
+        self.run.to_child.put_request(self.run.make_request(), body)
         self._write()
 
     def pass_answer(self, line):

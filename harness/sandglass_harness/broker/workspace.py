@@ -27,6 +27,7 @@ SPARE_PAUSE_SEC = 0.003  # a short program ends before the next process is made,
 ORPHANS_SEC = 0.5  # time for the processes of a lost keeper to be gone
 _KINDS = {
     "execute": ScriptActivity,
+    "execute_in_parts": ScriptActivity,
     "start": ProgramActivity,
     "dial": Connection,
     "files_read": transfer.FilesRead,
@@ -87,6 +88,11 @@ class Workspace:
     def add_job(self, activity, steps):
         """Goes on with the steps of a generator whenever the host takes more."""
         self._jobs.append((activity, steps))
+
+    def admit(self, activity):
+        """Gives a process to an activity whose request is complete, as soon as one waits."""
+        self._waiting.append(activity)
+        self._assign()
 
     def on_over(self, activity):
         """Forgets an activity that has sent its last frame."""
@@ -200,11 +206,10 @@ class Workspace:
             activity.refuse(*problem)
             return
         self._activities[activity.id] = activity
-        if activity.needs_process:
-            self._waiting.append(activity)
-            self._assign()
-        else:
+        if not activity.needs_process:
             activity.begin()
+        elif activity.is_complete:
+            self.admit(activity)
 
     # ── processes ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2,6 +2,7 @@
 
 import signal
 
+from ..caps import MAX_REQUEST_LINE_BYTES
 from . import request_shape
 from .request_shape import is_count, is_flag, is_id, is_mode, is_positive, is_table, is_text, is_texts, is_time
 
@@ -40,6 +41,10 @@ def _is_signal(value):
     return isinstance(value, str) and value in signal.Signals.__members__
 
 
+def _is_body_size(value):
+    return is_positive(value) and value <= MAX_REQUEST_LINE_BYTES
+
+
 def _is_port(value):
     return type(value) is int and 0 < value < 1 << 16
 
@@ -52,9 +57,15 @@ def _are_texts_or_absent(value):
     return value is None or is_texts(value)
 
 
+# What the body of a request may hold in their place. The broker passes it on without reading it.
+_IN_BODY = ("script", "inputs", "tool_sources", "preamble", "postamble")
 _ID, _WINDOW = ("execution_id", is_id), ("window", is_positive)
 FIELDS = {
     **{kind: request_shape.FIELDS[kind] for kind in ("execute", "tool_result", "tool_time", "cancel", "ping")},
+    "execute_in_parts": (
+        *(field for field in request_shape.FIELDS["execute"] if field[0] not in _IN_BODY),
+        ("body_bytes", _is_body_size),
+    ),
     "start": (
         _ID,
         ("argv", _is_program),

@@ -47,6 +47,13 @@ def open_streams():
 
 def receive():
     """Returns the next request. Ends the process when there is none."""
+    request = _receive_message()
+    if request.pop("in_parts", False):
+        request.update(_receive_message())
+    return request
+
+
+def _receive_message():
     return json.loads(_read_exactly(struct.unpack("=I", _read_exactly(4))[0]))
 
 
@@ -145,4 +152,4 @@ def _read_exactly(count):
         if not piece:
             os._exit(0)
         data += piece
-    return bytes(data)
+    return data

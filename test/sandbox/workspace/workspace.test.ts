@@ -59,6 +59,25 @@ await inWorkspace((at) => {
     expect((await program.poll({ waitMs: 5000 })).text).toBe('still here')
   })
 
+  test('inputs, results and answers of many MiB pass, and a neighbour is served meanwhile', async () => {
+    const text = 'ä'.repeat(15 * 1024 * 1024)
+    const echo = defineTool({
+      name: 'echo_back',
+      description: 'the same again',
+      input: z.object({ text: z.string() }),
+      execute: () => 'b'.repeat(8 * 1024 * 1024),
+    })
+    await using cat = await at.ws.start('cat')
+    const options = { inputs: { text }, tools: [echo], limits: { maxOutputBytes: 64 * 1024 * 1024 } }
+    const large = at.ws.run('emit_result([len(echo_back("x")), text])', options)
+    await cat.write('served')
+    expect((await cat.poll({ waitMs: 5000 })).text).toBe('served')
+    const { error, finalData } = await large
+    expect(error).toBeNull()
+    const [answered, returned] = finalData as [number, string]
+    expect([answered, returned === text]).toEqual([8 * 1024 * 1024, true])
+  })
+
   test('scripts and programs go on at once', async () => {
     const runs = Array.from({ length: 6 }, (_, index) => at.ws.run(`emit_result(${index})`))
     const programs = Array.from({ length: 6 }, (_, index) => at.ws.exec('echo', [String(index)]))
