@@ -16,11 +16,11 @@ const MAX_DIFFERENCES = 20
 
 const ACTIONS: Readonly<Record<string, (words: readonly string[], given: Given, context: Context) => Promise<number>>> =
   {
-    list: (words, given, context) => list(noWords('list', words), given, context),
+    list: (words, given, context) => list(refuseWords('list', words), given, context),
     add,
     update,
     rm: remove,
-    prune: (words, given, context) => prune(noWords('prune', words), given, context),
+    prune: (words, given, context) => prune(refuseWords('prune', words), given, context),
     verify,
   }
 
@@ -28,9 +28,9 @@ const ACTIONS: Readonly<Record<string, (words: readonly string[], given: Given, 
 export async function env(given: Given, context: Context): Promise<number> {
   const [word, ...words] = given.positionals
   const names = Object.keys(ACTIONS).join(', ')
-  if (word === undefined) throw usage(`env needs one of ${names}; see sandglass env --help`)
+  if (word === undefined) throw makeUsageError(`env needs one of ${names}; see sandglass env --help`)
   const action = Object.hasOwn(ACTIONS, word) ? ACTIONS[word] : undefined
-  if (action === undefined) throw usage(`env has no ${JSON.stringify(word)}; it has ${names}`)
+  if (action === undefined) throw makeUsageError(`env has no ${JSON.stringify(word)}; it has ${names}`)
   return action(words, given, context)
 }
 
@@ -43,7 +43,7 @@ async function list(_: void, given: Given, context: Context): Promise<number> {
 }
 
 async function add(words: readonly string[], given: Given, context: Context): Promise<number> {
-  if (words.length === 0) throw usage('env add needs packages, such as "pandas>=2"; see sandglass env --help')
+  if (words.length === 0) throw makeUsageError('env add needs packages, such as "pandas>=2"; see sandglass env --help')
   const { options } = sandboxFlags(given, context.engines)
   await using installing = new InstallLine(context)
   const sandglass = await startSandglass({ ...options, poolSize: 0, maxOverflow: 1 }, context)
@@ -58,12 +58,12 @@ async function add(words: readonly string[], given: Given, context: Context): Pr
 
 async function update(words: readonly string[], given: Given, context: Context): Promise<number> {
   const environments = new Environments()
-  const before = await find(oneWord('update', words), environments)
+  const before = await find(takeOneWord('update', words), environments)
   await using installing = new InstallLine(context)
   let keys: readonly string[]
   try {
     const updated = await environments.update(before.key, { signal: context.signal, onProgress: installing.onProgress })
-    if (updated === undefined) throw unknown(before.key)
+    if (updated === undefined) throw makeUnknownError(before.key)
     keys = updated.map(({ environment }) => environment.key)
   } finally {
     environments.close()
@@ -74,7 +74,7 @@ async function update(words: readonly string[], given: Given, context: Context):
 
 async function remove(words: readonly string[], given: Given, context: Context): Promise<number> {
   const environments = new Environments()
-  const found = await find(oneWord('rm', words), environments)
+  const found = await find(takeOneWord('rm', words), environments)
   if (await environments.remove(found.key)) {
     if (given.has('--json')) await context.stdout.line(environmentLine(found))
     return EXIT.ok
@@ -99,7 +99,7 @@ async function prune(_: void, given: Given, context: Context): Promise<number> {
 async function verify(words: readonly string[], given: Given, context: Context): Promise<number> {
   const environments = new Environments()
   const [key, ...others] = words
-  if (others.length > 0) throw usage('env verify takes one KEY')
+  if (others.length > 0) throw makeUsageError('env verify takes one KEY')
   const chosen = key === undefined ? await environments.list() : [await find(key, environments)]
   let isSound = true
   for (const one of chosen) {
@@ -131,9 +131,9 @@ async function show(keys: readonly string[], given: Given, context: Context): Pr
 async function find(start: string, environments: Environments): Promise<EnvironmentSummary> {
   const found = (await environments.list()).filter(({ key }) => key.startsWith(start))
   const [first, ...others] = found
-  if (first === undefined) throw unknown(start)
+  if (first === undefined) throw makeUnknownError(start)
   if (others.length === 0) return first
-  throw usage(`${JSON.stringify(start)} is the beginning of ${found.length} keys; write more of it`)
+  throw makeUsageError(`${JSON.stringify(start)} is the beginning of ${found.length} keys; write more of it`)
 }
 
 /** An environment as one line of JSON (docs/cli.md). */
@@ -156,20 +156,21 @@ function bytesText(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
 }
 
-function oneWord(action: string, words: readonly string[]): string {
+function takeOneWord(action: string, words: readonly string[]): string {
   const [key, ...others] = words
-  if (key === undefined || others.length > 0) throw usage(`env ${action} takes one KEY; sandglass env list shows them`)
+  if (key === undefined || others.length > 0)
+    throw makeUsageError(`env ${action} takes one KEY; sandglass env list shows them`)
   return key
 }
 
-function noWords(action: string, [word]: readonly string[]): void {
-  if (word !== undefined) throw usage(`env ${action} takes no ${JSON.stringify(word)}`)
+function refuseWords(action: string, [word]: readonly string[]): void {
+  if (word !== undefined) throw makeUsageError(`env ${action} takes no ${JSON.stringify(word)}`)
 }
 
-function unknown(key: string): SandglassError {
-  return usage(`the cache has no environment ${JSON.stringify(key)}; sandglass env list shows them`)
+function makeUnknownError(key: string): SandglassError {
+  return makeUsageError(`the cache has no environment ${JSON.stringify(key)}; sandglass env list shows them`)
 }
 
-function usage(message: string): UsageError {
+function makeUsageError(message: string): UsageError {
   return new UsageError('invalid_request', message)
 }

@@ -9,7 +9,7 @@ export class Html {
   }
 
   /** For {@link html} and for constants of this program. */
-  static trusted(text: string): Html {
+  static trust(text: string): Html {
     return new Html(text)
   }
 
@@ -24,7 +24,7 @@ export type HtmlValue = string | number | Html | readonly HtmlValue[]
 /** A template whose values are escaped: in texts and in attributes between double quotes. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   const parts = strings.map((text, index) => (index < values.length ? text + insert(values[index] ?? '') : text))
-  return Html.trusted(parts.join(''))
+  return Html.trust(parts.join(''))
 }
 
 function insert(value: HtmlValue): string {

@@ -70,16 +70,17 @@ function engineOptions(given: Given, engine: string, engines: EngineTable): Reco
 }
 
 function givenLimits(given: Given): ResourceLimits {
-  const sized = (flag: string): number | undefined => parseIfGiven(given.last(flag), (text) => parseSize(flag, text))
-  const counted = (flag: string): number | undefined =>
+  const parseSizeFlag = (flag: string): number | undefined =>
+    parseIfGiven(given.last(flag), (text) => parseSize(flag, text))
+  const parseCountFlag = (flag: string): number | undefined =>
     parseIfGiven(given.last(flag), (text) => parseNumber(flag, text))
   const limits = withoutUndefined({
-    executionTimeoutSec: counted('--timeout'),
-    maxToolWaitSec: counted('--max-tool-wait'),
-    memoryBytes: sized('--memory'),
-    cpus: counted('--cpus'),
-    pids: counted('--pids'),
-    maxOutputBytes: sized('--max-output'),
+    executionTimeoutSec: parseCountFlag('--timeout'),
+    maxToolWaitSec: parseCountFlag('--max-tool-wait'),
+    memoryBytes: parseSizeFlag('--memory'),
+    cpus: parseCountFlag('--cpus'),
+    pids: parseCountFlag('--pids'),
+    maxOutputBytes: parseSizeFlag('--max-output'),
   })
   try {
     resolveLimits(limits)

@@ -1,7 +1,7 @@
 import { Html } from './html.ts'
 
 /** The style sheet of `show --html`, for light and dark. */
-export const PAGE_STYLE: Html = Html.trusted(`
+export const PAGE_STYLE: Html = Html.trust(`
 :root {
   color-scheme: light dark;
   --back: #f6f7f9; --card: #fff; --ink: #1c2128; --soft: #5c6670; --line: #dfe3e8; --code: #f3f5f7;

@@ -115,7 +115,12 @@ export function checkRequest(
     script: script.startsWith('\uFEFF') ? script.slice(1) : script,
     after: [...new Set([first, sameSandboxAs].filter((one) => one !== undefined))],
     sameSandboxAs,
-    options: { ...passedOn(given), mode: modeOf(given) ?? mode, limits, ...(policy === undefined ? {} : { policy }) },
+    options: {
+      ...pickRunOptions(given),
+      mode: modeOf(given) ?? mode,
+      limits,
+      ...(policy === undefined ? {} : { policy }),
+    },
   }
 }
 
@@ -151,7 +156,7 @@ function limitsOf({ limits = {}, timeout_s: timeout }: Json): ResourceLimits {
 }
 
 /** Options that the executor checks, under its own names. */
-function passedOn(given: Json): Partial<RunOptions> {
+function pickRunOptions(given: Json): Partial<RunOptions> {
   const renamed: [string, string][] = [
     ['secrets', 'secrets'],
     ['required_secrets', 'requiredSecrets'],

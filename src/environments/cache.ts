@@ -94,7 +94,7 @@ export class EnvironmentCache {
   }
 
   async saveRequest(requestKey: string, request: ResolvedRequest): Promise<void> {
-    await this.#explained(this.#resolutions.save(requestKey, request))
+    await this.#explainErrors(this.#resolutions.save(requestKey, request))
   }
 
   /** The requests that led to an environment: one or several. */
@@ -113,7 +113,7 @@ export class EnvironmentCache {
   }
 
   async saveTarget(engineId: string, target: PythonTarget): Promise<void> {
-    await this.#explained(writeJson(this.#targetOf(engineId), target, join(this.root, 'work')))
+    await this.#explainErrors(writeJson(this.#targetOf(engineId), target, join(this.root, 'work')))
   }
 
   // ── environments ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -306,7 +306,7 @@ export class EnvironmentCache {
     await utimes(path, now, now).catch(() => undefined) // only its age depends on it
   }
 
-  async #explained(work: Promise<void>): Promise<void> {
+  async #explainErrors(work: Promise<void>): Promise<void> {
     try {
       await work
     } catch (error) {

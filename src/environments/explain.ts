@@ -33,13 +33,19 @@ export function explainFailure(stderr: string, question: Question): SandglassErr
   )
   const rule = RULES.find(([pattern]) => pattern.test(text))
   if (rule === undefined) {
-    return new SandglassError('dependency_conflict', `the packages ${listed(question)} cannot be installed: ${said}`)
+    return new SandglassError(
+      'dependency_conflict',
+      `the packages ${formatRequirements(question)} cannot be installed: ${said}`,
+    )
   }
   const [pattern, code, explain] = rule
   const found = pattern.exec(text)
   const hint =
     question.offline && FROM_PAGES.has(code) ? ' (environments.offline is set: only the cache was asked)' : ''
-  return new SandglassError(code, `${explain(question, found?.[1] ?? listed(question))}${hint}. uv said: ${said}`)
+  return new SandglassError(
+    code,
+    `${explain(question, found?.[1] ?? formatRequirements(question))}${hint}. uv said: ${said}`,
+  )
 }
 
 /** What follows from the pages of an index. */
@@ -79,7 +85,8 @@ const RULES: readonly Rule[] = [
   [
     /Couldn't parse requirement|has invalid metadata|does not match given name|was included as a URL dependency/i,
     'dependency_invalid',
-    (question) => `a requirement of ${listed(question)}, or of a package that they need, does not follow the rules`,
+    (question) =>
+      `a requirement of ${formatRequirements(question)}, or of a package that they need, does not follow the rules`,
   ],
   [
     /(?:Because )?([\w.-]{1,200})(?:[=<>!~][^ ]{0,100})? (?:was not found in the cache|needs to be downloaded from a registry)|network was disabled/i,
@@ -120,7 +127,7 @@ const RULES: readonly Rule[] = [
   [
     /unsatisfiable|conflict/i,
     'dependency_conflict',
-    (question) => `the packages ${listed(question)} contradict each other`,
+    (question) => `the packages ${formatRequirements(question)} contradict each other`,
   ],
   [
     /Failed to fetch|error sending request|tcp connect|dns error|timed? ?out|Connection|certificate|Request failed|needed to be downloaded|network was disabled|offline/i,
@@ -135,7 +142,7 @@ const RULES: readonly Rule[] = [
   ],
 ]
 
-function listed({ requirements }: Question): string {
+function formatRequirements({ requirements }: Question): string {
   const more = requirements.length > 5 ? ` and ${requirements.length - 5} more` : ''
   return `${requirements.slice(0, 5).join(', ')}${more}`
 }

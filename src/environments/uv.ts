@@ -44,7 +44,7 @@ export async function findUv(settings: UvSettings, signal?: AbortSignal): Promis
   if (settings.uv !== undefined) {
     const found = isProgram(settings.uv) ? [settings.uv] : programsNamed(settings.uv)
     if (found[0] !== undefined) return found[0]
-    throw missing(`environments.uv: ${settings.uv} is not a program`)
+    throw makeMissingError(`environments.uv: ${settings.uv} is not a program`)
   }
   const own = join(settings.cacheDir, 'bin', `uv-${UV_VERSION}`)
   if (existsSync(own)) return own
@@ -63,8 +63,8 @@ async function versionOf(program: string): Promise<string> {
 
 async function download(own: string, { index, offline }: UvSettings, signal: AbortSignal | undefined): Promise<string> {
   const wheel = WHEELS[`${process.platform}-${process.arch}`]
-  if (wheel === undefined) throw missing(`there is no uv for ${process.platform} on ${process.arch}`)
-  if (offline) throw missing('environments.offline is set, and the cache has no uv')
+  if (wheel === undefined) throw makeMissingError(`there is no uv for ${process.platform} on ${process.arch}`)
+  if (offline) throw makeMissingError('environments.offline is set, and the cache has no uv')
   const program = await fetchProgram(index, wheel, signal)
   const temporary = `${own}.${randomUUID()}`
   makeDirectory(join(own, '..'), { own: 0o755, above: 0o755 })
@@ -153,6 +153,6 @@ function reasonOf(error: unknown): string {
   return `${messageOf(error)}${cause}`
 }
 
-function missing(why: string): SandglassError {
+function makeMissingError(why: string): SandglassError {
   return new SandglassError('installer_missing', `packages are installed by uv, and it was not found: ${why}`)
 }

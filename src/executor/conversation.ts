@@ -152,13 +152,13 @@ export class Conversation {
       executionId,
       redact: (text, isCut = false) => redactor.text(text, { end: isCut }),
       answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
-      began: (call, effect) => toolLog.began(call, effect),
-      executes: (id) => {
-        toolLog.executes(id)
+      noteCall: (call, effect) => toolLog.noteCall(call, effect),
+      noteExecution: (id) => {
+        toolLog.noteExecution(id)
         return this.#toolClock.begin()
       },
-      ended: (id, outcome) => {
-        toolLog.ended(id, outcome)
+      noteEnd: (id, outcome) => {
+        toolLog.noteEnd(id, outcome)
         this.#news.resolve(undefined)
       },
     })

@@ -29,7 +29,7 @@ export class ToolLog {
   }
 
   /** Adds a call that began. */
-  began({ id, name, args, line = null }: ToolCallFrame, effect: EffectMark | null): void {
+  noteCall({ id, name, args, line = null }: ToolCallFrame, effect: EffectMark | null): void {
     this.#count += 1
     const call = { name: this.#redactor.text(name), effect, args: this.#redactor.value(args) }
     this.#open.set(id, { ...call, args: boundArgs(call.args), state: 'waiting', since: performance.now() })
@@ -38,13 +38,13 @@ export class ToolLog {
   }
 
   /** Notes that the tool of a call executes: the call had its turn, and its arguments are valid. */
-  executes(id: string): void {
+  noteExecution(id: string): void {
     const call = this.#open.get(id)
     if (call !== undefined) call.state = 'executing'
   }
 
   /** Adds the outcome of a call. */
-  ended(id: string, { ms, error, resultJson: given }: ToolOutcome): void {
+  noteEnd(id: string, { ms, error, resultJson: given }: ToolOutcome): void {
     const call = this.#open.get(id)
     if (call === undefined) return
     this.#open.delete(id)

@@ -18,14 +18,14 @@ export interface ToolRun {
   /** Hands an answer to the script. An answer after the end of the run is dropped. Resolves when it is on its way. */
   answer(id: string, answer: ToolAnswer): Promise<void>
   /** A call began; `effect` is the mark of its tool, null if there is no such tool. */
-  began(call: ToolCallFrame, effect: EffectMark | null): void
+  noteCall(call: ToolCallFrame, effect: EffectMark | null): void
   /**
    * The function of a tool begins: this starts the time that is not the script's. Call the returned function once, when the call
    * has ended.
    */
-  executes(id: string): () => void
+  noteExecution(id: string): () => void
   /** A call that began came to its end. */
-  ended(id: string, outcome: ToolOutcome): void
+  noteEnd(id: string, outcome: ToolOutcome): void
   /** A text without the secrets of the run. */
   /** @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string

@@ -102,19 +102,19 @@ export class Journal {
   /** A store that failed gets no further events: a journal has no gaps. */
   #keep(event: JournalEvent): void {
     const keep = (): void | PromiseLike<void> => (this.#failed ? undefined : this.#store.append(event))
-    const failed = (error: unknown): void => {
+    const fail = (error: unknown): void => {
       if (!this.#failed) this.#failure = error
       this.#failed = true
     }
     if (this.#pending !== undefined) {
-      this.#pending = this.#pending.then(keep).catch(failed)
+      this.#pending = this.#pending.then(keep).catch(fail)
       return
     }
     try {
       const kept: unknown = keep()
-      if (isThenable(kept)) this.#pending = Promise.resolve(kept).then(() => undefined, failed)
+      if (isThenable(kept)) this.#pending = Promise.resolve(kept).then(() => undefined, fail)
     } catch (error) {
-      failed(error)
+      fail(error)
     }
   }
 }

@@ -72,7 +72,7 @@ export class Automaton {
   }
 
   /** The length of the longest pattern that ends in a state, or 0. */
-  found(state: number): number {
+  findLength(state: number): number {
     return this.#found[state] ?? 0
   }
 
@@ -131,7 +131,7 @@ export class Automaton {
   #settle(state: number): void {
     const fallback = this.#fallbacks[state] ?? 0
     const own = this.#owners[state] ?? -1
-    this.#found[state] = own === -1 ? this.found(fallback) : this.depth(state)
+    this.#found[state] = own === -1 ? this.findLength(fallback) : this.depth(state)
     this.#foundOwners[state] = own === -1 ? this.owner(fallback) : own
   }
 

@@ -152,16 +152,16 @@ export class Scanner {
    */
   finish(rest: string, offset: number, least: number): void {
     const end = offset + rest.length
-    const open = [this.#beginning(offset, end)]
+    const open = [this.#findBeginning(offset, end)]
     if (rest !== '') {
       this.scan(rest, offset, true)
-      open.push(this.#beginning(end, end))
+      open.push(this.#findBeginning(end, end))
     }
     for (const span of open) if (span.length >= least) this.add(span)
   }
 
   /** The secret that the end of the text begins. It ends with the last unit, or with the text if characters are left over. */
-  #beginning(read: number, to: number): Span {
+  #findBeginning(read: number, to: number): Span {
     const { state, start } = this.#openPart()
     const end = read < to || this.#from !== -1 ? to : this.#end
     return { owner: this.#automaton.ownerAhead(state), length: this.#automaton.depth(state), start, end }
@@ -227,7 +227,7 @@ export class Scanner {
     this.#starts[this.#count & this.#mask] = start
     this.#end = end
     this.#count = (this.#count + 1) & COUNT
-    const length = this.#automaton.found(state)
+    const length = this.#automaton.findLength(state)
     if (length > 0) this.add({ owner: this.#automaton.owner(state), length, start: this.#startOf(length), end })
   }
 

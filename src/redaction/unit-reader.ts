@@ -79,7 +79,7 @@ export class UnitReader {
     if (code >= 128) return unitFor(code)
     const unit = UNITS[code] ?? SPECIAL
     if (unit !== SPECIAL) return unit
-    if (code === BACKSLASH) return this.#decoded(BACKSLASH)
+    if (code === BACKSLASH) return this.#decode(BACKSLASH)
     return code === PERCENT
       ? this.#readPercent(codes, length, at, isWhole)
       : this.#readEntity(codes, length, at, isWhole)
@@ -93,7 +93,7 @@ export class UnitReader {
     const value = width === undefined ? octalAt(codes, length, at) : hexAt(codes, length, at + 1, width)
     if (value >= 0) {
       this.end = at + 1 + (width ?? 2)
-      return this.#decoded(value)
+      return this.#decode(value)
     }
     if (isWhole || value !== CUT) return undefined
     this.#escaped = true
@@ -113,7 +113,7 @@ export class UnitReader {
     if (value === CUT && !isWhole) return INCOMPLETE
     if (value < 0) return NOTHING
     this.end = from + 2
-    return value === PERCENT ? NOTHING : this.#decoded(value)
+    return value === PERCENT ? NOTHING : this.#decode(value)
   }
 
   #readEntity(codes: Uint16Array, length: number, at: number, isWhole: boolean): number {
@@ -124,7 +124,7 @@ export class UnitReader {
     this.end = from > at + 1 ? from : at + 1
     if (codes[from] === HASH && from < length) {
       const value = this.#readNumber(codes, length, from + 1)
-      return value < 0 ? AMPERSAND : this.#decoded(value)
+      return value < 0 ? AMPERSAND : this.#decode(value)
     }
     const entity = NAMED.find(({ name }) => startsWith(codes, length, from, name))
     if (entity === undefined) return AMPERSAND
@@ -150,7 +150,7 @@ export class UnitReader {
   }
 
   /** The unit of a character that was written as a number. Such a backslash escapes the next character, as a plain one does. */
-  #decoded(code: number): number {
+  #decode(code: number): number {
     if (code !== BACKSLASH) return unitFor(code)
     this.#escaped = true
     return NOTHING

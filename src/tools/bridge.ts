@@ -14,10 +14,10 @@ import { memoryOf } from './value-size.ts'
 export interface BridgedRun {
   readonly executionId: string
   answer(id: string, answer: { readonly resultJson: string } | { readonly error: ToolFailure }): Promise<void>
-  began(call: ToolCallFrame, effect: ToolEffect | null): void
+  noteCall(call: ToolCallFrame, effect: ToolEffect | null): void
   /** Starts the time that is not the script's. Call the returned function once, when the call has ended. */
-  executes(id: string): () => void
-  ended(
+  noteExecution(id: string): () => void
+  noteEnd(
     id: string,
     outcome: {
       readonly ms: number
@@ -73,17 +73,17 @@ export class Bridge implements Requester {
   async take(call: ToolCallFrame): Promise<void> {
     if (this.#over.signal.aborted || this.#ids.has(call.id)) return
     const tool = this.#set.tools.get(call.name)
-    const refusal = this.#limits.refusal(tool)
-    this.#run.began(call, tool?.effect ?? null)
+    const refusal = this.#limits.count(tool)
+    this.#run.noteCall(call, tool?.effect ?? null)
     if (tool === undefined || refusal !== undefined) {
-      await this.#refuse(call, refusal ?? this.#unknown(call.name))
+      await this.#refuse(call, refusal ?? this.#makeUnknownFailure(call.name))
       return
     }
     // Only accepted calls are kept, and their number is limited: a script can send refused ones endlessly.
     this.#ids.add(call.id)
     const release = this.#limits.enter(memoryOf(call.args))
     void this.#serve(tool, call).finally(release)
-    await this.#limits.room()
+    await this.#limits.awaitRoom()
   }
 
   /** Aborts running calls; no further call is answered. Idempotent. */
@@ -94,12 +94,12 @@ export class Bridge implements Requester {
   }
 
   async #serve(tool: PreparedTool, call: ToolCallFrame): Promise<void> {
-    const leave = await this.#limits.turn(tool)
+    const leave = await this.#limits.awaitTurn(tool)
     if (this.#over.signal.aborted) return leave()
     const started = performance.now()
     // Only a call that executes moves the deadline: a script can make checks of its arguments take long.
     let noteEnd: (() => void) | undefined
-    const noteBegin = (): void => void (noteEnd = this.#run.executes(call.id))
+    const noteBegin = (): void => void (noteEnd = this.#run.noteExecution(call.id))
     let answer: { readonly resultJson: string } | { readonly error: ToolFailure }
     try {
       answer = { resultJson: await this.#within(tool, call, noteBegin) }
@@ -155,7 +155,7 @@ export class Bridge implements Requester {
     ms: number,
   ): Promise<void> {
     if (this.#over.signal.aborted) return
-    this.#run.ended(id, {
+    this.#run.noteEnd(id, {
       ms,
       error: 'error' in answer ? answer.error : undefined,
       resultJson: 'resultJson' in answer ? answer.resultJson : undefined,
@@ -164,7 +164,7 @@ export class Bridge implements Requester {
     await this.#run.answer(id, answer).catch(() => undefined)
   }
 
-  #unknown(name: string): ToolFailure {
+  #makeUnknownFailure(name: string): ToolFailure {
     this.#unknownCalls += 1
     const hint = this.#unknownCalls > MAX_HINTS ? '' : didYouMean(name, this.#set.tools.keys())
     return { code: 'unknown_tool', message: `no tool ${formatValue(name)} in this run.${hint}` }

@@ -18,8 +18,8 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 /** @throws TypeError for a limit that is not a positive integer. */
 export function checkToolLimits({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits): void {
-  positive('toolLimits.maxCalls', maxCalls)
-  positive('toolLimits.concurrency', concurrency)
+  checkPositive('toolLimits.maxCalls', maxCalls)
+  checkPositive('toolLimits.concurrency', concurrency)
 }
 
 /** Counts the calls of one run and schedules them. */
@@ -36,15 +36,15 @@ export class CallLimits {
 
   /** @throws TypeError for a limit that is not a positive integer. */
   constructor({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits) {
-    this.#maxCalls = positive('toolLimits.maxCalls', maxCalls)
-    this.#total = new Turns(positive('toolLimits.concurrency', concurrency))
+    this.#maxCalls = checkPositive('toolLimits.maxCalls', maxCalls)
+    this.#total = new Turns(checkPositive('toolLimits.concurrency', concurrency))
   }
 
   /**
    * Counts a call, whether it is refused or not; returns the reason why a limit refuses it, or undefined.
    * @param tool undefined if there is none of that name.
    */
-  refusal(tool: PreparedTool | undefined): ToolFailure | undefined {
+  count(tool: PreparedTool | undefined): ToolFailure | undefined {
     if (this.#count >= this.#maxCalls) return limitFailure(`this run may call tools ${this.#maxCalls} times`)
     this.#count += 1
     if (tool === undefined) return undefined
@@ -68,14 +68,14 @@ export class CallLimits {
   }
 
   /** Resolves when there is room for more calls. */
-  async room(): Promise<void> {
+  async awaitRoom(): Promise<void> {
     if (this.#hasRoom()) return
     this.#room = Promise.withResolvers()
     await this.#room.promise
   }
 
   /** Waits for the turn of a call; call the returned function at its end. */
-  async turn(tool: PreparedTool): Promise<() => void> {
+  async awaitTurn(tool: PreparedTool): Promise<() => void> {
     const leaveOwn = await this.#turnsOf(tool)?.enter()
     const leave = await this.#total.enter()
     return () => {
@@ -138,7 +138,7 @@ function limitFailure(message: string): ToolFailure {
   return { code: 'call_limit', message }
 }
 
-function positive(name: string, value: number): number {
+function checkPositive(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value > 0) return value
   throw new TypeError(`${name}: must be a positive integer`)
 }

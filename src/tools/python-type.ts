@@ -42,12 +42,12 @@ export class PythonTypes {
     // Recursive, without a class in between that has a name.
     if (this.#open.has(schema)) return ['Any']
     this.#open.add(schema)
-    const members = this.#found(schema, place)
+    const members = this.#findMembers(schema, place)
     this.#open.delete(schema)
     return schema['nullable'] === true ? [...members, 'None'] : members
   }
 
-  #found(schema: JsonSchemaObject, place: Place): string[] {
+  #findMembers(schema: JsonSchemaObject, place: Place): string[] {
     const { $ref } = schema
     if (typeof $ref === 'string') {
       const target = resolveReference(this.#root, $ref)

@@ -60,17 +60,17 @@ function issueIn(judgement: Judgement): SchemaIssue | undefined {
     case 'answer':
       return judgement.text === '' ? undefined : (JSON.parse(judgement.text) as SchemaIssue)
     case 'timed-out':
-      return unchecked(` within ${DEADLINE_MS} ms`)
+      return makeUncheckedIssue(` within ${DEADLINE_MS} ms`)
     case 'busy':
-      return unchecked(': other values take all the time for checks; try again')
+      return makeUncheckedIssue(': other values take all the time for checks; try again')
     case 'out-of-memory':
-      return unchecked(': it takes too much memory')
+      return makeUncheckedIssue(': it takes too much memory')
     case 'failed':
-      return unchecked(`: ${judgement.text}`)
+      return makeUncheckedIssue(`: ${judgement.text}`)
   }
 }
 
-function unchecked(why: string): SchemaIssue {
+function makeUncheckedIssue(why: string): SchemaIssue {
   return { message: `cannot be checked against the schema${why}`, isUnchecked: true }
 }
 

@@ -33,10 +33,10 @@ const SUMMARY_CHARS = 100
  * and the full text of as many as fit, in order. If not even the names fit, the last line says how many are missing.
  */
 export function stubsOf(tools: readonly Stubbed[], maxChars: number = Number.POSITIVE_INFINITY): string {
-  const all = fullText(tools)
+  const all = renderAll(tools)
   if (all.length <= maxChars) return all
   const head = `# ${tools.length} functions. describe_tool("name") returns the signature and description of any of them.`
-  const lines = listing(tools, maxChars - head.length - 1)
+  const lines = listTools(tools, maxChars - head.length - 1)
   const text = [head, ...lines].join('\n')
   if (lines.length < tools.length) return text.slice(0, Math.max(0, maxChars))
   return expandListing(tools, [head, ...lines], maxChars)
@@ -49,20 +49,20 @@ function parameterText(param: ToolParameter): string {
   return `${head} = ${param.nullable ? '...' : 'None'}`
 }
 
-function fullText(tools: readonly Stubbed[]): string {
+function renderAll(tools: readonly Stubbed[]): string {
   const written = new Set<string>()
-  return tools.map((tool) => withClasses(tool, written)).join('\n\n')
+  return tools.map((tool) => renderWithClasses(tool, written)).join('\n\n')
 }
 
 /** A stub after those of its classes that are not written yet. */
-function withClasses({ signature, classes, stub }: Stubbed, written: Set<string>): string {
+function renderWithClasses({ signature, classes, stub }: Stubbed, written: Set<string>): string {
   const fresh = classes.filter(({ name }) => !written.has(name))
   for (const { name } of fresh) written.add(name)
   return [...fresh.map(({ source }) => source), stub ?? stubOf(signature)].join('\n\n')
 }
 
 /** One line for each tool, with its summary, or only its name if summaries do not fit; the list is cut if names do not fit. */
-function listing(tools: readonly Stubbed[], maxChars: number): string[] {
+function listTools(tools: readonly Stubbed[], maxChars: number): string[] {
   const summaries = tools.map(({ signature }) => summaryLine(signature))
   if (lengthOf(summaries) <= maxChars) return summaries
   const names = tools.map(({ signature }) => `# ${signature.name}`)
@@ -81,7 +81,7 @@ function expandListing(tools: readonly Stubbed[], [head = '', ...lines]: readonl
   for (const [index, tool] of tools.entries()) {
     const line = lines[index] ?? ''
     const known = new Set(written)
-    const text = withClasses(tool, known)
+    const text = renderWithClasses(tool, known)
     const cost = text.length + 2 - (line.length + 1)
     if (cost > left) {
       listed.push(line)

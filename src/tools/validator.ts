@@ -42,12 +42,12 @@ function jsonSchemaValidator(schema: JsonSchemaObject): Validator {
 export function standardSchemaOf(schema: JsonSchemaObject): StandardToolSchema {
   const json = jsonSchemaOf(schema, 'output')
   const validate = jsonSchemaValidator(json)
-  const made: StandardToolSchema = {
+  const checked: StandardToolSchema = {
     '~standard': { vendor: 'json-schema', validate, jsonSchema: { input: () => json, output: () => json } },
   }
   // The schema is bounded already.
-  validators.set(made, validate)
-  return made
+  validators.set(checked, validate)
+  return checked
 }
 
 /**
@@ -58,7 +58,7 @@ export function boundedValidator(schema: StandardToolSchema): Validator {
   const known = validators.get(schema)
   if (known !== undefined) return known
   let form: string | null | undefined
-  const made: Validator = async (value, requester) => {
+  const validate: Validator = async (value, requester) => {
     if (sizeUpTo(value, FEW_CHARS) === FEW_CHARS) {
       form = form === undefined ? formOf(schema) : form
       // In the thread alone: loading the compiler would stop the host for longer than most judgements.
@@ -67,8 +67,8 @@ export function boundedValidator(schema: StandardToolSchema): Validator {
     }
     return schema['~standard'].validate(value)
   }
-  validators.set(schema, made)
-  return made
+  validators.set(schema, validate)
+  return validate
 }
 
 /** Released together with the schema. */

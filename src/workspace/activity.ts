@@ -17,15 +17,15 @@ export const OUTPUT_WINDOW_BYTES: number = 256 * 1024
 /** The end of an activity: its last frame, or the error of a channel that ended before it. */
 export type ActivityEnd = { readonly done: ActivityDoneFrame } | { readonly lost: SandglassError }
 
-/** Handles the frames that the sandbox sends to an activity. Called in the order of arrival, and never after `ended`. */
+/** Handles the frames that the sandbox sends to an activity. Called in the order of arrival, and never after `onEnd`. */
 export interface ActivityHandler {
   /** A line of a run, without its `\n`. It is valid until the call returns. */
-  line?(line: Buffer, isLast: boolean): void
+  onLine?(line: Buffer, isLast: boolean): void
   /** Bytes of a stream. They count towards the window until they are credited. */
-  output?(stream: ActivityStream, bytes: Buffer): void
+  onOutput?(stream: ActivityStream, bytes: Buffer): void
   /** Any other frame but `credit` and `activity_done`; its size counts like that of a line. */
-  frame?(frame: Exclude<HarnessActivityFrame, { type: 'credit' | 'output' | 'activity_done' }>, bytes: number): void
-  ended(end: ActivityEnd): void
+  onFrame?(frame: Exclude<HarnessActivityFrame, { type: 'credit' | 'output' | 'activity_done' }>, bytes: number): void
+  onEnd(end: ActivityEnd): void
 }
 
 /** The ids of frames are added here: a frame always names its own activity. */
@@ -151,7 +151,7 @@ export class Activity implements DataSource {
     if (this.#isOver) return
     this.#isOver = true
     this.#dropInput()
-    this.handler.ended(end)
+    this.handler.onEnd(end)
   }
 
   #dropInput(): void {

@@ -36,17 +36,17 @@ class Connection extends Duplex implements ActivityHandler {
     return this
   }
 
-  frame({ type }: { readonly type: string }): void {
+  onFrame({ type }: { readonly type: string }): void {
     if (type === 'dialed') this.emit('connect')
     else if (type === 'output_end') this.push(null)
   }
 
-  output(_stream: ActivityStream, bytes: Buffer): void {
+  onOutput(_stream: ActivityStream, bytes: Buffer): void {
     this.#unread += bytes.length
     if (this.push(bytes)) this.#creditAll()
   }
 
-  ended(end: ActivityEnd): void {
+  onEnd(end: ActivityEnd): void {
     if ('lost' in end) this.destroy(end.lost)
     else if (end.done.error !== null && !this.destroyed)
       this.destroy(failureOf('the connection failed', end.done.error))

@@ -156,11 +156,11 @@ export class Link implements ActivityOwner {
       return
     }
     const { handler } = activity
-    if (handler.line !== undefined && payload === undefined && head.type !== CREDIT) {
+    if (handler.onLine !== undefined && payload === undefined && head.type !== CREDIT) {
       // The handler's reader looks at the frame itself; here it only matters that no more comes.
       const isLast = head.type === RUN_END
       if (isLast) this.forget(activity)
-      handler.line(line, isLast)
+      handler.onLine(line, isLast)
       return
     }
     const frame = decodeActivityFrame(line)
@@ -175,13 +175,13 @@ export class Link implements ActivityOwner {
       const bytes = line.length + 1
       if (frame.type === 'entries' && !activity.receive('frames', bytes, MAX_LINE_BYTES))
         this.lose('it sent more of a listing than it may')
-      else handler.frame?.(frame, bytes)
+      else handler.onFrame?.(frame, bytes)
     }
   }
 
   #takeOutput(activity: Activity, stream: 'stdout' | 'stderr' | 'socket' | 'file', payload: Buffer): void {
     if (activity.receive(stream, payload.length, REST_BYTES)) {
-      activity.handler.output?.(stream, payload.length < COPIED_BYTES ? Buffer.from(payload) : payload)
+      activity.handler.onOutput?.(stream, payload.length < COPIED_BYTES ? Buffer.from(payload) : payload)
       return
     }
     // There is no room for these bytes, and without them the output would have a gap.

@@ -66,7 +66,7 @@ export async function* listFiles(
       yield entryOf(entry, checkNamed(entry.path))
     }
   }
-  const { result } = await operation.done()
+  const { result } = await operation.awaitDone()
   const { limits_hit: limits } = (result ?? {}) as Record<string, unknown>
   if (Array.isArray(limits) && limits.length > 0) throw tooMany(maxEntries)
 }
@@ -74,7 +74,7 @@ export async function* listFiles(
 /** The entry at a path. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
 export async function statFile(link: Link, path: string, signal?: AbortSignal): Promise<FileEntry> {
   const question = { type: 'file_stat', path } as const
-  const { result } = await new Operation(link, 'a path could not be looked at', question, { signal }).done()
+  const { result } = await new Operation(link, 'a path could not be looked at', question, { signal }).awaitDone()
   const parsed = entryOnWire.safeParse(result)
   if (!parsed.success) throw new SandglassError('workspace_io', 'the sandbox described a path in no known way')
   return entryOf(parsed.data, path)

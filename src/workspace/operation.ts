@@ -39,7 +39,7 @@ export class Operation implements ActivityHandler {
   }
 
   /** Its last frame. @throws SandglassError for what the sandbox says went wrong. */
-  async done(): Promise<ActivityDoneFrame> {
+  async awaitDone(): Promise<ActivityDoneFrame> {
     const done = await this.#done.promise
     if (done.error === null) return done
     throw this.#signal?.aborted === true ? abortedError(this.#what) : failureOf(this.#what, done.error)
@@ -54,7 +54,7 @@ export class Operation implements ActivityHandler {
           yield answer
           this.activity.credit(answer.kind === 'bytes' ? 'file' : 'frames', answer.size)
         } else if (this.#isOver) {
-          await this.done()
+          await this.awaitDone()
           return
         } else {
           this.#news = Promise.withResolvers<void>()
@@ -67,15 +67,15 @@ export class Operation implements ActivityHandler {
     }
   }
 
-  output(stream: ActivityStream, bytes: Buffer): void {
+  onOutput(stream: ActivityStream, bytes: Buffer): void {
     if (stream === 'file') this.#put({ kind: 'bytes', bytes, size: bytes.length })
   }
 
-  frame(frame: { readonly type: string; readonly entries?: readonly EntryOnWire[] }, size: number): void {
+  onFrame(frame: { readonly type: string; readonly entries?: readonly EntryOnWire[] }, size: number): void {
     if (frame.type === 'entries') this.#put({ kind: 'entries', entries: frame.entries ?? [], size })
   }
 
-  ended(end: ActivityEnd): void {
+  onEnd(end: ActivityEnd): void {
     this.#isOver = true
     this.#signal?.removeEventListener('abort', this.#onAbort)
     if ('lost' in end) this.#done.reject(end.lost)

@@ -53,10 +53,10 @@ export async function putFiles(
   } catch (error) {
     // The file that was being written must not appear.
     activity.cancel()
-    await operation.done().catch(() => undefined)
+    await operation.awaitDone().catch(() => undefined)
     throw invalid('files', `a file could not be read: ${messageOf(error)}`)
   }
-  await operation.done()
+  await operation.awaitDone()
 }
 
 async function writeAll(pack: PackWriter, files: readonly CheckedFile[]): Promise<boolean> {

@@ -43,7 +43,7 @@ export async function* readFiles(
       if (part.kind !== 'broken') yield part
     }
   }
-  if (!expected.isComplete || !reader.isBetween) throw broken('the sandbox sent less than was asked for')
+  if (!expected.isComplete || !reader.isBetween) throw makePackError('the sandbox sent less than was asked for')
 }
 
 /** One file as a stream of bytes. @throws SandglassError as {@link readFiles} does. */
@@ -82,17 +82,19 @@ class ExpectedFiles {
   check(part: PackPart): void {
     const path = this.#paths[this.#done] ?? ''
     if (part.kind === 'header') {
-      if (this.#current !== undefined || part.header.path !== path) throw broken('the sandbox sent another file')
+      if (this.#current !== undefined || part.header.path !== path) throw makePackError('the sandbox sent another file')
       if (part.header.error !== undefined) throw failureOf(formatPath(path), part.header.error)
       this.#current = part.header
       this.#fileBytes = 0
     } else if (part.kind === 'bytes') {
       this.#fileBytes += part.bytes.length
       this.#totalBytes += part.bytes.length
-      if (this.#fileBytes > this.#maxFileBytes) throw tooLarge(path, `a file of more than ${this.#maxFileBytes} bytes`)
-      if (this.#totalBytes > this.#maxTotalBytes) throw tooLarge(path, `more than ${this.#maxTotalBytes} bytes in all`)
+      if (this.#fileBytes > this.#maxFileBytes)
+        throw makeTooLargeError(path, `a file of more than ${this.#maxFileBytes} bytes`)
+      if (this.#totalBytes > this.#maxTotalBytes)
+        throw makeTooLargeError(path, `more than ${this.#maxTotalBytes} bytes in all`)
     } else {
-      if (part.kind === 'broken') throw broken(`${formatPath(path)} changed while it was read`)
+      if (part.kind === 'broken') throw makePackError(`${formatPath(path)} changed while it was read`)
       this.#current = undefined
       this.#done += 1
     }
@@ -103,14 +105,14 @@ function* partsOf(reader: PackReader, bytes: Buffer): Generator<PackPart, void, 
   try {
     yield* reader.push(bytes)
   } catch (error) {
-    throw error instanceof PackError ? broken(`the sandbox sent ${error.message}`) : error
+    throw error instanceof PackError ? makePackError(`the sandbox sent ${error.message}`) : error
   }
 }
 
-function tooLarge(path: string, problem: string): SandglassError {
+function makeTooLargeError(path: string, problem: string): SandglassError {
   return new SandglassError('too_large', `${formatPath(path)}: ${problem}`)
 }
 
-function broken(problem: string): SandglassError {
+function makePackError(problem: string): SandglassError {
   return new SandglassError('workspace_io', `${WHAT}: ${problem}`)
 }

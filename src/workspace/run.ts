@@ -64,7 +64,7 @@ class RunLines implements SharedChannel {
     this.#activity = activity
   }
 
-  line(line: Buffer, isLast: boolean): void {
+  onLine(line: Buffer, isLast: boolean): void {
     const bytes = Buffer.allocUnsafe(line.length + 1)
     line.copy(bytes)
     bytes[line.length] = 0x0a
@@ -74,7 +74,7 @@ class RunLines implements SharedChannel {
     if (isLast) this.#end()
   }
 
-  ended(): void {
+  onEnd(): void {
     this.#end()
   }
 

@@ -120,11 +120,11 @@ export class RunningProgram implements ActivityHandler {
     this.activity.cancel()
   }
 
-  frame({ type }: { readonly type: string }): void {
+  onFrame({ type }: { readonly type: string }): void {
     if (type === 'started') this.#start.resolve()
   }
 
-  output(stream: ActivityStream, bytes: Buffer): void {
+  onOutput(stream: ActivityStream, bytes: Buffer): void {
     if (stream !== 'stdout' && stream !== 'stderr') return
     this.#received[stream] += bytes.length
     const safe = this.#isRedacting
@@ -133,7 +133,7 @@ export class RunningProgram implements ActivityHandler {
     this.#sink.take({ stream, bytes: safe }, bytes.length)
   }
 
-  ended(end: ActivityEnd): void {
+  onEnd(end: ActivityEnd): void {
     for (const timer of this.#timers) timer.stop()
     this.#program.signal?.removeEventListener('abort', this.#onAbort)
     this.#lifted?.[Symbol.asyncDispose]().then(undefined, () => undefined)

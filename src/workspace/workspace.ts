@@ -199,17 +199,17 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async remove(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
     const question = { type: 'file_remove', path: checkPath('path', path), recursive } as const
-    await new Operation(this.#open(), 'a path could not be removed', question).done()
+    await new Operation(this.#open(), 'a path could not be removed', question).awaitDone()
   }
 
   async makeDirectory(path: string, { mode = 0o755 }: { readonly mode?: number } = {}): Promise<void> {
     const checked = { path: checkPath('path', path), mode: checkWhole('mode', mode, 0, 0o777) }
-    await new Operation(this.#open(), 'a directory could not be made', { type: 'file_make', ...checked }).done()
+    await new Operation(this.#open(), 'a directory could not be made', { type: 'file_make', ...checked }).awaitDone()
   }
 
   async digest(path: string = ''): Promise<{ sha256: string; files: number; bytes: number }> {
     const question = { type: 'file_digest', path: checkDirectory('path', path) } as const
-    const { result } = await new Operation(this.#open(), 'a path could not be read', question).done()
+    const { result } = await new Operation(this.#open(), 'a path could not be read', question).awaitDone()
     const { sha256, files, bytes } = (result ?? {}) as Record<string, unknown>
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
       throw new SandglassError('workspace_io', 'the sandbox gave no SHA-256')

@@ -39,7 +39,7 @@ export function withSection(page: string, record: Noticed): string {
 function section({ machine, minutes, noticed }: Noticed): string {
   const rows = MUTATIONS.map(({ name, defence, instead, doubled }) => {
     const also = doubled === undefined ? '' : ` Also removed: ${doubled}.`
-    return `| ${defence} | ${instead}.${also} | ${shown(noticed[name] ?? [])} |`
+    return `| ${defence} | ${instead}.${also} | ${formatNames(noticed[name] ?? [])} |`
   })
   const took = minutes === undefined ? '' : `, in ${minutes} minutes`
   return [
@@ -51,7 +51,7 @@ function section({ machine, minutes, noticed }: Noticed): string {
   ].join('\n')
 }
 
-function shown(names: readonly string[]): string {
+function formatNames(names: readonly string[]): string {
   const short = names.map(shortened)
   const rest = short.length > SHOWN ? [`${short.length - SHOWN + 1} more`] : []
   return [...short.slice(0, rest.length > 0 ? SHOWN - 1 : SHOWN), ...rest].join('; ')

@@ -15,7 +15,7 @@ from . import request_shape
 from .channel import Channel, Outbox
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
-from .run import ANSWER_HEAD, Run, as_run
+from .run import ANSWER_HEAD, Run, build_check_run
 from .run_end import COLLECTING, RunEnd
 from .sandbox import Sandbox
 from .traffic import Traffic
@@ -142,7 +142,7 @@ class Broker:
         elif kind == "execute":
             self._execute(frame)
         elif kind == "check":
-            self._execute(as_run(frame))
+            self._execute(build_check_run(frame))
         elif kind == "reset":
             self._reset(frame)
 

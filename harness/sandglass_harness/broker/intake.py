@@ -3,7 +3,7 @@
 import binascii
 
 from ..caps import MAX_TOOL_SOURCE_BYTES, MAX_TOOL_SOURCES
-from .paths import shown
+from .paths import format_path
 from .scratch import put
 
 WIPE_SEC = 0.4
@@ -28,7 +28,7 @@ class Intake:
             put(self._workspace, frame["path"], frame["mode"], frame["offset"], content)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            self._problem = f"the file {shown(frame['path'])} could not be put into the workspace: {reason}"
+            self._problem = f"the file {format_path(frame['path'])} could not be put into the workspace: {reason}"
 
     def problem_of(self, frame):
         """Returns (kind, message) of the problem that keeps a run from starting, or None."""

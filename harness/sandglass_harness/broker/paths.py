@@ -44,7 +44,7 @@ class FileError(Exception):
         self.code = code
 
 
-def shown(path):
+def format_path(path):
     """Returns a path as a message holds it.
 
     It may hold a secret. The host redacts it as it is or as JSON writes it, so a message must not hold its repr, which the
@@ -55,7 +55,7 @@ def shown(path):
 
 def problem(code, path, reason):
     """Returns the error of a path."""
-    return FileError(code, f"{shown(path)}: {reason}")
+    return FileError(code, f"{format_path(path)}: {reason}")
 
 
 def as_file_error(error, path):

@@ -24,7 +24,7 @@ class ProcessorTime:
     def take(self, elapsed):
         """Returns the seconds that were used since the last call, at least `elapsed` if a process beside the script's own runs now."""
         seen, ticks, busy = {}, 0, False
-        for name, fields in self._counted():
+        for name, fields in self._find_counted():
             seen[name] = sum(map(int, fields[USER : CHILDREN_SYSTEM + 1]))
             ticks += max(0, seen[name] - self._seen.get(name, 0))
             busy = busy or (fields[STATE] == b"R" and name != self._own)
@@ -32,7 +32,7 @@ class ProcessorTime:
         used = ticks / TICKS
         return max(used, elapsed) if busy else used
 
-    def _counted(self):
+    def _find_counted(self):
         names = [name for name in os.listdir(self._root) if name.isdigit() and name not in self._excluded]
         found = {name: fields for name in names if (fields := _fields_of(f"{self._root}/{name}/stat")) is not None}
         if self._below is None:

@@ -271,7 +271,7 @@ class Run:
         return ending_of(self.status, self.killed_for)
 
 
-def as_run(check):
+def build_check_run(check):
     """Turns a check into a run of the checker in place of the script, with the same clocks and the same end."""
     asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
     asked.update({name: check[name] for name in ("whole", "preamble", "postamble") if name in check})

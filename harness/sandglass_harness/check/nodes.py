@@ -8,19 +8,19 @@ from .foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR, asks_first, foreseen_by, is
 _HAS_POSITIONS_IN_FSTRINGS = sys.version_info >= (3, 12)
 
 
-def _name(walk, node, scope, foreseen):
+def _visit_name(walk, node, scope, foreseen):
     if node.ctx.__class__ is ast.Load:
         walk.names.append((node, scope, foreseen))
     else:
         walk.bind(node.id, "other", node, scope)
 
 
-def _attribute(walk, node, scope, foreseen):
+def _visit_attribute(walk, node, scope, foreseen):
     walk.attributes.append((node, scope, foreseen))
     walk.push(node.value, node, scope, foreseen)
 
 
-def _call(walk, node, scope, foreseen):
+def _visit_call(walk, node, scope, foreseen):
     walk.calls.append((node, scope, foreseen))
     func = node.func
     if func.__class__ is ast.Name and func.id in ("hasattr", "getattr") and len(node.args) > 1:
@@ -28,32 +28,32 @@ def _call(walk, node, scope, foreseen):
     walk.push_children(node, scope, foreseen)
 
 
-def _subscript(walk, node, scope, foreseen):
+def _visit_subscript(walk, node, scope, foreseen):
     walk.subscripts.append((node, scope))
     walk.push_children(node, scope, foreseen)
 
 
-def _assign(walk, node, scope, foreseen):
+def _visit_assign(walk, node, scope, foreseen):
     walk.push(node.value, node, scope, foreseen)
     for target in node.targets:
         walk.bind_target(target, "assign", node.value, node, scope, foreseen)
 
 
-def _annotated(walk, node, scope, foreseen):
+def _visit_annotated(walk, node, scope, foreseen):
     walk.push(node.value, node, scope, foreseen)
     kind = "other" if node.value is None else "assign"
     walk.bind_target(node.target, kind, node.value, node, scope, foreseen)
     dead = walk.lazy or (scope.kind == "function" and node.simple)
-    _annotation(walk, node.annotation, node, scope, foreseen, dead)
+    _visit_annotation(walk, node.annotation, node, scope, foreseen, dead)
 
 
-def _annotation(walk, annotation, parent, scope, foreseen, dead):
+def _visit_annotation(walk, annotation, parent, scope, foreseen, dead):
     if annotation is not None:
         where = walk.open_scope("unevaluated", parent, scope) if dead else scope
         walk.push(annotation, parent, where, foreseen)
 
 
-def _walrus(walk, node, scope, foreseen):
+def _visit_walrus(walk, node, scope, foreseen):
     walk.push(node.value, node, scope, foreseen)
     owner = scope
     while owner.kind == "comprehension":
@@ -61,19 +61,19 @@ def _walrus(walk, node, scope, foreseen):
     walk.bind_target(node.target, "assign", node.value, node, owner, foreseen)
 
 
-def _augmented(walk, node, scope, foreseen):
+def _visit_augmented(walk, node, scope, foreseen):
     walk.push(node.value, node, scope, foreseen)
     walk.bind_target(node.target, "other", None, node, scope, foreseen)
 
 
-def _loop(walk, node, scope, foreseen):
+def _visit_loop(walk, node, scope, foreseen):
     walk.bind_target(node.target, "loop", node.iter, node, scope, foreseen)
     walk.push(node.iter, node, scope, foreseen)
     walk.push_all(node.body, node, scope, foreseen)
     walk.push_all(node.orelse, node, scope, foreseen)
 
 
-def _comprehension(walk, node, scope, foreseen):
+def _visit_comprehension(walk, node, scope, foreseen):
     inner = walk.open_scope("comprehension", node, scope)
     for number, part in enumerate(node.generators):
         part.parent = node
@@ -83,18 +83,18 @@ def _comprehension(walk, node, scope, foreseen):
     walk.push_children(node, inner, foreseen, without=("generators",))
 
 
-def _function(walk, node, scope, foreseen):
+def _visit_function(walk, node, scope, foreseen):
     walk.bind(node.name, "def", node, scope)
     walk.others.append((node, scope))
     walk.push_all(node.decorator_list, node, scope, foreseen)
-    outer = _type_parameters(walk, node, scope)
+    outer = _visit_type_parameters(walk, node, scope)
     inner = walk.open_scope("function", node, outer)
-    _arguments(walk, node, scope, outer, inner, foreseen)
-    _annotation(walk, node.returns, node, outer, foreseen, walk.lazy)
+    _visit_arguments(walk, node, scope, outer, inner, foreseen)
+    _visit_annotation(walk, node.returns, node, outer, foreseen, walk.lazy)
     walk.push_all(node.body, node, inner, foreseen)
 
 
-def _arguments(walk, node, scope, outer, inner, foreseen):
+def _visit_arguments(walk, node, scope, outer, inner, foreseen):
     args = node.args
     args.parent = node
     walk.push_all(args.defaults, args, scope, foreseen)
@@ -103,26 +103,26 @@ def _arguments(walk, node, scope, outer, inner, foreseen):
         if arg is not None:
             arg.parent = args
             walk.bind(arg.arg, "param", arg, inner)
-            _annotation(walk, arg.annotation, arg, outer, foreseen, walk.lazy)
+            _visit_annotation(walk, arg.annotation, arg, outer, foreseen, walk.lazy)
 
 
-def _lambda(walk, node, scope, foreseen):
+def _visit_lambda(walk, node, scope, foreseen):
     inner = walk.open_scope("lambda", node, scope)
-    _arguments(walk, node, scope, scope, inner, foreseen)
+    _visit_arguments(walk, node, scope, scope, inner, foreseen)
     walk.push(node.body, node, inner, foreseen)
 
 
-def _class(walk, node, scope, foreseen):
+def _visit_class(walk, node, scope, foreseen):
     walk.bind(node.name, "class", node, scope)
     walk.others.append((node, scope))
     walk.push_all(node.decorator_list, node, scope, foreseen)
-    outer = _type_parameters(walk, node, scope)
+    outer = _visit_type_parameters(walk, node, scope)
     walk.push_all(node.bases, node, outer, foreseen)
     walk.push_all(node.keywords, node, outer, foreseen)
     walk.push_all(node.body, node, walk.open_scope("class", node, outer), foreseen)
 
 
-def _type_parameters(walk, node, scope):
+def _visit_type_parameters(walk, node, scope):
     parameters = getattr(node, "type_params", None)
     if not parameters:
         return scope
@@ -135,13 +135,13 @@ def _type_parameters(walk, node, scope):
     return inner
 
 
-def _type_alias(walk, node, scope, foreseen):
+def _visit_type_alias(walk, node, scope, foreseen):
     walk.push(node.name, node, scope, foreseen)
-    inner = _type_parameters(walk, node, scope)
-    _annotation(walk, node.value, node, inner, foreseen, True)
+    inner = _visit_type_parameters(walk, node, scope)
+    _visit_annotation(walk, node.value, node, inner, foreseen, True)
 
 
-def _import(walk, node, scope, foreseen):
+def _visit_import(walk, node, scope, foreseen):
     for alias in node.names:
         alias.parent = node
         walk.imports.append((node, alias, scope, foreseen))
@@ -151,7 +151,7 @@ def _import(walk, node, scope, foreseen):
             walk.bind(alias.name.partition(".")[0], "import", alias, scope, alias.name.partition(".")[0])
 
 
-def _import_from(walk, node, scope, foreseen):
+def _visit_import_from(walk, node, scope, foreseen):
     for alias in node.names:
         alias.parent = node
         walk.imports.append((node, alias, scope, foreseen))
@@ -161,17 +161,17 @@ def _import_from(walk, node, scope, foreseen):
             walk.bind(alias.asname or alias.name, "from", alias, scope, f"{node.module}.{alias.name}")
 
 
-def _global(walk, node, scope, _foreseen):
+def _visit_global(walk, node, scope, _foreseen):
     scope.globals.update(node.names)
     walk.bound.extend((name, node, scope) for name in node.names)
 
 
-def _nonlocal(walk, node, scope, _foreseen):
+def _visit_nonlocal(walk, node, scope, _foreseen):
     scope.nonlocals.update(node.names)
     walk.bound.extend((name, node, scope) for name in node.names)
 
 
-def _try(walk, node, scope, foreseen):
+def _visit_try(walk, node, scope, foreseen):
     walk.others.append((node, scope))
     caught = foreseen
     for handler in node.handlers:
@@ -181,14 +181,14 @@ def _try(walk, node, scope, foreseen):
         walk.push_all(part, node, scope, foreseen)
 
 
-def _handler(walk, node, scope, foreseen):
+def _visit_handler(walk, node, scope, foreseen):
     if node.name is not None:
         walk.bind(node.name, "other", node, scope)
     walk.push(node.type, node, scope, foreseen)
     walk.push_all(node.body, node, scope, foreseen)
 
 
-def _with(walk, node, scope, foreseen):
+def _visit_with(walk, node, scope, foreseen):
     caught = foreseen
     for item in node.items:
         item.parent = node
@@ -199,7 +199,7 @@ def _with(walk, node, scope, foreseen):
     walk.push_all(node.body, node, scope, caught)
 
 
-def _condition(walk, node, scope, foreseen):
+def _visit_condition(walk, node, scope, foreseen):
     walk.push(node.test, node, scope, foreseen)
     if is_never(node.test) or any(asks_first(part) for part in ast.walk(node.test)):
         foreseen |= IMPORT_ERROR | ATTRIBUTE_ERROR
@@ -211,24 +211,24 @@ def _condition(walk, node, scope, foreseen):
         walk.push(node.orelse, node, scope, foreseen)
 
 
-def _pattern_name(walk, node, scope, foreseen):
+def _visit_pattern_name(walk, node, scope, foreseen):
     name = node.rest if node.__class__ is ast.MatchMapping else node.name
     if name is not None:
         walk.bind(name, "other", node, scope)
     walk.push_children(node, scope, foreseen)
 
 
-def _for_strict(walk, node, scope, foreseen):
+def _visit_for_strict(walk, node, scope, foreseen):
     walk.others.append((node, scope))
     walk.push_children(node, scope, foreseen)
 
 
-def _yield(walk, node, scope, foreseen):
+def _visit_yield(walk, node, scope, foreseen):
     scope.function().has_yield = True
     walk.push_children(node, scope, foreseen)
 
 
-def _joined(walk, node, scope, foreseen):
+def _visit_joined(walk, node, scope, foreseen):
     if not _HAS_POSITIONS_IN_FSTRINGS and node.end_lineno != node.lineno:
         for part in ast.walk(node):  # before 3.12, places inside are not reliable
             if part is not node and hasattr(part, "lineno"):
@@ -238,43 +238,43 @@ def _joined(walk, node, scope, foreseen):
 
 # For nodes of other kinds, the walk pushes the children in the same scope.
 HANDLERS = {
-    ast.Name: _name,
-    ast.Attribute: _attribute,
-    ast.Call: _call,
-    ast.Subscript: _subscript,
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.NamedExpr: _walrus,
-    ast.AugAssign: _augmented,
-    ast.For: _loop,
-    ast.AsyncFor: _loop,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.DictComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.FunctionDef: _function,
-    ast.AsyncFunctionDef: _function,
-    ast.Lambda: _lambda,
-    ast.ClassDef: _class,
-    ast.Import: _import,
-    ast.ImportFrom: _import_from,
-    ast.Global: _global,
-    ast.Nonlocal: _nonlocal,
-    ast.Try: _try,
-    ast.ExceptHandler: _handler,
-    ast.With: _with,
-    ast.AsyncWith: _with,
-    ast.If: _condition,
-    ast.IfExp: _condition,
-    ast.MatchAs: _pattern_name,
-    ast.MatchStar: _pattern_name,
-    ast.MatchMapping: _pattern_name,
-    ast.MatchClass: _for_strict,
-    ast.Yield: _yield,
-    ast.YieldFrom: _yield,
-    ast.JoinedStr: _joined,
+    ast.Name: _visit_name,
+    ast.Attribute: _visit_attribute,
+    ast.Call: _visit_call,
+    ast.Subscript: _visit_subscript,
+    ast.Assign: _visit_assign,
+    ast.AnnAssign: _visit_annotated,
+    ast.NamedExpr: _visit_walrus,
+    ast.AugAssign: _visit_augmented,
+    ast.For: _visit_loop,
+    ast.AsyncFor: _visit_loop,
+    ast.ListComp: _visit_comprehension,
+    ast.SetComp: _visit_comprehension,
+    ast.DictComp: _visit_comprehension,
+    ast.GeneratorExp: _visit_comprehension,
+    ast.FunctionDef: _visit_function,
+    ast.AsyncFunctionDef: _visit_function,
+    ast.Lambda: _visit_lambda,
+    ast.ClassDef: _visit_class,
+    ast.Import: _visit_import,
+    ast.ImportFrom: _visit_import_from,
+    ast.Global: _visit_global,
+    ast.Nonlocal: _visit_nonlocal,
+    ast.Try: _visit_try,
+    ast.ExceptHandler: _visit_handler,
+    ast.With: _visit_with,
+    ast.AsyncWith: _visit_with,
+    ast.If: _visit_condition,
+    ast.IfExp: _visit_condition,
+    ast.MatchAs: _visit_pattern_name,
+    ast.MatchStar: _visit_pattern_name,
+    ast.MatchMapping: _visit_pattern_name,
+    ast.MatchClass: _visit_for_strict,
+    ast.Yield: _visit_yield,
+    ast.YieldFrom: _visit_yield,
+    ast.JoinedStr: _visit_joined,
 }
 if hasattr(ast, "TryStar"):
-    HANDLERS[ast.TryStar] = _try
+    HANDLERS[ast.TryStar] = _visit_try
 if hasattr(ast, "TypeAlias"):
-    HANDLERS[ast.TypeAlias] = _type_alias
+    HANDLERS[ast.TypeAlias] = _visit_type_alias

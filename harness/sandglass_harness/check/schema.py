@@ -201,7 +201,7 @@ def _by_type(schema, given, _depth):
     admitted = find_admitted_types(schema)
     if admitted is None or _fits(given, admitted):
         return None
-    return Exclusion(given, describe_types(schema), _rewritten(given, admitted))
+    return Exclusion(given, describe_types(schema), _rewrite(given, admitted))
 
 
 def _fits(given, admitted):
@@ -213,7 +213,7 @@ def _fits(given, admitted):
     return given.type in admitted
 
 
-def _rewritten(given, admitted):
+def _rewrite(given, admitted):
     value = given.value
     if given.type == "string" and value is not UNKNOWN and admitted & {"integer", "number"}:
         digits = value.strip().removeprefix("-")

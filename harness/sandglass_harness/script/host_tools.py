@@ -46,7 +46,7 @@ class Record(dict):
         return dict, (dict(self),)
 
 
-_decoded = json.JSONDecoder(object_hook=Record).raw_decode  # made once: json.loads would make a decoder for each call
+_decode = json.JSONDecoder(object_hook=Record).raw_decode  # made once: json.loads would make a decoder for each call
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
@@ -161,21 +161,21 @@ class Bridge:
                     return
 
     def _read_once(self):
-        missing = self._missing()
+        missing = self._count_missing()
         data = os.read(self._fd, READ_SIZE if missing < READ_SIZE else BIG_READ_SIZE)
         if not data:
             raise ToolError("the host is gone", "cancelled")
         self._buffer += data
-        while self._missing() == 0:
+        while self._count_missing() == 0:
             (length,) = struct.unpack_from("=I", self._buffer)
             if length == 0:  # an empty message only wakes the reader
                 del self._buffer[:4]
                 continue
-            answer, _ = _decoded(str(memoryview(self._buffer)[4 : 4 + length], "utf-8"))
+            answer, _ = _decode(str(memoryview(self._buffer)[4 : 4 + length], "utf-8"))
             del self._buffer[: 4 + length]
             self._take(answer)
 
-    def _missing(self):
+    def _count_missing(self):
         """Returns how many bytes of the next message are missing."""
         held = len(self._buffer)
         if held < 4:

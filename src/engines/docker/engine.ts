@@ -60,7 +60,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   let labels: Readonly<Record<string, string>> | undefined
   let found: Promise<EngineEnvironment> | undefined
   let watch: OutOfMemoryWatch | undefined
-  const prepared = async (): Promise<EngineEnvironment> => {
+  const getEnvironment = async (): Promise<EngineEnvironment> => {
     labels ??= ownerLabels()
     const preparing = (found ??= prepare(options, labels))
     try {
@@ -83,7 +83,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   }
   /** Makes a sandbox in the known environment, which is dropped if the error shows that it is outdated. */
   const attempt = async (spec: SandboxSpec, given: CreateOptions): Promise<Attempt> => {
-    const work = prepared()
+    const work = getEnvironment()
     const before = found
     const at = await unlessAborted(work, given.signal, LOOKING)
     try {
@@ -99,7 +99,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
     if ('sandbox' in first) return first.sandbox
     if (codeOf(first.error) !== 'image_missing') throw first.error
     // The image was removed, or its name now refers to another one.
-    const current = await unlessAborted(prepared(), given.signal, LOOKING)
+    const current = await unlessAborted(getEnvironment(), given.signal, LOOKING)
     if (current.image.id === first.at.image.id) throw first.error
     const second = await attempt(spec, given)
     if ('sandbox' in second) return second.sandbox
@@ -108,7 +108,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   return {
     name: 'docker',
     create,
-    report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given) }),
+    report: (given): Promise<SandboxReport> => probe({ getEnvironment, create: (spec) => create(spec, given) }),
     async close() {
       const at = await found?.catch(() => undefined)
       watch?.close()

@@ -20,19 +20,20 @@ const MAX_TEXT = 1000
 /** Makes the error of a failed request to the daemon, with a code and a remedy. */
 export function explainError(error: unknown, what: string, address: string): SandglassError {
   const text = messageOf(error).trim().slice(0, MAX_TEXT)
-  const made = (code: ErrorCode, message: string): SandglassError => new SandglassError(code, message, { cause: error })
+  const makeError = (code: ErrorCode, message: string): SandglassError =>
+    new SandglassError(code, message, { cause: error })
   if (isTlsTrouble(error)) {
-    return made(
+    return makeError(
       'docker_tls',
       `no secure connection to Docker at ${address}: ${text}; check ca, cert and key (option docker.tls, or ` +
         'DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH), and that the daemon serves TLS on this port',
     )
   }
-  if (statusOf(error) === undefined) return made(...connectionTrouble(error, text, address))
+  if (statusOf(error) === undefined) return makeError(...connectionTrouble(error, text, address))
   const known = ANSWERS.find(([pattern]) => pattern.test(text))
-  if (known !== undefined) return made(known[1], `${text}; ${known[2]}`)
-  if (statusOf(error) === 403) return made('docker_permission', `Docker at ${address} refuses to ${what}: ${text}`)
-  return made('sandbox_setup_failed', `Docker could not ${what}: ${text}`)
+  if (known !== undefined) return makeError(known[1], `${text}; ${known[2]}`)
+  if (statusOf(error) === 403) return makeError('docker_permission', `Docker at ${address} refuses to ${what}: ${text}`)
+  return makeError('sandbox_setup_failed', `Docker could not ${what}: ${text}`)
 }
 
 /** Makes the error of a container that ended before its harness was ready, from its stderr; undefined if that does not help. */

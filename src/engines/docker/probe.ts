@@ -10,13 +10,13 @@ import type { EngineEnvironment } from './environment.ts'
 
 /** Starts a container with the production flags and reports what is in force. Never throws for a missing part. */
 export function probe(engine: {
-  prepared: () => Promise<EngineEnvironment>
+  getEnvironment: () => Promise<EngineEnvironment>
   create: (spec: SandboxSpec) => Promise<Sandbox>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'docker',
     create: engine.create,
-    found: async (sandbox) => makeReport(await engine.prepared(), sandbox),
+    found: async (sandbox) => makeReport(await engine.getEnvironment(), sandbox),
     remedies: REMEDIES,
   })
 }

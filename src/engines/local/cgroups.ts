@@ -31,7 +31,7 @@ export interface Cgroup {
 /** Makes the groups of one sandbox and sets its limits. Throws the error of the failed system call, leaving nothing. */
 export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits): Cgroup {
   const paths: string[] = []
-  const existing = (name: string): string | undefined =>
+  const findFile = (name: string): string | undefined =>
     paths.map((path) => join(path, name)).find((file) => existsSync(file))
   let counter: ReturnType<typeof openCounter>
   try {
@@ -42,13 +42,13 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       paths.push(path)
       for (const controller of parent.controllers) setLimit(host.version, path, controller, limits)
     }
-    counter = openCounter(existing('memory.events') ?? existing('memory.oom_control'))
+    counter = openCounter(findFile('memory.events') ?? findFile('memory.oom_control'))
   } catch (error) {
     for (const path of paths) removeGroup(path)
     throw error
   }
-  const background = backgroundSwitch(existing)
-  const quotaFile = existing('cpu.max') ?? existing('cpu.cfs_quota_us')
+  const background = makeBackgroundSwitch(findFile)
+  const quotaFile = findFile('cpu.max') ?? findFile('cpu.cfs_quota_us')
   const quota = new CpuQuota(quotaFile, (cpus) => quotaText(host.version, cpus), limits.cpus)
   return {
     paths,
@@ -81,12 +81,12 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
  * Lowers the priority of a group: by cpu.idle (Linux 5.15), which yields at once when another process wakes, else by a
  * sixteenth of the weight, which yields at the end of a time slice.
  */
-function backgroundSwitch(existing: (name: string) => string | undefined): (on: boolean) => void {
+function makeBackgroundSwitch(findFile: (name: string) => string | undefined): (on: boolean) => void {
   const [path, yes, no] = (
     [
-      [existing('cpu.idle'), '1', '0'],
-      [existing('cpu.weight'), '6', '100'],
-      [existing('cpu.shares'), '64', '1024'],
+      [findFile('cpu.idle'), '1', '0'],
+      [findFile('cpu.weight'), '6', '100'],
+      [findFile('cpu.shares'), '64', '1024'],
     ] as const
   ).find(([found]) => found !== undefined) ?? [undefined, '', '']
   return (on) => {

@@ -21,9 +21,9 @@ import { touch } from './staging.ts'
  */
 export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   let environment: Promise<EngineEnvironment> | undefined
-  const prepared = (): Promise<EngineEnvironment> => (environment ??= prepare(options))
+  const getEnvironment = (): Promise<EngineEnvironment> => (environment ??= prepare(options))
   const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<LocalSandbox> => {
-    const at = await prepared().catch((error: unknown) => {
+    const at = await getEnvironment().catch((error: unknown) => {
       environment = undefined // a missing part may be installed by the next call
       throw error
     })
@@ -32,7 +32,7 @@ export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   return {
     name: 'local',
     create,
-    report: (given): Promise<SandboxReport> => probe({ prepared, create: (spec) => create(spec, given) }),
+    report: (given): Promise<SandboxReport> => probe({ getEnvironment, create: (spec) => create(spec, given) }),
     async close() {
       const at = await environment?.catch(() => undefined)
       environment = undefined

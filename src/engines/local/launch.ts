@@ -102,7 +102,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     const outside = inspectOutside({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
     return { channel, ready, pid, outside, held: options.cgroup?.holds(pid) ?? [], closed, kill }
   } catch (error) {
-    if (child.exitCode !== null) await ended(child.stderr) // its exit can be reported before what it wrote
+    if (child.exitCode !== null) await awaitStreamEnd(child.stderr) // its exit can be reported before what it wrote
     await kill()
     throw explainFailure(error, words())
   }
@@ -160,7 +160,7 @@ function lastWords(stderr: Readable): () => string {
 }
 
 /** Resolves at the end of a stream, or when that takes too long. */
-async function ended(stream: Readable): Promise<void> {
+async function awaitStreamEnd(stream: Readable): Promise<void> {
   const late = new AbortController()
   const end = new Promise<void>((resolve) => {
     stream.once('close', resolve)
@@ -182,7 +182,7 @@ interface Inner {
 
 function awaitEnding(child: ChildProcess, words: () => string, inner: Inner, id: string): Promise<Ending> {
   return new Promise((resolve) => {
-    const done = (exitCode: number | null, signal: string | null): void => {
+    const finish = (exitCode: number | null, signal: string | null): void => {
       const message = words().trim()
       const ending: Ending = {
         cause: inner.killed ? 'destroyed' : signal === null ? 'exit' : 'signal',
@@ -195,8 +195,8 @@ function awaitEnding(child: ChildProcess, words: () => string, inner: Inner, id:
         .catch(() => {}) // no descriptor is left to read /proc: the next start finds the rest
         .finally(() => resolve(ending))
     }
-    child.once('exit', done)
-    child.once('error', () => done(null, null))
+    child.once('exit', finish)
+    child.once('error', () => finish(null, null))
   })
 }
 

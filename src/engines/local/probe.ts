@@ -18,13 +18,13 @@ export interface LocalSandbox extends Sandbox {
 
 /** Starts a sandbox with the production flags and reports what is in force. Never throws for a missing part. */
 export function probe(engine: {
-  prepared: () => Promise<EngineEnvironment>
+  getEnvironment: () => Promise<EngineEnvironment>
   create: (spec: SandboxSpec) => Promise<LocalSandbox>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'local',
     create: engine.create,
-    found: async (sandbox) => makeReport(await engine.prepared(), sandbox),
+    found: async (sandbox) => makeReport(await engine.getEnvironment(), sandbox),
     remedies: REMEDIES,
   })
 }

@@ -81,7 +81,7 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
       // The sandbox starts the real program, which may find its library elsewhere than a link to it or a shim does.
       const isKnown = first.path === candidate || !canReach(first.path, uid)
       const { version, path, directories, libraries } = isKnown ? first : await describe(first.path)
-      const needed = outermost([path, ...directories, ...libraries])
+      const needed = keepOutermost([path, ...directories, ...libraries])
       const unsuitable = needed.map(findBindProblem).find((problem) => problem !== undefined)
       const closed = needed.find((one) => !canReach(one, uid))
       if (closed !== undefined) {
@@ -143,7 +143,7 @@ function isWithin(path: string, directory: string): boolean {
 }
 
 /** Sorts paths and removes those inside another one. */
-function outermost(paths: readonly string[]): string[] {
+function keepOutermost(paths: readonly string[]): string[] {
   const all = [...new Set(paths)].toSorted()
   return all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)))
 }

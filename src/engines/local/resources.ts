@@ -50,7 +50,7 @@ export async function findResources(state: StateDirectory, host: CgroupHost): Pr
   const members = groups.flatMap(membersOf)
   const { records, corrupt } = state.records.readAll()
   const claims = await findClaims(state, records)
-  const claimed = (kind: LocalResource['kind'], id: string, sandbox: string): LocalResource => {
+  const toResource = (kind: LocalResource['kind'], id: string, sandbox: string): LocalResource => {
     const { owner, uid } = claims.get(sandbox) ?? UNCLAIMED
     return { kind, id, sandbox, owner, uid }
   }
@@ -60,11 +60,11 @@ export async function findResources(state: StateDirectory, host: CgroupHost): Pr
   return {
     processes: [...byPid.values()]
       .filter(({ pid, start }) => isLiving(pid, start))
-      .map((process) => ({ ...process, resource: claimed('process', String(process.pid), process.sandbox) })),
+      .map((process) => ({ ...process, resource: toResource('process', String(process.pid), process.sandbox) })),
     cgroups: [...new Set(paths)]
       .filter((path) => existsSync(path))
-      .map((path) => ({ path, resource: disownIfEmpty(path, claimed('cgroup', path, basename(path))) })),
-    records: records.map(({ id }) => ({ id, resource: claimed('record', state.records.path(id), id) })),
+      .map((path) => ({ path, resource: disownIfEmpty(path, toResource('cgroup', path, basename(path))) })),
+    records: records.map(({ id }) => ({ id, resource: toResource('record', state.records.path(id), id) })),
     corrupt: [...state.slots.listUnusable(), ...corrupt].map((path) => ({
       resource: { ...UNCLAIMED, kind: 'corrupt-record', id: path },
     })),

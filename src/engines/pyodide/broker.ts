@@ -79,7 +79,7 @@ export class Broker {
 
   /** Resolves when there is an instance for the next script, or when the sandbox has ended. */
   recovered(): Promise<void> {
-    return this.#instances.recovered()
+    return this.#instances.awaitSpare()
   }
 
   /** Ends everything. Idempotent. */

@@ -12,7 +12,7 @@ export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown
       resolve({ code: null, signal: null, notStarted: explain(error) })
     })
   })
-  const nothing = (): void => {}
+  const ignoreCall = (): void => {}
   return {
     pid: undefined,
     frames: Readable.from([]),
@@ -20,12 +20,12 @@ export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown
     stderr: Readable.from([]),
     control: (async function* () {})(),
     ended,
-    send: nothing,
-    sendToScript: nothing,
+    send: ignoreCall,
+    sendToScript: ignoreCall,
     unsentBytes: 0,
-    onTaken: nothing,
-    kill: nothing,
-    destroy: nothing,
+    onTaken: ignoreCall,
+    kill: ignoreCall,
+    destroy: ignoreCall,
     lastWords: () => '',
   }
 }

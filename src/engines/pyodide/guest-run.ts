@@ -107,7 +107,7 @@ export class GuestRun {
   conclude(code: number | null, signal: string | null): object {
     this.state.conclude(code, this.guest.lastWords())
     this.state.emitFinalError()
-    return this.state.done(signal)
+    return this.state.buildDoneFrame(signal)
   }
 
   /** Stops its timers. */

@@ -39,7 +39,7 @@ export class Instances {
   }
 
   /** Resolves when an instance waits, or when all have ended. */
-  recovered(): Promise<void> {
+  awaitSpare(): Promise<void> {
     return this.#spare !== undefined && !this.#isOver ? Promise.resolve() : this.#next.promise
   }
 

@@ -158,7 +158,7 @@ export class RunState {
   }
 
   /** The last frame of the run, without the fields that only the sandbox knows. */
-  done(signal: string | null): object {
+  buildDoneFrame(signal: string | null): object {
     const [stdout, stderr] = this.streams
     return {
       type: 'script_done',

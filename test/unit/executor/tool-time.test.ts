@@ -18,7 +18,7 @@ function start(ids: readonly string[], take: Take, maxToolWaitSec = 300): Playin
   const sandbox = replayChannel(calls, { after: 'open' })
   const open = (run: ToolRun): ToolPort => ({
     take: async (call) => {
-      run.began(call, 'read')
+      run.noteCall(call, 'read')
       take(run, call.id)
     },
     close: () => {},
@@ -55,7 +55,7 @@ describe('time in which tools execute on the host', () => {
 
   test('moves the backstop by exactly this time, and the harness is informed', async () => {
     const run = start(['1'], (port, id) => {
-      const noteEnd = port.executes(id)
+      const noteEnd = port.noteExecution(id)
       setTimeout(noteEnd, 40_000)
     })
     expect(await settlesAfter(run)).toBe(55)
@@ -67,12 +67,12 @@ describe('time in which tools execute on the host', () => {
   })
 
   test('counts once for overlapping calls', async () => {
-    const run = start(['1', '2', '3'], (port, id) => void setTimeout(port.executes(id), 10_000 * Number(id)))
+    const run = start(['1', '2', '3'], (port, id) => void setTimeout(port.noteExecution(id), 10_000 * Number(id)))
     expect(await settlesAfter(run)).toBe(45)
   })
 
   test('is maxToolWaitSec at most, for a tool that never answers, which the result lists', async () => {
-    const run = start(['1', '2'], (port, id) => void (id === '1' && port.executes(id)), 20)
+    const run = start(['1', '2'], (port, id) => void (id === '1' && port.noteExecution(id)), 20)
     expect(await settlesAfter(run)).toBe(35)
     const { status, error, toolCalls, warnings } = await run.running
     expect({ status, error }).toEqual({ status: 'timed-out', error: 'Timed out waiting for container response' })
@@ -96,7 +96,7 @@ describe('time in which tools execute on the host', () => {
     ['calls that are not executed', ['1', '2'], 300],
     ['a limit of 0', ['1'], 0],
   ] as const)('is nothing for %s', async (_what, ids, most) => {
-    const run = start(ids, (port, id) => void (most === 0 && port.executes(id)), most)
+    const run = start(ids, (port, id) => void (most === 0 && port.noteExecution(id)), most)
     expect(await settlesAfter(run)).toBe(15)
     expect(told(run)).toEqual([])
   })
@@ -104,7 +104,7 @@ describe('time in which tools execute on the host', () => {
   test('of a thousand short calls is reported in few frames', async () => {
     const ids = Array.from({ length: 1000 }, (_, n) => String(n))
     const run = start(ids, (port, id) => {
-      const noteEnd = port.executes(id)
+      const noteEnd = port.noteExecution(id)
       vi.setSystemTime(0)
       vi.advanceTimersByTime(5)
       noteEnd()

@@ -96,9 +96,9 @@ describe('limits', () => {
     const port = bridgedTools(prepareTools([slow, quick]), { concurrency: 2 }).open({
       executionId: 'run-1',
       answer: (id) => Promise.resolve(void done.push(id)),
-      began: () => undefined,
-      executes: () => () => undefined,
-      ended: () => undefined,
+      noteCall: () => undefined,
+      noteExecution: () => () => undefined,
+      noteEnd: () => undefined,
       redact: (text) => text,
     })
     for (const id of ['1', '2', '3']) await port.take(call(id, {}, 'slow'))

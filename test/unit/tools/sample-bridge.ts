@@ -45,12 +45,12 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
       await Promise.resolve()
       answers.push([id, 'resultJson' in answer ? (JSON.parse(answer.resultJson) as unknown) : answer.error])
     },
-    began: ({ id }, effect) => void log.push(`began ${id} ${effect}`),
-    executes: (id) => {
+    noteCall: ({ id }, effect) => void log.push(`began ${id} ${effect}`),
+    noteExecution: (id) => {
       clock.push(`starts ${id}`)
       return () => void clock.push(`ends ${id}`)
     },
-    ended: (id, { error }) => void log.push(`ended ${id} ${error?.code ?? 'ok'}`),
+    noteEnd: (id, { error }) => void log.push(`ended ${id} ${error?.code ?? 'ok'}`),
     redact: (text) => text.replaceAll(SECRET, '[redacted:RUN]'),
   })
   const waitForAnswers = async (count: number): Promise<Answers> => {

@@ -37,11 +37,11 @@ export function guardBridge(functions: Imports): () => void {
   for (const [name, value] of Object.entries(functions)) {
     if (!(FAMILIES.test(name) || OTHERS.has(name)) || NEEDED.has(name) || typeof value !== 'function') continue
     const given = value as (...args: unknown[]) => unknown
-    const guarded = (...args: unknown[]): unknown => {
+    const callUnlessShut = (...args: unknown[]): unknown => {
       if (shut) throw new Error(`${REFUSAL} (${name})`)
       return given(...args)
     }
-    functions[name] = Object.assign(guarded, given) // Emscripten stores a signature on the function
+    functions[name] = Object.assign(callUnlessShut, given) // Emscripten stores a signature on the function
     found += 1
   }
   if (found === 0) throw new Error('the bridge of this Pyodide is unknown')
