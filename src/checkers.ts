@@ -72,7 +72,7 @@ export interface CheckedRun extends Pick<
   readonly inputs?: Readonly<Record<string, unknown>>
   /** Modules of the packages that the run declares. */
   readonly environment?: readonly string[]
-  /** Who can declare a package for a module that is missing; undefined where none can be installed. */
+  /** The party that can declare a package for a missing module; undefined if none can be installed. */
   readonly declarer?: Declarer | undefined
   /** Only the paths count. */
   readonly files?: Readonly<Record<string, unknown>>

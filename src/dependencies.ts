@@ -83,7 +83,7 @@ export class Dependencies {
     return this.#hasDirectory || this.environments.options.fromScript === 'off' ? 'nobody' : 'script'
   }
 
-  /** Who can declare a package that a script of the program lacks. */
+  /** The party that can declare a package that a script of the program lacks. */
   get checkDeclarer(): Declarer {
     return this.#hasDirectory ? 'nobody' : 'program'
   }

@@ -311,7 +311,7 @@ export const MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/redaction/unit-reader.ts',
-        from: '    if (code === BACKSLASH) return this.#decoded(BACKSLASH)\n',
+        from: '    if (code === BACKSLASH) return this.#decode(BACKSLASH)\n',
         to: '    if (code === BACKSLASH) return unitFor(BACKSLASH)\n',
       },
     ],

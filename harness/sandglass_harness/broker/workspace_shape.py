@@ -57,7 +57,7 @@ def _are_texts_or_absent(value):
     return value is None or is_texts(value)
 
 
-# What the body of a request may hold in their place. The broker passes it on without reading it.
+# The fields that the body of a request may hold instead. The broker passes it on without reading it.
 _IN_BODY = ("script", "inputs", "tool_sources", "preamble", "postamble")
 _ID, _WINDOW = ("execution_id", is_id), ("window", is_positive)
 FIELDS = {
