@@ -10,13 +10,31 @@ const PERIOD = 20
 
 /** The modules of packages that recent scripts imported: from the third run on, new sandboxes load them ahead. */
 export class Preloads {
+  /** The modules in force, by the directory of an environment. */
+  readonly #ahead = new Map<string, readonly string[]>()
   readonly #habits = new Map<string, { runs: number; readonly last: (readonly string[])[] }>()
+
+  /** The modules that new sandboxes of an environment load ahead. */
+  modulesFor(environment: Environment | undefined): readonly string[] {
+    return this.#ahead.get(environment?.path ?? '') ?? []
+  }
+
+  /** Has new sandboxes of an environment load these ahead. */
+  adopt({ path }: Environment, modules: readonly string[]): void {
+    this.#ahead.set(path, modules)
+  }
 
   /**
    * Notes a run that went well.
-   * @returns the modules to load ahead from now on, when it is time to decide.
+   * @returns other modules than those in force, when it is time to change over to them.
    */
-  note({ key, modules }: Environment, script: string): readonly string[] | undefined {
+  note(environment: Environment, script: string): readonly string[] | undefined {
+    const modules = this.#decide(environment, script)
+    if (modules === undefined || modules.length === 0) return undefined
+    return modules.join() === this.modulesFor(environment).join() ? undefined : modules
+  }
+
+  #decide({ key, modules }: Environment, script: string): readonly string[] | undefined {
     const habit = this.#habits.get(key) ?? { runs: 0, last: [] }
     this.#habits.set(key, habit)
     habit.runs += 1

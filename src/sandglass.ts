@@ -124,7 +124,7 @@ async function openOn(
     prepare: (dependencies, given) => runner.prepare(dependencies, given),
     workspace: (given) => runner.workspaces.open(given),
     report: async () => withPackages(await engine.report(), runner.packages),
-    stats: () => runner.pool.stats(),
+    stats: () => runner.sandboxes.pool.stats(),
     close,
     [Symbol.asyncDispose]: close,
   }

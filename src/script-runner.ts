@@ -16,7 +16,6 @@ import {
   type RunEnvironment,
   type RunEvent,
   type RunRequest,
-  type SandboxRunRequest,
   ScriptExecutor,
 } from './executor/index.ts'
 import {
@@ -27,23 +26,20 @@ import {
   type RunOptions,
   type SandglassOptions,
 } from './options.ts'
-import { type Lease, SandboxPool } from './pool/index.ts'
-import { Preloads } from './preloads.ts'
-import { checkoutOptions, engineIdOf, limitsOfRun, nameOf, specOf } from './run-spec.ts'
+import { engineIdOf, limitsOfRun, specOf } from './run-spec.ts'
 import {
   assertEnforced,
   assertPackagesFit,
   assertRequirements,
   installedPackages,
-  ping,
-  type ResourceLimits,
   type Sandbox,
   type SandboxEngine,
-  type SandboxSpec,
 } from './sandbox/index.ts'
+import { LeasedRun, settledRun, type StartedRun } from './started-run.ts'
 import { definedOf, type NamedPackage } from './support/index.ts'
 import { bridgedTools, prepareTools } from './tools/index.ts'
 import { applySchema } from './typed-result.ts'
+import { WarmSandboxes } from './warm-sandboxes.ts'
 import { Workspaces } from './workspaces.ts'
 
 /** Options of {@link Sandglass.prepare}. */
@@ -60,49 +56,26 @@ export interface PreparedPackages extends RunEnvironment {
   readonly failed: readonly FailedDependency[]
 }
 
-const PING_TIMEOUT_MS = 2000
-
-/** A script on its way: what runs it, and the lease that must be given back. */
-interface StartedRun {
-  readonly environment: PreparedEnvironment | undefined
-  readonly executor: ScriptExecutor
-  readonly request: SandboxRunRequest
-  readonly lease: Pick<Lease, 'release'>
-}
-
 /** Checks scripts and runs them in leased sandboxes. */
 export class ScriptRunner {
   readonly options: SandglassOptions
-  readonly pool: SandboxPool
+  readonly sandboxes: WarmSandboxes
   readonly checkers: Checkers
   readonly dependencies: Dependencies
   readonly workspaces: Workspaces
   readonly #engine: SandboxEngine
   /** The packages that runs find which name none. */
   packages: readonly NamedPackage[] = []
-  readonly #plain: string
   readonly #finisher: Finisher
   readonly #closed = new AbortController()
-  readonly #preloads = new Preloads()
-  /** Modules that sandboxes of an environment load ahead, by its directory. */
-  readonly #ahead = new Map<string, readonly string[]>()
-  readonly #specs: Set<string>
 
   constructor(engine: SandboxEngine, options: SandglassOptions) {
-    const plain = specOf(options, undefined, undefined)
     this.options = options
     this.dependencies = new Dependencies(engineIdOf(engine, options), options)
     this.#engine = engine
     this.#finisher = new Finisher(engine, this.#closed.signal)
-    this.#plain = nameOf(plain)
-    this.#specs = new Set([this.#plain])
-    this.pool = new SandboxPool({
-      engine,
-      specs: { [this.#plain]: plain },
-      ...definedOf(options, ['poolSize', 'maxOverflow', 'maxUses', 'maxIdleBytes', 'checkoutTimeoutMs']),
-      isHealthy: (sandbox) => ping(sandbox.channel, PING_TIMEOUT_MS),
-    })
-    this.checkers = checkersOf(this.pool, this.#plain)
+    this.sandboxes = new WarmSandboxes(engine, options)
+    this.checkers = checkersOf(this.sandboxes.pool, this.sandboxes.plain)
     this.workspaces = new Workspaces(engine, this)
   }
 
@@ -135,7 +108,7 @@ export class ScriptRunner {
         if ((await dependencies.learnTarget(sandbox)) && isKnown) return this.#note(environment, sandbox)
         continue
       }
-      const first = await this.pool.checkout(this.#nameFor(spec, {}), signal)
+      const first = await this.sandboxes.checkoutOwn(spec, signal)
       await first.release()
       if (await dependencies.learnTarget(first.sandbox)) return this.#note(environment, first.sandbox)
     }
@@ -150,7 +123,7 @@ export class ScriptRunner {
   /** Ends what goes on beside the runs. */
   async close(options?: { readonly graceMs?: number }): Promise<void> {
     this.#closed.abort()
-    await Promise.all([this.pool.close(options), this.workspaces.close()])
+    await Promise.all([this.sandboxes.pool.close(options), this.workspaces.close()])
     await this.#finisher.ended
     this.dependencies.environments.close()
   }
@@ -177,7 +150,7 @@ export class ScriptRunner {
   /** Gives back environments of which there are no sandboxes: a cache could not keep its limit otherwise. */
   #releaseEnvironments(): void {
     const isUsed = (path: string): boolean =>
-      this.pool.uses(({ packages }) => packages === path) || this.workspaces.uses(path)
+      this.sandboxes.pool.uses(({ packages }) => packages === path) || this.workspaces.uses(path)
     this.dependencies.environments.releaseUnused(isUsed)
   }
 
@@ -195,39 +168,12 @@ export class ScriptRunner {
   /** @param declarer who can declare a package that the script lacks. */
   async run<T>(script: string, run: RunOptions<T> = {}, declarer?: Declarer): Promise<ExecutionResult<T>> {
     const started = await this.#start(script, run, declarer)
-    if ('status' in started) return started
-    const { executor, request, lease } = started
-    let result: ExecutionResult
-    try {
-      result = await executor.run(request)
-    } finally {
-      // Not awaited: the executor has ended a sandbox that must not serve again.
-      void lease.release()
-    }
-    if (result.errorKind === null && run.workspace === undefined) this.#noteImports(script, run, started.environment)
-    // Without the lease: the check of the result may have to wait for others.
-    return applySchema(withEnvironment(result, script, started.environment, declarer), run.output)
+    return started.run()
   }
 
   async *stream<T>(script: string, run: RunOptions<T> = {}): AsyncGenerator<RunEvent<T>, void, void> {
     const started = await this.#start(script, run)
-    if ('status' in started) {
-      yield { type: 'result', executionId: started.executionId, result: started }
-      return
-    }
-    const { executor, request, lease } = started
-    let end: Extract<RunEvent, { type: 'result' }> | undefined
-    try {
-      for await (const event of executor.stream(request)) {
-        if (event.type === 'result') end = event
-        else yield event
-      }
-    } finally {
-      await lease.release()
-    }
-    if (end === undefined) return
-    const result = withEnvironment(end.result, script, started.environment)
-    yield { ...end, result: await applySchema(result, run.output) }
+    yield* started.stream()
   }
 
   async check(script: string, given: CheckOptions = {}): Promise<CheckResult> {
@@ -250,61 +196,8 @@ export class ScriptRunner {
     })
   }
 
-  /** Leases a sandbox with these limits and packages. */
-  async checkout(
-    limits: ResourceLimits | undefined,
-    environment: PreparedEnvironment | undefined,
-    run: RunOptions,
-  ): Promise<Lease> {
-    const spec = this.#specFor(limits, environment)
-    const lease = await this.pool.checkout(this.#nameFor(spec, { occasional: true }), checkoutOptions(run))
-    try {
-      assertEnforced(lease.sandbox.info, { ...this.options.limits, ...limits })
-      return lease
-    } catch (error) {
-      await lease.release()
-      throw error
-    }
-  }
-
-  #specFor(limits: ResourceLimits | undefined, environment: PreparedEnvironment | undefined): SandboxSpec {
-    const spec = specOf(this.options, limits, environment)
-    const ahead = this.#ahead.get(environment?.environment.path ?? '')
-    return ahead === undefined ? spec : { ...spec, preload: [...(spec.preload ?? []), ...ahead] }
-  }
-
-  /** Has what scripts import loaded ahead in further sandboxes; runs change over when the first of them is ready. */
-  #noteImports(script: string, { limits }: RunOptions, prepared: PreparedEnvironment | undefined): void {
-    const { poolSize = 2 } = this.options
-    if (prepared === undefined || poolSize === 0) return
-    const { path } = prepared.environment
-    const modules = this.#preloads.note(prepared.environment, script)
-    if (modules === undefined || modules.length === 0 || modules.join() === this.#ahead.get(path)?.join()) return
-    const before = this.#nameFor(this.#specFor(limits, prepared), { occasional: true })
-    const plain = specOf(this.options, limits, prepared)
-    const name = this.#nameFor({ ...plain, preload: [...(plain.preload ?? []), ...modules] }, { occasional: true })
-    const changeOver = (): void => {
-      this.#ahead.set(path, modules)
-      this.pool.shed(before)
-    }
-    // Without such sandboxes, runs stay with those that they have.
-    this.pool.prewarm(name).then(changeOver, () => {})
-  }
-
-  /** The name of a spec in the pool. */
-  #nameFor(spec: SandboxSpec, options: { readonly occasional?: boolean }): string {
-    const name = nameOf(spec)
-    if (!this.#specs.has(name)) this.pool.addSpec(name, spec, options)
-    this.#specs.add(name)
-    return name
-  }
-
   /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
-  async #start<T>(
-    script: string,
-    run: RunOptions<T>,
-    declarer: Declarer = this.dependencies.checkDeclarer,
-  ): Promise<StartedRun | ExecutionResult<T>> {
+  async #start<T>(script: string, run: RunOptions<T>, declarer?: Declarer): Promise<StartedRun<T>> {
     checkRunOptions(run)
     const { dependencies, workspace, ...given } = run
     const executor = this.#executorFor(run)
@@ -312,19 +205,24 @@ export class ScriptRunner {
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
     const environment =
       workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
-    const about = { environment: modulesOf(environment), declarer }
+    const about = { environment: modulesOf(environment), declarer: declarer ?? this.dependencies.checkDeclarer }
     const rejection = await rejectionOf(this.checkers, script, { ...given, ...about })
     if (rejection !== undefined) {
-      return { ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) }
+      return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) })
+    }
+    const finish = (result: ExecutionResult): Promise<ExecutionResult<T>> => {
+      const ran = withEnvironment(result, script, environment, declarer)
+      if (workspace === undefined) this.sandboxes.noteImports(script, ran, run.limits, environment)
+      return applySchema(ran, run.output)
     }
     if (workspace !== undefined) {
       const { files, ...others } = request
       const lease = await this.workspaces.borrow(workspace, run, files)
       const { sandbox, executionId } = lease
-      return { environment, executor, request: { ...others, sandbox, executionId }, lease }
+      return new LeasedRun(executor, { ...others, sandbox, executionId }, lease, finish)
     }
-    const lease = await this.checkout(run.limits, environment, run)
-    return { environment, executor, request: { ...request, sandbox: lease.sandbox }, lease }
+    const lease = await this.sandboxes.checkout(run.limits, environment, run)
+    return new LeasedRun(executor, { ...request, sandbox: lease.sandbox }, lease, finish)
   }
 
   #executorFor<T>({ limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>): ScriptExecutor {

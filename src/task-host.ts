@@ -1,7 +1,7 @@
 import { checkAnswer } from './checkers.ts'
 import { dependencyViolation } from './dependencies.ts'
 import { explainMissingModule, type PreparedEnvironment } from './environments/index.ts'
-import type { Violation } from './executor/index.ts'
+import type { ExecutionResult, Violation } from './executor/index.ts'
 import type { ScriptHost } from './orchestrator/index.ts'
 import type { Lease } from './pool/index.ts'
 import type { ResourceLimits } from './sandbox/index.ts'
@@ -38,7 +38,7 @@ export class TaskHost implements ScriptHost {
   }
 
   checkout(signal: AbortSignal): Promise<Lease> {
-    return this.#runner.checkout(this.#needs.limits, this.#environment, { signal })
+    return this.#runner.sandboxes.checkout(this.#needs.limits, this.#environment, { signal })
   }
 
   check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
@@ -58,6 +58,10 @@ export class TaskHost implements ScriptHost {
       if (violation === undefined) throw error
       return violation
     }
+  }
+
+  noteRun(script: string, result: Pick<ExecutionResult, 'errorKind'>): void {
+    this.#runner.sandboxes.noteImports(script, result, this.#needs.limits, this.#environment)
   }
 
   explain(error: string, script: string): string | undefined {

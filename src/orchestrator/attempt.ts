@@ -102,6 +102,7 @@ export class Attempts {
     // No script runs unless the journal stored everything before it.
     await this.task.assertStored()
     const ran = await this.scripts.runWithRerun(place, script, () => plan.lease(host), surroundings)
+    host.noteRun?.(script, ran)
     return this.#judge(ran, plan, script)
   }
 

@@ -1,5 +1,5 @@
 import type { AnswerCheck } from '../checkers.ts'
-import type { ExecutionMode, Policy, Violation } from '../executor/index.ts'
+import type { ExecutionMode, ExecutionResult, Policy, Violation } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { Lease } from '../pool/index.ts'
@@ -21,6 +21,8 @@ export interface ScriptHost {
    * @throws SandglassError if the machinery fails.
    */
   forScript?(script: string, signal: AbortSignal): Promise<ScriptHost | Violation>
+  /** Called after each script that ran. */
+  noteRun?(script: string, result: Pick<ExecutionResult, 'errorKind'>): void
   /** A sentence that helps after an error about packages. */
   explain?(error: string, script: string): string | undefined
 }

@@ -166,6 +166,13 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'warm-sandboxes',
+    path: 'src/warm-sandboxes.ts',
+    mayImport: ['support', 'sandbox', 'pool', 'executor', 'environments', 'options', 'preloads', 'run-spec'],
+    packages: [],
+  },
+  { name: 'started-run', path: 'src/started-run.ts', mayImport: ['pool', 'executor'], packages: [] },
+  {
     name: 'workspaces',
     path: 'src/workspaces.ts',
     mayImport: [
@@ -187,7 +194,6 @@ export const ROOMS: readonly Room[] = [
     mayImport: [
       'support',
       'sandbox',
-      'pool',
       'tools',
       'executor',
       'environments',
@@ -195,9 +201,10 @@ export const ROOMS: readonly Room[] = [
       'checkers',
       'dependencies',
       'finish-environment',
-      'preloads',
       'run-spec',
+      'started-run',
       'typed-result',
+      'warm-sandboxes',
       'workspaces',
     ],
     packages: [],

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { definePythonTool } from '../../../src/index.ts'
+import { definePythonTool, type Sandglass } from '../../../src/index.ts'
+import { scriptedModel } from '../../../src/testing/index.ts'
 import { noUv } from '../../support/environments/fixture.ts'
 import { declares, demo, helper, IMPORT, newCache, newIndex, open } from '../../support/environments/indexed.ts'
 import type { PackageIndex } from '../../support/environments/package-index.ts'
@@ -157,20 +158,38 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect((await sandglass.run(inSandbox, { dependencies: ['demo'] })).finalData).toBe(true)
   })
 
-  test('from the third run on, modules that scripts import are preloaded, and random numbers still differ', async () => {
-    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
-    const script =
-      'import sys\nahead = "demo" in sys.modules\nimport demo, random\nemit_result([ahead, random.random()])'
-    const numbers = new Set<unknown>()
-    const late = await eventually(async () => {
-      const { finalData } = await sandglass.run(script)
-      const [ahead, number] = finalData as [boolean, number]
-      numbers.add(number)
-      return ahead && numbers.size > 3 ? undefined : `loaded ahead: ${ahead} after ${numbers.size} runs`
-    }, 20_000)
-    expect(late).toBeUndefined()
-    expect(sandglass.stats().idleBytes).toBeGreaterThan(1024 * 1024)
-  })
+  test.each<[string, (sandglass: Sandglass, script: string) => Promise<unknown>]>([
+    ['run', async (sandglass, script) => (await sandglass.run(script)).finalData],
+    [
+      'stream',
+      async (sandglass, script) => {
+        for await (const event of sandglass.stream(script)) if (event.type === 'result') return event.result.finalData
+        return undefined
+      },
+    ],
+    [
+      'solve',
+      async (sandglass, script) => {
+        const model = scriptedModel(`\`\`\`python\n${script}\n\`\`\``)
+        return (await sandglass.solve('draw', { model, policy: 'standard' })).finalData
+      },
+    ],
+  ])(
+    'from the third %s on, modules that scripts import are preloaded, and random numbers still differ',
+    async (_, run) => {
+      await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
+      const script =
+        'import sys\nahead = "demo" in sys.modules\nimport demo, random\nemit_result([ahead, random.random()])'
+      const numbers = new Set<unknown>()
+      const late = await eventually(async () => {
+        const [ahead, number] = (await run(sandglass, script)) as [boolean, number]
+        numbers.add(number)
+        return ahead && numbers.size > 3 ? undefined : `loaded ahead: ${ahead} after ${numbers.size} runs`
+      }, 10_000)
+      expect(late).toBeUndefined()
+      expect(sandglass.stats().idleBytes).toBeGreaterThan(1024 * 1024)
+    },
+  )
 
   test('CA-12 a package that cannot be installed is reported, and the others are installed if requested', async () => {
     await using sandglass = await open(index, cacheDir)
