@@ -4,6 +4,7 @@ import type { Options, ValidateFunction } from 'ajv'
 import type * as Ajv2020Module from 'ajv/dist/2020.js'
 import type formatsPlugin from 'ajv-formats'
 import { messageOf } from '../errors/index.ts'
+import { truncate } from '../support/index.ts'
 import { schemaPattern } from './pattern.ts'
 import { issueOf } from './schema-errors.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
@@ -18,6 +19,18 @@ export type SchemaCheck = (value: unknown) => SchemaIssue | undefined
 export function compileSchema(schema: JsonSchemaObject): SchemaCheck {
   const check = compileAnyDraft(schema)
   return (value) => (check(value) ? undefined : issueOf(schema, check.errors ?? []))
+}
+
+const MAX_REASON_CHARS = 500
+
+/** Compiles JSON Schema; if it is invalid, every value has the problem that it cannot be checked. */
+export function checkOrRefuse(schema: JsonSchemaObject): SchemaCheck {
+  try {
+    return compileSchema(schema)
+  } catch (error) {
+    const reason = truncate(messageOf(error), MAX_REASON_CHARS)
+    return () => ({ message: `cannot be checked: its schema ${reason}`, isUnchecked: true })
+  }
 }
 
 type Draft = '2020-12' | 'draft-07'

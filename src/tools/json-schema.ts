@@ -4,6 +4,7 @@ import { deeperThan } from '../protocol/index.ts'
 import { isStandardSchema, type JsonSchemaObject, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
 import { relaxZod } from './relax-zod.ts'
 import { holdsProtoKey } from './unsafe-key.ts'
+import { memoryOf, sizeUpTo } from './value-size.ts'
 import { isZod3, zod3JsonSchema } from './zod3.ts'
 
 /** A schema within JSON Schema: `true` admits anything, `false` nothing. */
@@ -11,8 +12,13 @@ export type JsonSchema = JsonSchemaObject | boolean
 
 const MAX_SCHEMA_CHARS = 1024 * 1024
 const MAX_SCHEMA_DEPTH = 100
-/** Maximum schemas in one result of {@link withoutReferences}: a schema that refers to itself twice doubles at each level. */
-const MAX_EXPANDED = 5000
+/** Bytes that definitions may add to a schema in {@link withoutReferences}: one that refers to itself twice doubles at each level. */
+const MAX_ADDED_BYTES = 32 * 1024
+/** Memory of a schema, and of a keyword in it. */
+const SCHEMA_BYTES = 64
+const KEYWORD_BYTES = 24
+/** Maximum definitions within each other. */
+const MAX_REFERENCES = 100
 /** Maximum depth at which a definition contains itself; deeper, `true` replaces it. */
 const MAX_SELF = 2
 
@@ -96,8 +102,19 @@ export function stringList(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
 }
 
-/** Resolves `#`, `#/…` or `#anchor` in a schema; undefined if there is no such schema. */
+/** Resolves `#`, `#/…` or `#anchor` in a schema; undefined if there is no such schema. Looks for each reference once. */
 export function resolveReference(root: JsonSchemaObject, reference: string): JsonSchema | undefined {
+  let known = references.get(root)
+  if (known === undefined) references.set(root, (known = new Map<string, JsonSchema | undefined>()))
+  if (known.has(reference)) return known.get(reference)
+  const found = findReference(root, reference)
+  known.set(reference, found)
+  return found
+}
+
+const references = new WeakMap<JsonSchemaObject, Map<string, JsonSchema | undefined>>()
+
+function findReference(root: JsonSchemaObject, reference: string): JsonSchema | undefined {
   if (reference === '#') return root
   if (!reference.startsWith('#/')) return reference.startsWith('#') ? findAnchor(root, reference.slice(1)) : undefined
   let place: unknown = root
@@ -110,13 +127,17 @@ export function resolveReference(root: JsonSchemaObject, reference: string): Jso
 }
 
 function findAnchor(root: JsonSchemaObject, name: string): JsonSchema | undefined {
-  for (const keyword of DEFINITIONS) {
-    for (const [, schema] of schemaMap(root[keyword])) {
-      if (typeof schema === 'object' && schema['$anchor'] === name) return schema
-    }
+  let known = anchors.get(root)
+  if (known === undefined) {
+    const defined = DEFINITIONS.flatMap((keyword) => schemaMap(root[keyword]).map(([, schema]) => schema)).toReversed()
+    known = new Map(defined.filter(isSchemaObject).map((schema) => [schema['$anchor'], schema]))
+    anchors.set(root, known)
   }
-  return undefined
+  return known.get(name)
 }
+
+/** The schemas of each root by their anchors; of equal ones the first counts. */
+const anchors = new WeakMap<JsonSchemaObject, ReadonlyMap<unknown, JsonSchemaObject>>()
 
 function decodeStep(step: string): string {
   try {
@@ -134,41 +155,69 @@ const MAPS = ['dependentSchemas', 'patternProperties', 'properties']
 const SHARP = ['not', 'if', 'then', 'else', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties']
 const NAMES = ['$schema', '$id', '$anchor', '$ref', '$dynamicRef', '$dynamicAnchor']
 const DROPPED = new Set([...DEFINITIONS, ...SHARP, ...NAMES])
+/** Keywords for what others leave open: without those others they would admit less. */
+const CLOSING = new Set(['additionalItems', 'additionalProperties', 'items'])
 /** Keywords that do not restrict values. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 
+/** The bytes that schemas of one root may take without references. Make it by {@link roomOf}. */
+export interface Room {
+  left: number
+}
+
+/** The room for all parts of a schema together: what its definitions may add to it is bounded. */
+export function roomOf(schema: JsonSchema): Room {
+  return { left: MAX_ADDED_BYTES + memoryOf(schema) }
+}
+
 /**
  * A schema in which every `$ref` is replaced by its target. If a
- * definition contains itself again, or the result grows too large, `true` replaces it: it admits more
+ * definition contains itself again, or the result needs more room, `true` replaces it: it admits more
  * than the original, never less.
  */
-export function withoutReferences(root: JsonSchemaObject, schema: JsonSchema = root): JsonSchema {
-  let left = MAX_EXPANDED
+export function withoutReferences(
+  root: JsonSchemaObject,
+  schema: JsonSchema = root,
+  room: Room = roomOf(schema),
+): JsonSchema {
+  // Its own text always fits; twice, because lists and keywords take memory, too.
+  room.left += 2 * memoryOf(schema)
   const expand = (given: JsonSchema, inside: readonly string[]): JsonSchema => {
     if (typeof given === 'boolean') return given
-    left -= 1
-    if (left < 0) return true
-    if (given['$dynamicRef'] !== undefined) return true
-    const plain = withoutOneOf(
-      Object.fromEntries(
-        Object.entries(given)
-          .filter(([keyword]) => !DROPPED.has(keyword))
-          .map(([keyword, value]) => [keyword, expandKeyword(keyword, value, inside)]),
-      ),
-    )
+    room.left -= SCHEMA_BYTES
+    if (room.left < 0 || given['$dynamicRef'] !== undefined) return true
+    const fields: [string, unknown][] = []
+    for (const keyword of Object.keys(given)) {
+      if (DROPPED.has(keyword)) continue
+      room.left -= KEYWORD_BYTES + keyword.length
+      const value = expandKeyword(keyword, given[keyword], inside)
+      fields.push([keyword, value])
+      if (room.left < 0) break
+    }
+    const kept = room.left < 0 ? fields.filter(([keyword]) => !CLOSING.has(keyword)) : fields
+    const plain = withoutOneOf(Object.fromEntries(kept))
     const reference = given['$ref']
     if (typeof reference !== 'string') return plain
     const target = resolveReference(root, reference)
-    const tooDeep = inside.filter((name) => name === reference).length >= MAX_SELF
+    const tooDeep = inside.length >= MAX_REFERENCES || inside.filter((name) => name === reference).length >= MAX_SELF
     const found = target === undefined || tooDeep ? true : expand(target, [...inside, reference])
     return joinReference(plain, found)
   }
   const expandKeyword = (keyword: string, value: unknown, inside: readonly string[]): unknown => {
     if (LISTS.includes(keyword) && Array.isArray(value)) return schemaList(value).map((item) => expand(item, inside))
-    if (MAPS.includes(keyword)) {
-      return Object.fromEntries(schemaMap(value).map(([key, item]) => [key, expand(item, inside)]))
+    if (MAPS.includes(keyword)) return expandMap(value, inside)
+    if (ONE.includes(keyword)) return expand(asSchema(value), inside)
+    room.left -= sizeUpTo(value, Math.max(room.left, 0) + 1)
+    return value
+  }
+  const expandMap = (value: unknown, inside: readonly string[]): unknown => {
+    const fields: [string, JsonSchema][] = []
+    for (const [key, item] of schemaMap(value)) {
+      room.left -= KEYWORD_BYTES + key.length
+      if (room.left < 0) break
+      fields.push([key, expand(item, inside)])
     }
-    return ONE.includes(keyword) ? expand(asSchema(value), inside) : value
+    return Object.fromEntries(fields)
   }
   return expand(schema, [])
 }

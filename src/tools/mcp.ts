@@ -1,9 +1,12 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { formatValue, MAX_TIMER_MS, truncate } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 import { defineTool, type Tool, type ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
+import { prepareInTurns } from './tool-set.ts'
+import { foreignSchemaOf } from './validator.ts'
 import { holdsMoreThan, sizeUpTo } from './value-size.ts'
 
 /**
@@ -40,9 +43,11 @@ export interface McpToolsOptions {
 /** Maximum pages and tools, because a server can announce another page forever. */
 const MAX_PAGES = 1000
 const MAX_TOOLS = 1000
-/** Maximum characters of the two schemas of a tool, and of its description: they are compiled, and shown to models. */
+/** Maximum characters of the two schemas of a tool, and of its description: they are read on the host, and shown to models. */
 const MAX_SCHEMA_CHARS = 64 * 1024
 const MAX_DESCRIPTION_CHARS = 16 * 1024
+/** The same of all tools together. */
+const MAX_LISTING_CHARS = 1024 * 1024
 /** Maximum characters and values of an answer, and characters of an error. */
 const MAX_ANSWER_CHARS = 4 * 1024 * 1024
 const MAX_ANSWER_PARTS = 65_536
@@ -67,9 +72,24 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
   if (missing.length > 0) {
     throw new TypeError(`mcpTools: the server has no tool ${missing.map((name) => JSON.stringify(name)).join(', ')}`)
   }
-  return listed
-    .filter((tool) => only === undefined || only.includes(nameOf(tool)))
-    .map((tool) => fromListing(client, listingOf(tool), prefix))
+  const tools: Tool[] = []
+  let chars = 0
+  for (const tool of listed) {
+    if (only !== undefined && !only.includes(nameOf(tool))) continue
+    const listing = listingOf(tool)
+    chars += charsOf(listing)
+    if (chars > MAX_LISTING_CHARS) {
+      throw new TypeError(`mcpTools: the tools have more than ${MAX_LISTING_CHARS} characters; name fewer in \`only\``)
+    }
+    tools.push(fromListing(client, listing, prefix))
+    await nextTurn()
+  }
+  await prepareInTurns(tools)
+  return tools
+}
+
+function charsOf({ description, inputSchema, outputSchema }: Listing): number {
+  return description.length + sizeUpTo([inputSchema, outputSchema], 2 * MAX_SCHEMA_CHARS)
 }
 
 async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<unknown[]> {
@@ -122,8 +142,8 @@ function fromListing(client: McpClient, listing: Listing, prefix: string): Tool 
   return defineTool({
     name: `${prefix}${name}`,
     description,
-    input: inputSchema,
-    output: outputSchema,
+    input: foreignSchemaOf(inputSchema),
+    output: outputSchema === undefined ? undefined : foreignSchemaOf(outputSchema),
     effect,
     execute: async (input, { signal }) => {
       const request = { method: 'tools/call', params: { name, arguments: input } }

@@ -1,5 +1,5 @@
 import { constraintWords } from './constraints.ts'
-import { isSchemaObject, type JsonSchema, withoutReferences } from './json-schema.ts'
+import { isSchemaObject, type JsonSchema, roomOf, withoutReferences } from './json-schema.ts'
 import { commonShape, type ObjectShape } from './object-shape.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
@@ -40,8 +40,13 @@ const MAX_PARAMETERS = 256
 /** @throws TypeError if the schema admits anything but objects, or has too many parameters. */
 export function normalizeInput(json: JsonSchemaObject): NormalizedInput {
   const shape = inputShape(json)
-  const parameters = [...shape.properties].map(([key, schema]) => {
-    const resolved = withoutReferences(json, schema)
+  const all = roomOf(json)
+  const parameters = [...shape.properties].map(([key, schema], index) => {
+    // The rest of a share goes to the parameters after it.
+    const share = Math.floor(all.left / (shape.properties.size - index))
+    const room = { left: share }
+    const resolved = withoutReferences(json, schema, room)
+    all.left -= share - Math.min(Math.max(room.left, 0), share)
     const preset = defaultOf(resolved)
     const required = shape.required.has(key) && preset === undefined
     return { key, schema, resolved, required, nullable: admitsNull(resolved), preset, text: describeSchema(resolved) }

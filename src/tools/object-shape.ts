@@ -19,16 +19,30 @@ export interface ObjectShape {
   readonly listed: boolean
 }
 
-/** Maximum schemas visited for one shape: definitions that refer to each other double at each level. */
-const MAX_STEPS = 500
+/**
+ * The work for one shape. A schema that is visited costs `SCHEMA_STEPS`, a field 1: definitions that refer to each other double at
+ * each level.
+ */
+const MAX_STEPS = 20_000
+const SCHEMA_STEPS = 20
+
+/** The work that is left for shapes. Shapes that are asked for by the same reader share it. */
+export interface Steps {
+  left: number
+}
+
+/** Steps for as many shapes as a tool may need. */
+export function stepsForAll(): Steps {
+  return { left: 5 * MAX_STEPS }
+}
 
 /** The shape of a schema that admits only objects, or undefined. */
 export function objectShape(
   root: JsonSchemaObject,
   schema: JsonSchema,
-  steps: { left: number } = { left: MAX_STEPS },
+  steps: Steps = { left: MAX_STEPS },
 ): ObjectShape | undefined {
-  steps.left -= 1
+  steps.left -= SCHEMA_STEPS
   if (typeof schema === 'boolean' || steps.left < 0) return undefined
   const parts: ObjectShape[] = []
   if (typeof schema['$ref'] === 'string') {
@@ -36,12 +50,12 @@ export function objectShape(
     const shape = target === undefined ? undefined : objectShape(root, target, steps)
     if (shape !== undefined) parts.push(shape)
   }
-  if (isObjectType(schema)) parts.push(ownShape(schema))
+  if (isObjectType(schema)) parts.push(ownShape(schema, steps))
   for (const part of schemaList(schema['allOf'])) {
     const shape = objectShape(root, part, steps)
     if (shape !== undefined) parts.push(shape)
   }
-  return parts.length === 0 ? undefined : parts.reduce(both)
+  return parts.length === 0 || steps.left < 0 ? undefined : all(parts, steps)
 }
 
 /**
@@ -51,7 +65,7 @@ export function objectShape(
 export function commonShape(
   root: JsonSchemaObject,
   schema: JsonSchema,
-  steps: { left: number } = { left: MAX_STEPS },
+  steps: Steps = { left: MAX_STEPS },
 ): ObjectShape | undefined {
   const own = objectShape(root, schema, steps)
   if (typeof schema === 'boolean' || steps.left < 0) return own
@@ -63,8 +77,9 @@ export function commonShape(
   const shapes = branches.map((branch) => commonShape(root, branch, steps))
   const known = shapes.filter((shape) => shape !== undefined)
   if (known.length === 0 || known.length < shapes.length) return own
-  const merged = known.reduce(either)
-  return own === undefined ? merged : both(own, merged)
+  const merged = either(known, steps)
+  if (steps.left < 0) return undefined
+  return own === undefined ? merged : all([own, merged], steps)
 }
 
 function isObjectType(schema: JsonSchemaObject): boolean {
@@ -73,44 +88,55 @@ function isObjectType(schema: JsonSchemaObject): boolean {
   return type === 'object' || (Array.isArray(type) && type.length === 1 && type[0] === 'object')
 }
 
-function ownShape(schema: JsonSchemaObject): ObjectShape {
+function ownShape(schema: JsonSchemaObject, steps: Steps): ObjectShape {
   const { additionalProperties } = schema
+  const properties = new Map(schemaMap(schema['properties']))
+  const required = new Set(stringList(schema['required']))
+  steps.left -= properties.size + required.size
   return {
-    properties: new Map(schemaMap(schema['properties'])),
-    required: new Set(stringList(schema['required'])),
+    properties,
+    required,
     additional: additionalProperties === undefined ? undefined : asSchema(additionalProperties),
     listed: isSchemaObject(schema['properties']),
   }
 }
 
-/** The shape of a value that has both shapes. */
-function both(a: ObjectShape, b: ObjectShape): ObjectShape {
+/** The shape of a value that has all these shapes. */
+function all(shapes: readonly ObjectShape[], steps: Steps): ObjectShape {
+  const [only] = shapes
+  if (shapes.length === 1 && only !== undefined) return only
+  for (const { properties, required } of shapes) steps.left -= properties.size + required.size
   return {
-    properties: new Map([...a.properties, ...b.properties]),
-    required: new Set([...a.required, ...b.required]),
-    additional: a.additional ?? b.additional,
-    listed: a.listed || b.listed,
+    properties: new Map(shapes.flatMap(({ properties }) => [...properties])),
+    required: new Set(shapes.flatMap(({ required }) => [...required])),
+    additional: shapes.find(({ additional }) => additional !== undefined)?.additional,
+    listed: shapes.some(({ listed }) => listed),
   }
 }
 
-/** The shape of a value that has one shape or the other. */
-function either(a: ObjectShape, b: ObjectShape): ObjectShape {
-  const properties = new Map(a.properties)
-  for (const [key, schema] of b.properties) {
-    const other = properties.get(key)
-    properties.set(key, other === undefined ? schema : eitherSchema(other, schema))
+/** The shape of a value that has one of these shapes. */
+function either(shapes: readonly ObjectShape[], steps: Steps): ObjectShape {
+  const schemas = new Map<string, Map<string, JsonSchema>>()
+  for (const { properties, required } of shapes) {
+    steps.left -= properties.size + required.size
+    for (const [key, schema] of properties) {
+      const known = schemas.get(key) ?? new Map<string, JsonSchema>()
+      const text = JSON.stringify(schema)
+      steps.left -= text.length / 16
+      if (steps.left < 0) break
+      schemas.set(key, known.set(text, schema))
+    }
   }
+  const [first, ...others] = shapes.map(({ required }) => required)
   return {
-    properties,
-    required: new Set([...a.required].filter((key) => b.required.has(key))),
-    additional: a.additional ?? b.additional,
-    listed: a.listed && b.listed,
+    properties: new Map([...schemas].map(([key, found]) => [key, anyOf([...found.values()])])),
+    required: new Set([...(first ?? [])].filter((key) => others.every((required) => required.has(key)))),
+    additional: shapes.find(({ additional }) => additional !== undefined)?.additional,
+    listed: shapes.every(({ listed }) => listed),
   }
 }
 
-function eitherSchema(a: JsonSchema, b: JsonSchema): JsonSchema {
-  if (JSON.stringify(a) === JSON.stringify(b)) return a
-  const known =
-    isSchemaObject(a) && Object.keys(a).length === 1 && Array.isArray(a['anyOf']) ? schemaList(a['anyOf']) : [a]
-  return { anyOf: [...known, b] }
+function anyOf(schemas: readonly JsonSchema[]): JsonSchema {
+  const [only = true] = schemas
+  return schemas.length === 1 ? only : { anyOf: schemas }
 }

@@ -1,6 +1,6 @@
 import { constraintWords, truncateLine } from './constraints.ts'
 import { asSchema, isSchemaObject, type JsonSchema, resolveReference, schemaList, schemaMap } from './json-schema.ts'
-import { type ObjectShape, objectShape } from './object-shape.ts'
+import { type ObjectShape, objectShape, type Steps, stepsForAll } from './object-shape.ts'
 import type { PythonClasses, PythonField } from './python-classes.ts'
 import { fitsLiteral, literalType, pythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
@@ -21,6 +21,7 @@ export class PythonTypes {
   readonly #unfinished = new Map<JsonSchemaObject, { readonly wanted: string; name: string | undefined }>()
   /** Other schemas in progress. */
   readonly #open = new Set<JsonSchemaObject>()
+  readonly #shapeSteps: Steps = stepsForAll()
   #steps = 0
 
   constructor(root: JsonSchemaObject, classes: PythonClasses) {
@@ -70,7 +71,7 @@ export class PythonTypes {
     const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
     if (branches.length === 0 || schema['properties'] !== undefined) return undefined
     if (hasType(schema) && !branches.every((branch) => isSchemaObject(branch) && hasType(branch))) return undefined
-    const many = branches.filter((branch) => objectShape(this.#root, branch) !== undefined).length > 1
+    const many = branches.filter((branch) => this.#shapeOf(branch) !== undefined).length > 1
     return branches.flatMap((branch, index) =>
       this.#members(branch, many ? below(place, String(index + 1)) : { ...place, depth: place.depth + 1 }),
     )
@@ -79,7 +80,7 @@ export class PythonTypes {
   #plain(schema: JsonSchemaObject, place: Place): string[] {
     const all = schemaList(schema['allOf'])
     if (all.length > 0 && schema['type'] === undefined) {
-      const shape = objectShape(this.#root, schema)
+      const shape = this.#shapeOf(schema)
       if (shape !== undefined && shape.properties.size > 0) return [this.#object(schema, place)]
       const members = all.map((part) => this.#members(part, below(place)))
       return members.find((found) => !found.includes('Any')) ?? ['Any']
@@ -89,6 +90,10 @@ export class PythonTypes {
       if (type === 'object') return this.#object(schema, place)
       return SCALARS.get(type) ?? 'Any'
     })
+  }
+
+  #shapeOf(schema: JsonSchema): ObjectShape | undefined {
+    return objectShape(this.#root, schema, this.#shapeSteps)
   }
 
   #array(schema: JsonSchemaObject, place: Place): string {
@@ -104,7 +109,7 @@ export class PythonTypes {
   }
 
   #object(schema: JsonSchemaObject, place: Place): string {
-    const shape = objectShape(this.#root, { ...schema, type: 'object' })
+    const shape = this.#shapeOf({ ...schema, type: 'object' })
     if (shape === undefined || shape.properties.size === 0) {
       const named = schemaMap(schema['patternProperties']).map(([, value]) => value)
       const others = isSchemaObject(schema['additionalProperties']) ? [schema['additionalProperties']] : []

@@ -1,5 +1,5 @@
 import { MAX_ANSWER_CHARS } from '../judge/index.ts'
-import { compileSchema, type SchemaCheck } from './compile-schema.ts'
+import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 
 /** The question: a schema and a value, both as JSON. */
@@ -7,6 +7,8 @@ export interface SchemaQuestion {
   readonly schema: string
   /** Undefined if JSON has no form for it: the code that sends such a value refuses it with the reason. */
   readonly value: string | undefined
+  /** False for the JSON Schema of a library's schema: if it is invalid, it admits everything, and the library checks by itself. */
+  readonly mustBeValid?: boolean
 }
 
 const MAX_KEPT = 32
@@ -17,25 +19,26 @@ const compiled = new Map<string, SchemaCheck>()
 compileSchema({})
 
 /** The first problem of the value as JSON, or an empty text. Runs in the judge's thread. */
-export function answer({ schema, value }: SchemaQuestion): string {
+export function answer({ schema, value, mustBeValid = false }: SchemaQuestion): string {
   if (value === undefined) return ''
-  const issue = checkOf(schema)(JSON.parse(value))
+  const issue = checkOf(schema, mustBeValid)(JSON.parse(value))
   if (issue === undefined) return ''
   const text = JSON.stringify(issue)
   // Control characters of keys take six each, and JSON that is cut cannot be read.
   return text.length <= MAX_ANSWER_CHARS ? text : JSON.stringify(TOO_LONG)
 }
 
-function checkOf(schema: string): SchemaCheck {
-  const known = compiled.get(schema)
+function checkOf(schema: string, mustBeValid: boolean): SchemaCheck {
+  const key = `${mustBeValid} ${schema}`
+  const known = compiled.get(key)
   if (known !== undefined) return known
   if (compiled.size >= MAX_KEPT) compiled.clear()
-  const made = compileOrTakeAll(JSON.parse(schema) as JsonSchemaObject)
-  compiled.set(schema, made)
+  const json = JSON.parse(schema) as JsonSchemaObject
+  const made = mustBeValid ? checkOrRefuse(json) : compileOrTakeAll(json)
+  compiled.set(key, made)
   return made
 }
 
-/** Only a library gives JSON Schema that is invalid, and refuses nothing because of it: there is no form to ask for then. */
 function compileOrTakeAll(schema: JsonSchemaObject): SchemaCheck {
   try {
     return compileSchema(schema)

@@ -1,5 +1,5 @@
 import { type Requester, askThread, type Judgement, siblingModule } from '../judge/index.ts'
-import { compileSchema, type SchemaCheck } from './compile-schema.ts'
+import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { SchemaQuestion } from './schema-answer.ts'
 import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
@@ -9,6 +9,8 @@ import { holdsBytes, sizeUpTo } from './value-size.ts'
 const MAX_INLINE_CHARS = 64 * 1024
 /** Characters times the cost of the schema; about 50 ms. */
 const MAX_INLINE_WORK = 2 * 1024 * 1024
+/** Larger schemas of tool servers are compiled in the thread. */
+const MAX_FOREIGN_CHARS = 2048
 /** No value that arrives here is larger. */
 const MAX_JUDGED_CHARS = 64 * 1024 * 1024
 /** The time for one value. An ordinary value takes milliseconds. */
@@ -22,35 +24,45 @@ const ANSWER = siblingModule(import.meta.url, 'schema-answer')
  */
 export class SchemaJudge {
   readonly #schema: JsonSchemaObject
-  readonly #check: SchemaCheck
+  readonly #isOwn: boolean
   readonly #inlineChars: number
+  #check: SchemaCheck | undefined
   #text: string | undefined
 
-  /** @throws TypeError for invalid JSON Schema. */
-  constructor(schema: JsonSchemaObject) {
+  /**
+   * @param isOwn false for the schema of a tool server: it is compiled when a value is to be checked, in the thread unless it is small.
+   * @throws TypeError for invalid JSON Schema of the host's own.
+   */
+  constructor(schema: JsonSchemaObject, isOwn: boolean) {
     this.#schema = schema
-    this.#check = compileSchema(schema)
-    const cost = costOf(schema)
+    this.#isOwn = isOwn
+    if (isOwn) this.#check = compileSchema(schema)
+    const isInline = isOwn || sizeUpTo(schema, MAX_FOREIGN_CHARS) < MAX_FOREIGN_CHARS
+    const cost = isInline ? costOf(schema) : undefined
     this.#inlineChars = cost === undefined ? 0 : Math.min(MAX_INLINE_CHARS, MAX_INLINE_WORK / cost)
   }
 
   /** The first problem of a value, or undefined. `requester` takes turns with others, see {@link askThread}. */
   problemOf(value: unknown, requester?: Requester): SchemaIssue | undefined | Promise<SchemaIssue | undefined> {
-    if (sizeUpTo(value, this.#inlineChars) < this.#inlineChars) return this.#check(value)
-    return problemInThread((this.#text ??= JSON.stringify(this.#schema)), value, requester)
+    if (sizeUpTo(value, this.#inlineChars) < this.#inlineChars) {
+      return (this.#check ??= checkOrRefuse(this.#schema))(value)
+    }
+    return problemInThread((this.#text ??= JSON.stringify(this.#schema)), value, requester, !this.#isOwn)
   }
 }
 
 /**
  * Has a value checked in the judge's thread; the schema is JSON. A value that JSON cannot represent is not checked here:
  * the code that sends values refuses it with the reason.
+ * @param mustBeValid true if an invalid schema is a problem, false if it admits everything.
  */
 export async function problemInThread(
   schema: string,
   value: unknown,
   requester?: Requester,
+  mustBeValid = false,
 ): Promise<SchemaIssue | undefined> {
-  const input = (): SchemaQuestion => ({ schema, value: jsonOf(value) })
+  const input = (): SchemaQuestion => ({ schema, value: jsonOf(value), mustBeValid })
   const inputBytes = schema.length + sizeUpTo(value, MAX_JUDGED_CHARS)
   return issueIn(await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, requester }))
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CheckedTool, PythonToolSource, ToolSignature } from '../protocol/index.ts'
 import { acceptTool, type KeyedTool, type NamedTool } from './accept.ts'
 import { prepareTool, type PreparedTool } from './prepared-tool.ts'
@@ -60,7 +61,28 @@ export function prepareTools(given: ToolsInput): ToolSet {
   if (isSource(given) && (given.pythonTools ?? []).length === 0) return prepareTools(given.tools)
   const elements = elementsOf(isSource(given) ? [...given.tools, ...(given.pythonTools ?? [])] : given)
   if (known?.elements !== undefined && sameElements(known.elements, elements)) return known.set
-  const set = toolSet(elements.map(({ key, tool }) => acceptTool(tool, key)))
+  const steps = toolSet(elements.map(({ key, tool }) => acceptTool(tool, key)))
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return keepSet(given, elements, step.value)
+}
+
+/**
+ * Prepares tools whose schemas come from elsewhere, with a turn of the event loop after each, so that {@link prepareTools} has
+ * little to do. What is wrong with them is its to say.
+ */
+export async function prepareInTurns(tools: readonly Tool[]): Promise<void> {
+  try {
+    const steps = toolSet(tools)
+    let step = steps.next()
+    for (; step.done !== true; step = steps.next()) await nextTurn()
+    keepSet(tools, elementsOf(tools), step.value)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+  }
+}
+
+function keepSet(given: ToolsInput, elements: readonly Element[], set: ToolSet): ToolSet {
   prepared.set(given, { elements, set })
   prepared.set(set, { elements: undefined, set })
   return set
@@ -95,11 +117,13 @@ function sameElements(a: readonly Element[], b: readonly Element[]): boolean {
   return a.length === b.length && a.every(({ key, tool }, index) => b[index]?.key === key && b[index]?.tool === tool)
 }
 
-function toolSet(given: readonly (Tool | PythonTool)[]): ToolSet {
+/** Makes the set in steps of one tool each. */
+function* toolSet(given: readonly (Tool | PythonTool)[]): Generator<undefined, ToolSet> {
   const named = new Map<string, PreparedTool | PythonTool>()
   const classes = new Map<string, string>()
+  const prefixes = new Map<string, number>()
   for (const tool of given) {
-    const made = isPythonTool(tool) ? tool : withOwnClasses(tool, classes)
+    const made = isPythonTool(tool) ? tool : withOwnClasses(tool, classes, prefixes)
     const other = named.get(made.name)
     if (other !== undefined) {
       const names = [other, made].map(shownName).join(' and ')
@@ -107,6 +131,7 @@ function toolSet(given: readonly (Tool | PythonTool)[]): ToolSet {
     }
     named.set(made.name, made)
     if (!isPythonTool(made)) for (const { name, source } of made.classes) classes.set(name, source)
+    yield
   }
   const pythonTools = [...named.values()].filter(isPythonTool)
   const all = [...named.values()].filter((tool): tool is PreparedTool => !isPythonTool(tool))
@@ -141,16 +166,28 @@ function shownName(tool: PreparedTool | PythonTool): string {
 /** Maximum number of cached texts. */
 const MAX_KEPT_TEXTS = 4
 
-/** Prepares a tool so that its class names are unique in the set, except for equal classes. */
-function withOwnClasses(tool: Tool, taken: ReadonlyMap<string, string>): PreparedTool {
+/**
+ * Prepares a tool so that its class names are unique in the set, except for equal classes.
+ * @throws TypeError for a tool whose classes have names of others whatever their prefix.
+ */
+function withOwnClasses(tool: Tool, classes: ReadonlyMap<string, string>, prefixes: Map<string, number>): PreparedTool {
   const clashes = (made: PreparedTool): boolean =>
-    made.classes.some(({ name, source }) => taken.has(name) && taken.get(name) !== source)
+    made.classes.some(({ name, source }) => classes.has(name) && classes.get(name) !== source)
   let made = prepareTool(tool)
-  for (let number = 1; clashes(made); number += 1) {
-    made = prepareTool(tool, { classPrefix: `${pascal(made.name)}${number === 1 ? '' : number}` })
+  const prefix = pascal(made.name)
+  for (let attempt = 0; clashes(made); attempt += 1) {
+    if (attempt === MAX_PREFIXES)
+      throw new TypeError(`tools: rename ${JSON.stringify(tool.name)}: its classes are named like others`)
+    // Names that become the same prefix must not try each number again.
+    const number = (prefixes.get(prefix) ?? 0) + 1
+    prefixes.set(prefix, number)
+    made = prepareTool(tool, { classPrefix: `${prefix}${number === 1 ? '' : number}` })
   }
   return made
 }
+
+/** Each preparation of a tool costs the host milliseconds. */
+const MAX_PREFIXES = 5
 
 function digestOf(tools: readonly PreparedTool[], pythonTools: readonly PythonTool[]): string {
   const lines = [

@@ -26,9 +26,9 @@ export function validatorOf(schema: ToolSchema, json: JsonSchemaObject): Validat
   return isStandardSchema(schema) ? boundedValidator(schema) : jsonSchemaValidator(json)
 }
 
-/** @throws TypeError as {@link validatorOf}. */
-function jsonSchemaValidator(schema: JsonSchemaObject): Validator {
-  const judge = new SchemaJudge(schema)
+/** @throws TypeError as {@link validatorOf}, if the schema is the host's own. */
+function jsonSchemaValidator(schema: JsonSchemaObject, isOwn = true): Validator {
+  const judge = new SchemaJudge(schema, isOwn)
   return async (value, requester) => {
     const issue = await judge.problemOf(value, requester)
     return issue === undefined ? { value } : { issues: [issue] }
@@ -48,6 +48,19 @@ export function standardSchemaOf(schema: JsonSchemaObject): StandardToolSchema {
   // The schema is bounded already.
   validators.set(checked, validate)
   return checked
+}
+
+/**
+ * JSON Schema of a tool server as the schema of a validation library. It is compiled where a value is checked, and no earlier: a
+ * schema that is invalid, or slow to compile, refuses the values of its own tool.
+ */
+export function foreignSchemaOf(json: JsonSchemaObject): StandardToolSchema {
+  const validate = jsonSchemaValidator(json, false)
+  const made: StandardToolSchema = {
+    '~standard': { vendor: 'json-schema', validate, jsonSchema: { input: () => json, output: () => json } },
+  }
+  validators.set(made, validate)
+  return made
 }
 
 /**

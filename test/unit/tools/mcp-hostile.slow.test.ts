@@ -1,9 +1,10 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { connectMcp, prepareTools } from '../../../src/tools/index.ts'
+import { connectMcp, type McpClient, mcpTools, prepareTools, type Tool } from '../../../src/tools/index.ts'
 import { boundedFetch } from '../../../src/tools/mcp-bounds.ts'
-import { watchGrowth } from '../../support/memory.ts'
+import { heldMemory, watchGrowth } from '../../support/memory.ts'
 import { stallDuring } from '../../support/stall.ts'
 
 /** An MCP server of one tool, whose result is the value of an expression. */
@@ -120,6 +121,100 @@ test('a tool server that asks and reads no answers costs neither time nor memory
     expect(connection.tools).toEqual([])
   })
   expect([stall < 250, growth() < 64]).toEqual([true, true])
+})
+
+const SCHEMA = 64 * 1024 - 100
+const listOf = (count: number, schema: unknown): McpClient => ({
+  request: () =>
+    Promise.resolve({ tools: Array.from({ length: count }, (_, n) => ({ name: `t${n}`, inputSchema: schema })) }),
+})
+const fields = (count: number, field: (at: number) => unknown): Record<string, unknown> =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, field(at)]))
+const integers = fields(700, () => ({ type: 'integer', minimum: 1, maximum: 5 }))
+const PARAMETERS = 250
+
+test.each<[string, number, unknown]>([
+  // The compiler writes the definition out for each: half a minute.
+  ['a large definition in each parameter', 20, { $defs: { a: { properties: integers } }, ...referring('#/$defs/a') }],
+  [
+    'a definition that is looked for among a thousand',
+    20,
+    {
+      $defs: {
+        ...fields(1000, (at) => ({ $anchor: `a${at}` })),
+        z: { $anchor: 'z', anyOf: Array(300).fill({ $ref: '#z' }) },
+      },
+      ...referring('#z'),
+    },
+  ],
+  ['definitions that double', 60, { $defs: doubling(60), ...referring('#/$defs/f0') }],
+  [
+    'patterns of properties',
+    16,
+    { type: 'object', properties: { a: { patternProperties: fields(2400, () => ({})) } } },
+  ],
+  [
+    'branches with the fields of a large definition',
+    15,
+    {
+      $defs: { a: { allOf: Array(400).fill({ $ref: '#/$defs/b' }) }, b: { properties: integers } },
+      type: 'object',
+      properties: { a: { anyOf: Array(300).fill({ $ref: '#/$defs/a' }) } },
+    },
+  ],
+  [
+    'a thousand small schemas',
+    1000,
+    { type: 'object', title: 'T', $defs: doubling(6), properties: { a: { $ref: '#/$defs/f0' } } },
+  ],
+])('the schemas of a tool server do not hold the host: %s', async (_what, count, schema) => {
+  expect(JSON.stringify(schema).length).toBeLessThan(SCHEMA)
+  const before = heldMemory()
+  let tools: readonly Tool[] = []
+  const stall = await stallDuring(async () => {
+    tools = await mcpTools(listOf(count, schema))
+    await nextTurn()
+    const { tools: prepared, checked } = prepareTools(tools)
+    await nextTurn()
+    JSON.stringify(checked)
+    await nextTurn()
+    await prepared
+      .get('t0')
+      ?.validateInput({ f0: 1 })
+      .catch(() => undefined)
+  })
+  expect(tools).toHaveLength(count)
+  const held = (heldMemory() - before) / 2 ** 20
+  expect([stall < 250, held < 64]).toEqual([true, true])
+})
+
+function referring(reference: string): object {
+  return { type: 'object', properties: fields(PARAMETERS, () => ({ $ref: reference })) }
+}
+
+function doubling(levels: number): Record<string, unknown> {
+  return {
+    ...fields(levels, (at) => ({ anyOf: [1, 2].map(() => ({ $ref: `#/$defs/f${at + 1}` })) })),
+    [`f${levels}`]: {},
+  }
+}
+
+test('the schemas of a tool server are bounded together', async () => {
+  const schema = { type: 'object', description: 'x'.repeat(60_000) }
+  await expect(mcpTools(listOf(18, schema))).rejects.toThrow(
+    'mcpTools: the tools have more than 1048576 characters; name fewer in `only`',
+  )
+  expect(await mcpTools(listOf(18, schema), { only: ['t1', 't7'] })).toHaveLength(2)
+})
+
+test.each([
+  ['small', { type: 'object', properties: { a: { type: 'strng' } } }],
+  ['large', { type: 'object', properties: { a: { type: 'strng' } }, description: 'x'.repeat(5000) }],
+])('a %s schema of a tool server that is invalid refuses the calls of its tool', async (_size, schema) => {
+  const [tool] = prepareTools(await mcpTools(listOf(2, schema))).tools.values()
+  await expect(tool?.validateInput({ a: 1 })).rejects.toThrow(
+    /^t0: the arguments: cannot be checked: its schema is not a valid JSON Schema: /,
+  )
 })
 
 /** A server at an address; `answer` gets the path and the headers of each request. */
