@@ -8,7 +8,7 @@ export type Extracted = FoundScript | { readonly problem: 'empty' | 'no-code' | 
 export interface FoundScript {
   /** Null if there is only `whole`. */
   readonly script: string | null
-  /** The whole answer, if no fence, tag or JSON marks a script in it and `script` is shorter. */
+  /** The whole answer, if no fence, tag or JSON marks a script in it, or one that may be in a string, and `script` is shorter. */
   readonly whole?: string
 }
 
@@ -33,11 +33,22 @@ export function scriptIn(answer: string): Extracted {
 function codeIn(text: string): Extracted {
   const { blocks, outside } = blocksIn(text)
   const marked = tidy(bestOf(blocks) ?? inJson(outside.trim()) ?? '')
-  if (marked !== '') return { script: marked }
+  if (marked !== '') return isMarkInString(text) ? { script: marked, whole: tidy(text) } : { script: marked }
   const script = tidy(codeInProse(outside) ?? '')
   const whole = blocks.length > 0 ? script : tidy(text)
   if (whole === script) return script === '' ? { problem: 'no-code' } : { script }
   return { script: script === '' ? null : script, whole }
+}
+
+/** The first line that begins like a fence or a tag. */
+const FIRST_MARK = /^[ \t]*(?:```|~~~|<)/m
+/** A string of several lines, the only place in Python for a fence or a tag with its end. */
+const LONG_STRING = /"""|'''|\\\n/
+
+/** True if the first fence or tag may be a part of a string, so that the whole text may be Python. */
+function isMarkInString(text: string): boolean {
+  const at = text.search(FIRST_MARK)
+  return at > 0 && LONG_STRING.test(text.slice(0, at))
 }
 
 /** Removes reasoning before the answer. If it never ends, there is no answer. */

@@ -78,6 +78,12 @@ describe('without a fence, a tag or JSON, a script is a guess that Python must c
   })
 })
 
+test('a fence that may be in a string of several lines is a guess, too (OR-12)', () => {
+  const whole = `text = "\\\n${F}python\\\nemit_result(2)\\\n${F}"\nemit_result(text)`
+  expect(scriptIn(whole)).toMatchObject({ whole })
+  expect(scriptIn(`${F}python\n${whole}\n${F}`)).not.toHaveProperty('whole')
+})
+
 describe('a script stays unchanged, whatever its strings contain (OR-12)', () => {
   const scripts: Readonly<Record<string, string>> = {
     'a fence in a string': `text = """\n${F}\nnot the end\n${F}\n"""\nemit_result(text)`,
@@ -107,6 +113,7 @@ describe('a script stays unchanged, whatever its strings contain (OR-12)', () =>
     expect(scriptIn(`${F}python\nx = """\n${F}\nThat is it.`)).toEqual({ script: 'x = """' })
     expect(scriptIn(`x = """ is what I would write:\n${F}python\nemit_result(1)\n${F}`)).toEqual({
       script: 'emit_result(1)',
+      whole: `x = """ is what I would write:\n${F}python\nemit_result(1)\n${F}`,
     })
   })
 
