@@ -1,6 +1,6 @@
 import type { Sandbox } from '../sandbox/index.ts'
 import type { Activity } from './activity.ts'
-import { checkWhole } from './failures.ts'
+import { abortedError, checkWhole } from './failures.ts'
 import type { Link } from './link.ts'
 import { OutputWindow } from './output-window.ts'
 import { checkProgram, type CheckedProgram, type ExecOptions, type ProgramOutput } from './program-options.ts'
@@ -65,11 +65,26 @@ export async function exec(sandbox: Sandbox, link: Link, given: CheckedExec): Pr
   if (program.stdin !== undefined) void running.feed(program.stdin)
   try {
     const exit = await running.exited
-    await output.idle()
+    await settled(output.idle(), link, program.signal)
     return output.resultOf(exit)
   } catch (error) {
     if (!(error instanceof ProgramFailure) || error.code !== 'program_not_found') throw error
     return notExecuted(error.failure.message, performance.now() - started)
+  }
+}
+
+/** Waits for calls of the caller's function, but not beyond its signal and the workspace. */
+async function settled(calls: Promise<void>, link: Link, signal: AbortSignal | undefined): Promise<void> {
+  const { promise: left, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(abortedError('the program'))
+  const forget = link.onEnd(reject)
+  signal?.addEventListener('abort', onAbort, { once: true })
+  if (signal?.aborted === true) onAbort()
+  try {
+    await Promise.race([calls, left])
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+    forget()
   }
 }
 
@@ -88,6 +103,7 @@ class KeptOutput {
   readonly #stdout: OutputWindow
   readonly #stderr: OutputWindow
   #calls: Promise<void> = Promise.resolve()
+  #hasFailed = false
 
   constructor(maxBytes: number) {
     this.#stdout = new OutputWindow(maxBytes)
@@ -106,7 +122,7 @@ class KeptOutput {
     }
   }
 
-  /** Resolves when every call of the listener has settled. */
+  /** Resolves when every call of the listener has settled. @throws what the listener threw. */
   idle(): Promise<void> {
     return this.#calls
   }
@@ -118,12 +134,12 @@ class KeptOutput {
 
   #tell(listener: Listener, output: ProgramOutput, taken: () => void): void {
     this.#calls = this.#calls.then(async () => {
-      try {
-        await listener.call(output)
-      } catch (error) {
-        listener.fail(error)
-      }
+      await listener.call(output)
       taken()
+    })
+    this.#calls.catch((error: unknown) => {
+      if (!this.#hasFailed) listener.fail(error)
+      this.#hasFailed = true
     })
   }
 }

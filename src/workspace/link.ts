@@ -48,6 +48,7 @@ export class Link implements ActivityOwner {
   #count = 0
   #ended: SandglassError | undefined
   #ignoredFrames = 0
+  readonly #onEnd = new Set<(error: SandglassError) => void>()
 
   /** @param onLost called once, when the channel is of no use any more. */
   constructor(sandbox: Sandbox, onLost: (error: SandglassError) => void) {
@@ -83,6 +84,13 @@ export class Link implements ActivityOwner {
     this.#activities.set(activity.id, activity)
     this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
     return activity
+  }
+
+  /** Calls a function when the channel is of no use any more. Returns one that takes this back. */
+  onEnd(listener: (error: SandglassError) => void): () => void {
+    if (this.#ended === undefined) this.#onEnd.add(listener)
+    else listener(this.#ended)
+    return () => void this.#onEnd.delete(listener)
   }
 
   /** A run sends lines of up to so many bytes. */
@@ -201,6 +209,8 @@ export class Link implements ActivityOwner {
     for (const activity of open) this.forget(activity)
     this.outbound.stop(error)
     for (const activity of open) activity.end({ lost: error })
+    for (const listener of this.#onEnd) listener(error)
+    this.#onEnd.clear()
   }
 
   #nextId(): string {

@@ -18,6 +18,8 @@ export type Answer =
 /** One operation on the files of a workspace: a question, its answers, and an end. */
 export class Operation implements ActivityHandler {
   readonly activity: Activity
+  /** Resolves when it is over, whatever came of it. */
+  readonly over: Promise<unknown>
   readonly #what: string
   readonly #signal: AbortSignal | undefined
   readonly #done = Promise.withResolvers<ActivityDoneFrame>()
@@ -32,7 +34,7 @@ export class Operation implements ActivityHandler {
     if (signal?.aborted === true) throw abortedError(what)
     this.#what = what
     this.#signal = signal
-    this.#done.promise.catch(() => undefined)
+    this.over = this.#done.promise.catch(() => undefined)
     this.activity = link.open(this, { window })
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     this.activity.send(question)

@@ -8,6 +8,7 @@ import { checkWhole, invalid } from './failures.ts'
 import type { Link } from './link.ts'
 import { Operation } from './operation.ts'
 import { PackWriter } from './pack.ts'
+import { piecesUntil } from './pieces-until.ts'
 
 /** A file for a workspace: bytes, text as UTF-8, or one of these with a mode; a file of the host; a stream of bytes. */
 export type FileInput =
@@ -48,7 +49,7 @@ export async function putFiles(
   const { activity } = operation
   try {
     const pack = new PackWriter(activity)
-    const isSent = (await writeAll(pack, files)) && (await pack.flush())
+    const isSent = (await writeAll(pack, files, operation.over)) && (await pack.flush())
     if (isSent) activity.endInput()
   } catch (error) {
     // The file that was being written must not appear.
@@ -59,10 +60,11 @@ export async function putFiles(
   await operation.awaitDone()
 }
 
-async function writeAll(pack: PackWriter, files: readonly CheckedFile[]): Promise<boolean> {
+async function writeAll(pack: PackWriter, files: readonly CheckedFile[], over: Promise<unknown>): Promise<boolean> {
   for (const { path, mode, open } of files) {
     if (!(await pack.begin(path, mode))) return false
-    for await (const piece of open()) {
+    const source = open()
+    for await (const piece of Symbol.asyncIterator in source ? piecesUntil(source, over) : source) {
       if (!(await pack.data(typeof piece === 'string' ? Buffer.from(piece) : piece))) return false
     }
     if (!(await pack.end())) return false

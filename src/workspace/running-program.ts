@@ -6,6 +6,7 @@ import { Countdown } from '../support/index.ts'
 import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
 import { abortedError, failureOf } from './failures.ts'
 import type { Link } from './link.ts'
+import { piecesUntil } from './pieces-until.ts'
 import type { CheckedProgram, ProgramInputData, ProgramOutput } from './program-options.ts'
 import { exitCodeOf } from './signals.ts'
 
@@ -97,7 +98,7 @@ export class RunningProgram implements ActivityHandler {
     try {
       if (typeof data === 'string' || data instanceof Uint8Array) await this.activity.write(Buffer.from(data))
       else
-        for await (const piece of data) {
+        for await (const piece of piecesUntil(data, this.exited)) {
           // A program that has ended reads nothing: the source is left.
           if (!(await this.activity.write(Buffer.from(piece)))) break
         }

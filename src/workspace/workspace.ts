@@ -54,18 +54,21 @@ export interface WorkspaceActivities extends AsyncDisposable {
   /** A file of any size, as it is read. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
   read(path: string, options?: { readonly signal?: AbortSignal }): AsyncIterable<Uint8Array>
   /** The entry at a path; links are not followed. @throws SandglassError `path_not_found`, `path_refused` */
-  stat(path: string): Promise<FileEntry>
+  stat(path: string, options?: { readonly signal?: AbortSignal }): Promise<FileEntry>
   /**
    * Everything below a directory (`''`: the root), sorted by name in each.
    * @throws SandglassError `path_not_found`, `path_refused`, `too_large`
    */
   list(path?: string, options?: ListOptions): AsyncIterable<FileEntry>
   /** Removes a file or an empty directory, or all of it. @throws SandglassError `path_not_found`, `path_refused` */
-  remove(path: string, options?: { readonly recursive?: boolean }): Promise<void>
+  remove(path: string, options?: { readonly recursive?: boolean; readonly signal?: AbortSignal }): Promise<void>
   /** Makes a directory and its parents, unless they are there. @throws SandglassError `path_refused`, `no_space` */
-  makeDirectory(path: string, options?: { readonly mode?: number }): Promise<void>
+  makeDirectory(path: string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>
   /** The SHA-256 of a file, or of the paths and contents below a directory. @throws SandglassError `path_not_found` */
-  digest(path?: string): Promise<{ readonly sha256: string; readonly files: number; readonly bytes: number }>
+  digest(
+    path?: string,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<{ readonly sha256: string; readonly files: number; readonly bytes: number }>
   /** The regular files that globs match; bytes when asked for. @throws SandglassError `invalid_request`, `too_large` */
   collect(globs: string | readonly string[], options?: CollectOptions): AsyncIterable<CollectedEntry>
   /**
@@ -188,8 +191,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return readFile(this.#open(), checkPath('path', path), { maxFileBytes: null, maxTotalBytes: null, signal })
   }
 
-  stat(path: string): Promise<FileEntry> {
-    return statFile(this.#open(), checkDirectory('path', path))
+  async stat(path: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<FileEntry> {
+    return statFile(this.#open(), checkDirectory('path', path), signal)
   }
 
   list(path: string = '', options: ListOptions = {}): AsyncIterable<FileEntry> {
@@ -197,19 +200,32 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return listFiles(this.#open(), checkDirectory('path', path), options)
   }
 
-  async remove(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
+  async remove(
+    path: string,
+    { recursive = false, signal }: { readonly recursive?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
     const question = { type: 'file_remove', path: checkPath('path', path), recursive } as const
-    await new Operation(this.#open(), 'a path could not be removed', question).awaitDone()
+    await new Operation(this.#open(), 'a path could not be removed', question, { signal }).awaitDone()
   }
 
-  async makeDirectory(path: string, { mode = 0o755 }: { readonly mode?: number } = {}): Promise<void> {
-    const checked = { path: checkPath('path', path), mode: checkWhole('mode', mode, 0, 0o777) }
-    await new Operation(this.#open(), 'a directory could not be made', { type: 'file_make', ...checked }).awaitDone()
+  async makeDirectory(
+    path: string,
+    { mode = 0o755, signal }: { readonly mode?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
+    const question = {
+      type: 'file_make',
+      path: checkPath('path', path),
+      mode: checkWhole('mode', mode, 0, 0o777),
+    } as const
+    await new Operation(this.#open(), 'a directory could not be made', question, { signal }).awaitDone()
   }
 
-  async digest(path: string = ''): Promise<{ sha256: string; files: number; bytes: number }> {
+  async digest(
+    path: string = '',
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<{ sha256: string; files: number; bytes: number }> {
     const question = { type: 'file_digest', path: checkDirectory('path', path) } as const
-    const { result } = await new Operation(this.#open(), 'a path could not be read', question).awaitDone()
+    const { result } = await new Operation(this.#open(), 'a path could not be read', question, { signal }).awaitDone()
     const { sha256, files, bytes } = (result ?? {}) as Record<string, unknown>
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
       throw new SandglassError('workspace_io', 'the sandbox gave no SHA-256')
