@@ -112,6 +112,8 @@ export interface FileListFrame {
   patterns: string[] | null
   max_entries: number
   hidden: boolean
+  /** List a link to a regular file in the workspace as that file. */
+  follow: boolean
   window: number
 }
 
@@ -236,6 +238,7 @@ export const hostActivityFrames: {
     patterns: z.array(z.string()).nullable(),
     max_entries: z.int().positive(),
     hidden: z.boolean(),
+    follow: z.boolean(),
     window,
   }),
   file_stat: z.strictObject({ type: z.literal('file_stat'), execution_id: executionId, path }),

@@ -1,8 +1,8 @@
 import { SandglassError } from '../errors/index.ts'
-import { formatPath } from '../support/index.ts'
-import { checkWhole } from './failures.ts'
+import { formatPath, formatValue } from '../support/index.ts'
+import { checkWhole, invalid } from './failures.ts'
 import type { Link } from './link.ts'
-import { checkPatterns, type FileEntry, listFiles } from './list-files.ts'
+import { checkPatterns, type FileEntry, listFiles, MOST_ENTRIES } from './list-files.ts'
 import { getFile, readFile } from './read-files.ts'
 
 /** Options of {@link WorkspaceActivities.collect} and {@link WorkspaceActivities.save}. */
@@ -13,6 +13,8 @@ export interface CollectOptions {
   readonly maxFileBytes?: number
   /** Bytes of all files together. Default 64 MiB. */
   readonly maxTotalBytes?: number
+  /** Called for what globs match and is left out. A file that is too large is not left out: it has no bytes to give. */
+  readonly onSkipped?: (skipped: SkippedFile) => void
   readonly signal?: AbortSignal
 }
 
@@ -29,11 +31,23 @@ export interface CollectedEntry {
   stream(): AsyncIterable<Uint8Array>
 }
 
+/** What globs match and what is not collected. */
+export interface SkippedFile {
+  readonly path: string
+  /**
+   * `link`: it leads out of the workspace, to a directory or nowhere. `special`: a FIFO, a socket or a device. `unlisted`: names
+   * that are not UTF-8, and directories that cannot be read, by their number; the path is empty.
+   */
+  readonly reason: 'link' | 'special' | 'unlisted'
+  readonly message: string
+}
+
 /** The bounds of a collection, checked. */
 export interface CollectBounds {
   readonly maxFiles: number
   readonly maxFileBytes: number
   readonly maxTotalBytes: number
+  readonly onSkipped: CollectOptions['onSkipped']
   readonly signal: AbortSignal | undefined
 }
 
@@ -49,21 +63,49 @@ export function checkCollectOptions(given: CollectOptions): CollectBounds {
     maxFiles: checkWhole('maxFiles', maxFiles, 1, 1_000_000),
     maxFileBytes: checkWhole('maxFileBytes', maxFileBytes, 1, Number.MAX_SAFE_INTEGER),
     maxTotalBytes: checkWhole('maxTotalBytes', maxTotalBytes, 1, Number.MAX_SAFE_INTEGER),
+    onSkipped: checkSkipped(given.onSkipped),
     signal: given.signal,
   }
 }
 
-/** The regular files that globs match, each once. @throws SandglassError `too_large` for more than `maxFiles`. */
+function checkSkipped(given: unknown): CollectOptions['onSkipped'] {
+  if (given === undefined || typeof given === 'function') return given as CollectOptions['onSkipped']
+  throw invalid('onSkipped', `${formatValue(given)} is not a function`)
+}
+
+/** Nothing is said of a directory, which holds what is collected. */
+function skippedOf({ kind, path, target = '' }: FileEntry): SkippedFile | undefined {
+  if (kind === 'link')
+    return { path, reason: 'link', message: `it leads to ${formatPath(target)}, which is no file in the workspace` }
+  if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
+  return undefined
+}
+
+/**
+ * The regular files that globs match, each once; also by links that stay in the workspace.
+ * @throws SandglassError `too_large` for more than `maxFiles`.
+ */
 export async function* matchingFiles(
   link: Link,
   globs: string | readonly string[],
-  { maxFiles, signal }: CollectBounds,
+  { maxFiles, signal, onSkipped }: CollectBounds,
 ): AsyncGenerator<FileEntry, void, void> {
   const patterns = checkPatterns('globs', globs)
   if (patterns.length === 0) return
   const seen = new Set<string>()
-  const options = { patterns, maxEntries: maxFiles * ENTRIES_PER_FILE, ...(signal === undefined ? {} : { signal }) }
+  const options = {
+    patterns,
+    maxEntries: Math.min(maxFiles * ENTRIES_PER_FILE, MOST_ENTRIES),
+    follow: true,
+    onUnlisted: (count: number) => {
+      const message = `${count} names that are not UTF-8, or directories that cannot be read`
+      onSkipped?.({ path: '', reason: 'unlisted', message })
+    },
+    ...(signal === undefined ? {} : { signal }),
+  }
   for await (const entry of listFiles(link, '', options)) {
+    const skipped = skippedOf(entry)
+    if (skipped !== undefined) onSkipped?.(skipped)
     if (entry.kind !== 'file' || seen.has(entry.path)) continue
     if (seen.size === maxFiles) throw tooLarge(`more than ${maxFiles} files match; raise maxFiles`)
     seen.add(entry.path)

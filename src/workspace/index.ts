@@ -1,3 +1,4 @@
+export type { SkippedFile } from './collect.ts'
 export type { ExecResult } from './exec.ts'
 export type { Program } from './program.ts'
 export type { FilesInput } from './put-files.ts'

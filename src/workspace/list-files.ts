@@ -32,8 +32,17 @@ export interface ListOptions {
   readonly signal?: AbortSignal
 }
 
+/** What only a collection asks of a listing. */
+interface CollectingOptions {
+  /** Lists a link to a regular file in the workspace as that file. */
+  readonly follow?: boolean
+  /** Called at the end: names that are no text, and directories that could not be read. */
+  readonly onUnlisted?: (count: number) => void
+}
+
 const MAX_ENTRIES = 100_000
-const MOST_ENTRIES = 10_000_000
+/** The most that `maxEntries` can be. */
+export const MOST_ENTRIES = 10_000_000
 const MAX_PATTERNS = 100
 const WINDOW_BYTES = 256 * 1024
 
@@ -44,7 +53,14 @@ const WINDOW_BYTES = 256 * 1024
 export async function* listFiles(
   link: Link,
   directory: string,
-  { patterns, hidden = false, maxEntries = MAX_ENTRIES, signal }: ListOptions,
+  {
+    patterns,
+    hidden = false,
+    maxEntries = MAX_ENTRIES,
+    signal,
+    follow = false,
+    onUnlisted,
+  }: ListOptions & CollectingOptions,
 ): AsyncGenerator<FileEntry, void, void> {
   checkWhole('maxEntries', maxEntries, 1, MOST_ENTRIES)
   const question: Question = {
@@ -54,6 +70,7 @@ export async function* listFiles(
     // One more shows that there are more.
     max_entries: maxEntries + 1,
     hidden,
+    follow,
     window: WINDOW_BYTES,
   }
   const operation = new Operation(link, 'a directory could not be listed', question, { signal, window: WINDOW_BYTES })
@@ -67,8 +84,9 @@ export async function* listFiles(
     }
   }
   const { result } = await operation.awaitDone()
-  const { limits_hit: limits } = (result ?? {}) as Record<string, unknown>
+  const { limits_hit: limits, skipped } = (result ?? {}) as Record<string, unknown>
   if (Array.isArray(limits) && limits.length > 0) throw tooMany(maxEntries)
+  if (typeof skipped === 'number' && skipped > 0) onUnlisted?.(skipped)
 }
 
 /** The entry at a path. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */

@@ -69,7 +69,10 @@ export interface WorkspaceActivities extends AsyncDisposable {
     path?: string,
     options?: { readonly signal?: AbortSignal },
   ): Promise<{ readonly sha256: string; readonly files: number; readonly bytes: number }>
-  /** The regular files that globs match; bytes when asked for. @throws SandglassError `invalid_request`, `too_large` */
+  /**
+   * The regular files that globs match, also by links that stay in the workspace; bytes when asked for.
+   * @throws SandglassError `invalid_request`, `too_large`
+   */
   collect(globs: string | readonly string[], options?: CollectOptions): AsyncIterable<CollectedEntry>
   /**
    * Saves them below a directory of the host, which is made. Nothing is written outside of it.
@@ -290,7 +293,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 }
 
-const COLLECT_OPTIONS = ['maxFiles', 'maxFileBytes', 'maxTotalBytes', 'signal']
+const COLLECT_OPTIONS = ['maxFiles', 'maxFileBytes', 'maxTotalBytes', 'onSkipped', 'signal']
 
 function notSeparate(why: string): SandglassError {
   return new SandglassError(

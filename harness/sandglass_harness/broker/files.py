@@ -60,15 +60,17 @@ class Files:
         finally:
             os.close(at)
 
-    def list(self, path, patterns, max_entries, hidden):
+    def list(self, path, patterns, max_entries, hidden, follow=False):
         """Yields lists of entries below a directory, and None. Returns {"skipped", "limits_hit"}.
+
+        With `follow`, a link to a regular file in the workspace is listed as that file.
 
         `skipped` counts names that are not UTF-8 and directories that cannot be read. `limits_hit` holds "max_entries" if the
         list is not complete.
         """
         matcher = None if patterns is None else Matcher(patterns, hidden)
         top = self._open_top(path)
-        walk = _Listing(top, matcher, hidden)
+        walk = _Listing(top, matcher, hidden, (self._root, path) if follow else None)
         slice_, entries, characters, count = Slice(), [], 0, 0
         try:
             for step in walk.steps():
@@ -154,8 +156,9 @@ class Files:
 class _Listing:
     """The entries of a list, one by one."""
 
-    def __init__(self, top, matcher, hidden):
+    def __init__(self, top, matcher, hidden, follows):
         self.is_cut = False
+        self._follows = follows  # the root and the path below it, if links are followed
         self._skipped = 0
         self._walk = Walk(top)
         self._matcher = matcher
@@ -177,14 +180,29 @@ class _Listing:
             if not _is_text(name):
                 self._skipped += 1
                 yield None
+            elif self._wants(path, name):
+                yield self._entry(path, found, name, directory)
             else:
-                yield _entry(path, found, name, directory) if self._wants(path, name) else None
+                yield None
 
     def _enters(self, path):
         name = path.rpartition("/")[2]
         if not _is_text(name):
             return False
         return self._is_seen(name) if self._matcher is None else self._matcher.can_match_below(path)
+
+    def _entry(self, path, found, name, directory):
+        entry = _entry(path, found, name, directory)
+        if self._follows is not None and entry["kind"] == "link":
+            root, top = self._follows
+            try:
+                fd, target = open_to_read(root, f"{top}/{path}" if top not in ("", ".") else path)
+            except FileError:  # it leads out, or nowhere
+                return entry
+            os.close(fd)
+            if stat.S_ISREG(target.st_mode):
+                return _entry(path, target, name, directory)
+        return entry
 
     def _wants(self, path, name):
         return self._is_seen(name) if self._matcher is None else self._matcher.matches(path)

@@ -69,7 +69,7 @@ class FileList(Job):
 
     def steps(self):
         asked = self.frame
-        listing = Files(self.host.workspace).list(asked["path"], asked["patterns"], asked["max_entries"], asked["hidden"])
+        listing = Files(self.host.workspace).list(asked["path"], asked["patterns"], asked["max_entries"], asked["hidden"], asked["follow"])
         while True:
             try:
                 entries = next(listing)

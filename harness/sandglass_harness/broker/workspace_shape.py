@@ -97,6 +97,7 @@ FIELDS = {
         ("patterns", _are_texts_or_absent),
         ("max_entries", is_positive),
         ("hidden", is_flag),
+        ("follow", is_flag),
         _WINDOW,
     ),
     "file_stat": (_ID, ("path", is_text)),

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import type { SkippedFile } from '../../../src/workspace/index.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
 const host = mkdtempSync(join(tmpdir(), 'sandglass-files-'))
@@ -110,6 +111,34 @@ await inWorkspace((at) => {
     await expect(Array.fromAsync(at.ws.collect('out/**', { maxFiles: 4 }))).rejects.toMatchObject({ code: 'too_large' })
     const [file] = await Array.fromAsync(at.ws.collect('out/deep/4.txt', { maxFileBytes: 3 }))
     await expect(file?.bytes()).rejects.toMatchObject({ code: 'too_large' })
+  })
+
+  test('WS-07: links that stay inside are collected as files; what is left out is told, and more than 100,000 may come', async () => {
+    await at.ws.exec('sh', [
+      '-c',
+      'mkdir odd; cd odd; echo in > a; ln -s a b; ln a hard; ln -s ../odd dir; ln -s /etc/passwd out; ln -s gone lost; mkfifo f; : > "$(printf "\\377")"',
+    ])
+    const skipped: SkippedFile[] = []
+    const onSkipped = (file: SkippedFile): void => void skipped.push(file)
+    const files = await Array.fromAsync(at.ws.collect('odd/**', { maxFiles: 1_000_000, onSkipped }))
+    const texts = files.map(async (file) => [file.path, Buffer.from(await file.bytes()).toString()])
+    expect(await Promise.all(texts)).toEqual([
+      ['odd/a', 'in\n'],
+      ['odd/b', 'in\n'],
+      ['odd/hard', 'in\n'],
+    ])
+    const left = skipped.map(({ path, reason }) => [path, reason])
+    expect(left).toEqual([
+      ['odd/dir', 'link'],
+      ['odd/f', 'special'],
+      ['odd/lost', 'link'],
+      ['odd/out', 'link'],
+      ['', 'unlisted'],
+    ])
+    skipped.length = 0
+    expect(await at.ws.save('odd/**', join(host, 'odd'), { onSkipped })).toHaveLength(3)
+    expect(skipped.map(({ path, reason }) => [path, reason])).toEqual(left)
+    rmSync(join(host, 'odd'), { recursive: true })
   })
 
   test('save writes below a directory of the host, and never through a link or over a file', async () => {
