@@ -40,6 +40,15 @@ def set_dumpable(dumpable):
     prctl(PR_SET_DUMPABLE, 1 if dumpable else 0)
 
 
+def landlock_abi():
+    """Returns the version of the kernel's Landlock; 0 where it has none, or does not let this process use it."""
+    create_ruleset, version = 444, 1
+    try:
+        return syscall(create_ruleset, 0, 0, version)
+    except OSError:
+        return 0
+
+
 def kernel_log():
     """Returns the last bytes of the kernel's log; empty where reading it needs a privilege."""
     read_all = 3

@@ -55,3 +55,21 @@ function makeUnusableReport(engine: string, error: unknown, remedies: Readonly<R
     probes: {},
   }
 }
+
+/** From this version on, Landlock keeps signals within a domain. */
+const LANDLOCK_WITH_SIGNALS = 6
+
+/**
+ * What a report says of workspaces: which well-known programs scripts and `exec` find beside Python, and how activities are kept
+ * apart: by `landlock`, or not, so that their end `scan`s for processes. A workspace tries it at its start: see `trust`.
+ */
+export function factsOfWorkspaces({ landlock_abi: abi, programs, gvisor }: Sandbox['ready']['checks']): {
+  readonly programs: readonly string[]
+  readonly activities_apart: 'landlock' | 'scan' | null
+} {
+  const apart = typeof abi === 'number' && abi >= LANDLOCK_WITH_SIGNALS ? 'landlock' : 'scan'
+  return {
+    programs: typeof programs === 'string' ? programs.split(',').filter((name) => name !== '') : [],
+    activities_apart: gvisor === true ? null : apart,
+  }
+}

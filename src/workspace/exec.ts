@@ -14,6 +14,8 @@ export interface ExecResult {
   readonly signal: string | null
   /** True if it was killed, with everything that it had started, because `timeoutSec` was over. */
   readonly timedOut: boolean
+  /** True if SIGKILL ended it, or a process of it as a shell reports that, while the kernel killed for memory in this workspace. */
+  readonly outOfMemory: boolean
   /** Its beginning and its end with a mark between them where it was longer than `maxOutputBytes`. */
   readonly stdout: string
   /** The same; for a program that could not be executed, the reason. */
@@ -89,7 +91,7 @@ async function settled(calls: Promise<void>, link: Link, signal: AbortSignal | u
 }
 
 function notExecuted(reason: string, durationMs: number): ExecResult {
-  const none = { signal: null, timedOut: false, stdout: '', stdoutBytes: 0, truncated: false }
+  const none = { signal: null, timedOut: false, outOfMemory: false, stdout: '', stdoutBytes: 0, truncated: false }
   return { exitCode: -1, ...none, stderr: reason, stderrBytes: Buffer.byteLength(reason), durationMs }
 }
 

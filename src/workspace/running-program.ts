@@ -18,6 +18,8 @@ export interface ProgramExit {
   readonly signal: string | null
   /** True if it was killed because its `timeoutSec` was over. */
   readonly timedOut: boolean
+  /** True if SIGKILL ended it, or a process of it as a shell reports that, while the kernel killed for memory in this workspace. */
+  readonly outOfMemory: boolean
   /** Bytes that it wrote. */
   readonly stdoutBytes: number
   readonly stderrBytes: number
@@ -37,6 +39,8 @@ type Stream = ProgramOutput['stream']
 const BOOST_AFTER_MS = 100
 /** The sandbox has its own clock; if it does not act, the host does. */
 const BACKSTOP_MS = 2000
+/** Of a program that SIGKILL ended, also as a shell passes it on. */
+const KILLED_EXIT_CODE = 137
 /** A secret of four characters grows to its marker: less may be on its way. */
 const SECRETS_WINDOW_SHARE = 4
 
@@ -61,6 +65,7 @@ export class RunningProgram implements ActivityHandler {
   readonly #program: CheckedProgram
   readonly #sandbox: Sandbox
   readonly #sink: OutputSink
+  readonly #memoryKillsBefore: number
   readonly #start = Promise.withResolvers<void>()
   readonly #exit = Promise.withResolvers<ProgramExit>()
   readonly #redactors: Record<Stream, ReturnType<Redactor['stream']>>
@@ -75,6 +80,7 @@ export class RunningProgram implements ActivityHandler {
   constructor({ sandbox, link, program, stdin, maxWindow = OUTPUT_WINDOW_BYTES, makeSink }: ProgramStart) {
     this.#sandbox = sandbox
     this.#program = program
+    this.#memoryKillsBefore = sandbox.memoryKills() ?? 0
     this.#isRedacting = Object.keys(program.secrets).length > 0
     const redactor = new Redactor(program.secrets)
     this.#redactors = { stdout: redactor.stream(), stderr: redactor.stream() }
@@ -169,15 +175,28 @@ export class RunningProgram implements ActivityHandler {
     return { error: new ProgramFailure(error ?? { code: 'io', message: 'the sandbox did not say how it ended' }) }
   }
 
-  #exitOf({ ending, duration_ms }: ActivityDoneFrame): ProgramExit {
+  #exitOf({ ending, result, duration_ms }: ActivityDoneFrame): ProgramExit {
+    const exitCode = exitCodeOf(ending?.exit_code ?? null, ending?.signal ?? null)
     return {
-      exitCode: exitCodeOf(ending?.exit_code ?? null, ending?.signal ?? null),
+      exitCode,
       signal: ending?.signal ?? null,
       timedOut: ending?.cause === 'timeout',
+      outOfMemory: exitCode === KILLED_EXIT_CODE && this.#isKilledByItself(ending) && this.#countsMemoryKills(result),
       stdoutBytes: this.#received.stdout,
       stderrBytes: this.#received.stderr,
       durationMs: duration_ms,
     }
+  }
+
+  /** False for a program that was ended from outside. */
+  #isKilledByItself(ending: ActivityDoneFrame['ending']): boolean {
+    return ending?.cause === 'exit' || ending?.cause === 'signal'
+  }
+
+  /** The host sees its control groups; in a container the harness does. */
+  #countsMemoryKills(result: unknown): boolean {
+    const { memory_kills: counted } = (result ?? {}) as Record<string, unknown>
+    return (this.#sandbox.memoryKills() ?? 0) > this.#memoryKillsBefore || (typeof counted === 'number' && counted > 0)
   }
 
   #watchTime(timeoutSec: number | null): void {

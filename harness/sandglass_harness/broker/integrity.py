@@ -4,10 +4,13 @@ import importlib.machinery
 import os
 import resource
 
-from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, prctl, set_dumpable
+from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, landlock_abi, prctl, set_dumpable
 from . import control_group
 
 _PF_EXITING = 4  # of linux/sched.h
+# Beside Python and what every system has, by which people ask for what they need.
+_PROGRAMS = ("bash", "node", "perl", "git", "curl", "make", "gcc", "jq")
+_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
 
 
@@ -57,9 +60,16 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "abi": importlib.machinery.EXTENSION_SUFFIXES[0].removeprefix(".").removesuffix(".so"),
         "libc": _libc(),
         "memory_bytes": _resident(zygote_pid),
+        "landlock_abi": landlock_abi(),
+        "programs": ",".join(_programs()),
         "gvisor": gvisor,
         **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
     }
+
+
+def _programs():
+    """Returns the names of well-known programs that are there, in the order of _PROGRAMS."""
+    return [name for name in _PROGRAMS if any(os.access(f"{path}/{name}", os.X_OK) for path in _PATH)]
 
 
 def _resident(pid):

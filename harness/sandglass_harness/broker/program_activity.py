@@ -51,6 +51,7 @@ class ProgramActivity(ProcessActivity):
 
     def begin(self, spare):
         super().begin(spare)
+        self._memory_kills_before = self.host.sandbox.memory_kills.count()
         window, tty = self.frame["window"], self.frame["tty"]
         given = []
         if tty is not None:
@@ -156,7 +157,9 @@ class ProgramActivity(ProcessActivity):
         if self._terminal is not None:
             os.close(self._terminal)
         ending = None if self._error is not None else ending_of(self._status, self.killed_for)
-        self.finish(ending, self._error, confirmed=self._confirmed)
+        kills = self.host.sandbox.memory_kills.count()
+        result = None if kills is None else {"memory_kills": kills - (self._memory_kills_before or 0)}
+        self.finish(ending, self._error, result, confirmed=self._confirmed)
 
     # ── the start ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,4 +1,5 @@
 import {
+  factsOfWorkspaces,
   reportOfProbe,
   type ReportReason,
   type Sandbox,
@@ -51,6 +52,7 @@ function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
       cgroup_version: at.info.cgroupVersion,
       daemon_security: at.info.securityOptions,
       ...checks,
+      ...factsOfWorkspaces(checks),
     },
   }
 }

@@ -1,5 +1,6 @@
 import {
   type EnforcedLimit,
+  factsOfWorkspaces,
   reportOfProbe,
   type ReportReason,
   type Sandbox,
@@ -58,6 +59,7 @@ function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport
       cgroup_problems: at.cgroups.problems,
       namespaces: sandbox.namespaces,
       ...checks,
+      ...factsOfWorkspaces(checks),
     },
   }
 }

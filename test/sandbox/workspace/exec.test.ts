@@ -7,6 +7,7 @@ await inWorkspace((at) => {
     expect({ ...result, durationMs: 0 }).toEqual({
       exitCode: 3,
       signal: null,
+      outOfMemory: false,
       timedOut: false,
       stdout: 'out\n',
       stderr: 'err\n',
@@ -124,6 +125,31 @@ await inWorkspace((at) => {
     expect([stdoutBytes, truncated]).toEqual([10_000_008, true])
     expect(Buffer.byteLength(stdout)).toBeLessThanOrEqual(1000)
     expect(stdout).toMatch(/^headü+\n\.\.\.\[output truncated\]\.\.\.\nü+tail$/)
+  })
+
+  test('WS-15: a program that was killed for memory says so, and others go on', async () => {
+    const { probes, limitsEnforced } = await at.sg.report()
+    expect(probes['programs']).toContain('bash')
+    expect(probes['activities_apart']).toBe(at.ws.trust === 'separate' ? 'landlock' : 'scan')
+    if (!limitsEnforced.includes('memory')) return
+    await using cat = await at.ws.start('cat')
+    const greedy = 'held = [bytes(range(256)) * (1 << 20) for _ in range(64)]'
+    const killed = await at.ws.exec('python3', ['-c', greedy])
+    expect([killed.exitCode, killed.signal, killed.outOfMemory]).toEqual([137, 'SIGKILL', true])
+    const below = await at.ws.exec('sh', ['-c', `python3 -c '${greedy}'`])
+    expect([below.exitCode, below.outOfMemory]).toEqual([137, true])
+    const byItself = await at.ws.exec('sh', ['-c', 'kill -9 $$'])
+    expect([byItself.exitCode, byItself.outOfMemory]).toEqual([137, false])
+    await cat.write('here')
+    expect((await cat.poll({ waitMs: 5000 })).text).toBe('here')
+  })
+
+  test('a callback that never resolves does not keep an abort waiting', async () => {
+    const onOutput = (): Promise<never> => Promise.withResolvers<never>().promise
+    const began = performance.now()
+    const running = at.ws.exec('yes', [], { onOutput, signal: AbortSignal.timeout(50) })
+    await expect(running).rejects.toMatchObject({ code: 'aborted' })
+    expect(performance.now() - began).toBeLessThan(1000)
   })
 
   test('WS-15: limits of a program hold for it alone', async () => {
