@@ -60,8 +60,9 @@ function makeUnusableReport(engine: string, error: unknown, remedies: Readonly<R
 const LANDLOCK_WITH_SIGNALS = 6
 
 /**
- * What a report says of workspaces: which well-known programs scripts and `exec` find beside Python, and how activities are kept
- * apart: by `landlock`, or not, so that their end `scan`s for processes. A workspace tries it at its start: see `trust`.
+ * The facts of a report about workspaces: well-known programs that scripts and `exec` find beside Python, and the way in which
+ * activities are kept apart: by `landlock`, or not at all, so that their end must `scan` for processes. A workspace tries it
+ * when it starts, and says so in `trust`.
  */
 export function factsOfWorkspaces({ landlock_abi: abi, programs, gvisor }: Sandbox['ready']['checks']): {
   readonly programs: readonly string[]

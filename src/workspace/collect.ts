@@ -31,7 +31,7 @@ export interface CollectedEntry {
   stream(): AsyncIterable<Uint8Array>
 }
 
-/** What globs match and what is not collected. */
+/** An entry that globs match and that is not collected. */
 export interface SkippedFile {
   readonly path: string
   /**

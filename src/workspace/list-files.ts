@@ -32,7 +32,7 @@ export interface ListOptions {
   readonly signal?: AbortSignal
 }
 
-/** What only a collection asks of a listing. */
+/** Options of a listing that only a collection needs. */
 interface CollectingOptions {
   /** Lists a link to a regular file in the workspace as that file. */
   readonly follow?: boolean
