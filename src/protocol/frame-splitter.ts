@@ -116,11 +116,21 @@ export class FrameSplitter {
   }
 }
 
-/** A frame with its payload, as it goes over the wire. @throws RangeError for more than {@link MAX_PAYLOAD_BYTES}. */
-export function encodePayload(frame: object, bytes: Uint8Array): Uint8Array {
+/** Bytes that hold any frame with a payload. */
+export const MAX_FRAME_BYTES: number = MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
+
+/**
+ * A frame with its payload, as it goes over the wire.
+ * @param into takes the frame in place of memory of its own: a transfer would leave a buffer to the garbage for each piece.
+ * @throws RangeError for more than {@link MAX_PAYLOAD_BYTES}.
+ */
+export function encodePayload(frame: object, bytes: Uint8Array, into?: Buffer): Uint8Array {
   if (bytes.length > MAX_PAYLOAD_BYTES) throw new RangeError(`a payload of ${bytes.length} bytes`)
-  const header = Buffer.from(`${HEAD}${bytes.length},${JSON.stringify(frame).slice(1)}\n`)
-  return Buffer.concat([header, bytes])
+  const header = `${HEAD}${bytes.length},${JSON.stringify(frame).slice(1)}\n`
+  if (into === undefined) return Buffer.concat([Buffer.from(header), bytes])
+  const start = into.write(header)
+  into.set(bytes, start)
+  return into.subarray(0, start + bytes.length)
 }
 
 /** The size of the payload that a line announces, or undefined. @throws FramingError for an announcement that is wrong. */

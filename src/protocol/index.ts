@@ -10,7 +10,7 @@ export {
   partsOfExecute,
 } from './decode.ts'
 export { decodeActivityFrame, encodeActivityFrame, headOfFrame } from './decode-activity.ts'
-export { encodePayload, FrameSplitter, FramingError } from './frame-splitter.ts'
+export { encodePayload, FrameSplitter, FramingError, MAX_FRAME_BYTES } from './frame-splitter.ts'
 export {
   type ActivityDoneFrame,
   type ActivityFailure,

@@ -73,7 +73,10 @@ export class Activity implements DataSource {
     this.#owner.outbound.send(encodeActivityFrame(whole)).catch(() => undefined)
   }
 
-  /** Sends input, as the sandbox takes it. Resolves when it was sent: false if the activity ended before. */
+  /**
+   * Sends input, as the sandbox takes it. Resolves when the bytes are not needed any more: to false if the activity ended before
+   * they were sent.
+   */
   write(bytes: Uint8Array): Promise<boolean> {
     if (this.#isOver || this.#endsInput) return Promise.resolve(false)
     if (bytes.length === 0) return Promise.resolve(true)
@@ -90,7 +93,7 @@ export class Activity implements DataSource {
     this.#owner.outbound.ready(this)
   }
 
-  nextPiece(): Uint8Array | undefined {
+  nextPiece(into: Buffer): Uint8Array | undefined {
     if (this.#isOver) return undefined
     const first = this.#input[0]
     if (first === undefined) {
@@ -107,7 +110,7 @@ export class Activity implements DataSource {
     } else {
       this.#input[0] = { bytes: first.bytes.subarray(size), sent: first.sent }
     }
-    return encodePayload({ type: 'input', execution_id: this.id }, first.bytes.subarray(0, size))
+    return encodePayload({ type: 'input', execution_id: this.id }, first.bytes.subarray(0, size), into)
   }
 
   /** The sandbox takes more input. */

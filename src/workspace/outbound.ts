@@ -1,9 +1,13 @@
+import { MAX_FRAME_BYTES } from '../protocol/index.ts'
 import type { Channel } from '../sandbox/index.ts'
 
 /** An activity with bytes to send. */
 export interface DataSource {
-  /** The next piece, a whole frame of at most 64 KiB and its header; undefined if it has nothing that may be sent now. */
-  nextPiece(): Uint8Array | undefined
+  /**
+   * The next piece, a whole frame of at most 64 KiB and its header; undefined if it has nothing that may be sent now.
+   * @param into may hold it, until it was sent.
+   */
+  nextPiece(into: Buffer): Uint8Array | undefined
 }
 
 /**
@@ -15,6 +19,8 @@ export class Outbound {
   readonly #onBroken: (error: unknown) => void
   #control: { readonly bytes: Uint8Array; readonly sent: () => void; readonly failed: (error: unknown) => void }[] = []
   readonly #sources = new Set<DataSource>()
+  /** The piece that is being sent: one at a time. */
+  #piece: Buffer | undefined
   #isPumping = false
   #failure: { readonly error: Error } | undefined
 
@@ -69,7 +75,8 @@ export class Outbound {
         if (source === undefined) break
         // To the end of the line, behind the other activities.
         this.#sources.delete(source)
-        const piece = source.nextPiece()
+        this.#piece ??= Buffer.allocUnsafeSlow(MAX_FRAME_BYTES)
+        const piece = source.nextPiece(this.#piece)
         if (piece === undefined) continue
         await this.#channel.send(piece)
         this.#sources.add(source)

@@ -33,7 +33,8 @@ export class PackError extends Error {
 /** Writes the files of a pack into an activity. Each method resolves to false when the activity has ended. */
 export class PackWriter {
   readonly #activity: Activity
-  #gathered: Buffer = Buffer.allocUnsafe(GATHERED_BYTES)
+  /** Used again when its bytes were sent. */
+  readonly #gathered: Buffer = Buffer.allocUnsafe(GATHERED_BYTES)
   #size = 0
 
   constructor(activity: Activity) {
@@ -60,10 +61,9 @@ export class PackWriter {
   /** Sends what has gathered. */
   async flush(): Promise<boolean> {
     if (this.#size === 0) return !this.#activity.isOver
-    const bytes = this.#gathered.subarray(0, this.#size)
-    this.#gathered = Buffer.allocUnsafe(GATHERED_BYTES)
+    const isSent = await this.#activity.write(this.#gathered.subarray(0, this.#size))
     this.#size = 0
-    return this.#activity.write(bytes)
+    return isSent
   }
 
   async #put(bytes: Uint8Array): Promise<boolean> {

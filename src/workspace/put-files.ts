@@ -1,5 +1,4 @@
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { isUint8Array } from 'node:util/types'
 import { messageOf } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
@@ -81,7 +80,7 @@ async function checkFile(path: string, value: unknown): Promise<CheckedFile> {
   if (hostPath !== undefined) {
     if (typeof hostPath !== 'string') throw invalid(`${field}.path`, `${formatValue(hostPath)} is not a string`)
     await checkHostFile(hostPath, field)
-    return { ...file, open: () => createReadStream(hostPath, { highWaterMark: READ_BYTES }) }
+    return { ...file, open: () => piecesOf(hostPath) }
   }
   if (stream !== undefined) {
     if (typeof stream !== 'object' || stream === null || !(Symbol.asyncIterator in stream))
@@ -92,6 +91,17 @@ async function checkFile(path: string, value: unknown): Promise<CheckedFile> {
     throw invalid(field, `${formatValue(content)} is neither a string nor a Uint8Array`)
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
   return { ...file, open: () => [bytes] }
+}
+
+/** The content of a file, in one piece of memory: each is valid until the next is asked for. */
+async function* piecesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
+  await using file = await open(path)
+  for (;;) {
+    const { bytesRead } = await file.read(buffer)
+    if (bytesRead === 0) return
+    yield buffer.subarray(0, bytesRead)
+  }
 }
 
 function partsOf(value: unknown, field: string): Record<'content' | 'path' | 'stream' | 'mode', unknown> {

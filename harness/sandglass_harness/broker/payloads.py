@@ -13,41 +13,54 @@ FRAMES_AT_ONCE = 64  # in one write
 
 
 class FrameBuffer:
-    """Splits bytes into lines and their payloads, in linear time."""
+    """Splits bytes into lines and their payloads, in linear time. Each payload is copied once."""
 
     def __init__(self):
-        self._data = bytearray()
-        self._searched = 0  # bytes of an unfinished line that hold no newline
-        self._line, self._needed = None, 0
+        self._parts = []  # of an unfinished line
+        self._held = 0
+        self._line = None  # the one whose payload is being read
+        self._payload, self._filled = None, 0
 
     def push(self, data):
         """Yields (line, payload) for each frame that `data` completes; the payload is None for most. Raises ValueError for a
         payload or a line that is too long."""
-        self._data += data
         start = 0
-        try:
-            while True:
-                if self._line is not None:
-                    if len(self._data) - start < self._needed:
-                        break
-                    line, self._line = self._line, None
-                    payload = bytes(memoryview(self._data)[start : start + self._needed])
-                    start += self._needed
+        while start < len(data) or self._is_full():
+            if self._line is not None:
+                start += self._fill(data, start)
+                if self._is_full():
+                    line, payload = self._line, self._payload
+                    self._line = self._payload = None
                     yield line, payload
-                    continue
-                end = self._data.find(b"\n", start + self._searched)
-                if end < 0:
-                    self._searched = len(self._data) - start
-                    break
-                line = bytes(memoryview(self._data)[start:end])
-                start, self._searched = end + 1, 0
-                if line.startswith(HEAD):
-                    self._line, self._needed = _without_payload(line)
-                else:
-                    yield line, None
-        finally:
-            del self._data[:start]
-        if len(self._data) > MAX_REQUEST_LINE_BYTES:
+                continue
+            end = data.find(b"\n", start)
+            if end < 0:
+                self._hold(data[start:])
+                return
+            line = data[start:end]
+            if self._parts:
+                line = b"".join((*self._parts, line))
+                self._parts, self._held = [], 0
+            start = end + 1
+            if line.startswith(HEAD):
+                self._line, size = _without_payload(line)
+                self._payload, self._filled = bytearray(size), 0
+            else:
+                yield line, None
+
+    def _is_full(self):
+        return self._line is not None and self._filled == len(self._payload)
+
+    def _fill(self, data, start):
+        count = min(len(data) - start, len(self._payload) - self._filled)
+        self._payload[self._filled : self._filled + count] = memoryview(data)[start : start + count]
+        self._filled += count
+        return count
+
+    def _hold(self, part):
+        self._parts.append(part)
+        self._held += len(part)
+        if self._held > MAX_REQUEST_LINE_BYTES:
             raise ValueError("a request line is too long")
 
 
