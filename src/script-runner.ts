@@ -150,7 +150,7 @@ export class ScriptRunner {
   /** Gives back environments of which there are no sandboxes: a cache could not keep its limit otherwise. */
   #releaseEnvironments(): void {
     const isUsed = (path: string): boolean =>
-      this.sandboxes.pool.uses(({ packages }) => packages === path) || this.workspaces.uses(path)
+      this.sandboxes.pool.hasUsers(({ packages }) => packages === path) || this.workspaces.hasUsers(path)
     this.dependencies.environments.releaseUnused(isUsed)
   }
 

@@ -68,7 +68,7 @@ export class WarmSandboxes {
     const before = this.#nameFor(this.#specFor(limits, prepared, this.#preloads.modulesFor(environment)))
     const changeOver = (): void => {
       this.#preloads.adopt(environment, modules)
-      this.pool.shed(before)
+      this.pool.dropIdle(before)
     }
     // Without such sandboxes, runs stay with those that they have.
     this.pool.prewarm(this.#nameFor(this.#specFor(limits, prepared, modules))).then(changeOver, () => {})

@@ -54,7 +54,7 @@ export class Workspaces {
   }
 
   /** True if an open workspace has the packages of this directory. */
-  uses(path: string): boolean {
+  hasUsers(path: string): boolean {
     return [...this.#open.values()].some(({ environment }) => environment?.environment.path === path)
   }
 

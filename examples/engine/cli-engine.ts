@@ -30,10 +30,10 @@ export function cliEngine({ program, image }: { program: string; image: string }
       throw new SandglassError('feature_unavailable', `the engine ${program} has no packages and no toolsDir`)
     const harness = packHarness()
     const child = spawn(program, containerArgs(spec, image, harness.program), { stdio: ['pipe', 'pipe', 'pipe'] })
-    const { channel, closed, destroy, lastWords } = sandboxProcess(child)
+    const { channel, closed, destroy, lastOutput } = sandboxProcess(child)
     try {
       await channel.send(harness.bytes)
-      const ready = await awaitReady(channel, { timeoutMs: 30_000, lastWords, ...(signal ? { signal } : {}) })
+      const ready = await awaitReady(channel, { timeoutMs: 30_000, lastOutput, ...(signal ? { signal } : {}) })
       const failed = failedChecks(ready.checks)
       if (failed.length > 0) throw new SandglassError('sandbox_setup_failed', failed.join('; '))
       return {
@@ -95,7 +95,7 @@ function containerArgs({ limits, preload = [], checker = false }: SandboxSpec, i
 
 /** A channel over the standard streams of a process, whose end is the end of the sandbox. */
 function sandboxProcess(child: ChildProcess): Pick<Sandbox, 'channel' | 'closed' | 'destroy'> & {
-  readonly lastWords: () => string
+  readonly lastOutput: () => string
 } {
   const [input, output, errors] = child.stdio as unknown as [Writable, Readable, Readable]
   const chunks = new ChunkQueue()
@@ -137,7 +137,7 @@ function sandboxProcess(child: ChildProcess): Pick<Sandbox, 'channel' | 'closed'
     output.resume()
     await closed
   }
-  return { channel, closed, destroy, lastWords: () => words }
+  return { channel, closed, destroy, lastOutput: () => words }
 }
 
 function reportOf({ info }: Sandbox): SandboxReport {

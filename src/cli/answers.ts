@@ -13,12 +13,12 @@ export interface Answers extends AsyncDisposable {
   knows(id: string): boolean
   /** True if the last answer of an earlier batch was this refusal. */
   hasRefusal(refusal: Refusal): boolean
-  /** True if a cancelled run is an answer. It is none if the batch continues later. */
+  /** True if a cancelled run counts as an answer. In a file it does not: the batch can continue later. */
   readonly keepsCancelled: boolean
   write(answer: Record<string, unknown>): Promise<void>
 }
 
-/** The refusal of a request that cannot be run as it is. */
+/** The refusal of a request with a mistake in it. */
 export interface Refusal {
   readonly id: string | null
   /** The number of its line; null if only the sandbox found the problem. */
@@ -40,7 +40,7 @@ export function answersTo(stdout: Output): Answers {
 
 /**
  * Answers are appended to a file. A last line that was cut off by a kill is removed first.
- * @throws UsageError when the file holds something else than answers or cannot be written.
+ * @throws UsageError when the file holds anything but answers or cannot be written.
  */
 export async function answersIn(path: string): Promise<Answers> {
   const file = await openFile(path)
@@ -62,7 +62,7 @@ export async function answersIn(path: string): Promise<Answers> {
 
 class KnownAnswers {
   readonly ids = new Set<string>()
-  /** Ids of requests that could not be run as they were. */
+  /** Ids of requests that were refused. */
   readonly refused = new Set<string>()
   /** The refusal that was written last. */
   readonly refusals = new Map<string, string | null>()
@@ -164,7 +164,7 @@ async function append(file: FileHandle, path: string, text: string): Promise<voi
     if (errnoOf(error) !== 'ENOSPC' && errnoOf(error) !== 'EDQUOT') throw error
     throw new SandglassError(
       'no_space',
-      `no space left for ${path}: free some, then start the same batch again; it goes on where it was`,
+      `no space left for ${path}: free some, then start the same batch again; it continues where it stopped`,
       { cause: error },
     )
   }

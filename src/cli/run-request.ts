@@ -104,7 +104,7 @@ export function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): R
   const entries = names.map((name): [string, string] => {
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     if (value === undefined) {
-      const hint = name.includes('=') ? ' (give the name only: its value never stands on the command line)' : ''
+      const hint = name.includes('=') ? ' (give the name only: the value is read from the environment)' : ''
       throw new UsageError(
         'invalid_request',
         `--secret ${splitAt(name, name.indexOf('='))[0]}: no such environment variable is set${hint}`,

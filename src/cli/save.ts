@@ -107,8 +107,7 @@ function saveFile({ root, overwrite }: Saving, { path, content }: CollectedFile)
     enter(folder)
   }
   const target = join(folder, name)
-  if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory() === true)
-    throw new Error('a directory is in its place')
+  if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory() === true) throw new Error('a directory has its name')
   const temporary = join(folder, `.sandglass-${randomUUID()}`)
   try {
     writeFileSync(temporary, content, { flag: 'wx' })

@@ -37,7 +37,7 @@ const MAX_MEMORY = 2 * 1024 ** 3
 const MEMORY_OF_PROCESSOR = 16 * 1024 ** 2
 const WATCH_MS = 100
 
-/** Runs uv, in a box where there is one. The box is an addition: nothing of a package is executed outside of it either. */
+/** Runs uv, in bubblewrap if there is one. That is an addition: nothing of a package is executed without it either. */
 export async function runUv(call: UvCall): Promise<UvEnd> {
   // Everybody can read what it writes, whatever the umask; limits are in blocks of 512 bytes and in KiB.
   const memory = MAX_MEMORY + availableParallelism() * MEMORY_OF_PROCESSOR
@@ -48,7 +48,7 @@ export async function runUv(call: UvCall): Promise<UvEnd> {
   return end === undefined || (end.code !== 0 && end.stderr.startsWith('bwrap: ')) ? start(call, program) : end
 }
 
-/** The command of the box; undefined without bubblewrap. */
+/** The command of bubblewrap; undefined if it is missing. */
 function boxOf({ cacheDir, work }: UvCall): string[] | undefined {
   const bwrap = process.platform === 'linux' ? programsNamed('bwrap', ['/usr/bin'])[0] : undefined
   if (bwrap === undefined) return undefined
@@ -90,7 +90,7 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Promis
     child.once('error', (error) => (failure = error))
     child.once('close', (code, signal) => {
       clearInterval(watch)
-      // It has no last words: the limit of one file was reached, in the box or without it.
+      // uv wrote nothing about it: the limit of one file was reached, in the box or without it.
       isTooLarge ||= signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ
       if (isTooLarge) stderr = `${TOO_LARGE}\n${stderr}`
       if (failure === undefined || call.signal.aborted) resolve({ code, stderr })

@@ -124,7 +124,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   mcp_unreachable: {
-    meaning: 'An MCP server could not be started or does not answer; the message holds its last words.',
+    meaning: 'An MCP server could not be started or does not answer; the message holds its last output.',
     retryable: true,
   },
   mount_refused: {
@@ -199,7 +199,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },
   harness_start_failed: {
-    meaning: 'The harness did not report ready in time, or ended first; the message holds its last words.',
+    meaning: 'The harness did not report ready in time, or ended first; the message holds its last output.',
     retryable: true,
   },
   protocol_mismatch: {

@@ -186,7 +186,7 @@ function describeSandbox({ id, info }: Sandbox, transcript: RunTranscript): Serv
   return { id, engine, level, python, use: transcript.done?.use ?? 0, limitsEnforced, network }
 }
 
-/** The last words of a sandbox are kept in part: they may be cut at either end. */
+/** The last output of a sandbox is kept in part: it may be cut at either end. */
 function redactEnding(ending: Ending, { redactor }: RunTranscript): Ending {
   return ending.message === undefined
     ? ending

@@ -63,12 +63,12 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
 function refusalIn(error: unknown): Refusal {
   const status = numberIn(field(error, 'statusCode'))
   const isRetryable = field(error, 'isRetryable')
-  const again = typeof isRetryable === 'boolean' ? isRetryable : status !== undefined && isTransient(status)
-  if (!again) throw new ModelError(`the model failed: ${messageOf(error)}`, { cause: error })
+  const canRetry = typeof isRetryable === 'boolean' ? isRetryable : status !== undefined && isTransient(status)
+  if (!canRetry) throw new ModelError(`the model failed: ${messageOf(error)}`, { cause: error })
   return {
-    what: `the model of the AI SDK ${status === undefined ? 'cannot be reached' : `answered ${status}`}`,
-    said: messageOf(error),
-    again,
+    source: `the model of the AI SDK ${status === undefined ? 'cannot be reached' : `answered ${status}`}`,
+    detail: messageOf(error),
+    isRetryable: canRetry,
     pauseMs: pauseOf(stringIn(field(field(error, 'responseHeaders'), 'retry-after'))),
     cause: error,
   }

@@ -80,9 +80,9 @@ async function sendRequest(
     if (response.ok) return { text: await textOf(response) }
     const { status, headers } = response
     return {
-      what: `${addressOf(url)} answered ${status}${redirectText(response, url, redactor)}`,
-      said: quote(await readHead(response, request.signal), redactor),
-      again: isTransient(status),
+      source: `${addressOf(url)} answered ${status}${redirectText(response, url, redactor)}`,
+      detail: quote(await readHead(response, request.signal), redactor),
+      isRetryable: isTransient(status),
       pauseMs: pauseOf(headers.get('retry-after')),
     }
   } catch (error) {
@@ -90,8 +90,8 @@ async function sendRequest(
     if (error instanceof ModelError) throw error
     const { cause } = error as Error
     const why = cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`
-    const again = isNetworkTrouble(error) || isNetworkTrouble(cause)
-    return { what: `${addressOf(url)} cannot be reached`, said: redactor.text(why), again }
+    const isRetryable = isNetworkTrouble(error) || isNetworkTrouble(cause)
+    return { source: `${addressOf(url)} cannot be reached`, detail: redactor.text(why), isRetryable }
   }
 }
 

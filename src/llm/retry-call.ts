@@ -10,11 +10,11 @@ const MAX_PAUSE_MS = 60_000
 /** The refusal of one call. */
 export interface Refusal {
   /** The party that refused, and how: `http://… answered 429`. */
-  readonly what: string
+  readonly source: string
   /** The text of the refusal; may be empty. */
-  readonly said: string
+  readonly detail: string
   /** True if the same call may succeed later. */
-  readonly again: boolean
+  readonly isRetryable: boolean
   /** The pause that the refusal asks for, if any. */
   readonly pauseMs?: number | undefined
   readonly cause?: unknown
@@ -42,9 +42,9 @@ export async function retryCall<T extends object>(
   for (let tried = 0; ; tried += 1) {
     const outcome = await call()
     if (!isRefusal(outcome)) return outcome
-    const { pauseMs = Math.min(MAX_PAUSE_MS, firstPauseMs * 2 ** tried), again, cause } = outcome
-    const tooLong = again && pauseMs > MAX_PAUSE_MS
-    if (!again || tooLong || tried >= maxRetries) {
+    const { pauseMs = Math.min(MAX_PAUSE_MS, firstPauseMs * 2 ** tried), isRetryable, cause } = outcome
+    const tooLong = isRetryable && pauseMs > MAX_PAUSE_MS
+    if (!isRetryable || tooLong || tried >= maxRetries) {
       const wait = tooLong ? ` and asks to wait ${Math.ceil(pauseMs / 1000)} s` : ''
       throw new ModelError(problemOf(outcome, wait), cause === undefined ? undefined : { cause })
     }
@@ -63,11 +63,11 @@ async function pause(ms: number, signal: AbortSignal, problem: string): Promise<
 }
 
 function isRefusal(outcome: object): outcome is Refusal {
-  return 'again' in outcome
+  return 'isRetryable' in outcome
 }
 
-function problemOf({ what, said }: Refusal, wait: string): string {
-  return said === '' ? `${what}${wait}` : `${what}${wait}: ${said}`
+function problemOf({ source, detail }: Refusal, wait: string): string {
+  return detail === '' ? `${source}${wait}` : `${source}${wait}: ${detail}`
 }
 
 /** The pause of a `Retry-After` header, which holds seconds or a date; undefined if it is missing or invalid. */

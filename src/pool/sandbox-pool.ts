@@ -106,8 +106,8 @@ export class SandboxPool implements AsyncDisposable {
    * Ends the idle sandboxes of a spec, and keeps nothing warm for it until it is asked for again.
    * @throws SandglassError `unknown_spec`.
    */
-  shed(name: string): void {
-    this.#shelf(name).shed()
+  dropIdle(name: string): void {
+    this.#shelf(name).dropIdle()
   }
 
   /**
@@ -132,7 +132,7 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /** True while there are sandboxes of such a spec, or checkouts that wait for one. */
-  uses(isMeant: (spec: SandboxSpec) => boolean): boolean {
+  hasUsers(isMeant: (spec: SandboxSpec) => boolean): boolean {
     return [...this.#shelves.values()].some((shelf) => isMeant(shelf.spec) && shelf.isUsed)
   }
 
@@ -163,7 +163,7 @@ export class SandboxPool implements AsyncDisposable {
       const shelf = this.#shelves.get(name)
       if (shelf === undefined || name === used) continue
       bytes -= shelf.idleBytes
-      shelf.shed()
+      shelf.dropIdle()
     }
   }
 

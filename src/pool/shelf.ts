@@ -114,7 +114,7 @@ export class Shelf {
   }
 
   /** Ends what is idle and keeps nothing warm until it is asked for again. */
-  shed(): void {
+  dropIdle(): void {
     this.#refill.deactivate()
     this.#checkouts = 0
     for (const pooled of this.#stock.sandboxes) if (pooled.isFree) void this.#stock.end(pooled)

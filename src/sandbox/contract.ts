@@ -54,7 +54,7 @@ export interface CreateOptions {
   readonly background?: boolean
 }
 
-/** One isolated box with a running harness in it. */
+/** One isolated place with a running harness in it. */
 export interface Sandbox extends AsyncDisposable {
   readonly id: string
   readonly info: SandboxInfo

@@ -6,12 +6,12 @@ const MAX_READY_BYTES = 1024 * 1024
 
 /**
  * Waits for the harness's first frame. Engines call it at the end of `create`.
- * @param lastWords the stderr of the sandbox, for the message of a failure.
+ * @param lastOutput the stderr of the sandbox, for the message of a failure.
  * @throws SandglassError `harness_start_failed` when the channel ends, is flooded or stays silent; `protocol_mismatch`.
  */
 export async function awaitReady(
   channel: Channel,
-  options: { timeoutMs: number; signal?: AbortSignal; lastWords?: () => string },
+  options: { timeoutMs: number; signal?: AbortSignal; lastOutput?: () => string },
 ): Promise<ReadyFrame> {
   const { promise: interrupted, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`it was silent for ${options.timeoutMs} ms`)), options.timeoutMs)
@@ -22,7 +22,7 @@ export async function awaitReady(
     return await Promise.race([readReady(channel), interrupted])
   } catch (error) {
     if (error instanceof SandglassError) throw error
-    const words = options.lastWords?.().trim() ?? ''
+    const words = options.lastOutput?.().trim() ?? ''
     throw new SandglassError(
       'harness_start_failed',
       `the harness did not become ready: ${messageOf(error)}${words === '' ? '' : `; it said: ${words}`}`,

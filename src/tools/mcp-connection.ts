@@ -31,7 +31,7 @@ export interface McpConnection extends AsyncDisposable {
   close(): Promise<void>
 }
 
-const LAST_WORDS_CHARS = 2000
+const LAST_OUTPUT_CHARS = 2000
 
 /**
  * Connects to an MCP server and lists its tools: `await using mcp = await connectMcp({ command: 'npx', args: […] })`.
@@ -42,7 +42,7 @@ const LAST_WORDS_CHARS = 2000
 export async function connectMcp(server: McpServer): Promise<McpConnection> {
   const { Client, StreamableHTTPClientTransport, getDefaultEnvironment } = await load()
   const client = new Client({ name: 'sandglass', version: '1' })
-  let lastWords = ''
+  let lastOutput = ''
   const fetch = boundedFetch(() => void client.close())
   const transport = (): Parameters<typeof client.connect>[0] => {
     if ('url' in server) {
@@ -54,7 +54,7 @@ export async function connectMcp(server: McpServer): Promise<McpConnection> {
       args: [...(server.args ?? [])],
       env: { ...getDefaultEnvironment(), ...server.env },
       cwd: server.cwd,
-      onStderr: (text) => (lastWords = (lastWords + text).slice(-LAST_WORDS_CHARS)),
+      onStderr: (text) => (lastOutput = (lastOutput + text).slice(-LAST_OUTPUT_CHARS)),
     })
   }
   const close = (): Promise<void> => client.close()
@@ -67,7 +67,7 @@ export async function connectMcp(server: McpServer): Promise<McpConnection> {
     server.signal?.throwIfAborted()
     if (error instanceof TypeError && error.message.startsWith('mcpTools')) throw error
     const where = 'url' in server ? withoutSecrets(String(server.url)) : server.command
-    const said = lastWords.trim() === '' ? '' : `; it said: ${lastWords.trim()}`
+    const said = lastOutput.trim() === '' ? '' : `; it said: ${lastOutput.trim()}`
     throw new SandglassError(
       'mcp_unreachable',
       `no MCP server answers at ${where}: ${messageOf(error)}${said}. Start it by hand to see what it says.`,

@@ -20,7 +20,9 @@ import { Outbound } from './outbound.ts'
 /** Time for a sandbox to confirm the end of an activity; then the sandbox ends. */
 const CANCEL_MS = 1000
 /** Time for a sandbox whose channel ended to report its end, for the message. */
-const LAST_WORDS_MS = 500
+const LAST_OUTPUT_MS = 500
+/** Maximum characters of the reason for a loss. */
+const MAX_REASON = 500
 /** The lines of a run hold a tool call or a piece of a file; a run with more output raises it. */
 const MAX_LINE_BYTES = CAPS.argBytes + 64 * 1024
 /** The rest of a dead program's pipe comes without credit. Linux lets a program make its pipe that large. */
@@ -149,11 +151,11 @@ export class Link implements ActivityOwner {
   /** The same, with what the sandbox says about its end. */
   async #loseAfter(why: string): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<undefined>()
-    const timer = setTimeout(() => resolve(undefined), LAST_WORDS_MS)
+    const timer = setTimeout(() => resolve(undefined), LAST_OUTPUT_MS)
     const ending = await Promise.race([this.#sandbox.closed, late])
     clearTimeout(timer)
     const words = ending === undefined ? '' : ` (${ending.cause}${ending.message ? `: ${ending.message}` : ''})`
-    this.lose(truncate(why + words, LAST_WORDS_MS))
+    this.lose(truncate(why + words, MAX_REASON))
   }
 
   #route(line: Buffer, payload: Buffer | undefined): void {

@@ -61,7 +61,7 @@ class Broker:
         if self._config.get("sealed"):
             from . import seal  # loaded only here
 
-            checks.update(sealed=True, input_shut=not seal.takes_writes(self._channel.fd))
+            checks.update(sealed=True, input_protected=not seal.takes_writes(self._channel.fd))
             os.dup2(0, 2)  # scripts could open it and write to it
         version = ".".join(str(n) for n in sys.version_info[:3])
         self._channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})

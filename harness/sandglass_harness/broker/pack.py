@@ -26,13 +26,13 @@ MAX_LONG_PATH = 1000  # characters of a path that is too long for a header
 class PackWriter:
     """Writes the files of a pack, whose bytes come in any pieces.
 
-    A file takes its place, and the place of a file or link of the same name, when its entry is complete. After the first
-    error, every call raises it again. 64 KiB of the smallest entries are 3,000 files, which take 0.1 s: a caller that
-    must not be away so long feeds smaller pieces.
+    A file gets its name when its entry is complete, and replaces a file or link of that name. After the first error, every call
+    raises it again. 64 KiB of the smallest entries are 3,000 files, which take 0.1 s: a caller that must return sooner feeds
+    smaller pieces.
     """
 
     def __init__(self, root):
-        self.files = self.bytes = 0  # what took its place
+        self.files = self.bytes = 0  # files that are complete, and their sizes
         self._root = root
         self._problem = None
         self._file = None
@@ -48,7 +48,7 @@ class PackWriter:
         self._guard(self._check_end)
 
     def abort(self):
-        """Deletes the file that is not complete."""
+        """Deletes the incomplete file."""
         if self._file is not None:
             self._file.discard()
             self._file = None
@@ -155,7 +155,7 @@ class _NewFile:
             view = view[os.write(self._fd, view) :]
 
     def complete(self):
-        """Puts the file into its place."""
+        """Gives the file its name."""
         os.fchmod(self._fd, self._mode)
         self._check_place()
         os.rename(self._temporary, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
@@ -186,7 +186,7 @@ class PackReader:
     """The pack of some files, in the order of their paths in the request."""
 
     def __init__(self, root, paths, max_file_bytes=None, max_total_bytes=None):
-        self.files = self.bytes = 0  # whose headers were made, and their sizes
+        self.files = self.bytes = 0  # files whose headers were written, and their sizes
         self._root = root
         self._paths = paths
         self._max_file_bytes = max_file_bytes
@@ -242,7 +242,7 @@ class PackReader:
         return fd, found
 
     def _put_header(self, header):
-        """Adds a header. Returns False if it is too long, and an error took its place."""
+        """Adds a header, or an error if the header is too long; returns False then."""
         encoded = _encode(header)
         fits = len(encoded) <= MAX_HEADER_BYTES
         if not fits:

@@ -1,4 +1,4 @@
-"""Output on its way to the host: read only as fast as the host takes it, and from each descriptor in turn."""
+"""Reads output for the host: only as fast as the host takes it, and from each descriptor in turn."""
 
 import os
 
@@ -6,8 +6,8 @@ from ..caps import MAX_PAYLOAD_BYTES, MAX_WAITING_BYTES
 
 
 class Source:
-    """A descriptor whose bytes go to the host as one stream of an activity. `credit` is how many bytes the host still takes.
-    `on_end()` is called when nothing more will come."""
+    """A descriptor whose bytes go to the host as one stream of an activity. `credit` is the number of bytes that the host still
+    takes. `on_end()` is called at the end of the stream."""
 
     def __init__(self, fd, run_id_json, stream, credit, on_end):
         self.fd = fd
@@ -15,7 +15,7 @@ class Source:
         self.stream = stream
         self.credit = credit
         self.bytes = 0
-        self.is_last = False  # nobody writes any more: what is not there now will not come
+        self.is_last = False  # True once no process writes any more: the rest is in the pipe already
         self._on_end = on_end
 
     def end(self):
@@ -26,7 +26,7 @@ class Source:
 
 
 class Sources:
-    """All descriptors with output, the one that waited longest first."""
+    """All descriptors with output, in order of their last turn."""
 
     def __init__(self, watcher, channel):
         self._watcher = watcher
@@ -40,7 +40,7 @@ class Sources:
 
     @property
     def has_rest(self):
-        """True if something is to be read that no descriptor will report."""
+        """True if a stream without a writer has a rest: no event reports it."""
         return any(source.is_last and source.credit > 0 for source in self._all.values())
 
     def add(self, source):

@@ -148,8 +148,8 @@ def _unknown_module(module, statement, known):
     if meant is not None and meant != module and not exists(meant):
         return message, f"{meant} is not in the sandbox either: use {_find_alternative(meant)} or a tool."
     if known.tools:
-        return message, f"Use Python's standard library, or a tool in its place: {join_names(known.tools, 6)}."
-    return message, "Use Python's standard library in its place; there are no tools."
+        return message, f"Use Python's standard library, or a tool instead: {join_names(known.tools, 6)}."
+    return message, "Use Python's standard library instead; there are no tools."
 
 
 def _find_alternative(module):

@@ -80,7 +80,7 @@ class _Results:
             if not typed.types & _ITERABLE:
                 counts = typed.types <= {"integer"}
                 self._wrong(node, typed, "looped over", f"loop over range({_source(node)}), or over a list." if counts
-                            else "loop over a list in its place.")  # fmt: skip
+                            else "loop over a list instead.")  # fmt: skip
         elif kind is ast.Call:
             self._argument(node, parent, typed, scope)
         elif kind is ast.BinOp:

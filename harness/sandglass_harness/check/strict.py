@@ -140,7 +140,7 @@ class _Strict:
         return any(module.startswith(f"{each}.") for each in self._given)
 
     def _refuse_import(self, statement, module):
-        hint = "Use json, math, re, datetime, collections, itertools, statistics or a tool in its place."
+        hint = "Use json, math, re, datetime, collections, itertools, statistics or a tool instead."
         top = module.partition(".")[0]
         if top in self._allowed and top != module:
             hint = f"Write import {top}, and use its public names."
@@ -191,7 +191,7 @@ class _Strict:
         return bool(first) and first[0].arg == node.value.id and len(scope.bindings[node.value.id]) == 1
 
     def _refuse_internal(self, node, attribute):
-        hint = _ALTERNATIVES_TO_ATTRIBUTES.get(attribute, "Use public attributes and functions in its place.")
+        hint = _ALTERNATIVES_TO_ATTRIBUTES.get(attribute, "Use public attributes and functions instead.")
         message = f"the attribute {shorten(attribute)} is not allowed in a strict script"
         self._report.add("forbidden_attribute", node, message, hint)
 

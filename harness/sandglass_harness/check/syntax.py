@@ -157,7 +157,7 @@ _MESSAGES = (
     (r"unexpected indent", "Remove the indent: no block begins here."),
     (r"unindent does not match|inconsistent (use of tabs|dedent)", "Indent each line of a block by the same spaces."),
     (r"Maybe you meant '=='|cannot assign to .*==", "Write == to compare; = assigns."),
-    (r"'return' outside function", "A script has no return: write emit_result(value) in its place."),
+    (r"'return' outside function", "A script has no return: write emit_result(value) instead."),
     (r"'await' outside async|outside async function|asynchronous comprehension outside", "Put it into async def and "
      "begin that by asyncio.run(main()), or call the tool without await."),
     (r"'await' outside function", "Put it into async def main() and call asyncio.run(main())."),

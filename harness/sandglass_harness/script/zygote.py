@@ -117,7 +117,7 @@ def answer(control, number):
     """Sends the broker a number."""
     try:
         control.send(struct.pack("=i", number))
-    except BrokenPipeError:  # the broker has ended; a traceback would mix with its last words
+    except BrokenPipeError:  # the broker has ended; a traceback would mix with its last output
         os._exit(0)
 
 

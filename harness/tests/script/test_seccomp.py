@@ -117,7 +117,7 @@ class SeccompTest(unittest.TestCase):
             self.assertEqual(len(set(numbers.values())), len(numbers), machine)
 
     def test_what_must_stay_allowed_is_allowed(self):
-        """process-model.md's list, by the numbers of x86_64 and aarch64."""
+        """Calls that Python and its libraries need, by their numbers on x86_64 and aarch64."""
         names = {
             "read": (0, 63), "futex": (202, 98), "memfd_create": (319, 279), "inotify_init1": (294, 26),
             "pidfd_open": (434, 434), "sched_getaffinity": (204, 123), "sched_getscheduler": (145, 120),

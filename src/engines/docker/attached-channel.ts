@@ -59,7 +59,7 @@ export function attach(socket: Duplex): Attached {
         end()
       },
     },
-    lastWords: () => [words.slice(0, MAX_WORDS), trouble].filter((text) => text !== '').join('\n'),
+    lastOutput: () => [words.slice(0, MAX_WORDS), trouble].filter((text) => text !== '').join('\n'),
     ended,
   }
 }

@@ -199,7 +199,7 @@ async function verifyStarted(
     const ready = await awaitReady(container.channel, {
       timeoutMs: options.startTimeoutMs ?? START_MS,
       ...(given.signal === undefined ? {} : { signal: given.signal }),
-      lastWords: () => container.lastWords(),
+      lastOutput: () => container.lastOutput(),
     })
     const actual = kindOf(ready.checks)
     if (actual !== kind) {
@@ -218,7 +218,7 @@ async function verifyStarted(
     return sandboxOf(at, plan, container, ready, cpu, await levelIn(at, ready.checks))
   } catch (error) {
     await container.kill()
-    throw explainFailure(error, container.lastWords(), at.image.name)
+    throw explainFailure(error, container.lastOutput(), at.image.name)
   }
 }
 

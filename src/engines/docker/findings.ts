@@ -17,7 +17,7 @@ export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): Iso
  */
 export function openDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
   if (!sealed) return checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
-  return checks['input_shut'] === true ? [] : ["the broker's input is open to scripts"]
+  return checks['input_protected'] === true ? [] : ["the broker's input is open to scripts"]
 }
 
 /** The facts about the limits of one container. */

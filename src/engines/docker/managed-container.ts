@@ -5,7 +5,7 @@ import type { Channel, Ending } from '../../sandbox/index.ts'
 export interface Attached {
   readonly channel: Channel
   /** The beginning of the container's stderr and the error of the connection, for messages. */
-  lastWords(): string
+  lastOutput(): string
   /** Settles when the connection has ended on either side. */
   readonly ended: Promise<void>
 }
@@ -75,8 +75,8 @@ export class ManagedContainer {
   }
 
   /** The beginning of its stderr. */
-  lastWords(): string {
-    return this.#attached.lastWords()
+  lastOutput(): string {
+    return this.#attached.lastOutput()
   }
 
   /** Records that the daemon reported a process in it that the kernel killed for memory. */
@@ -153,7 +153,7 @@ export class ManagedContainer {
     const killed = this.#killed
     const outOfMemory = exitCode === 137 && !killed && (await this.#diedOfMemory(this.#endedAt))
     const signal = exitCode !== null && exitCode > 128 ? SIGNALS[exitCode - 128] : undefined
-    const message = this.lastWords().trim()
+    const message = this.lastOutput().trim()
     this.#attached.channel.close()
     return {
       cause: killed ? 'destroyed' : causeOf(exitCode, signal, outOfMemory),

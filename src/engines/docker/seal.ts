@@ -20,8 +20,8 @@ export function unseal(attached: Attached, key: Uint8Array): Attached {
   let forged = false
   return {
     ...attached,
-    lastWords: () =>
-      forged ? 'something in the sandbox wrote to the channel beside the harness' : attached.lastWords(),
+    lastOutput: () =>
+      forged ? 'something in the sandbox wrote to the channel beside the harness' : attached.lastOutput(),
     channel: {
       ...channel,
       async receive() {

@@ -39,8 +39,8 @@ export interface Launch extends Layout {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Time for the last words of a launcher that has ended. */
-const LAST_WORDS_MS = 500
+/** Time for the last output of a launcher that has ended. */
+const LAST_OUTPUT_MS = 500
 
 /** A started sandbox. */
 export interface Launched {
@@ -79,7 +79,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     uid: options.uid,
   })
   const pipes = child.stdio as unknown as readonly unknown[]
-  const words = lastWords(child.stderr)
+  const words = lastOutput(child.stderr)
   const inner: Inner = { pid: 0, start: undefined, killed: false }
   const closed = awaitEnding(child, words, inner, options.id)
   unrefAll(child)
@@ -96,7 +96,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     const ready = await awaitReady(channel, {
       timeoutMs: options.startTimeoutMs,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
-      lastWords: words,
+      lastOutput: words,
     })
     // Only now: bubblewrap makes its last namespace just before it starts the harness.
     const outside = inspectOutside({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
@@ -150,7 +150,7 @@ function endWith(stream: Writable, text: string): void {
 }
 
 /** Keeps the beginning of stderr for messages. */
-function lastWords(stderr: Readable): () => string {
+function lastOutput(stderr: Readable): () => string {
   let text = ''
   stderr.on('data', (chunk: Buffer) => {
     if (text.length < 8192) text += chunk.toString('utf8')
@@ -166,7 +166,7 @@ async function awaitStreamEnd(stream: Readable): Promise<void> {
     stream.once('close', resolve)
     if (stream.closed) resolve()
   })
-  await Promise.race([end, sleep(LAST_WORDS_MS, undefined, { signal: late.signal })])
+  await Promise.race([end, sleep(LAST_OUTPUT_MS, undefined, { signal: late.signal })])
   late.abort()
 }
 

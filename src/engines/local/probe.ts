@@ -93,7 +93,7 @@ function findWarnings(at: EngineEnvironment, held: readonly EnforcedLimit[]): Re
   if (at.keptOrphans !== undefined) {
     result.push({
       severity: 'warning',
-      code: 'leftovers_kept',
+      code: 'orphans_kept',
       message: `orphans of dead hosts could not be removed: ${at.keptOrphans}`,
       remedy: 'run `sandglass prune`, which lists them',
     })

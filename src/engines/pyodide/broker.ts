@@ -57,7 +57,7 @@ export class Broker {
         // During a run, it is tried again after the run.
         if (this.#current === undefined) this.#fail('harness', String(error))
       },
-      onLost: (lastWords) => this.#fail('kernel', lastWords),
+      onLost: (lastOutput) => this.#fail('kernel', lastOutput),
     })
     const { promise, resolve } = Promise.withResolvers<Ending>()
     this.closed = promise

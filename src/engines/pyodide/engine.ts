@@ -9,7 +9,7 @@ import {
   type SandboxSpec,
   unlessAborted,
 } from '../../sandbox/index.ts'
-import type { Box } from './box.ts'
+import type { Bubblewrap } from './bubblewrap.ts'
 import { Broker } from './broker.ts'
 import { checkOptions } from './check-options.ts'
 import { enforcedLimits, failedInside, MISSING_LIMITS, wallOf } from './findings.ts'
@@ -59,15 +59,15 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
     refuseAborted(given.signal)
     const id = `sg-${randomUUID()}`
     for (let attempt = 1; ; attempt += 1) {
-      const box = await unlessAborted(environment.box(), given.signal, STARTING)
+      const bubblewrap = await unlessAborted(environment.bubblewrap(), given.signal, STARTING)
       const from = await unlessAborted(getSnapshot(), given.signal, STARTING)
       const start = await starterFor(environment, spec, from, id)
       refuseAborted(given.signal)
       const broker = new Broker({ start, startTimeoutMs: timeoutMs, checker: spec.checker === true })
-      const [started, whole] = await Promise.allSettled([startBroker(broker, box, given.signal), isWhole(from)])
+      const [started, whole] = await Promise.allSettled([startBroker(broker, bubblewrap, given.signal), isWhole(from)])
       const isRight = whole.status === 'fulfilled' && whole.value
       if (started.status === 'fulfilled' && isRight) {
-        return makeSandbox(id, broker, started.value, { box, spec })
+        return makeSandbox(id, broker, started.value, { bubblewrap, spec })
       }
       await broker.end(DESTROYED)
       const error = reasonOf(started, whole)
@@ -100,9 +100,13 @@ function reasonOf(started: PromiseSettledResult<unknown>, whole: PromiseSettledR
   )
 }
 
-async function startBroker(broker: Broker, box: Box, signal: AbortSignal | undefined): Promise<ReadyFrame> {
+async function startBroker(
+  broker: Broker,
+  bubblewrap: Bubblewrap,
+  signal: AbortSignal | undefined,
+): Promise<ReadyFrame> {
   const ready = await unlessAborted(broker.start(), signal, STARTING)
-  const failed = failedInside(ready.checks, box)
+  const failed = failedInside(ready.checks, bubblewrap)
   if (failed.length === 0) return ready
   throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
 }
@@ -115,7 +119,7 @@ function makeSandbox(
   id: string,
   broker: Broker,
   ready: ReadyFrame,
-  { box, spec }: { readonly box: Box; readonly spec: SandboxSpec },
+  { bubblewrap, spec }: { readonly bubblewrap: Bubblewrap; readonly spec: SandboxSpec },
 ): Sandbox {
   const destroy = async (): Promise<void> => {
     await broker.end(DESTROYED)
@@ -125,7 +129,7 @@ function makeSandbox(
     id,
     info: {
       engine: 'pyodide',
-      ...wallOf(box),
+      ...wallOf(bubblewrap),
       python: ready.python,
       limitsEnforced: enforcedLimits(ready.checks),
       limitsMissing: MISSING_LIMITS,

@@ -4,7 +4,7 @@ import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SandglassError } from '../../errors/index.ts'
 import { harnessSources, INSIDE, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
-import { type Box, boxCommand, type Contents, findBubblewrap } from './box.ts'
+import { type Bubblewrap, wrapInBubblewrap, type Contents, findBubblewrap } from './bubblewrap.ts'
 import { type BundledFile, bundle, type FileBundle, filesBelow } from './directory-files.ts'
 import { type GuestCommand, startGuest } from './guest-process.ts'
 import { findInheritedDescriptors } from './inherited.ts'
@@ -31,8 +31,8 @@ export interface EngineEnvironment {
   readonly guest: string
   /** The package.json of the package that contains the program. */
   readonly packageFile: string
-  /** The box around instances; tried at the first use. */
-  readonly box: () => Promise<Box>
+  /** Bubblewrap around instances; tried at the first use. */
+  readonly bubblewrap: () => Promise<Bubblewrap>
   readonly cache: SnapshotCache
   readonly key: string
   readonly harness: readonly BundledFile[]
@@ -57,15 +57,15 @@ export function findEnvironment(options: PyodideEngineOptions): EngineEnvironmen
   const sources = Object.entries(harnessSources())
   const pyodide = findPyodideDirectory()
   let wheels: Promise<readonly BundledFile[]> | undefined
-  let box: Promise<Box> | undefined
+  let bubblewrap: Promise<Bubblewrap> | undefined
   const environment: EngineEnvironment = {
     pyodide,
     guest,
     packageFile: fileURLToPath(new URL('../../../package.json', import.meta.url)),
-    box: () => {
-      box ??= findBubblewrap(options.bubblewrap ?? true, contentsFor(environment, undefined))
-      box.catch(() => (box = undefined))
-      return box
+    bubblewrap: () => {
+      bubblewrap ??= findBubblewrap(options.bubblewrap ?? true, contentsFor(environment, undefined))
+      bubblewrap.catch(() => (bubblewrap = undefined))
+      return bubblewrap
     },
     cache: new SnapshotCache(options.cacheDir ?? defaultCacheDir()),
     key: snapshotKey([RECIPE, PYODIDE_VERSION, process.version, process.arch, digestOf(sources), guestDigest(guest)]),
@@ -90,14 +90,14 @@ export async function starterFor(
   snapshot: Snapshot,
   id: string,
 ): Promise<StartGuest> {
-  const [box, wheels] = await Promise.all([environment.box(), environment.wheels()])
+  const [bubblewrap, wheels] = await Promise.all([environment.bubblewrap(), environment.wheels()])
   const contents = [...wheels, ...(await filesFor(spec))] // the harness is in the snapshot
   const given = bundle(contents)
   const modules = digestsOfModules(contents)
   const sizes = scratchSizes(spec.limits.diskBytes)
   return (fatal) =>
     startGuest(
-      commandFor(environment, box, snapshot, id),
+      commandFor(environment, bubblewrap, snapshot, id),
       { ...planFor(environment, spec, snapshot, given, sizes, fatal), modules },
       ...bytesAfterPlan(given, snapshot),
     )
@@ -163,11 +163,11 @@ export function commonFields({
 /** The command that starts an instance. */
 export function commandFor(
   environment: EngineEnvironment,
-  box: Box,
+  bubblewrap: Bubblewrap,
   snapshot: Snapshot | undefined,
   id = 'snapshot',
 ): GuestCommand {
-  return { ...boxCommand(box, contentsFor(environment, snapshot, id)), covered: environment.inherited }
+  return { ...wrapInBubblewrap(bubblewrap, contentsFor(environment, snapshot, id)), covered: environment.inherited }
 }
 
 /** Node with a single permission: to read the program itself, Pyodide and the snapshot. */

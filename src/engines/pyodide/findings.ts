@@ -1,6 +1,6 @@
 import type { ReadyFrame } from '../../protocol/index.ts'
 import type { EnforcedLimit, SandboxInfo } from '../../sandbox/index.ts'
-import { BOX, type Box } from './box.ts'
+import { OBSERVED, type Bubblewrap } from './bubblewrap.ts'
 
 /** The checks that every instance must pass: default is closed. */
 const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
@@ -16,24 +16,24 @@ const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
 }
 
 /** The checks that failed, in words. */
-export function failedInside(checks: ReadyFrame['checks'], { bwrap }: Box): string[] {
+export function failedInside(checks: ReadyFrame['checks'], { bwrap }: Bubblewrap): string[] {
   const failed = differences(checks, EXPECTED)
   if (bwrap === undefined) return failed
   const namespace = Number(checks['own_pid']) <= MAX_PID ? [] : ['it has no pid namespace of its own']
-  return [...failed, ...differences(checks, BOXED), ...namespace]
+  return [...failed, ...differences(checks, EXPECTED_IN_BUBBLEWRAP), ...namespace]
 }
 
-/** The checks that an instance in a box must pass in addition. */
-const BOXED: Readonly<Record<string, string | boolean>> = {
-  hostname: BOX.hostname,
+/** The checks that an instance in bubblewrap must pass in addition. */
+const EXPECTED_IN_BUBBLEWRAP: Readonly<Record<string, string | boolean>> = {
+  hostname: OBSERVED.hostname,
   interfaces: 'lo',
   users_hidden: true,
 }
-/** Bubblewrap is the first process of a box. */
+/** Bubblewrap is the first process of its pid namespace. */
 const MAX_PID = 3
 
 /** The isolation level and the network access of instances that pass {@link failedInside}. */
-export function wallOf({ bwrap }: Box): Pick<SandboxInfo, 'level' | 'network'> {
+export function wallOf({ bwrap }: Bubblewrap): Pick<SandboxInfo, 'level' | 'network'> {
   return bwrap === undefined
     ? { level: 'language-only', network: 'language-only' }
     : { level: 'os-sandbox', network: 'none' }

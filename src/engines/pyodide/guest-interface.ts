@@ -11,7 +11,7 @@ export interface GuestProcess {
   readonly stderr: Readable
   /** The messages of the guest itself, in order; the iteration ends with the process. */
   readonly control: AsyncIterableIterator<GuestMessage>
-  /** Resolves when the process and all others in its box have ended and their output was read. Never rejects. */
+  /** Resolves when the process and all others in its bubblewrap have ended and their output was read. Never rejects. */
   readonly ended: Promise<ProcessEnd>
   /** Sends a message and the bytes that follow it. Drops them if the process has ended. */
   send(message: HostMessage, ...bytes: readonly Uint8Array[]): void
@@ -25,7 +25,7 @@ export interface GuestProcess {
   /** Kills the process and stops reading its output. */
   destroy(): void
   /** The output of Node itself on stderr, bounded. */
-  lastWords(): string
+  lastOutput(): string
 }
 
 /** The end of a process. */

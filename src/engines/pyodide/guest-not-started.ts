@@ -26,6 +26,6 @@ export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown
     onTaken: ignoreCall,
     kill: ignoreCall,
     destroy: ignoreCall,
-    lastWords: () => '',
+    lastOutput: () => '',
   }
 }

@@ -20,7 +20,7 @@ export interface GuestCommand {
   /** Descriptors of this process that the guest must not have. */
   readonly covered?: readonly number[]
   /** True if it is bubblewrap with the guest inside. */
-  readonly isBoxed?: boolean
+  readonly isInBubblewrap?: boolean
 }
 
 /**
@@ -53,13 +53,15 @@ export function startGuest(
     words += messageOf(error)
     end({ code: null, signal: null })
   })
-  child.once('close', (code, signal) => end(command.isBoxed === true ? decodeBoxEnd(code, signal) : { code, signal }))
+  child.once('close', (code, signal) =>
+    end(command.isInBubblewrap === true ? decodeBubblewrapEnd(code, signal) : { code, signal }),
+  )
   for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
   child.unref()
   const kill = (): void => {
-    // The caller waits for the end of the last process that has the pipes, which in a box is not the one that was started.
+    // The caller waits for the last process that has the pipes to end. With bubblewrap that is not the one that was started.
     for (const one of [child, ...child.stdio]) (one as { ref?: () => void } | null)?.ref?.()
-    if (command.isBoxed === true) killGroup(child)
+    if (command.isInBubblewrap === true) killGroup(child)
     else child.kill('SIGKILL')
   }
 
@@ -84,7 +86,7 @@ export function startGuest(
       kill()
       for (const stream of child.stdio) if (stream !== child.stderr) stream?.destroy()
     },
-    lastWords: () => words.trim(),
+    lastOutput: () => words.trim(),
   }
   self.send(message, ...bytes)
   return self
@@ -107,7 +109,7 @@ function makeStartError({ program }: GuestCommand, error: unknown): SandglassErr
 }
 
 /** Starts a program with `/dev/null` in place of the covered descriptors of this process. */
-function spawnCovered({ program, args, covered = [], isBoxed = false }: GuestCommand): ChildProcess {
+function spawnCovered({ program, args, covered = [], isInBubblewrap = false }: GuestCommand): ChildProcess {
   // 'ignore' does not close descriptors above 2.
   const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
   const last = Math.max(...covered, 0)
@@ -118,7 +120,7 @@ function spawnCovered({ program, args, covered = [], isBoxed = false }: GuestCom
       env: {},
       stdio: [...PIPES, ...rest],
       windowsHide: true,
-      detached: isBoxed, // a process group of its own, which can be killed as a whole
+      detached: isInBubblewrap, // a process group of its own, which can be killed as a whole
     })
   } finally {
     if (nothing !== undefined) closeSync(nothing)
@@ -136,7 +138,7 @@ function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
 }
 
 /** Bubblewrap exits with 128 plus the number of the signal that ended its child. */
-function decodeBoxEnd(code: number | null, signal: string | null): ProcessEnd {
+function decodeBubblewrapEnd(code: number | null, signal: string | null): ProcessEnd {
   const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
   return name === undefined ? { code, signal } : { code: null, signal: name }
 }

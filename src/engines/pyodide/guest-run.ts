@@ -105,7 +105,7 @@ export class GuestRun {
 
   /** Sends the last error and returns `script_done`, without the fields that only the sandbox knows. Called after the kill. */
   conclude(code: number | null, signal: string | null): object {
-    this.state.conclude(code, this.guest.lastWords())
+    this.state.conclude(code, this.guest.lastOutput())
     this.state.emitFinalError()
     return this.state.buildDoneFrame(signal)
   }

@@ -11,7 +11,7 @@ export interface InstancesOptions {
   /** Called if an instance other than the first could not be made. For the first, {@link Instances.prepare} rejects. */
   readonly onFailed: (error: unknown) => void
   /** Called if an instance ended while it waited. */
-  readonly onLost: (lastWords: string) => void
+  readonly onLost: (lastOutput: string) => void
 }
 
 /** The instances of one sandbox. At most one waits for its script; the next one is prepared, and the used ones end. */
@@ -122,6 +122,6 @@ export class Instances {
 
   /** An instance that ends while it waits was ended by the machine. */
   #noteEnd(spare: Spare): void {
-    if (this.#spare === spare && !this.#isOver) this.#options.onLost(spare.guest.lastWords())
+    if (this.#spare === spare && !this.#isOver) this.#options.onLost(spare.guest.lastOutput())
   }
 }

@@ -5,7 +5,7 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
-import type { Box } from './box.ts'
+import type { Bubblewrap } from './bubblewrap.ts'
 import type { EngineEnvironment } from './environment.ts'
 import { PYODIDE_VERSION } from './package-dir.ts'
 
@@ -17,17 +17,21 @@ export function probe(engine: {
   return reportOfProbe({
     engine: 'pyodide',
     create: engine.create,
-    found: async (sandbox) => makeReport(engine.getEnvironment(), await engine.getEnvironment().box(), sandbox),
+    found: async (sandbox) => makeReport(engine.getEnvironment(), await engine.getEnvironment().bubblewrap(), sandbox),
     remedies: REMEDIES,
   })
 }
 
-function makeReport(environment: EngineEnvironment, box: Box, { info, ready: { checks } }: Sandbox): SandboxReport {
+function makeReport(
+  environment: EngineEnvironment,
+  bubblewrap: Bubblewrap,
+  { info, ready: { checks } }: Sandbox,
+): SandboxReport {
   return {
     engine: 'pyodide',
     usable: true,
     level: info.level,
-    reasons: box.bwrap === undefined ? [warnLanguageOnly(box.reason)] : [],
+    reasons: bubblewrap.bwrap === undefined ? [warnLanguageOnly(bubblewrap.reason)] : [],
     limitsEnforced: info.limitsEnforced,
     network: info.network,
     capabilities: {

@@ -29,7 +29,7 @@ export async function makeSnapshot(environment: EngineEnvironment, timeoutMs: nu
     config: {},
     modules: [],
   }
-  const guest = startGuest(commandFor(environment, await environment.box(), undefined), plan, bytes)
+  const guest = startGuest(commandFor(environment, await environment.bubblewrap(), undefined), plan, bytes)
   const timer = setTimeout(() => guest.kill(), timeoutMs)
   const chunks: Uint8Array[] = []
   let size = 0
@@ -44,7 +44,7 @@ export async function makeSnapshot(environment: EngineEnvironment, timeoutMs: nu
     if (snapshot.length > 0 && snapshot.length === size) return await environment.cache.keep(environment.key, snapshot)
     throw new SandglassError(
       'harness_start_failed',
-      `Pyodide could not be loaded (${signal ?? `exit code ${code}`}): ${guest.lastWords() || 'it said nothing'}`,
+      `Pyodide could not be loaded (${signal ?? `exit code ${code}`}): ${guest.lastOutput() || 'it said nothing'}`,
     )
   } finally {
     clearTimeout(timer)

@@ -3,7 +3,7 @@ import { pyodideEngine } from '../../../src/engines/pyodide/index.ts'
 import { engineConformance } from '../../../src/testing/index.ts'
 import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
 import { conformanceOf } from '../../support/walls.ts'
-import { requireBox } from '../engines/pyodide/fixture.ts'
+import { requireBubblewrap } from '../engines/pyodide/fixture.ts'
 
 /* The suite on the engine that needs only Node; docs/limitations/pyodide.md lists the skipped cases. */
 const cache = sharedCache()
@@ -18,7 +18,7 @@ engineConformance({
   it,
 })
 
-const { skip } = await requireBox()
+const { skip } = await requireBubblewrap()
 if (!skip) {
   engineConformance({
     name: 'pyodide in a box',

@@ -18,7 +18,7 @@ const EMPTY = String.raw`
 roots = ["/workspace", "/tmp", "/var/tmp", "/dev/shm"]
 emit_result([[os.listdir(root), oct(os.stat(root).st_mode), os.listxattr(root), os.stat(root).st_mtime != 1] for root in roots])
 `
-const AS_NEW = ['0o40755', '0o41777', '0o41777', '0o41777'].map((mode) => [[], mode, [], true])
+const UNTOUCHED = ['0o40755', '0o41777', '0o41777', '0o41777'].map((mode) => [[], mode, [], true])
 
 /** The counters of the network namespace, without constants (the default time to live). */
 const COUNTED = String.raw`
@@ -136,7 +136,7 @@ emit_result("left")
 `,
     expected: { status: 'completed', data: 'left' },
     next: EMPTY,
-    expectedNext: { status: 'completed', data: AS_NEW },
+    expectedNext: { status: 'completed', data: UNTOUCHED },
   },
   {
     id: 'LIVE-04',

@@ -4,7 +4,7 @@ import { SHARED } from './devices.ts'
 import { FDS } from './wire.ts'
 
 /* A separate thread that ends the process if its memory exceeds the limit, if the host has ended, or if a script that may wait
- * for tools has used up its own time, even while the script blocks the main thread. (A box ends with its host by itself.) It
+ * for tools has used up its own time, even while the script blocks the main thread. (Bubblewrap ends with its host by itself.) It
  * sleeps while no script runs: an instance that waits for its script ends with its input. */
 const POLL_MS = 50
 const { maxRssBytes, shared, origin } = workerData as { maxRssBytes: number; shared: Int32Array; origin: bigint }

@@ -78,7 +78,7 @@ describe.skipIf(skip)('a runtime', () => {
     expect(probes).toMatchObject({
       gvisor: true,
       sealed: true,
-      input_shut: true,
+      input_protected: true,
       descriptors_hidden: false,
       last_pid_moves: false,
     })

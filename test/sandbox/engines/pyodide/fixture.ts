@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findBubblewrap } from '../../../../src/engines/pyodide/box.ts'
+import { findBubblewrap } from '../../../../src/engines/pyodide/bubblewrap.ts'
 import { pyodideEngine, type PyodideEngineOptions } from '../../../../src/engines/pyodide/index.ts'
 import type { SandboxEngine, SandboxSpec } from '../../../../src/sandbox/index.ts'
 import { ScriptExecutor } from '../../../../src/executor/index.ts'
@@ -27,7 +27,7 @@ export function engineAt(cacheDir: string, options: PyodideEngineOptions = {}): 
 }
 
 /** Checks that instances run in bubblewrap on this machine. Prints the reason if not, or throws it where `local` is required. */
-export async function requireBox(): Promise<{ readonly skip: boolean }> {
+export async function requireBubblewrap(): Promise<{ readonly skip: boolean }> {
   const box = await findBubblewrap(true, { program: process.execPath, args: [], readable: [] })
   if (box.bwrap === undefined) skipFor('local', `Pyodide in bubblewrap: ${box.reason}`)
   return { skip: box.bwrap === undefined }

@@ -5,11 +5,11 @@ import { afterAll, expect, test } from 'vitest'
 import { eventually } from '../../../support/eventually.ts'
 import { allProcesses, type HostProcess } from '../../../support/processes.ts'
 import { sharedCache } from '../../../support/engines/pyodide/shared-cache.ts'
-import { requireBox } from './fixture.ts'
+import { requireBubblewrap } from './fixture.ts'
 
 const MAIN = join(import.meta.dirname, '../../../support/engines/pyodide/host.main.ts')
 
-const { skip: noBox } = await requireBox()
+const { skip: noBox } = await requireBubblewrap()
 const cache = sharedCache()
 afterAll(() => cache[Symbol.dispose]())
 const LOOPS = [

@@ -122,7 +122,7 @@ test('a flood on the standard error neither fills memory nor enters the channel;
   }
   daemon.end(frame('stdout', Buffer.from(' and after')))
   expect(await everything).toBe('between and after')
-  expect(attached.lastWords()).toBe('é'.repeat(8192))
+  expect(attached.lastOutput()).toBe('é'.repeat(8192))
   settledMemory()
   expect((process.memoryUsage().arrayBuffers - before) / MiB).toBeLessThan(4)
 })
@@ -137,7 +137,7 @@ test('ends the connection at invalid framing, and reads nothing after it', async
   expect(await attached.channel.receive()).toBeNull()
   await ended
   expect(socket.destroyed).toBe(true)
-  expect(attached.lastWords()).toBe('not a multiplexed stream: a header begins with 72 84 84 80')
+  expect(attached.lastOutput()).toBe('not a multiplexed stream: a header begins with 72 84 84 80')
   await expect(attached.channel.send(Buffer.from('x'))).rejects.toThrow(GONE)
 })
 
@@ -147,5 +147,5 @@ test('a claimed length of 4 GiB without data allocates nothing, and ends with th
   expect(Buffer.from((await attached.channel.receive()) ?? []).toString()).toBe('A')
   daemon.end()
   expect(await attached.channel.receive()).toBeNull()
-  expect(attached.lastWords()).toBe('the connection ended in the middle of a piece')
+  expect(attached.lastOutput()).toBe('the connection ended in the middle of a piece')
 })

@@ -34,8 +34,8 @@ describe('the broker’s descriptors', () => {
     ['hidden', false, { descriptors_hidden: true }, []],
     ['open', false, { descriptors_hidden: false }, open],
     ['of which nothing is told', false, {}, open],
-    ['open, with a way out that is sealed and a way in that takes no writes', true, { input_shut: true }, []],
-    ['open, with a way in that takes writes', true, { descriptors_hidden: false, input_shut: false }, input],
+    ['open, with a way out that is sealed and a way in that takes no writes', true, { input_protected: true }, []],
+    ['open, with a way in that takes writes', true, { descriptors_hidden: false, input_protected: false }, input],
     ['of whose way in nothing is told', true, {}, input],
   ])('%s', (_, sealed, checks, found) => {
     expect(openDescriptors(checks, sealed)).toEqual(found)

@@ -33,7 +33,7 @@ function makeContainer({
   }
   const channel = { receive: () => Promise.resolve(null), send: () => Promise.resolve(), close: () => {} }
   return {
-    container: new ManagedContainer(handle, { channel, lastWords: () => '', ended }),
+    container: new ManagedContainer(handle, { channel, lastOutput: () => '', ended }),
     end(exitCode) {
       disconnect()
       resolve(exitCode)

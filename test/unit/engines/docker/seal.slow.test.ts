@@ -34,7 +34,7 @@ function attach(chunks: readonly Uint8Array[]): Attached & { closed: boolean } {
         it.closed = true
       },
     },
-    lastWords: () => 'words',
+    lastOutput: () => 'words',
     ended: Promise.resolve(),
   }
   return it
@@ -73,9 +73,9 @@ describe('a sealed channel', () => {
   ])('ends at %s, delivers only the data before it, and reports the reason', async (_, forge) => {
     const inner = attach([Buffer.concat([seal(['{"a":1}\n']), forge(), seal(['{"c":3}\n'])])])
     const outer = unseal(inner, key)
-    expect(outer.lastWords()).toBe('words')
+    expect(outer.lastOutput()).toBe('words')
     expect(await readAll(outer)).toBe('{"a":1}\n')
     expect(inner.closed).toBe(true)
-    expect(outer.lastWords()).toBe('something in the sandbox wrote to the channel beside the harness')
+    expect(outer.lastOutput()).toBe('something in the sandbox wrote to the channel beside the harness')
   })
 })

@@ -5,9 +5,9 @@ import type { SandboxEngine } from '../../../../src/sandbox/index.ts'
 import { allProcesses } from '../../../support/processes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { sharedCache } from '../../../support/engines/pyodide/shared-cache.ts'
-import { engineAt, requireBox, runOn, SPEC } from './fixture.ts'
+import { engineAt, requireBubblewrap, runOn, SPEC } from './fixture.ts'
 
-const { skip } = await requireBox()
+const { skip } = await requireBubblewrap()
 const cache = sharedCache()
 let engine: SandboxEngine
 beforeAll(() => void (engine = engineAt(cache.path)))

@@ -10,7 +10,7 @@ const run = promisify(execFile)
 const TRY_MS = 30_000
 
 /** The isolation that the kernel gives an instance: bubblewrap, or none and the reason. */
-export type Box =
+export type Bubblewrap =
   | { readonly bwrap: string; readonly libraries: readonly string[] }
   | { readonly bwrap?: undefined; readonly reason: string }
 
@@ -18,19 +18,19 @@ export type Box =
  * Looks for bubblewrap and tries it with the command of an instance, which only prints its version.
  * @throws SandglassError `sandbox_setup_failed` if the host is short of a resource.
  */
-export async function findBubblewrap(wanted: boolean, instance: Contents): Promise<Box> {
+export async function findBubblewrap(wanted: boolean, instance: Contents): Promise<Bubblewrap> {
   if (!wanted) return { reason: 'the option bubblewrap is false' }
   if (process.platform !== 'linux') return { reason: `bubblewrap is for Linux, this is ${process.platform}` }
   const [found] = programsNamed('bwrap')
   if (found === undefined) return { reason: 'bwrap is not on PATH' }
   try {
-    const box = { bwrap: realpathSync(found), libraries: libraryDirectories() }
-    const { program, args } = boxCommand(box, { ...instance, args: ['--version', ...instance.args] })
+    const bubblewrap = { bwrap: realpathSync(found), libraries: libraryDirectories() }
+    const { program, args } = wrapInBubblewrap(bubblewrap, { ...instance, args: ['--version', ...instance.args] })
     await run(program, args, { env: {}, cwd: '/', timeout: TRY_MS })
-    return box
+    return bubblewrap
   } catch (error) {
     const shortage = shortageError(error, 'bubblewrap cannot be tried')
-    if (shortage !== undefined) throw shortage // a shortage does not mean that the host has no box
+    if (shortage !== undefined) throw shortage // a shortage does not mean that bubblewrap is missing
     const { stderr, message } = error as { stderr?: string; message: string }
     return { reason: `bubblewrap does not work here: ${(stderr || message).trim().split('\n', 1)[0]}` }
   }
@@ -50,21 +50,21 @@ export interface Contents extends GuestCommand {
 }
 
 /**
- * Puts a command into a box. The box has no network and only its own processes. Of the host's files it has, read-only, Node, the
- * directories of Node's shared libraries and the named paths. It runs in the process group of bubblewrap, which can be killed as a
- * whole.
+ * Runs a command in bubblewrap: without a network, with its own processes only. Of the host's files it sees, read-only, Node, the
+ * directories of Node's shared libraries and the named paths. It is in the process group of bubblewrap, which can be killed at
+ * once.
  */
-export function boxCommand(box: Box, { program, args, readable }: Contents): GuestCommand {
-  if (box.bwrap === undefined) return { program, args }
+export function wrapInBubblewrap(bubblewrap: Bubblewrap, { program, args, readable }: Contents): GuestCommand {
+  if (bubblewrap.bwrap === undefined) return { program, args }
   const measures = [
     ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--cap-drop', 'ALL'],
-    ['--uid', '1000', '--gid', '1000', '--hostname', BOX.hostname],
-    ...box.libraries.map((path) => ['--ro-bind-try', path, path]),
+    ['--uid', '1000', '--gid', '1000', '--hostname', OBSERVED.hostname],
+    ...bubblewrap.libraries.map((path) => ['--ro-bind-try', path, path]),
     ...[program, ...readable].map((path) => ['--ro-bind', path, path]),
     ['--proc', '/proc', '--remount-ro', '/proc', '--remount-ro', '/', '--chdir', '/'],
   ]
-  return { program: box.bwrap, args: [...measures.flat(), '--', program, ...args], isBoxed: true }
+  return { program: bubblewrap.bwrap, args: [...measures.flat(), '--', program, ...args], isInBubblewrap: true }
 }
 
-/** Properties of the box that an instance can observe. */
-export const BOX = { hostname: 'sandbox' } as const
+/** Properties of bubblewrap that an instance can observe. */
+export const OBSERVED = { hostname: 'sandbox' } as const
