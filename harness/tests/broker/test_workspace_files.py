@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import tempfile
 import threading
 import time
@@ -170,7 +171,13 @@ class WorkspaceFilesTest(unittest.TestCase):
         os.chdir(self.root)  # the path of a socket is short
         server.bind("socket")
         os.chdir(here)
-        for path in ("fifo", "directory", "socket"):
+        paths = ["fifo", "directory", "socket"]
+        try:
+            os.mknod(self.at("zero"), stat.S_IFCHR | 0o666, os.makedev(1, 5))
+            paths.append("zero")
+        except PermissionError:  # only root makes devices
+            pass
+        for path in paths:
             self.assertEqual(self.read(path)[0][0]["error"]["code"], "not_a_file", path)
         self.assertEqual(self.read("missing")[0][0]["error"]["code"], "not_found")
         self.assert_refused("exists", self.write, entry("directory", b"x"))

@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { get } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import type { Workspace } from '../../../src/options.ts'
+import { eventually } from '../../support/eventually.ts'
+import { allProcesses, commandLineOf } from '../../support/processes.ts'
+import { inWorkspace } from '../../support/workspace-on-local.ts'
+
+const HOST = fileURLToPath(new URL('../../support/doomed-workspace.main.ts', import.meta.url))
+const MiB = 1024 * 1024
+
+await inWorkspace((at) => {
+  test('WS-04: a full workspace refuses a file as a whole, and takes files again when there is room', async () => {
+    async function* zeros(): AsyncGenerator<Uint8Array, void, void> {
+      for (;;) yield new Uint8Array(MiB)
+    }
+    await expect(at.ws.put({ 'full/a': 'kept', 'full/b': { stream: zeros() } })).rejects.toMatchObject({
+      code: 'no_space',
+    })
+    expect(await pathsIn(at.ws, 'full')).toEqual(['a'])
+    await at.ws.exec('sh', ['-c', 'cat /dev/zero > full/c'])
+    await expect(at.ws.put({ 'full/d': new Uint8Array(MiB) })).rejects.toMatchObject({ code: 'no_space' })
+    await at.ws.remove('full', { recursive: true })
+    await at.ws.put({ d: new Uint8Array(MiB) })
+    await at.ws.remove('d')
+  })
+
+  test('WS-07: 100,000 files are listed and removed, and a neighbour is served meanwhile', async () => {
+    const make =
+      'import os\nos.mkdir("many")\nfd = os.open("many", os.O_RDONLY)\n' +
+      'for i in range(100_000): os.close(os.open(str(i), os.O_CREAT | os.O_WRONLY, dir_fd=fd))'
+    await at.ws.exec('python3', ['-c', make])
+    await using cat = await at.ws.start('cat')
+    const counted = countOf(at.ws.collect('many/**', { maxFiles: 100_000 }))
+    await cat.write('served')
+    expect((await cat.poll({ waitMs: 1000 })).text).toBe('served')
+    expect(await counted).toBe(100_000)
+    await at.ws.remove('many', { recursive: true })
+  })
+
+  test('WS-07: a link that is swapped during 1,000 collects leads nowhere', async () => {
+    const swap = [
+      'import os',
+      'os.makedirs("swap/in"); open("swap/in/passwd", "w").write("inside")',
+      'print("on", flush=True)',
+      'while True:',
+      '    os.rename("swap/in", "swap/away"); os.symlink("/etc", "swap/in")',
+      '    os.unlink("swap/in"); os.rename("swap/away", "swap/in")',
+    ].join('\n')
+    await using swapper = await at.ws.start('python3', ['-c', swap])
+    await swapper.poll({ waitMs: 5000 })
+    const seen = new Set<string>()
+    for (let round = 0; round < 1000; round += 1)
+      for await (const file of at.ws.collect(['swap/in/passwd', 'swap/in/*']))
+        seen.add(
+          await file.bytes().then(
+            (bytes) => Buffer.from(bytes).toString(),
+            ({ code }: { code: string }) => code,
+          ),
+        )
+    for (const text of seen) expect(['inside', 'path_not_found', 'path_refused', 'workspace_io']).toContain(text)
+    expect(seen).toContain('inside')
+  })
+
+  test('WS-14: a daemon that holds the terminal does not outlive its program', async () => {
+    const script = 'trap "" HUP TERM; setsid sh -c "trap \'\' HUP TERM; sleep 4242" & echo up; sleep 0.05'
+    const { stdout, durationMs } = await at.ws.exec('sh', ['-c', script], { tty: true })
+    expect([stdout, durationMs < 2000]).toEqual(['up\r\n', true])
+    expect((await at.ws.exec('sh', ['-c', 'cat /proc/[0-9]*/cmdline | tr "\\0" " "'])).stdout).not.toContain(
+      'sleep 4242',
+    )
+  })
+
+  test('WS-14: a server goes on answering beside a fork bomb', async () => {
+    const serve = [
+      'from http.server import *',
+      'class Handler(BaseHTTPRequestHandler):',
+      '    def do_GET(self): self.send_response(200); self.end_headers(); self.wfile.write(b"ok")',
+      'server = HTTPServer(("127.0.0.1", 8124), Handler); print("on", flush=True); server.serve_forever()',
+    ].join('\n')
+    await using server = await at.ws.start('python3', ['-c', serve])
+    await server.poll({ waitMs: 10_000 })
+    const bomb = await at.ws.start('python3', [
+      '-c',
+      'import os\nwhile True:\n    try: os.fork()\n    except OSError: pass',
+    ])
+    for (let round = 0; round < 10; round += 1) expect(await answerOf(at.ws, 8124)).toBe('ok')
+    const began = performance.now()
+    await bomb.close()
+    expect(performance.now() - began).toBeLessThan(1000)
+    expect(await answerOf(at.ws, 8124)).toBe('ok')
+  })
+
+  test('nothing of three activities is left a second after their host was killed', { timeout: 60_000 }, async () => {
+    const mark = String(100_000 + process.pid)
+    const left = (): number[] =>
+      allProcesses().flatMap(({ pid }) => (commandLineOf(pid).startsWith(`sleep\0${mark}`) ? [pid] : []))
+    const host = spawn(process.execPath, [HOST, mark], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await once(host.stdout, 'data')
+    expect(await eventually(() => (left().length === 4 ? undefined : `${left().length} run`), 5000)).toBeUndefined()
+    host.kill('SIGKILL')
+    expect(await eventually(() => (left().length === 0 ? undefined : `${left().length} run`), 1000)).toBeUndefined()
+  })
+})
+
+async function pathsIn(ws: Workspace, directory: string): Promise<string[]> {
+  return (await Array.fromAsync(ws.list(directory))).map(({ path }) => path)
+}
+
+async function countOf(items: AsyncIterable<unknown>): Promise<number> {
+  let count = 0
+  for await (const _ of items) count += 1
+  return count
+}
+
+function answerOf(ws: Workspace, port: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  get({ path: '/', createConnection: () => ws.dial(port) }, (response) => {
+    response.toArray().then((chunks) => resolve(Buffer.concat(chunks as Buffer[]).toString()), reject)
+  }).on('error', reject)
+  return promise
+}
