@@ -48,7 +48,7 @@ class Workspace:
         self.import_paths = config["import_paths"]
         self.zygote = zygote
         self.watcher = Watcher()
-        self.channel = WorkspaceChannel(channel_in, outbox, self.watcher, self._on_frame)
+        self.channel = WorkspaceChannel(channel_in, outbox, self.watcher, self.take_frame)
         self.sandbox = Sandbox(config, zygote, {channel_in, outbox.fd})
         self.sources = Sources(self.watcher, self.channel)
         self._activities = {}
@@ -177,7 +177,8 @@ class Workspace:
 
     # ── requests of the host ────────────────────────────────────────────────────────────────────────────────────
 
-    def _on_frame(self, line, payload):
+    def take_frame(self, line, payload=None):
+        """Serves a frame. Raises ValueError for one that is not as the protocol says."""
         if not line.strip():
             return
         frame = request_shape.read(line, workspace_shape.FIELDS)

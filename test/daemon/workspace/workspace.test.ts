@@ -25,6 +25,14 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
     await expect(ws.put({ '../x': 'y' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
+  test('WS-15: a large input passes, and a program that was killed for memory says so', async () => {
+    const text = 'x'.repeat(16 * 1024 * 1024)
+    expect((await ws.run('emit_result(len(text))', { inputs: { text } })).finalData).toBe(text.length)
+    const killed = await ws.exec('python3', ['-c', 'held = [bytes(range(256)) * (1 << 20) for _ in range(64)]'])
+    expect([killed.exitCode, killed.outOfMemory]).toEqual([137, true])
+    expect((await ws.exec('echo', ['on'])).stdout).toBe('on\n')
+  })
+
   testHostileActivities({
     get ws() {
       return ws
