@@ -21,6 +21,8 @@ export interface WeakReport {
   /** What a neighbour of it still answers, and the processes that are left of it. */
   readonly neighbour: string
   readonly leftBehind: string
+  /** The exit code of a program that kills all others, and what later activities say. */
+  readonly rampage: readonly [number, string]
 }
 
 /** Opens all that it can of each process, again and again, in a daemon too, and looks for a secret in it. */
@@ -70,6 +72,15 @@ print(said, flush=True)
 os.kill(os.getppid(), signal.SIGKILL)
 signal.pause()
 `
+/** Kills everything but its own tree. */
+const RAMPAGE = `
+import os
+own = {os.getpid(), os.getppid()}
+for name in os.listdir('/proc'):
+    if name.isdigit() and int(name) not in own:
+        try: os.kill(int(name), 9)
+        except OSError: pass
+`
 const secrets = { KEY: 'sesame-open-and-nothing-else-opens-this-door' }
 
 await using sg = await createSandglass({ engine: 'local', poolSize: 0 })
@@ -90,6 +101,9 @@ const killer = await ws.exec('python3', ['-c', KILLER])
 await cat.write('here')
 const neighbour = (await cat.poll({ waitMs: 10_000 })).text
 const leftBehind = (await ws.exec('sh', ['-c', 'cat /proc/[0-9]*/comm | grep sleep || true'])).stdout
+const rampage = await ws.exec('python3', ['-c', RAMPAGE])
+await cat.exited // it is lost, and settles
+const afterwards = (await ws.exec('echo', ['on'])).stdout + (await ws.run('print("on")')).stdout
 console.log(
   JSON.stringify({
     trust: ws.trust,
@@ -100,6 +114,7 @@ console.log(
     killer: [killer.stdout, killer.signal],
     neighbour,
     leftBehind,
+    rampage: [rampage.exitCode, afterwards],
   } satisfies WeakReport),
 )
 

@@ -56,10 +56,13 @@ class KeptSpare(Spare):
 
     def become(self, kind, fds=()):
         """Tells the process what it becomes, `R`(un) or `P`(rogram). Its request follows."""
-        if fds:
-            socket.send_fds(self.socket, [kind], list(fds))
-        else:
-            self.socket.send(kind)
+        try:
+            if fds:
+                socket.send_fds(self.socket, [kind], list(fds))
+            else:
+                self.socket.send(kind)
+        except OSError:  # it has been killed, as its pidfd will say
+            pass
 
     def close(self):
         """Closes the broker's ends."""

@@ -216,9 +216,7 @@ class Workspace:
 
     def _assign(self):
         while self._waiting and self._spare is not None:
-            activity, spare = self._waiting.pop(0), self._spare
-            self._spare = None
-            activity.begin(spare)
+            self._waiting.pop(0).begin(self._take_spare())
             self._spare_due = time.monotonic() + SPARE_PAUSE_SEC
         if self._waiting or self._spare_due is None:
             self._make_spare()
@@ -258,7 +256,20 @@ class Workspace:
             self._on_no_spare()
             return
         self._spare, self._forking = spare, None
+        for fd in (spare.control.fileno(), spare.pid_fd):
+            self.watcher.watch_read(fd, lambda _event: self._on_lost_spare())
         self._assign()
+
+    def _on_lost_spare(self):
+        """The process that waits, or its keeper, was killed: only activities that are not apart can do that."""
+        self._take_spare().close()  # what is left of it ends with its socket
+        self._make_spare()
+
+    def _take_spare(self):
+        spare, self._spare = self._spare, None
+        for fd in (spare.control.fileno(), spare.pid_fd):
+            self.watcher.forget(fd)
+        return spare
 
     def _on_no_spare(self):
         """No process can be made now. Whoever waits is told; the next request tries again."""

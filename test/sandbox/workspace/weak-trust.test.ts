@@ -24,6 +24,7 @@ describe.skipIf(skip)('a workspace on a kernel that cannot keep activities apart
         killer: ["['Operation not permitted', 'Operation not permitted']\n", 'SIGKILL'],
         neighbour: 'here',
         leftBehind: '',
+        rampage: [0, 'on\non\n'],
       } satisfies WeakReport)
     },
   )
