@@ -75,7 +75,10 @@ export interface CheckedRun extends Pick<
   /** The party that can declare a package for a missing module; undefined if none can be installed. */
   readonly declarer?: Declarer | undefined
   /** Only the paths count. */
-  readonly files?: Readonly<Record<string, unknown>>
+  readonly files?: Readonly<Record<string, unknown>> | undefined
+  readonly collect?: readonly string[] | undefined
+  /** True for a script in a workspace, which may hold files that are not named here. */
+  readonly keepsFiles?: boolean | undefined
   readonly checkoutTimeoutMs?: number | undefined
 }
 
@@ -142,7 +145,7 @@ export async function checkAnswer(
 
 /** Checks a script by a policy. A check whose sandbox is lost is made once more, in another one. */
 async function runCheck(checkers: Checkers, script: string, policy: Policy, run: CheckedRun): Promise<CheckedScript> {
-  const { inputs = {}, tools, allowModules = [], files = {}, environment = [] } = run
+  const { inputs = {}, tools, allowModules = [], files = {}, collect = [], environment = [] } = run
   const set = tools === undefined ? undefined : prepareTools(tools)
   const request: CheckRequest = {
     script,
@@ -151,6 +154,7 @@ async function runCheck(checkers: Checkers, script: string, policy: Policy, run:
     tools: set?.checked ?? [],
     // The script can import modules of its packages and among its own files; the checker does not read them.
     allowModules: [...allowModules, ...environment, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
+    hasFiles: run.keepsFiles === true || Object.keys(files).length + collect.length > 0,
     ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
   }
   const checked = await checkers.check(request, run.checkoutTimeoutMs)

@@ -142,6 +142,10 @@ export interface CheckOptions {
   readonly tools?: ToolsInput
   /** Inputs that the script will have; only their names count. */
   readonly inputs?: Readonly<Record<string, unknown>>
+  /** Files that the script will have; only their paths count. */
+  readonly files?: Readonly<Record<string, unknown>>
+  /** Globs of the files that will be collected. */
+  readonly collect?: readonly string[]
   /** Packages of the run that the check is for. */
   readonly dependencies?: readonly string[]
   /** Modules that the policy `strict` admits in addition to its own. */
@@ -151,10 +155,26 @@ export interface CheckOptions {
 }
 
 /** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
-export interface AsToolOptions extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId'> {}
+export interface AsToolOptions
+  extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files'> {
+  /**
+   * Files that every script finds, by path. In a `workspace`, they are put there before the first script, and stay as
+   * scripts leave them.
+   */
+  readonly files?: RunOptions['files'] | FilesInput
+}
 
 /** Options of `Sandglass.solve`. */
-export interface SolveOptions<T = unknown> extends TaskOptions<T> {
+export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'> {
+  /**
+   * Files that every script finds, by path; the prompt lists them. In a `workspace`, they are put there before the first
+   * script, and stay as scripts leave them.
+   */
+  readonly files?: RunOptions['files'] | FilesInput | undefined
+  /** Runs all scripts in this workspace, where their files stay. */
+  readonly workspace?: Workspace | undefined
+  /** In a workspace: gives the secrets also where other activities could read them (its `trust` is `shared`). Default false. */
+  readonly shareSecrets?: boolean | undefined
   /** Writes the scripts: any async function, a language model of the AI SDK, a chat model of LangChain. */
   readonly model: ModelInput
   /** The functions that scripts can call. */
@@ -206,11 +226,15 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
   if (options.workspace === undefined) return
   for (const name of POOL_OPTIONS) {
     if (options[name] === undefined) continue
-    throw new SandglassError(
-      'invalid_request',
-      `${name}: a run in a workspace takes the sandbox and the packages of that`,
-    )
+    throw packagesOfWorkspace(name)
   }
+}
+
+function packagesOfWorkspace(name: string): SandglassError {
+  return new SandglassError(
+    'invalid_request',
+    `${name}: a run in a workspace takes the sandbox and the packages of that`,
+  )
 }
 
 /**
@@ -244,7 +268,9 @@ export function checkAsToolOptions(options: AsToolOptions): void {
 export function checkSolveOptions<T>(options: SolveOptions<T>): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('solve: it needs options, at least { model }')
-  refuseUnknown('solve', options, [...TASK_NAMES, 'model', 'tools', 'mode', 'dependencies'])
+  const own = ['model', 'tools', 'mode', 'dependencies', 'workspace', 'shareSecrets']
+  refuseUnknown('solve', options, [...TASK_NAMES, ...own])
+  if (options.workspace !== undefined && options.dependencies !== undefined) throw packagesOfWorkspace('dependencies')
   const { mode } = options
   if (mode !== undefined && !MODES.includes(mode)) throw notKnown('mode', 'mode', mode, MODES)
 }
@@ -273,6 +299,8 @@ const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = [
   'mode',
   'tools',
   'inputs',
+  'files',
+  'collect',
   'dependencies',
   'allowModules',
   'signal',
@@ -305,6 +333,8 @@ const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   'instructions',
   'maxStubChars',
   'maxAnswerChars',
+  'maxAnswerFileBytes',
+  'onFiles',
 ] as (keyof AsToolOptions)[]
 const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]
 

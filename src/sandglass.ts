@@ -25,11 +25,11 @@ import {
   type ToolExecutionResult,
 } from './orchestrator/index.ts'
 import type { PoolStats } from './pool/index.ts'
-import type { SandboxEngine, SandboxReport } from './sandbox/index.ts'
+import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/index.ts'
 import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
-import type { NamedPackage } from './support/index.ts'
-import { TaskHost } from './task-host.ts'
+import { definedOf, filesText, type NamedPackage } from './support/index.ts'
+import { TaskHost, WorkspaceHost } from './task-host.ts'
 import { dependenciesOf, prepareTools, type RanScript, type RunPythonTool, runPythonTool } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
@@ -140,8 +140,12 @@ function withPackages(report: SandboxReport, packages: readonly NamedPackage[]):
 
 function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
   checkAsToolOptions(given)
-  const { name, instructions, maxStubChars, maxAnswerChars, ...run } = given
+  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, ...run } = given
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
+  // In a workspace once: scripts may change them.
+  const putOnce = onceDone(async () => {
+    if (files !== undefined) await run.workspace?.put(files)
+  })
   // Their versions are known when they are installed: at the first call.
   const unversioned = (text: string): NamedPackage => ({ name: text, version: '' })
   const ofTools = run.tools === undefined ? [] : dependenciesOf(run.tools)
@@ -149,8 +153,14 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
   return runPythonTool(
     set,
     async (script, signal) => {
-      const options = { ...run, policy: run.policy ?? 'standard', ...(signal === undefined ? {} : { signal }) } as const
+      const options = {
+        ...run,
+        ...(files === undefined || run.workspace !== undefined ? {} : { files: files as RunOptions['files'] & {} }),
+        policy: run.policy ?? 'standard',
+        ...(signal === undefined ? {} : { signal }),
+      } as const
       try {
+        await putOnce()
         return await runner.run(script, options, runner.dependencies.declarer)
       } catch (error) {
         const violation = dependencyViolation(error, script)
@@ -158,14 +168,39 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
         return notRun(violation)
       }
     },
-    { name, instructions, maxStubChars, maxAnswerChars, packages, scriptPackages: runner.dependencies.scriptPackages },
+    {
+      name,
+      instructions,
+      maxStubChars,
+      maxAnswerChars,
+      maxAnswerFileBytes,
+      onFiles,
+      packages,
+      scriptPackages: run.workspace === undefined ? runner.dependencies.scriptPackages : '',
+      files: filesText(Object.keys(files ?? {}), run.collect ?? []),
+      keepsFiles: run.workspace !== undefined,
+    },
   )
+}
+
+/** Does something once; a failure does not count. */
+function onceDone(act: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return async () => {
+    done ??= act()
+    try {
+      await done
+    } catch (error) {
+      done = undefined
+      throw error
+    }
+  }
 }
 
 /** A script that asks for packages which it cannot have. */
 function notRun(violation: Violation): RanScript {
   const error = rejectionText([violation])
-  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [] }
+  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [] }
   return {
     status: 'rejected',
     success: false,
@@ -187,23 +222,66 @@ interface PlannedTask<T> {
 /** @throws TypeError or SandglassError `invalid_request` for a wrong option, before anything is installed. */
 function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>): PlannedTask<T> {
   checkSolveOptions(given)
-  const { model, tools, mode = ExecutionMode.PLAN, limits, dependencies, ...rest } = given
-  const options = { ...rest, limits: limitsOfRun({ ...runner.options.limits, ...limits }) }
+  const {
+    model,
+    tools,
+    mode = ExecutionMode.PLAN,
+    limits,
+    dependencies,
+    workspace,
+    shareSecrets,
+    files,
+    ...rest
+  } = given
+  const ownFiles = workspace === undefined ? { files: files as RunOptions['files'] } : {}
+  const options = { ...rest, ...ownFiles, limits: limitsOfTask(runner, limits, workspace) }
   const base = { mode, llmCall: callerOf(model), tools: tools === undefined ? undefined : prepareTools(tools) }
   const jobWith = (environment: PreparedEnvironment | undefined, traceId: string | null | undefined): Job<T> => {
-    const host = new TaskHost(runner, { dependencies, tools, limits }, environment)
+    const host =
+      workspace === undefined
+        ? new TaskHost(runner, { dependencies, tools, limits }, environment)
+        : new WorkspaceHost(runner, {
+            workspace,
+            files,
+            ...definedOf({ limits, shareSecrets, secrets: rest.secrets }, ['limits', 'shareSecrets', 'secrets']),
+          })
     const packages = environment === undefined ? runner.directoryPackages : packagesOf(environment)
     const { scriptPackages } = runner.dependencies
     return makeJob<T>(
       task,
-      { ...base, host, packages, areDeclared: environment !== undefined, scriptPackages },
+      {
+        ...base,
+        host,
+        packages,
+        areDeclared: environment !== undefined,
+        ...(workspace === undefined ? { scriptPackages } : { workspaceFiles: files }),
+      },
       { ...options, ...(typeof traceId === 'string' ? { traceId } : {}) },
     )
   }
   // It belongs to the trace of this call, also if it begins later.
   const { traceId } = jobWith(undefined, rest.traceId)
+  if (workspace !== undefined) {
+    const environment = runner.workspaces.environmentOf(workspace)
+    return {
+      job: async () => {
+        await runner.workspaces.checkFiles(files)
+        return jobWith(environment, traceId)
+      },
+    }
+  }
   const wanted: DependencyRequest = { dependencies, tools, signal: rest.signal }
   return { job: async () => jobWith(await runner.dependencies.prepare(wanted), traceId) }
+}
+
+/** A workspace has its limits already; a script in it may only ask for less. */
+function limitsOfTask(
+  runner: ScriptRunner,
+  limits: ResourceLimits = {},
+  workspace: Workspace | undefined,
+): ResourceLimits {
+  const lesser = workspace === undefined ? {} : definedOf(limits, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
+  return { ...limitsOfRun({ ...runner.options.limits, ...limits }), ...lesser }
 }
 
 async function* streamTask<T>(planned: PlannedTask<T>): AsyncGenerator<SolveEvent<T>, void, void> {

@@ -205,8 +205,12 @@ export class ScriptRunner {
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
     const environment =
       workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
-    const about = { environment: modulesOf(environment), declarer: declarer ?? this.dependencies.checkDeclarer }
-    const rejection = await rejectionOf(this.checkers, script, { ...given, ...about })
+    const rejection = await rejectionOf(this.checkers, script, {
+      ...given,
+      environment: modulesOf(environment),
+      declarer: declarer ?? this.dependencies.checkDeclarer,
+      keepsFiles: workspace !== undefined,
+    })
     if (rejection !== undefined) {
       return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) })
     }

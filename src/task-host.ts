@@ -2,8 +2,8 @@ import { checkAnswer } from './checkers.ts'
 import { dependencyViolation } from './dependencies.ts'
 import { explainMissingModule, type PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult, Violation } from './executor/index.ts'
-import type { ScriptHost } from './orchestrator/index.ts'
-import type { Lease } from './pool/index.ts'
+import type { RunOptions, Workspace, WorkspaceOptions } from './options.ts'
+import type { Loan, ScriptHost } from './orchestrator/index.ts'
 import type { ResourceLimits } from './sandbox/index.ts'
 import { modulesOf, type ScriptRunner } from './script-runner.ts'
 import type { ToolsInput } from './tools/index.ts'
@@ -13,6 +13,12 @@ interface TaskNeeds {
   readonly dependencies: readonly string[] | undefined
   readonly tools: ToolsInput | undefined
   readonly limits: ResourceLimits | undefined
+}
+
+/** A task in a workspace: what its scripts ask of it, and the files that are put there before the first one. */
+interface WorkspaceNeeds extends Pick<RunOptions, 'secrets' | 'shareSecrets' | 'limits'> {
+  readonly workspace: Workspace
+  readonly files: WorkspaceOptions['files'] | undefined
 }
 
 /** Checks and runs the scripts of a task with the packages of one environment. */
@@ -37,7 +43,7 @@ export class TaskHost implements ScriptHost {
     this.#hosts = hosts.set(keyOf(environment), this)
   }
 
-  checkout(signal: AbortSignal): Promise<Lease> {
+  checkout(signal: AbortSignal): Promise<Loan> {
     return this.#runner.sandboxes.checkout(this.#needs.limits, this.#environment, { signal })
   }
 
@@ -66,6 +72,35 @@ export class TaskHost implements ScriptHost {
 
   explain(error: string, script: string): string | undefined {
     return explainMissingModule(error, script, this.#runner.dependencies.declarer)
+  }
+}
+
+/** Runs the scripts of a task in a workspace, with the packages of that. */
+export class WorkspaceHost implements ScriptHost {
+  readonly sandboxName = 'workspace'
+  readonly keepsFiles = true
+  readonly #runner: ScriptRunner
+  readonly #needs: WorkspaceNeeds
+  readonly #environment: PreparedEnvironment | undefined
+  #files: WorkspaceOptions['files'] | undefined
+
+  /** @throws SandglassError `workspace_closed`, `invalid_request` */
+  constructor(runner: ScriptRunner, needs: WorkspaceNeeds) {
+    this.#runner = runner
+    this.#needs = needs
+    this.#files = needs.files
+    this.#environment = runner.workspaces.environmentOf(needs.workspace)
+  }
+
+  async checkout(signal: AbortSignal): Promise<Loan> {
+    const { workspace, files: _, ...run } = this.#needs
+    const loan = await this.#runner.workspaces.borrow(workspace, { ...run, signal }, this.#files)
+    this.#files = undefined
+    return loan
+  }
+
+  check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
+    return checkAnswer(this.#runner.checkers, script, policy, { ...check, environment: modulesOf(this.#environment) })
   }
 }
 

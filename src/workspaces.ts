@@ -13,7 +13,7 @@ import {
 import { limitsOfRun, specOf } from './run-spec.ts'
 import { assertEnforced, DEFAULT_LIMITS, type Sandbox, type SandboxEngine } from './sandbox/index.ts'
 import { definedOf } from './support/index.ts'
-import { ActivityWorkspace, type BorrowedSandbox } from './workspace/index.ts'
+import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './workspace/index.ts'
 
 /** The Sandglass of workspaces, as far as they need it. */
 export interface WorkspaceOwner {
@@ -61,6 +61,11 @@ export class Workspaces {
   /** The packages of a workspace. */
   environmentOf(workspace: Workspace): PreparedEnvironment | undefined {
     return this.#openedOf(workspace).environment
+  }
+
+  /** @throws SandglassError `invalid_request` for files that cannot be put into a workspace. */
+  async checkFiles(files: WorkspaceOptions['files']): Promise<void> {
+    if (files !== undefined) await checkFilesInput(files)
   }
 
   /** A sandbox for one script in a workspace. */

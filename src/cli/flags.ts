@@ -32,6 +32,13 @@ const PROGRAM: Specs = {
   '--file': { value: 'HOST[:PATH]' },
 }
 const WITH: Specs = { '--with': { value: 'PKG' } }
+/** Files in, and files out. */
+const FILES: Specs = {
+  '--file': { value: 'HOST[:PATH]' },
+  '--collect': { value: 'GLOB' },
+  '--save': { value: 'DIR' },
+  '--overwrite': {},
+}
 const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
 const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
@@ -60,10 +67,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--events': {},
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
-    '--file': { value: 'HOST[:PATH]' },
-    '--collect': { value: 'GLOB' },
-    '--save': { value: 'DIR' },
-    '--overwrite': {},
+    ...FILES,
   },
   exec: { ...PROGRAM, '--new': {}, '--json': {}, '--timeout': { value: 'S' }, '--tty': {} },
   shell: PROGRAM,
@@ -105,6 +109,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--pricing': { value: 'FILE' },
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
+    ...FILES,
   },
   env: COMMON,
   runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },

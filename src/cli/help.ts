@@ -49,6 +49,14 @@ Limits:
   --max-output SIZE         all that a script sends, default 1m
 `
 
+const FILES_HELP = `Files:
+  --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
+  --collect GLOB            bring back files that match, such as 'out/**'; names that begin with a dot only where GLOB
+                            writes the dot; repeat for more
+  --save DIR                write collected files below DIR; nothing that is there is replaced
+  --overwrite               replace what is there, and allow a DIR that is the root of a repository
+`
+
 const PROGRAM_SANDBOX_HELP = `Sandbox:
 ${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in force, see sandglass run --help
   --memory SIZE             at least 80m, default 512m; sizes are bytes or 512m, 1g, 256MiB
@@ -92,13 +100,7 @@ Script:
   --with PKG                a package that the script can import, as pip names it: "pandas>=2"; repeat for more
                             what FILE itself declares (# /// script) counts as well, if it is well known
 
-Files:
-  --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
-  --collect GLOB            bring back files that match, such as 'out/**'; names that begin with a dot only where GLOB
-                            writes the dot; repeat for more
-  --save DIR                write collected files below DIR; nothing that is there is replaced
-  --overwrite               replace what is there, and allow a DIR that is the root of a repository
-
+${FILES_HELP}
 Output:
   --json                    one JSON line with everything, nothing else on stdout
   --events                  JSON lines while it runs, then that line
@@ -206,6 +208,7 @@ Task:
   --budget-cost N           end when the model calls cost this much by --pricing
   --pricing FILE            JSON with the prices of models, per million tokens: {"NAME": {"input": 1, "output": 4}}
 
+${FILES_HELP}
 Output:
   --journal PATH            where the task is kept: a directory, or a SQLite file named *.db or *.sqlite;
                             default sandglass/runs below XDG_STATE_HOME

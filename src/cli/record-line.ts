@@ -74,6 +74,7 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     stdout: attempt.stdout,
     stderr: attempt.stderr,
     warnings: attempt.warnings,
+    files: attempt.files,
     sandbox: attempt.sandbox === null ? null : sandboxOf(attempt.sandbox),
     execution_ms: attempt.executionMs,
     duration_ms: attempt.durationMs,

@@ -1,4 +1,4 @@
-import type { ExecutionResult, RunEvent } from '../executor/index.ts'
+import type { CollectedFile, ExecutionResult, RunEvent } from '../executor/index.ts'
 import type { Failure } from './failure.ts'
 
 /** A run as one line of JSON (docs/cli.md). */
@@ -41,13 +41,14 @@ export function resultLine(id: string | null, result: ExecutionResult): Record<s
     environment: result.environment,
     ignored_frames: result.ignoredFrames,
     limits_hit: result.limitsHit,
-    files: result.files.map(({ path, size, sha256, content }) => ({
-      path,
-      size,
-      sha256,
-      content_base64: Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('base64'),
-    })),
+    files: result.files.map(fileLine),
   }
+}
+
+/** A collected file, with its content. */
+export function fileLine({ path, size, sha256, content }: CollectedFile): Record<string, unknown> {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+  return { path, size, sha256, content_base64: bytes.toString('base64') }
 }
 
 /** The answer to a request of a batch that was not run. */

@@ -1,11 +1,12 @@
 import type { AttemptRecord, Repetition, RunRecord, SandboxRecord } from '../journal/index.ts'
 import { truncateAndCount } from '../support/index.ts'
 import { countText, msText, plural, whenText } from './figures.ts'
-import { nameText } from './foreign-text.ts'
+import { moreText, nameText } from './foreign-text.ts'
 import { attemptsOf } from './solve-line.ts'
 
 /** Maximum characters of the reason for a second run. */
 const MAX_RERUN = 200
+const MAX_FILES = 20
 
 /** A fact and its name, for a list of facts. */
 export type Fact = readonly [name: string, text: string]
@@ -28,16 +29,23 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
   ]
 }
 
-/** The facts of an attempt: prompt, model, sandbox and time. */
-export function attemptFacts({ prompt, generation, cost, sandbox, executionMs, rerun }: AttemptRecord): Fact[] {
+/** The facts of an attempt: prompt, model, sandbox, time and files. */
+export function attemptFacts(attempt: AttemptRecord): Fact[] {
+  const { prompt, generation, cost, sandbox, executionMs, rerun, files } = attempt
   return [
     ...(prompt === null ? [] : [['prompt', `${countText(prompt.chars)} characters`] as const]),
     ...(generation === null ? [] : [['answer', generationText(generation)] as const]),
     ...(cost === null ? [] : [['cost', String(cost)] as const]),
     ...(sandbox === null ? [] : [['sandbox', sandboxText(sandbox)] as const]),
     ...(executionMs === null ? [] : [['script', `ran for ${msText(executionMs)}`] as const]),
+    ...(files.length === 0 ? [] : [['files', filesText(files)] as const]),
     ...(rerun === null ? [] : [['run again', truncateAndCount(rerun, MAX_RERUN)] as const]),
   ]
+}
+
+function filesText(files: AttemptRecord['files']): string {
+  const named = files.slice(0, MAX_FILES).map(({ path, size }) => `${nameText(path)} (${plural(size, 'byte')})`)
+  return [...named, ...moreText(files.length - MAX_FILES)].join('\n')
 }
 
 /** The end of an attempt, with its time: `failed after 2.31 s`. */

@@ -20,11 +20,7 @@ const MAX_FILES_BYTES = 64 * 1024 * 1024
  */
 export async function runRequest(given: Given, { env, signal }: Context): Promise<Omit<RunRequest, 'tools'>> {
   const source = scriptSource(given)
-  const hosts = given.all('--file').map((text) => hostAndPath(text)[0])
-  const scriptPath = 'path' in source ? source.path : undefined
-  if ([scriptPath, ...hosts].filter((one) => one === '-').length > 1) {
-    throw new UsageError('invalid_request', 'stdin is asked for twice: only one of the script and --file can be -')
-  }
+  refuseStdinTwice(given, 'path' in source ? source.path : undefined, 'script')
   const inputs = parseInputs(given.all('--input'))
   const secrets = secretsFrom(given.all('--secret'), env)
   const files = await readFiles(given.all('--file'), signal)
@@ -35,6 +31,14 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
     requiredSecrets: Object.keys(secrets),
     files,
     collect: given.all('--collect'),
+  }
+}
+
+/** @throws UsageError if more than one of `first` and the files is read from stdin. */
+export function refuseStdinTwice(given: Given, first: string | undefined, what: 'script' | 'task'): void {
+  const hosts = given.all('--file').map((text) => hostAndPath(text)[0])
+  if ([first, ...hosts].filter((one) => one === '-').length > 1) {
+    throw new UsageError('invalid_request', `stdin is asked for twice: only one of the ${what} and --file can be -`)
   }
 }
 
@@ -115,7 +119,11 @@ export function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): R
   return Object.fromEntries(entries)
 }
 
-async function readFiles(given: readonly string[], signal: AbortSignal): Promise<NonNullable<RunRequest['files']>> {
+/** The files of `--file`, by their paths in the sandbox. @throws UsageError. */
+export async function readFiles(
+  given: readonly string[],
+  signal: AbortSignal,
+): Promise<NonNullable<RunRequest['files']>> {
   const entries: [string, { content: Uint8Array; mode: number }][] = []
   let room = MAX_FILES_BYTES
   for (const text of given) {

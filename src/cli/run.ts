@@ -2,7 +2,6 @@ import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
-import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
@@ -10,23 +9,16 @@ import { toolsOf } from './tools-file.ts'
 import { eventLine, resultLine } from './result-line.ts'
 import { runRequest, scriptSource } from './run-request.ts'
 import { RunReporter } from './run-reporter.ts'
-import { prepareSaving, saveFiles } from './save.ts'
+import { notSaved, saveFiles, savingOf } from './save.ts'
 import { startSandglass } from './start.ts'
 import { reword } from './wording.ts'
 
 /** `sandglass run`: one script in one sandbox. Resolves to the exit code. */
 export async function run(given: Given, context: Context): Promise<number> {
   const { options, mode, policy } = sandboxFlags(given, context.engines)
-  if (given.has('--save') && !given.has('--collect')) {
-    throw new UsageError('invalid_request', '--save needs --collect GLOB, which names the files to save')
-  }
-  if (given.has('--overwrite') && !given.has('--save')) {
-    throw new UsageError('invalid_request', '--overwrite needs --save DIR')
-  }
   const { script, ...request } = await runRequest(given, context)
   const tools = await toolsOf(given, context)
-  const directory = given.last('--save')
-  const saving = directory === undefined ? undefined : prepareSaving(directory, given.has('--overwrite'))
+  const saving = savingOf(given)
   const reporter =
     given.has('--json') || given.has('--events') ? lineReporter(given, context) : humanReporter(given, script, context)
   try {
@@ -91,6 +83,5 @@ function humanReporter(given: Given, script: string, context: Context): Reporter
 }
 
 function withProblems(result: ExecutionResult, problems: readonly string[]): ExecutionResult {
-  const warnings = problems.map((message) => ({ code: 'not_saved', message, traceback: null }) as const)
-  return problems.length === 0 ? result : { ...result, warnings: [...result.warnings, ...warnings] }
+  return problems.length === 0 ? result : { ...result, warnings: [...result.warnings, ...notSaved(problems)] }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { errnoOf, messageOf } from '../errors/index.ts'
 import type { CollectedFile } from '../executor/index.ts'
 import { makeDirectory } from '../support/index.ts'
+import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
 
 /** The target of collected files. */
@@ -24,7 +25,7 @@ const MAX_NAMED = 5
  * Makes the directory for collected files.
  * @throws UsageError when it cannot be made, or is the root of a repository, where tools obey the files.
  */
-export function prepareSaving(directory: string, overwrite: boolean): Saving {
+function prepareSaving(directory: string, overwrite: boolean): Saving {
   const root = makeRoot(directory)
   if (!overwrite && isRepository(root)) {
     throw new UsageError(
@@ -33,6 +34,26 @@ export function prepareSaving(directory: string, overwrite: boolean): Saving {
     )
   }
   return { root, overwrite }
+}
+
+/**
+ * The target of `--save`, which is made; undefined without it.
+ * @throws UsageError for `--save` without `--collect`, `--overwrite` without `--save`, and as {@link prepareSaving} does.
+ */
+export function savingOf(given: Given): Saving | undefined {
+  if (given.has('--save') && !given.has('--collect')) {
+    throw new UsageError('invalid_request', '--save needs --collect GLOB, which names the files to save')
+  }
+  if (given.has('--overwrite') && !given.has('--save')) {
+    throw new UsageError('invalid_request', '--overwrite needs --save DIR')
+  }
+  const directory = given.last('--save')
+  return directory === undefined ? undefined : prepareSaving(directory, given.has('--overwrite'))
+}
+
+/** A warning for each file that was not saved. */
+export function notSaved(problems: readonly string[]): { code: 'not_saved'; message: string; traceback: null }[] {
+  return problems.map((message) => ({ code: 'not_saved', message, traceback: null }))
 }
 
 function makeRoot(directory: string): string {

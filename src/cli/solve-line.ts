@@ -1,7 +1,13 @@
+import type { ToolExecutionResult } from '../index.ts'
 import type { JournalEvent, RunRecord } from '../journal/index.ts'
+import { fileLine } from './result-line.ts'
+import { notSaved } from './save.ts'
 
 /** The result of a task as one line of JSON (docs/cli.md). */
-export function solveLine(record: RunRecord): Record<string, unknown> {
+export function solveLine(
+  { record, files }: Pick<ToolExecutionResult, 'record' | 'files'>,
+  problems: readonly string[],
+): Record<string, unknown> {
   return {
     v: 1,
     type: 'solve_result',
@@ -20,6 +26,8 @@ export function solveLine(record: RunRecord): Record<string, unknown> {
     cost: record.cost,
     tool_calls: record.totalToolCalls,
     duration_ms: record.durationMs,
+    warnings: notSaved(problems),
+    files: files.map(fileLine),
   }
 }
 

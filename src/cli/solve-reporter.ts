@@ -1,3 +1,4 @@
+import type { ToolExecutionResult } from '../index.ts'
 import type { JournalEvent, RunRecord } from '../journal/index.ts'
 import { truncate } from '../support/index.ts'
 import { type Context, isLively } from './context.ts'
@@ -5,16 +6,23 @@ import { countText, msText, plural } from './figures.ts'
 import { LiveLine } from './live-line.ts'
 import { attemptsOf } from './solve-line.ts'
 import { placeText, SolveProgress } from './solve-progress.ts'
+import { moreText } from './foreign-text.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_ERROR = 500
 const MAX_PARTIAL = 2000
+const MAX_FILES = 20
+
+type TaskResult = Pick<ToolExecutionResult, 'record' | 'files'>
 
 /** Reports the progress and the result of a task. */
 export interface Reporter {
   event(event: JournalEvent): Promise<void>
-  /** @param isStored whether `sandglass show` finds the task. */
-  result(record: RunRecord, isStored: boolean): Promise<void>
+  /**
+   * @param problems why files were not saved.
+   * @param isStored whether `sandglass show` finds the task.
+   */
+  result(result: TaskResult, problems: readonly string[], isStored: boolean): Promise<void>
   end(): Promise<void>
 }
 
@@ -45,7 +53,7 @@ export class SolveReporter implements Reporter {
     await this.#mark(status, `${placeText(event)} (${facts})${why}`)
   }
 
-  async result(record: RunRecord, isStored: boolean): Promise<void> {
+  async result({ record, files }: TaskResult, problems: readonly string[], isStored: boolean): Promise<void> {
     await this.#live.end()
     const { stdout, hasReaderLeft } = this.#context
     if (hasReaderLeft()) return
@@ -57,6 +65,11 @@ export class SolveReporter implements Reporter {
       if (partial !== null) await this.#mark('partial', truncate(JSON.stringify(partial), MAX_PARTIAL))
       await this.#mark(status, this.#reasonOf(error))
     }
+    if (files.length > 0) {
+      const named = files.slice(0, MAX_FILES).map(({ path, size }) => `${path} (${plural(size, 'byte')})`)
+      await this.#mark('files', [...named, ...moreText(files.length - MAX_FILES)].join(', '))
+    }
+    for (const problem of problems) await this.#mark('not_saved', problem)
     const more = isStored ? `; more with: sandglass show ${record.runId}${this.#showFlags}` : ''
     await this.#say(`${costText(record)}${more}`)
   }

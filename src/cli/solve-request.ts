@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 import { formatValue } from '../support/index.ts'
 import { UsageError } from './failure.ts'
 import { outputSchema } from './output-schema.ts'
-import { parseInputs, secretsFrom } from './run-request.ts'
+import { parseInputs, readFiles, refuseStdinTwice, secretsFrom } from './run-request.ts'
 import { parseCount, parseNumber } from './sizes.ts'
 
 const MAX_TASK_BYTES = 1024 * 1024
@@ -41,6 +41,7 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
   if (given.has('--max-steps') && !given.has('--interactive')) {
     throw new UsageError('invalid_request', '--max-steps needs --interactive; to limit retries, use --max-retries')
   }
+  refuseStdinTwice(given, text, 'task')
   const inputs = parseInputs(given.all('--input'))
   const maxRetries = readCount(given, '--max-retries', 0, MAX_COUNT)
   const maxSteps = readCount(given, '--max-steps', 1, MAX_COUNT)
@@ -62,6 +63,8 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
     ...(pricing === undefined ? {} : { pricing }),
     inputs,
     secrets: secretsFrom(given.all('--secret'), env),
+    files: await readFiles(given.all('--file'), signal),
+    collect: given.all('--collect'),
     allowModules: given.all('--allow-module').map(moduleName),
     keepPrompts: given.has('--keep-prompts'),
     ...(schema === undefined ? {} : { output: await outputSchema(schema, signal) }),

@@ -3,10 +3,12 @@ import type { JournalStore } from '../journal/index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { TASK_OUTCOMES } from '../outcomes/index.ts'
+import { EXIT } from './exit-codes.ts'
 import { InstallLine } from './install-line.ts'
 import { journalPlace, openJournal } from './journal-flag.ts'
 import { modelOf } from './model-flag.ts'
 import { sandboxFlags } from './options.ts'
+import { saveFiles, savingOf } from './save.ts'
 import { solveEventLine, solveLine } from './solve-line.ts'
 import { solveRequest } from './solve-request.ts'
 import { SolveReporter, type Reporter } from './solve-reporter.ts'
@@ -21,6 +23,7 @@ export async function solve(given: Given, context: Context): Promise<number> {
   const { task, options: asked } = await solveRequest(given, context)
   const tools = await toolsOf(given, context)
   const model = await modelOf(given, context.env)
+  const saving = savingOf(given)
   const journal = openJournal(place)
   const asLines = given.has('--json') || given.has('--events')
   const reporter = asLines ? lineReporter(given, context) : new SolveReporter(context, place.flag)
@@ -48,8 +51,10 @@ export async function solve(given: Given, context: Context): Promise<number> {
       await sandglass.close()
     }
     if (result === undefined) throw new Error('the task ended without a result')
-    await reporter.result(result.record, await isStored(journal, result.record.runId))
-    return TASK_OUTCOMES[result.record.status].exitCode
+    const problems = saving === undefined ? [] : saveFiles(saving, result.files)
+    await reporter.result(result, problems, await isStored(journal, result.record.runId))
+    const { exitCode } = TASK_OUTCOMES[result.record.status]
+    return exitCode === EXIT.ok && problems.length > 0 ? EXIT.usage : exitCode
   } catch (error) {
     throw reword(error, 'flags')
   } finally {
@@ -72,7 +77,7 @@ function lineReporter(given: Given, { stdout }: Context): Reporter {
     async event(event) {
       if (given.has('--events')) await stdout.line(solveEventLine(event))
     },
-    result: (record) => stdout.line(solveLine(record)),
+    result: (result, problems) => stdout.line(solveLine(result, problems)),
     end: async () => {},
   }
 }

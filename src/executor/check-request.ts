@@ -21,6 +21,8 @@ export interface CheckRequest {
   readonly names?: readonly string[]
   /** Modules that `strict` admits in addition to its own. */
   readonly allowModules?: readonly string[]
+  /** True if the script has files to read, or its files are collected: `strict` then admits `open` and modules for files. */
+  readonly hasFiles?: boolean
   readonly tools?: readonly CheckedTool[]
   /** Code that runs before the script: not checked, but the names that it binds are known. */
   readonly preamble?: string

@@ -4,6 +4,7 @@ export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export { checkInputs } from './inputs.ts'
+export { checkCollect, checkFiles } from './input-files.ts'
 export {
   type CollectedFile,
   ExecutionMode,

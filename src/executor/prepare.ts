@@ -140,6 +140,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     ...(whole === undefined ? {} : { whole }),
     names: [...(request.names ?? [])],
     allow_modules: [...(request.allowModules ?? [])],
+    ...(request.hasFiles === true ? { files: true } : {}),
     tools: [...tools],
     ...wrapperCode(request),
   })

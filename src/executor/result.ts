@@ -22,6 +22,8 @@ export interface CollectedFile {
   readonly size: number
   readonly sha256: string
   readonly content: Uint8Array
+  /** There if the content holds the value of a secret, which is not redacted in files. */
+  readonly holdsSecret?: true
 }
 
 /** A call of a host tool; calls of Python tools stay in the script's process. Secrets are redacted. */

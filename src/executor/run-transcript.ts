@@ -130,7 +130,7 @@ export class RunTranscript {
         if (holdsSecret) {
           this.warn('secret_in_file', `the file ${path} holds the value of a secret; its content is unchanged`)
         }
-        return { ...file, path }
+        return { ...file, path, ...(holdsSecret ? { holdsSecret } : {}) }
       }),
     }
   }

@@ -30,6 +30,13 @@ export interface JournalSandbox {
   readonly network: string
 }
 
+/** A file that a script left, without its content. */
+export interface FileFacts {
+  readonly path: string
+  readonly size: number
+  readonly sha256: string
+}
+
 /** The place of an event in a task: `step` is null in PLAN mode. Both count from 1; attempts within their step. */
 export interface Place {
   readonly step: number | null
@@ -119,6 +126,8 @@ export type JournalBody =
       readonly stdout: string
       readonly stderr: string
       readonly warnings: readonly { readonly code: string; readonly message: string }[]
+      /** Without their content; absent in journals of before it. */
+      readonly files?: readonly FileFacts[]
       readonly tool_calls: number
       readonly duration_ms: number
       readonly sandbox: JournalSandbox

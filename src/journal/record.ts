@@ -1,5 +1,5 @@
 import type { Violation } from '../executor/index.ts'
-import type { AttemptStatus, JournalEvent, JournalSandbox, Repetition } from './events.ts'
+import type { AttemptStatus, FileFacts, JournalEvent, JournalSandbox, Repetition } from './events.ts'
 import type { TaskStatus } from '../outcomes/index.ts'
 import { isSound, soundStart } from './sound-events.ts'
 
@@ -65,6 +65,8 @@ export interface AttemptRecord {
   readonly stdout: string
   readonly stderr: string
   readonly warnings: readonly { readonly code: string; readonly message: string }[]
+  /** The files that `collect` asked for, without their content. */
+  readonly files: readonly FileFacts[]
   /** Null if the script did not run. */
   readonly sandbox: SandboxRecord | null
   /** Of the script alone, in milliseconds. */
@@ -297,6 +299,7 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       attempt.stdout = event.stdout
       attempt.stderr = event.stderr
       attempt.warnings = [...event.warnings]
+      attempt.files = [...(event.files ?? [])]
       attempt.sandbox = sandboxOf(event.sandbox)
       attempt.executionMs = event.duration_ms
       return
@@ -334,6 +337,7 @@ function emptyAttempt(number: number): AttemptDraft {
     stdout: '',
     stderr: '',
     warnings: [],
+    files: [],
     sandbox: null,
     executionMs: null,
     durationMs: null,

@@ -101,6 +101,7 @@ const SHAPES: Shapes = {
     stdout: text,
     stderr: text,
     warnings: listOf(shaped({ code: text, message: text })),
+    files: orAbsent(listOf(shaped({ path: text, size: number, sha256: text }))),
     tool_calls: number,
     duration_ms: number,
     sandbox,

@@ -6,6 +6,7 @@ import { Spending, spentText } from './budget.ts'
 import { EndTask } from './end-task.ts'
 import type { Job } from './job.ts'
 import { publishEvent } from './publish-event.ts'
+import { TaskFiles } from './task-files.ts'
 
 /** Time for the journal to store its events; shorter once the task is over. */
 const STORE_MS = 10_000
@@ -17,7 +18,8 @@ export class ActiveTask {
   readonly journal: Journal
   readonly spending: Spending
   readonly redactor: Redactor
-  /** Fires when the task is cancelled or its time is up. */
+  readonly files: TaskFiles = new TaskFiles()
+  /** Fires when the job is cancelled or its time is up. */
   readonly signal: AbortSignal
   readonly #started: number = performance.now()
   readonly #ended: AbortController = new AbortController()

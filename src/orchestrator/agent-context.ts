@@ -4,11 +4,15 @@ import { truncateMiddle } from '../support/index.ts'
 const DEFAULT_CHARS = 8000
 
 /**
- * A task as an XML block for the message history of an agent. Data of the script or a tool
+ * A task as an XML block for the message history of an agent, with the names of its files. Data of the script or a tool
  * is written as JSON or text without `<`, `>` and `&`, so that it cannot close the block. Content longer
  * than `maxChars` is cut in the middle.
  */
-export function agentContext(record: RunRecord, maxChars: number = DEFAULT_CHARS): string {
+export function agentContext(
+  record: RunRecord,
+  maxChars: number = DEFAULT_CHARS,
+  files: readonly { readonly path: string; readonly size: number }[] = [],
+): string {
   if (!Number.isSafeInteger(maxChars) || maxChars < 0)
     throw new TypeError('maxChars: must be a whole number of at least 0')
   const { runId, status, success, mode, attempts, steps, finalData, partial, error } = record
@@ -20,7 +24,9 @@ export function agentContext(record: RunRecord, maxChars: number = DEFAULT_CHARS
         element('error', elementText(error ?? 'it failed', maxChars)),
         ...(partial === null ? [] : [element('partial_result', jsonElementText(partial, maxChars))]),
       ].join('\n')
-  return `${head}\n${body}\n</tool_execution>`
+  const left = files.map(({ path, size }) => `${JSON.stringify(path)} (${size} bytes)`).join('\n')
+  const list = left === '' ? '' : `\n${element('files', elementText(left, maxChars))}`
+  return `${head}\n${body}${list}\n</tool_execution>`
 }
 
 function element(name: string, content: string): string {

@@ -1,10 +1,9 @@
 import { rejectionText } from '../checkers.ts'
 import { messageOf } from '../errors/index.ts'
-import type { ExecutionResult } from '../executor/index.ts'
+import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
 import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
-import type { Lease } from '../pool/index.ts'
-import type { ScriptHost } from './job.ts'
+import type { Loan, ScriptHost } from './job.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { EndTask } from './end-task.ts'
@@ -32,7 +31,7 @@ export interface AttemptPlan {
   readonly prompt: string
   readonly surroundings: ScriptSurroundings
   /** Leases the sandbox; called only for a script that passed the check. */
-  lease(host: ScriptHost): Promise<{ readonly lease: Lease; readonly giveBack: () => void }>
+  lease(host: ScriptHost): Promise<{ readonly lease: Loan; readonly giveBack: () => void }>
   /** Why the output of a step is not enough, or undefined. */
   findMissing(result: ExecutionResult): string | undefined
 }
@@ -125,15 +124,21 @@ export class Attempts {
   }
 
   async #judge(ran: ExecutionResult, plan: AttemptPlan, script: string): Promise<Round> {
+    const { job, files } = this.task
     this.partial.keepEmitted(ran.intermediates)
+    // A workspace gives all files that match, also those of earlier scripts.
+    const isAll = job.mode === ExecutionMode.PLAN || job.host.keepsFiles === true
+    if (isAll) files.replace(ran.files)
     if (ran.hasResult) this.partial.keepResult(ran.finalData)
     if (ran.status === 'cancelled') this.task.signal.throwIfAborted()
     // No script can fix what the caller gives it.
     if (ran.setupFailed) throw new EndTask('infrastructure', ran.error ?? ran.status)
     const result = await this.task.orEnd(this.#matchOutput(ran))
+    if (result.success && !isAll) files.add(ran.files)
     if (result.success) return { status: 'completed', outcome: { kind: 'answered', data: result.finalData } }
     const missing = result.status === 'step-done' ? plan.findMissing(result) : undefined
     if (result.status === 'step-done' && missing === undefined) {
+      if (!isAll) files.add(ran.files)
       return { status: 'step-done', outcome: { kind: 'stepped', script, emitted: result.intermediates } }
     }
     const { traceback, stdout, stderr, toolCalls } = result

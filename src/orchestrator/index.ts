@@ -1,6 +1,6 @@
 export type { SolveBudget } from './budget.ts'
 export { sameData } from './equality.ts'
-export type { Job, ScriptHost } from './job.ts'
+export type { Job, Loan, ScriptHost } from './job.ts'
 export { makeJob } from './make-job.ts'
 export { type SolveDefaults, TASK_NAMES, type TaskOptions } from './options.ts'
 export { type StreamOptions, ToolOrchestrator, type ToolOrchestratorOptions } from './orchestrator.ts'

@@ -1,9 +1,8 @@
 import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
-import type { Lease } from '../pool/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
 import type { AttemptOutcome, Attempts } from './attempt.ts'
 import { EndTask } from './end-task.ts'
-import type { ScriptHost } from './job.ts'
+import type { Loan, ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
 import type { ScriptRuns } from './script-runs.ts'
 
@@ -158,10 +157,13 @@ class Steps {
   }
 }
 
-/** The one sandbox of a task. It is replaced only when it is lost, or when a script names other packages. */
+/**
+ * The one sandbox of a task. It is replaced only when it is lost, or when a script names other packages. A workspace keeps
+ * files by itself, and lends its sandbox for each script.
+ */
 class HeldLease {
   readonly #scripts: ScriptRuns
-  #held: Lease | undefined
+  #held: Loan | undefined
   #host: ScriptHost | undefined
   #lost = false
 
@@ -169,8 +171,8 @@ class HeldLease {
     this.#scripts = scripts
   }
 
-  async lease(host: ScriptHost): Promise<{ lease: Lease; giveBack: () => void }> {
-    if (this.#lost || this.#host !== host) await this.release()
+  async lease(host: ScriptHost): Promise<{ lease: Loan; giveBack: () => void }> {
+    if (this.#lost || this.#host !== host || host.keepsFiles === true) await this.release()
     if (this.#held === undefined) {
       this.#host = host
       this.#held = await this.#scripts.checkout(host)

@@ -1,19 +1,29 @@
 import type { AnswerCheck } from '../checkers.ts'
-import type { ExecutionMode, ExecutionResult, Policy, Violation } from '../executor/index.ts'
+import type { ExecutionMode, ExecutionResult, Policy, RunRequest, Violation } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
-import type { Lease } from '../pool/index.ts'
-import type { ResourceLimits } from '../sandbox/index.ts'
+import type { ResourceLimits, Sandbox } from '../sandbox/index.ts'
 import type { ScriptGenerator } from '../script/index.ts'
 import type { ToolLimits, ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { SolveBudget } from './budget.ts'
 
+/** A sandbox that a script may use until it is given back. */
+export interface Loan {
+  readonly sandbox: Sandbox
+  /** The id that its run must have, if it must have a certain one. */
+  readonly executionId?: string
+  /** Never rejects. */
+  release(): Promise<void>
+}
+
 /** The place where the scripts of a task are checked and run. */
 export interface ScriptHost {
   readonly sandboxName: string
-  /** Leases a sandbox. @throws SandglassError if there is none. */
-  checkout(signal: AbortSignal): Promise<Lease>
+  /** True if files stay from script to script: in a workspace, which lends its sandbox for one script at a time. */
+  readonly keepsFiles?: boolean
+  /** Lends a sandbox. @throws SandglassError if there is none. */
+  checkout(signal: AbortSignal): Promise<Loan>
   /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
   check(script: string, given: AnswerCheckRequest): Promise<AnswerCheck>
   /**
@@ -36,6 +46,10 @@ export interface AnswerCheckRequest {
   readonly mode: ExecutionMode
   readonly tools: ToolSet | undefined
   readonly inputs: Readonly<Record<string, unknown>>
+  /** Only the paths count. */
+  readonly files: Readonly<Record<string, unknown>> | undefined
+  readonly collect: readonly string[]
+  readonly keepsFiles: boolean
   readonly allowModules: readonly string[]
   readonly preamble: string
   readonly postamble: string
@@ -61,6 +75,10 @@ export interface Job<T = unknown> {
   readonly budget: SolveBudget
   readonly pricing: Pricing
   readonly inputs: Readonly<Record<string, unknown>>
+  /** The files of every script. */
+  readonly files: NonNullable<RunRequest['files']> | undefined
+  /** Globs of the files that every script leaves. */
+  readonly collect: readonly string[]
   readonly secrets: Readonly<Record<string, string>>
   /** Further values that are redacted everywhere; no script gets them. */
   readonly hide: Readonly<Record<string, string>>

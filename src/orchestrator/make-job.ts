@@ -1,4 +1,6 @@
 import {
+  checkCollect,
+  checkFiles,
   checkHidden,
   checkInputs,
   checkSecrets,
@@ -62,6 +64,8 @@ export interface JobBase {
   readonly areDeclared?: boolean | undefined
   /** Tells the model which packages its scripts may name. */
   readonly scriptPackages?: string | undefined
+  /** Files that the host puts into its workspace before the first script; only the paths count. */
+  readonly workspaceFiles?: Readonly<Record<string, unknown>> | undefined
 }
 
 /**
@@ -72,18 +76,26 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   checkTask(task, base, options)
   const { policy = 'strict', allowModules = [], output } = options
   const inputs = checkInputs(options.inputs)
+  const collect = checkCollect(options.collect)
+  checkFiles(options.files)
   const keepsState = 'state' in options
   const secrets = checkSecrets(options.secrets)
   const hide = checkHidden(options.hide)
-  const { packages = [], areDeclared = false, scriptPackages, ...given } = base
+  const { mode, host, llmCall, tools, packages = [], areDeclared = false, scriptPackages } = base
   return {
     task,
-    ...given,
+    mode,
+    host,
+    llmCall,
+    tools,
     generator: new ScriptGenerator({
-      tools: base.tools,
+      tools,
       ...definedOf(options, ['prompts', 'instructions', 'maxToolChars', 'maxHistoryChars', 'preamble', 'postamble']),
       // Prompts cut them, and a piece of a secret cannot be found.
       inputs: new Redactor(hide, secrets).value(inputs) as typeof inputs,
+      files: Object.keys(options.files ?? base.workspaceFiles ?? {}),
+      collect,
+      keepsFiles: base.host.keepsFiles,
       outputSchema: schemaOf(output),
       keepsState,
       modules: policy === 'strict' ? [...STRICT_MODULES, ...allowModules] : undefined,
@@ -101,6 +113,8 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     budget: options.budget ?? {},
     pricing: options.pricing ?? {},
     inputs,
+    files: options.files,
+    collect,
     secrets,
     hide,
     output,

@@ -1,4 +1,4 @@
-import type { Policy } from '../executor/index.ts'
+import type { Policy, RunRequest } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { Pricing } from '../llm/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
@@ -60,6 +60,10 @@ export interface TaskOptions<T = unknown> extends SolveDefaults {
   readonly output?: StandardSchema<T> | undefined
   /** JSON values that become globals of every script, by value. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
+  /** Files that every script finds, by path; the prompt lists them. */
+  readonly files?: RunRequest['files'] | undefined
+  /** Globs of the files that the scripts are to leave: `files` of the result. The prompt names them. */
+  readonly collect?: readonly string[] | undefined
   /**
    * INTERACTIVE mode: steps hand a JSON value on by `emit_intermediate("state", value)`, and have it as the global
    * `state`; this is the first.
@@ -102,6 +106,8 @@ export const TASK_NAMES: readonly (keyof TaskOptions)[] = [
   ...DEFAULTS_NAMES,
   'output',
   'inputs',
+  'files',
+  'collect',
   'state',
   'traceId',
   'signal',

@@ -1,9 +1,8 @@
 import { ExecutionMode } from '../executor/index.ts'
-import type { Lease } from '../pool/index.ts'
 import type { Failure } from '../script/index.ts'
 import type { Attempts } from './attempt.ts'
 import { EndTask } from './end-task.ts'
-import type { ScriptHost } from './job.ts'
+import type { Loan, ScriptHost } from './job.ts'
 
 /** The answer of a task. */
 export interface Answer {
@@ -17,7 +16,7 @@ export interface Answer {
 export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
   const { job } = attempts.task
   const surroundings = { mode: ExecutionMode.PLAN, tools: job.tools, inputs: job.inputs }
-  const lease = async (host: ScriptHost): Promise<{ lease: Lease; giveBack: () => void }> => {
+  const lease = async (host: ScriptHost): Promise<{ lease: Loan; giveBack: () => void }> => {
     const borrowed = await attempts.scripts.checkout(host)
     return { lease: borrowed, giveBack: () => void borrowed.release() }
   }

@@ -1,3 +1,4 @@
+import type { CollectedFile } from '../executor/index.ts'
 import type { RunRecord } from '../journal/index.ts'
 import { agentContext } from './agent-context.ts'
 
@@ -22,18 +23,28 @@ interface TaskFacts {
   /** The best data of a task without an answer: the latest result of a script, or emitted data. */
   readonly partial: unknown
   readonly record: RunRecord
+  /**
+   * The files that `collect` asked for: in PLAN mode those of the last script, in INTERACTIVE mode the newest of each path
+   * of all steps, at most 100 files and 64 MiB. In a workspace, those that were there after the last script.
+   */
+  readonly files: readonly CollectedFile[]
   /** An XML block for the agent's messages; its content cannot close it. At most about `maxChars` of content. */
   toAgentContext(options?: { readonly maxChars?: number }): string
 }
 
 /** The result with a given record. `answer` is absent if the task has none. */
-export function resultOf<T>(record: RunRecord, answer: { readonly data: T } | undefined): ToolExecutionResult<T> {
+export function resultOf<T>(
+  record: RunRecord,
+  answer: { readonly data: T } | undefined,
+  files: readonly CollectedFile[] = [],
+): ToolExecutionResult<T> {
   return {
     ...(answer === undefined
       ? { success: false, finalData: null, error: record.error ?? 'the task ended without an answer' }
       : { success: true, finalData: answer.data, error: null }),
     partial: record.partial,
     record,
-    toAgentContext: ({ maxChars } = {}) => agentContext(record, maxChars),
+    files,
+    toAgentContext: ({ maxChars } = {}) => agentContext(record, maxChars, files),
   }
 }

@@ -6,9 +6,9 @@ import {
   type Violation,
 } from '../executor/index.ts'
 import type { Place } from '../journal/index.ts'
-import type { Lease } from '../pool/index.ts'
 import type { FoundScript } from '../script/index.ts'
-import type { ScriptHost } from './job.ts'
+import type { Loan, ScriptHost } from './job.ts'
+import { definedOf } from '../support/index.ts'
 import { bridgedTools, type ToolSet } from '../tools/index.ts'
 import { ScriptNotes } from './script-notes.ts'
 import { roundMs, type ActiveTask } from './active-task.ts'
@@ -68,7 +68,19 @@ export class ScriptRuns {
     // Without a policy, the checker only decides which text is the script.
     if (policy === 'off' && whole === undefined) return { script, violations: [], ms: 0 }
     const started = performance.now()
-    const asked = { policy, mode, tools, inputs, allowModules, signal, ...(whole === undefined ? {} : { whole }) }
+    const { files, collect } = job
+    const asked = {
+      policy,
+      mode,
+      tools,
+      inputs,
+      files,
+      collect,
+      allowModules,
+      signal,
+      keepsFiles: host.keepsFiles === true,
+      ...(whole === undefined ? {} : { whole }),
+    }
     const { script: text, ...wrapper } = generator.assemble(script ?? '')
     const checked = await this.#task.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
     const { isWhole } = checked
@@ -86,16 +98,16 @@ export class ScriptRuns {
     journal.write({ type: 'script_checked', ...place, policy, ok: violations.length === 0, violations, ms })
   }
 
-  /** Leases a sandbox. @throws EndTask when there is none. */
-  async checkout(host: ScriptHost): Promise<Lease> {
+  /** Borrows a sandbox. @throws EndTask when there is none. */
+  async checkout(host: ScriptHost): Promise<Loan> {
     const { signal } = this.#task
     return this.#task.useMachinery(() => host.checkout(signal))
   }
 
-  /** Runs a script in a leased sandbox and records what it does. @throws EndTask when the machinery fails. */
-  async run(place: Place, script: string, lease: Lease, surroundings: ScriptSurroundings): Promise<ExecutionResult> {
+  /** Runs a script in a borrowed sandbox and records what it does. @throws EndTask when the machinery fails. */
+  async run(place: Place, script: string, loan: Loan, surroundings: ScriptSurroundings): Promise<ExecutionResult> {
     const { job, journal, redactor, signal, spending } = this.#task
-    const { sandbox } = lease
+    const { sandbox } = loan
     journal.write({ type: 'sandbox_assigned', ...place, sandbox_id: sandbox.id, engine: sandbox.info.engine })
     const notes = new ScriptNotes(journal, place, redactor)
     const { mode, tools, inputs } = surroundings
@@ -104,6 +116,9 @@ export class ScriptRuns {
     const result = await this.#task.useMachinery(async () =>
       executor.run({
         ...job.generator.assemble(script),
+        ...definedOf(loan, ['executionId']),
+        ...definedOf(job, ['files']),
+        collect: job.collect,
         sandbox,
         inputs,
         secrets: job.secrets,
@@ -127,12 +142,12 @@ export class ScriptRuns {
 
   /**
    * Runs a script as {@link run} does, once more if its sandbox is lost before any `write` began.
-   * @param lease leases a sandbox that lives.
+   * @param lease borrows a sandbox that lives.
    */
   async runWithRerun(
     place: Place,
     script: string,
-    lease: () => Promise<{ readonly lease: Lease; readonly giveBack: () => void }>,
+    lease: () => Promise<{ readonly lease: Loan; readonly giveBack: () => void }>,
     surroundings: ScriptSurroundings,
   ): Promise<ExecutionResult> {
     const runOnce = async (): Promise<ExecutionResult> => {

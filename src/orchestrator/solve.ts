@@ -47,7 +47,8 @@ export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
   const last = events.at(-1)
   if (last !== undefined) publishEvent(last, job.traceId)
   if (end.defect !== undefined) throw end.defect
-  return resultOf(recordOf(events), end.status === 'completed' ? { data: end.data as T } : undefined)
+  const answer = end.status === 'completed' ? { data: end.data as T } : undefined
+  return resultOf(recordOf(events), answer, task.files.all)
 }
 
 interface End {

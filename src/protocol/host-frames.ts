@@ -102,6 +102,8 @@ export interface CheckFrame {
   names: string[]
   /** Modules that `strict` admits in addition to its own list. */
   allow_modules: string[]
+  /** True if the script has files: `strict` then admits `open` and the modules for files. */
+  files?: boolean | undefined
   tools: CheckedTool[]
   /** Wrapper code: it is not checked, but the names that it binds exist. */
   preamble?: string | undefined
@@ -240,6 +242,7 @@ export const hostFrames: {
     whole: z.string().optional(),
     names: z.array(z.string()),
     allow_modules: z.array(z.string()),
+    files: z.boolean().optional(),
     tools: z.array(
       z.strictObject({
         ...toolSignature,

@@ -44,8 +44,9 @@ export interface Failure {
  * Reports precisely what was wrong and how to fix it. Text of the script or a tool is prefixed with `| ` or placed inside
  * a line, so that it cannot start a paragraph or close a fence.
  * @param fields field names in the results of the tools, for hints on wrong keys.
+ * @param files which files there are, as prompts say it; empty if there are none.
  */
-export function feedbackOn(failure: Failure, fields: readonly string[] = []): string {
+export function feedbackOn(failure: Failure, fields: readonly string[] = [], files: string = ''): string {
   const { violations, traceback, stdout, stderr, failedCalls, writes, repetition } = failure
   const parts = [repetition ?? '']
   if (violations.length > 0) {
@@ -69,7 +70,7 @@ export function feedbackOn(failure: Failure, fields: readonly string[] = []): st
       .map(({ name, args }) => `- ${name}: ${truncateMiddle(inertJson(args), MAX_ARGS)}`)
     parts.push(WRITES, ...(left > 0 ? [`- (${left} earlier ones are not shown)`] : []), ...calls)
   }
-  parts.push(...hintsFor(failure, fields).map((hint) => `Hint: ${linesOf(hint).join(' ')}`))
+  parts.push(...hintsFor(failure, fields, files).map((hint) => `Hint: ${linesOf(hint).join(' ')}`))
   if (stdout.trim() !== '')
     parts.push('Output before the failure:', quote(linesOf(truncateMiddle(stdout.trimEnd(), MAX_OUTPUT))))
   if (stderr.trim() !== '')

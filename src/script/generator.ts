@@ -1,5 +1,6 @@
 import {
   definedOf,
+  filesText,
   type NamedPackage,
   packagesText,
   refuseUnknown,
@@ -32,6 +33,12 @@ export interface ScriptGeneratorOptions {
   readonly scriptPackages?: string | undefined
   /** JSON values that scripts have as globals; the prompt shows the beginning of each. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
+  /** Paths of the files that scripts find. */
+  readonly files?: readonly string[] | undefined
+  /** Globs of the files that scripts are to leave. */
+  readonly collect?: readonly string[] | undefined
+  /** True if files stay from script to script. */
+  readonly keepsFiles?: boolean | undefined
   /** JSON Schema of the result. */
   readonly outputSchema?: unknown
   /** Python that runs before every script, in its globals: imports and helpers that the model need not write. */
@@ -80,6 +87,7 @@ export class ScriptGenerator {
   readonly #prompts: Prompts
   readonly #common: Readonly<Record<string, string>>
   readonly #fields: readonly string[]
+  readonly #files: string
   readonly #keepsState: boolean
   readonly #maxHistoryChars: number | undefined
   readonly #preamble: string
@@ -92,6 +100,10 @@ export class ScriptGenerator {
     this.#prompts = { ...DEFAULT_PROMPTS, ...definedOf(prompts, PROMPT_NAMES) }
     for (const [name, template] of Object.entries(this.#prompts)) checkTemplate(name, template, PLACEHOLDERS)
     this.#fields = tools === undefined ? [] : fieldsOf(tools.checked)
+    const { files = [], collect = [], keepsFiles = false } = options
+    this.#files = [filesText(files, collect), keepsFiles ? KEPT_FILES : '']
+      .filter((sentence) => sentence !== '')
+      .join('\n')
     this.#keepsState = options.keepsState === true
     this.#maxHistoryChars = options.maxHistoryChars
     this.#preamble = options.preamble ?? ''
@@ -103,6 +115,7 @@ export class ScriptGenerator {
       inputs: Object.entries(inputs)
         .map(([name, value]) => `- ${name}: ${inputText(value)}`)
         .join('\n'),
+      files: this.#files,
       modules: [
         ...(modules === undefined ? [] : [`Modules that you can import: ${modules.join(', ')}.`]),
         packagesText(options.packages),
@@ -154,13 +167,15 @@ export class ScriptGenerator {
 
   /** The feedback on a failure, as prompts contain it. */
   feedback(failure: Failure): string {
-    return feedbackOn(failure, this.#fields)
+    return feedbackOn(failure, this.#fields, this.#files)
   }
 
   #describeFailure(failure: Failure): { script: string; feedback: string } {
     return { script: removeFences(cutScript(failure.script ?? '')), feedback: this.feedback(failure) }
   }
 }
+
+const KEPT_FILES = 'Files in the working directory stay from script to script; nothing else does.'
 
 const STATE =
   'The variable state holds the value that the last step handed on (None at first). emit_intermediate("state", value) hands a new JSON value to the next step.'

@@ -6,7 +6,7 @@ interface Rule {
    * its length and no faster: at most one part of a pattern can match text of any length.
    */
   readonly pattern: RegExp
-  hint(found: RegExpExecArray, known: readonly string[]): string
+  hint(found: RegExpExecArray, known: readonly string[], files: string): string
 }
 
 /** The parts of a failure that hints depend on. */
@@ -24,15 +24,16 @@ const MAX_FIELDS = 30
 /**
  * Hints for a model on how to fix an error at run time. Violations have hints of their own.
  * @param fields field names in the results of the tools.
+ * @param files which files there are, as a sentence; empty if there are none.
  */
-export function hintsFor(failure: FailedScript, fields: readonly string[]): readonly string[] {
+export function hintsFor(failure: FailedScript, fields: readonly string[], files: string = ''): readonly string[] {
   if (failure.violations.length > 0) return []
   const error = failure.error.slice(0, MAX_SEEN)
   const tool = placeInTool(failure.traceback)
   // Most rules are about code that the model can change.
   const found = (tool === undefined ? HINT_RULES : LIMITS).map((rule) => {
     const match = rule.pattern.exec(error)
-    return match === null ? '' : rule.hint(match, fields)
+    return match === null ? '' : rule.hint(match, fields, files)
   })
   const hints = [...new Set(found.filter((hint) => hint !== ''))]
   return tool !== undefined && hints.length === 0 ? [hintOnTool(tool)] : hints.slice(0, MAX_HINTS)
@@ -295,7 +296,10 @@ const SURROUNDINGS: readonly Rule[] = [
   },
   {
     pattern: /^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError)/,
-    hint: () => 'the sandbox has no such file: take data from the functions and variables above, not from files.',
+    hint: (_, __, files) =>
+      files === ''
+        ? 'the sandbox has no such file: take data from the functions and variables above, not from files.'
+        : `there is no such file or directory. ${files}`,
   },
   {
     pattern:

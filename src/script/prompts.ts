@@ -22,6 +22,7 @@ export const PLACEHOLDERS: readonly string[] = [
   'tools',
   'preamble',
   'inputs',
+  'files',
   'modules',
   'output',
   'state',
@@ -58,6 +59,8 @@ This code runs before the script, in the same globals:
 
 Variables:
 {{inputs}}
+
+{{files}}
 
 {{output}}
 
@@ -150,6 +153,8 @@ This is still step {{step}} of at most {{max_steps}}. ${ANSWER_CORRECTED}`,
 
 Other variables:
 {{inputs}}
+
+{{files}}
 
 {{output}}
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { type FileNote, type LeftFile, notesOf, type ShownFile, shownFiles } from './answer-files.ts'
+import { type McpBlock, mcpBlockOf, type ModelOutput, modelOutputOf } from './answer-parts.ts'
 import type { ToolSet } from './tool-set.ts'
 import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
 
@@ -12,6 +14,15 @@ export interface RunPythonOptions {
   readonly maxStubChars?: number | undefined
   /** Maximum characters of a result, of stdout and of an error in the answer. Default 10,000 each. */
   readonly maxAnswerChars?: number | undefined
+  /**
+   * Maximum bytes of the files whose content goes to the model with an answer, at most 10 of them. Others are only named.
+   * Default 1 MiB; 0 for none.
+   */
+  readonly maxAnswerFileBytes?: number | undefined
+  /**
+   * Called with the files of each run that left some, before the model gets the answer. What it throws ends the call.
+   */
+  readonly onFiles?: ((files: readonly LeftFile[]) => void | Promise<void>) | undefined
 }
 
 /** The part of a run's result that this file needs. */
@@ -27,6 +38,7 @@ export interface RanScript {
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
   readonly warnings: readonly { readonly code: string; readonly message: string }[]
+  readonly files: readonly LeftFile[]
   readonly violations: readonly {
     readonly code: string
     readonly line: number
@@ -45,6 +57,8 @@ export interface RunPythonAnswer {
   readonly stdout?: string
   readonly stderr?: string
   readonly error?: string
+  /** The files that `collect` asked for. Their content is not here: see `onFiles`, `toModelOutput` and `mcp`. */
+  readonly files?: readonly FileNote[]
   /** A remark on a run without an error. */
   readonly note?: string
   /** The mistakes to fix, one per line; the script did not run. */
@@ -57,6 +71,8 @@ export interface RunPythonTool {
   readonly description: string
   readonly inputSchema: z.ZodType<{ script: string }>
   execute(input: { script: string }, context?: { abortSignal?: AbortSignal | undefined }): Promise<RunPythonAnswer>
+  /** For the AI SDK: the answer, and the images and texts among its files. */
+  toModelOutput(call: { readonly output: RunPythonAnswer }): ModelOutput
   /** For `server.registerTool(mcp.name, mcp.config, mcp.handler)`. */
   readonly mcp: {
     readonly name: string
@@ -68,13 +84,14 @@ export interface RunPythonTool {
     handler(
       input: { script: string },
       extra?: { signal?: AbortSignal | undefined; mcpReq?: { signal?: AbortSignal | undefined } | undefined },
-    ): Promise<{ content: { type: 'text'; text: string }[]; isError: boolean }>
+    ): Promise<{ content: McpBlock[]; isError: boolean }>
   }
 }
 
 const DEFAULT_NAME = 'run_python'
 const STUB_CHARS = 8000
 const ANSWER_CHARS = 10_000
+const ANSWER_FILE_BYTES = 1024 * 1024
 
 /**
  * Makes the tool.
@@ -83,46 +100,61 @@ const ANSWER_CHARS = 10_000
 export function runPythonTool(
   set: ToolSet | undefined,
   run: (script: string, signal: AbortSignal | undefined) => Promise<RanScript>,
-  options: RunPythonOptions & { readonly packages?: readonly NamedPackage[]; readonly scriptPackages?: string } = {},
+  options: RunPythonOptions & Surroundings = {},
 ): RunPythonTool {
-  const { name = DEFAULT_NAME, maxStubChars = STUB_CHARS, maxAnswerChars = ANSWER_CHARS } = options
-  const description = describe(
-    set,
-    maxStubChars,
-    [packagesText(options.packages), options.scriptPackages ?? ''].filter((text) => text !== '').join(' '),
-    options.instructions,
-  )
+  const { name = DEFAULT_NAME, maxAnswerChars: maxChars = ANSWER_CHARS } = options
+  const maxBytes = options.maxAnswerFileBytes ?? ANSWER_FILE_BYTES
+  const description = describe(set, options)
   const inputSchema = z.object({ script: z.string().describe('Python source of the whole script') })
-  const execute: RunPythonTool['execute'] = async ({ script }, context) =>
-    answerOf(await run(script, context?.abortSignal), maxAnswerChars)
+  // Not in the answer: frameworks store answers as JSON. One that was stored has no content any more.
+  const shown = new WeakMap<RunPythonAnswer, readonly ShownFile[]>()
+  const answerTo = async (script: string, signal: AbortSignal | undefined): Promise<RunPythonAnswer> => {
+    const ran = await run(script, signal)
+    if (ran.files.length > 0) await options.onFiles?.(ran.files)
+    const notes = await notesOf(ran.files)
+    const answer = answerOf(ran, notes, maxChars)
+    shown.set(answer, shownFiles(ran.files, notes, { maxBytes, maxChars }))
+    return answer
+  }
   return {
     name,
     description,
     inputSchema,
-    execute,
+    execute: ({ script }, context) => answerTo(script, context?.abortSignal),
+    toModelOutput: ({ output }) => modelOutputOf(output, shown.get(output) ?? []),
     mcp: {
       name,
       config: { title: 'Run Python', description, inputSchema },
       async handler({ script }, extra) {
-        const answer = answerOf(await run(script, extra?.signal ?? extra?.mcpReq?.signal), maxAnswerChars)
-        return { content: [{ type: 'text', text: JSON.stringify(answer) }], isError: !answer.ok }
+        const answer = await answerTo(script, extra?.signal ?? extra?.mcpReq?.signal)
+        const blocks = (shown.get(answer) ?? []).map(mcpBlockOf)
+        return { content: [{ type: 'text', text: JSON.stringify(answer) }, ...blocks], isError: !answer.ok }
       },
     },
   }
 }
 
-function describe(
-  set: ToolSet | undefined,
-  maxStubChars: number,
-  packages: string,
-  instructions: string | undefined,
-): string {
+/** Facts for the description about the place where scripts run. */
+interface Surroundings {
+  readonly packages?: readonly NamedPackage[]
+  readonly scriptPackages?: string
+  /** The files that scripts find and leave, as sentences. */
+  readonly files?: string
+  /** True if files stay from script to script. */
+  readonly keepsFiles?: boolean
+}
+
+function describe(set: ToolSet | undefined, options: RunPythonOptions & Surroundings): string {
+  const { maxStubChars = STUB_CHARS, packages, scriptPackages = '', keepsFiles = false } = options
   const parts = [
     'Runs a Python 3 script in a sandbox without a network. Returns the data that the script passes to ' +
-      'emit_result(data), once, as JSON, and the output of print() and emit_log(message). Nothing of an earlier script ' +
-      'remains.',
-    packages,
-    instructions,
+      'emit_result(data), once, as JSON, and the output of print() and emit_log(message). ' +
+      (keepsFiles
+        ? 'Files in the working directory stay from script to script; nothing else does.'
+        : 'Nothing of an earlier script remains.'),
+    [packagesText(packages), scriptPackages].filter((text) => text !== '').join(' '),
+    options.files,
+    options.instructions,
   ]
   if (set !== undefined && set.tools.size + set.pythonTools.size > 0) {
     parts.push(
@@ -136,7 +168,7 @@ function describe(
   return parts.filter((part) => part !== undefined && part !== '').join('\n\n')
 }
 
-function answerOf(ran: RanScript, max: number): RunPythonAnswer {
+function answerOf(ran: RanScript, files: readonly FileNote[], max: number): RunPythonAnswer {
   const ok = ran.success || ran.status === 'step-done'
   const { intermediates, logs, stdout, stderr, violations } = ran
   return {
@@ -166,6 +198,7 @@ function answerOf(ran: RanScript, max: number): RunPythonAnswer {
       : ran.error === null
         ? {}
         : { error: truncateAndCount(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, max) }),
+    ...(files.length === 0 ? {} : { files: boundedList(files, max, leftOutFiles) }),
     ...noteOf(ran, ok, max),
   }
 }
@@ -198,6 +231,10 @@ function boundedList<T>(items: readonly T[], max: number, wordOn: (count: number
 
 function leftOutNote(count: number): string {
   return `… (${count} more left out)`
+}
+
+function leftOutFiles(count: number): FileNote {
+  return { path: leftOutNote(count), size: 0, type: '' }
 }
 
 function leftOutIntermediates(count: number): { label: string; data: unknown } {

@@ -28,6 +28,11 @@ describe.concurrent('docs/agents.md', () => {
     expect(printedBy(textOf(fences, 'ts'), files)).toBe(textOf(fences, 'text'))
   })
 
+  test.skipIf(skip)('Files: what the example prints', () => {
+    const fences = fencesOf(sections.get('Files') ?? '')
+    expect(printedBy(textOf(fences, 'ts'), {})).toBe(textOf(fences, 'text'))
+  })
+
   test.skipIf(skip)('MCP: the server answers the client', () => {
     const fences = fencesOf(sections.get('MCP') ?? '')
     const [server = '', client = ''] = fences.flatMap(({ language, text }) => (language === 'ts' ? [text] : []))

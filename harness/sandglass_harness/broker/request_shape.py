@@ -108,6 +108,10 @@ def _is_text_or_absent(value):
     return value is None or isinstance(value, str)
 
 
+def _is_flag_or_absent(value):
+    return value is None or is_flag(value)
+
+
 _WRAPPER_CODE = (("preamble", _is_text_or_absent), ("postamble", _is_text_or_absent))
 FIELDS = {
     "execute": (
@@ -134,6 +138,7 @@ FIELDS = {
         ("whole", _is_text_or_absent),
         ("names", is_texts),
         ("allow_modules", is_texts),
+        ("files", _is_flag_or_absent),
         ("tools", _is_objects),
         *_WRAPPER_CODE,
     ),

@@ -274,7 +274,7 @@ class Run:
 def build_check_run(check):
     """Turns a check into a run of the checker in place of the script, with the same clocks and the same end."""
     asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
-    asked.update({name: check[name] for name in ("whole", "preamble", "postamble") if name in check})
+    asked.update({name: check[name] for name in ("whole", "files", "preamble", "postamble") if name in check})
     own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
     unused = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
     return {**unused, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}

@@ -16,12 +16,12 @@ from .types import Types
 from .walk import Walk
 
 
-def check(source, *, mode, policy, names, allow_modules, tools, preamble="", postamble=""):
+def check(source, *, mode, policy, names, allow_modules, tools, files=False, preamble="", postamble=""):
     """Returns the violations of a script, by line then column.
 
     `mode` is "plan" or "interactive", `policy` "standard", "strict", or "off", which finds nothing. `names` are inputs and
     functions of the tools directory, `allow_modules` modules that exist and that strict admits beside its own, `tools` the
-    host tools as on the wire. `preamble` and `postamble` are wrapper code of the caller: it is not checked, but names that the
+    host tools as on the wire. With `files`, strict admits `open` and the modules for files. `preamble` and `postamble` are wrapper code of the caller: it is not checked, but names that the
     preamble binds are known, and the script need not emit a result if the wrapper code does. Never raises. A script that
     cannot be checked has the one violation `checker_failed`; for wrapper code that is not Python it is `preamble_error`.
     """
@@ -35,7 +35,7 @@ def check(source, *, mode, policy, names, allow_modules, tools, preamble="", pos
         wrapper = WrapperCode(preamble, postamble)
         if wrapper.violations:
             return wrapper.violations
-        return _check(source, mode, policy, [*names, *wrapper.names], allow_modules, tools, wrapper)
+        return _check(source, mode, policy, [*names, *wrapper.names], allow_modules, tools, files, wrapper)
     except Exception as error:  # a script that cannot be checked is not admitted
         hint = "The fault is the checker's. Try a simpler form of the script."
         return one_violation("checker_failed", 1, 0, f"the script could not be checked: {type(error).__name__}", hint)
@@ -44,7 +44,7 @@ def check(source, *, mode, policy, names, allow_modules, tools, preamble="", pos
             gc.enable()
 
 
-def _check(source, mode, policy, names, allow_modules, tools, wrapper):
+def _check(source, mode, policy, names, allow_modules, tools, files, wrapper):
     lines = split_lines(source)
     tree, violations = parse(source, lines)
     if tree is None:
@@ -54,15 +54,16 @@ def _check(source, mode, policy, names, allow_modules, tools, wrapper):
         walk = Walk(tree)
         walk.stars = check_modules.find_star_names(walk)
         strict = policy == "strict"
+        admitted = check_modules.get_admitted(allow_modules, files)
         known = Known(
             walk,
             names=names,
             tools=tools,
-            allows=lambda module: _allows(module, strict, allow_modules),
+            allows=lambda module: _allows(module, strict, admitted),
             builtins=BUILTINS,
         )
         if strict:
-            check_strict(walk, known, allow_modules, report)
+            check_strict(walk, known, allow_modules, files, report)
         dynamic = wrapper.is_dynamic or is_dynamic(walk)
         if not dynamic:
             check_names(walk, known, report)
@@ -78,10 +79,10 @@ def _check(source, mode, policy, names, allow_modules, tools, wrapper):
     return report.violations()
 
 
-def _allows(module, strict, allow_modules):
+def _allows(module, strict, admitted):
     if not strict:
         return check_modules.exists(module.partition(".")[0])
-    return module in check_modules.ADMITTED or module in allow_modules
+    return module in admitted
 
 
 def warm_up():

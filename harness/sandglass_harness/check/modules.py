@@ -16,6 +16,7 @@ ADMITTED = (
     "json math typing copy dataclasses enum heapq bisect fractions re datetime collections collections.abc itertools "
     "functools statistics random string decimal textwrap time uuid hashlib base64 __future__"
 ).split()
+_FOR_FILES = "csv io pathlib glob".split()
 # Other modules whose names scripts often get wrong.
 _WELL_KNOWN = "os os.path sys io csv operator contextlib pathlib calendar shutil glob tempfile threading".split()
 _HIDDEN = frozenset({"sandglass_harness"})
@@ -54,6 +55,11 @@ class _ModuleNames:
         self.public = frozenset(exported)
         self.path = getattr(module, "__path__", None)
         self.name = module.__name__
+
+
+def get_admitted(allow_modules, files):
+    """Returns the modules that strict admits, `allow_modules` among them."""
+    return {*ADMITTED, *allow_modules, *(_FOR_FILES if files else ())}
 
 
 def get_public_names(module):

@@ -68,16 +68,17 @@ _ALTERNATIVES_TO_ATTRIBUTES = {
 }
 
 
-def check_strict(walk, known, allow_modules, report):
-    """Finds code that only strict refuses."""
-    _Strict(walk, known, allow_modules, report).check()
+def check_strict(walk, known, allow_modules, files, report):
+    """Finds code that only strict refuses. With `files`, the script has files to work with."""
+    _Strict(walk, known, allow_modules, files, report).check()
 
 
 class _Strict:
-    def __init__(self, walk, known, allow_modules, report):
+    def __init__(self, walk, known, allow_modules, files, report):
         self._walk = walk
         self._known = known
-        self._allowed = {*check_modules.ADMITTED, *allow_modules}
+        self._allowed = check_modules.get_admitted(allow_modules, files)
+        self._forbidden = FORBIDDEN_NAMES - {"open"} if files else FORBIDDEN_NAMES
         self._given = frozenset(allow_modules)
         self._report = report
 
@@ -99,7 +100,7 @@ class _Strict:
     # ── names ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _name(self, name, node):
-        if name in FORBIDDEN_NAMES:
+        if name in self._forbidden:
             self._report.add("forbidden_name", node, f"{name} is not allowed in a strict script", _ALTERNATIVES[name])
         elif name.startswith("__") and name != "__name__":
             hint = "Leave it out: scripts need none of Python's own names."

@@ -55,11 +55,17 @@ def _parameter(key, schema, required):
     return {"name": name, "key": key, "type": type_, "required": required, "nullable": nullable, **default}
 
 
-def check(script, policy="standard", mode="interactive", names=(), allow_modules=(), with_tools=None):
+def check(script, policy="standard", mode="interactive", names=(), allow_modules=(), files=False, with_tools=None):
     given = tools() if with_tools is None else with_tools
     with _python_alone():
         return checker.check(
-            script, mode=mode, policy=policy, names=list(names), allow_modules=list(allow_modules), tools=given
+            script,
+            mode=mode,
+            policy=policy,
+            names=list(names),
+            allow_modules=list(allow_modules),
+            tools=given,
+            files=files,
         )
 
 

@@ -209,6 +209,24 @@ class StrictTest(unittest.TestCase):
         self.assertEqual(checking.check("from os.path import join\nimport os.path as p\np.join('a')", **options), [])
         self.assertEqual(checking.codes("import os.path", **options), [("forbidden_import", 1)])
 
+    def test_with_files_open_and_the_modules_for_files_are_admitted(self):
+        script = "\n".join(
+            [
+                "import csv, io, glob",
+                "from pathlib import Path",
+                'with open("in/a.csv") as lines: rows = list(csv.DictReader(lines))',
+                'Path("out").mkdir(exist_ok=True)',
+                'open("out/b.txt", "w").write(str(rows))',
+            ]
+        )
+        self.assertEqual(checking.check(script, policy="strict", files=True), [])
+        found = checking.check(script, policy="strict")
+        self.assertEqual({each["code"] for each in found}, {"forbidden_import", "forbidden_name"})
+        self.assertIn("There are no files here", found[-1]["hint"])
+        for refused in ("import os", "import pathlib\npathlib.os", "def f(open): pass", 'eval("1")'):
+            with self.subTest(script=refused):
+                self.assertTrue(checking.check(refused, policy="strict", files=True))
+
     @unittest.skipIf(sys.version_info < (3, 11), "except* came with Python 3.11; before, it is a syntax error")
     def test_except_star_is_refused(self):
         script = "try:\n    pass\nexcept* ValueError:\n    pass"

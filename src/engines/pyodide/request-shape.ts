@@ -61,6 +61,7 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
     whole: orAbsent(isText),
     names: isTexts,
     allow_modules: isTexts,
+    files: orAbsent(isFlag),
     tools: isObjects,
     ...WRAPPER_CODE,
   },

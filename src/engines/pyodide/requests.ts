@@ -62,7 +62,7 @@ export function orderOf({ request, deadline, maxWaitMs }: RunState): RunMessage 
   }
 }
 
-const OPTIONAL = ['whole', 'preamble', 'postamble'] as const
+const OPTIONAL = ['whole', 'files', 'preamble', 'postamble'] as const
 
 /** Returns the request as the script's process reads it. */
 export function bodyOf({ request, timeoutText }: RunState): object {

@@ -62,6 +62,8 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     expect(lastLine(ended)).toEqual({
       v: 1,
       type: 'solve_result',
+      warnings: [],
+      files: [],
       run_id: expect.stringMatching(/^\d{8}T\d{9}-[0-9a-f]{8}$/) as string,
       status: 'completed',
       success: true,

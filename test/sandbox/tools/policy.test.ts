@@ -40,6 +40,16 @@ function policies(at: OnEngine): void {
     expect(events.map(({ type }) => type)).toEqual(['result'])
   }, 60_000)
 
+  test('strict admits files where the script has some, and says that there are none where it has not', async () => {
+    const script = 'import csv\nwith open("a.csv") as lines: emit_result(list(csv.reader(lines)))'
+    const options = { policy: 'strict', files: { 'a.csv': 'x,y' } } as const
+    expect((await at.sg.run(script, options)).finalData).toEqual([['x', 'y']])
+    expect((await at.sg.check(script, options)).ok).toBe(true)
+    const { violations } = await at.sg.check(script, { policy: 'strict' })
+    expect(violations.map(({ code }) => code)).toEqual(['forbidden_import', 'forbidden_name'])
+    expect(violations.at(-1)?.hint).toContain('There are no files here')
+  }, 60_000)
+
   test('strict refuses modules that it does not list, unless allowModules names them; a correct script runs', async () => {
     const script = 'import socket\nemit_result(socket.AF_INET)'
     const { ok, violations } = await at.sg.check(script, { policy: 'strict' })

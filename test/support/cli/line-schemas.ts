@@ -11,6 +11,12 @@ const count = z.int().min(0)
 const v = z.literal(1)
 const executionId = z.string().min(1).max(256)
 
+const file = z.strictObject({
+  path: z.string(),
+  size: count,
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  content_base64: z.string(),
+})
 const warning = z.strictObject({ code: z.string(), message: z.string(), traceback: z.string().nullable() })
 
 const ending = z.strictObject({
@@ -122,14 +128,7 @@ const result = z
     environment,
     ignored_frames: count,
     limits_hit: z.array(z.string()),
-    files: z.array(
-      z.strictObject({
-        path: z.string(),
-        size: count,
-        sha256: z.string().regex(/^[0-9a-f]{64}$/),
-        content_base64: z.string(),
-      }),
-    ),
+    files: z.array(file),
   })
   .meta({ title: 'A run', description: 'The result of a script, whatever its status.' })
 
@@ -207,6 +206,8 @@ const solveResult = z
     v,
     type: z.literal('solve_result'),
     ...runOutcome,
+    warnings: z.array(warning).meta({ description: 'Files that could not be saved.' }),
+    files: z.array(file),
     attempts: count.meta({ description: 'Of all steps.' }),
     steps: count.meta({ description: '0 in mode plan.' }),
   })
@@ -262,6 +263,7 @@ const attempt = z.strictObject({
   stdout: z.string(),
   stderr: z.string(),
   warnings: z.array(z.strictObject({ code: z.string(), message: z.string() })),
+  files: z.array(file.omit({ content_base64: true })),
   sandbox: sandbox.nullable(),
   execution_ms: milliseconds.nullable(),
   duration_ms: milliseconds.nullable(),

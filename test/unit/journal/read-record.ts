@@ -31,5 +31,6 @@ export const EMPTY: Readonly<Record<string, unknown>> = {
   executionMs: null,
   durationMs: null,
   repetition: null,
+  files: [],
   rerun: null,
 }

@@ -1,0 +1,96 @@
+import { truncateAndCount } from '../support/index.ts'
+
+/** A file that a script left. */
+export interface LeftFile {
+  readonly path: string
+  readonly size: number
+  readonly sha256: string
+  readonly content: Uint8Array
+  /** There if the content holds the value of a secret. */
+  readonly holdsSecret?: true
+}
+
+/** A file in the answer to the model: its name, not its content. */
+export interface FileNote {
+  readonly path: string
+  readonly size: number
+  readonly type: string
+}
+
+/** A file whose content goes to the model. */
+export type ShownFile = FileNote &
+  (
+    | { readonly kind: 'text'; readonly text: string }
+    /** Base64. */
+    | { readonly kind: 'image' | 'binary'; readonly data: string }
+  )
+
+/** Files of one answer whose content goes to the model. */
+const MAX_SHOWN = 10
+const MAX_LISTED = 100
+
+/** Facts about each file, its type by its name. */
+export async function notesOf(files: readonly LeftFile[]): Promise<FileNote[]> {
+  if (files.length === 0) return []
+  // Only where a script left files: its table takes 10 ms to load.
+  const { default: mime } = await import('mime')
+  const typeOf = (path: string): string => mime.getType(path) ?? 'application/octet-stream'
+  return files.slice(0, MAX_LISTED).map(({ path, size }) => ({ path, size, type: typeOf(path) }))
+}
+
+/**
+ * The content that goes to the model: the first files that fit into `maxBytes` together. Never a file with a secret.
+ * @param maxChars of a text.
+ */
+export function shownFiles(
+  files: readonly LeftFile[],
+  notes: readonly FileNote[],
+  { maxBytes, maxChars }: { readonly maxBytes: number; readonly maxChars: number },
+): ShownFile[] {
+  const shown: ShownFile[] = []
+  let left = maxBytes
+  for (const [index, note] of notes.entries()) {
+    const file = files[index]
+    if (file === undefined || file.holdsSecret === true || shown.length === MAX_SHOWN || file.size > left) continue
+    left -= file.size
+    shown.push({ ...note, ...partOf(file.content, note.type, maxChars) })
+  }
+  return shown
+}
+
+type Part =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'image' | 'binary'; readonly data: string }
+
+function partOf(content: Uint8Array, type: string, maxChars: number): Part {
+  const text = isText(type) ? decoded(content) : undefined
+  if (text !== undefined) return { kind: 'text', text: truncateAndCount(text, maxChars) }
+  const data = Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('base64')
+  return { kind: isImage(content, type) ? 'image' : 'binary', data }
+}
+
+function isText(type: string): boolean {
+  return /^text\/|^application\/(?:.+\+)?(?:json|xml|yaml|sql|javascript|toml)$|^image\/svg\+xml$/.test(type)
+}
+
+/** Undefined for bytes that are not UTF-8. */
+function decoded(content: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(content)
+  } catch {
+    return undefined
+  }
+}
+
+/** The images that models take, by their first bytes. A provider refuses a whole conversation for a text named `x.png`. */
+const IMAGES: ReadonlyMap<string, RegExp> = new Map([
+  ['image/png', /^\u0089PNG\r\n/],
+  ['image/jpeg', /^\u00FF\u00D8\u00FF/],
+  ['image/gif', /^GIF8[79]a/],
+  ['image/webp', /^RIFF[^]{4}WEBP/],
+])
+
+function isImage(content: Uint8Array, type: string): boolean {
+  const head = Buffer.from(content.subarray(0, 16)).toString('latin1')
+  return IMAGES.get(type)?.test(head) === true
+}
