@@ -11,6 +11,8 @@ export interface Question {
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number
   readonly requester?: Requester | undefined
+  /** A text that equal questions share, such as a schema. After one that overran, those of its kind come after all others. */
+  readonly kind?: string | undefined
 }
 
 /** The source of questions. Requesters take turns, so that one with many questions delays another by one of them. */
@@ -46,8 +48,6 @@ interface Waiting {
   readonly question: Question
   readonly settle: (judgement: Judgement) => void
   readonly askedAt: number
-  /** True if the first try was too short. */
-  readonly isSlow: boolean
 }
 
 const MiB = 1024 * 1024
@@ -57,16 +57,44 @@ const HEAP_BYTES_PER_BYTE = 16
 const START_MS = 10_000
 /** The deadline of the first try of a question: most answers take a few milliseconds. */
 const FIRST_TRY_MS = 200
-/** The time that new questions may take in vain before a slow one has its turn. */
-const MAX_FIRST_TRIES_MS = 1000
-/** The maximum time from a slow question to its second try. */
-const MAX_SLOW_WAIT_MS = 3000
+/** The maximum time from a question to its last try: its run must settle soon after its own end. */
+const MAX_WAIT_MS = 3000
 /** A thread without work ends after this time. */
 const IDLE_MS = 10_000
+/** The most kinds of questions that are known to overrun. */
+const MAX_KINDS = 256
 
-/** Questions whose requesters take turns. */
+/** The kinds of questions that overran of late, and how often. */
+class Overruns {
+  readonly #counts = new Map<string, number>()
+
+  of({ kind }: Question): number {
+    return kind === undefined ? 0 : (this.#counts.get(kind) ?? 0)
+  }
+
+  note({ kind }: Question): void {
+    if (kind === undefined) return
+    if (this.#counts.size >= MAX_KINDS) this.#counts.clear()
+    this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1)
+  }
+
+  clear(): void {
+    this.#counts.clear()
+  }
+
+  forget({ kind }: Question): void {
+    if (kind !== undefined) this.#counts.delete(kind)
+  }
+}
+
+/** Questions whose requesters take turns: first those of kinds that overran the least. */
 class Turns {
+  readonly #overruns = new Overruns()
   readonly #lists = new Map<Requester | undefined, Waiting[]>()
+
+  get overruns(): Overruns {
+    return this.#overruns
+  }
 
   add(waiting: Waiting): void {
     const { requester } = waiting.question
@@ -75,10 +103,26 @@ class Turns {
     else list.push(waiting)
   }
 
+  remove(waiting: Waiting): void {
+    const { requester } = waiting.question
+    const left = this.#lists.get(requester)?.filter((other) => other !== waiting) ?? []
+    if (left.length > 0) this.#lists.set(requester, left)
+    else this.#lists.delete(requester)
+  }
+
   take(): Waiting | undefined {
-    const [first] = this.#lists
-    if (first === undefined) return undefined
-    const [requester, list] = first
+    let best: [Requester | undefined, Waiting[]] | undefined
+    let fewest = Number.POSITIVE_INFINITY
+    for (const [requester, list] of this.#lists) {
+      const [first] = list
+      const count = first === undefined ? fewest : this.#overruns.of(first.question)
+      if (count >= fewest) continue
+      best = [requester, list]
+      fewest = count
+      if (count === 0) break
+    }
+    if (best === undefined) return undefined
+    const [requester, list] = best
     const next = list.shift()
     this.#lists.delete(requester)
     if (list.length > 0) this.#lists.set(requester, list)
@@ -86,61 +130,57 @@ class Turns {
   }
 }
 
-/**
- * One thread at a time answers questions. One that overruns its deadline is killed; the next question starts another. Every
- * question is tried for a short time first, so that those that need longer delay the others little.
- */
+/** A thread that answers questions, one at a time. One that overruns its time is killed; the next question starts another. */
 class JudgeThread {
-  readonly #new = new Turns()
-  readonly #slow = new Turns()
-  /** The time that first tries took in vain since a slow question had its turn. */
-  #triedMs = 0
+  readonly #turns = new Turns()
+  readonly #maxTryMs: number
+  readonly #onOverrun: (waiting: Waiting) => void
+  /** Of each question that waits, for the end of its wait. */
+  readonly #timers = new Map<Waiting, NodeJS.Timeout>()
   #busy = false
   #worker: Worker | undefined
   #heapMb = 0
   #idle: NodeJS.Timeout | undefined
   #onMessage: ((message: ThreadMessage | Judgement) => void) | undefined
 
-  /** Never rejects. */
-  ask(question: Question): Promise<Judgement> {
-    const { promise, resolve } = Promise.withResolvers<Judgement>()
-    this.#new.add({ question, settle: resolve, askedAt: performance.now(), isSlow: false })
+  /** @param onOverrun takes a question that had less time than its deadline, and needed it. */
+  constructor(maxTryMs: number, onOverrun: (waiting: Waiting) => void) {
+    this.#maxTryMs = maxTryMs
+    this.#onOverrun = onOverrun
+  }
+
+  add(waiting: Waiting): void {
+    this.#turns.add(waiting)
+    const settleBusy = (): void => {
+      this.#turns.remove(waiting)
+      this.#timers.delete(waiting)
+      waiting.settle({ kind: 'busy' })
+    }
+    const leftMs = waiting.askedAt + MAX_WAIT_MS - performance.now()
+    this.#timers.set(waiting, setTimeout(settleBusy, Math.max(leftMs, 0)))
     if (!this.#busy) void this.#work()
-    return promise
   }
 
   async #work(): Promise<void> {
     this.#busy = true
     clearTimeout(this.#idle)
-    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
-      const judgement = await this.#judge(next)
-      if (judgement === undefined) this.#slow.add({ ...next, isSlow: true })
-      else next.settle(judgement)
-    }
+    for (let next = this.#turns.take(); next !== undefined; next = this.#turns.take()) await this.#judge(next)
     this.#busy = false
     this.#worker?.unref()
-    this.#idle = setTimeout(() => this.#end(), IDLE_MS).unref()
+    this.#idle = setTimeout(() => this.#rest(), IDLE_MS).unref()
   }
 
-  #takeNext(): Waiting | undefined {
-    if (this.#triedMs < MAX_FIRST_TRIES_MS) {
-      const next = this.#new.take()
-      if (next !== undefined) return next
-    }
-    this.#triedMs = 0
-    return this.#slow.take() ?? this.#new.take()
-  }
-
-  /** Undefined after a first try that was too short. */
-  async #judge({ question, askedAt, isSlow }: Waiting): Promise<Judgement | undefined> {
+  async #judge(waiting: Waiting): Promise<void> {
+    const { question, settle } = waiting
     const { requester, deadlineMs } = question
-    if (requester?.isOver === true) return { kind: 'timed-out' }
-    const started = performance.now()
-    if (isSlow) return started - askedAt > MAX_SLOW_WAIT_MS ? { kind: 'busy' } : this.#answer(question, deadlineMs)
-    const judgement = await this.#answer(question, Math.min(deadlineMs, FIRST_TRY_MS))
-    if (judgement.kind !== 'timed-out' || deadlineMs <= FIRST_TRY_MS) return judgement
-    this.#triedMs += performance.now() - started
-    return undefined
+    clearTimeout(this.#timers.get(waiting))
+    this.#timers.delete(waiting)
+    if (requester?.isOver === true) return settle({ kind: 'timed-out' })
+    const judgement = await this.#answer(question, Math.min(deadlineMs, this.#maxTryMs))
+    if (judgement.kind === 'answer') this.#turns.overruns.forget(question)
+    if (judgement.kind === 'timed-out') this.#turns.overruns.note(question)
+    if (judgement.kind === 'timed-out' && deadlineMs > this.#maxTryMs) this.#onOverrun(waiting)
+    else settle(judgement)
   }
 
   async #answer({ module, input, inputBytes }: Question, deadlineMs: number): Promise<Judgement> {
@@ -192,6 +232,11 @@ class JudgeThread {
     return (this.#worker = worker)
   }
 
+  #rest(): void {
+    this.#turns.overruns.clear()
+    this.#end()
+  }
+
   #end(): void {
     const worker = this.#worker
     this.#worker = undefined
@@ -199,14 +244,18 @@ class JudgeThread {
   }
 }
 
-const shared = new JudgeThread()
+const slow = new JudgeThread(Number.POSITIVE_INFINITY, ({ settle }) => settle({ kind: 'timed-out' }))
+const quick = new JudgeThread(FIRST_TRY_MS, (waiting) => slow.add(waiting))
 
 /**
- * Asks the judge's thread, which the whole process shares. The host's own thread continues meanwhile; a question costs it only
- * the input, which is made and copied once.
+ * Asks the judge's threads, which the whole process shares: one tries every question for a short time, the other one those that
+ * need longer, so that these delay the others little. The host's own thread continues meanwhile; a question costs it only
+ * the input, which is made and copied for each try. Never rejects.
  */
 export function askThread(question: Question): Promise<Judgement> {
-  return shared.ask(question)
+  const { promise, resolve } = Promise.withResolvers<Judgement>()
+  quick.add({ question, settle: resolve, askedAt: performance.now() })
+  return promise
 }
 
 /** The module of this name beside another one, in the sources and in the built package. */

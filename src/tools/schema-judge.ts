@@ -64,7 +64,9 @@ export async function problemInThread(
 ): Promise<SchemaIssue | undefined> {
   const input = (): SchemaQuestion => ({ schema, value: jsonOf(value), mustBeValid })
   const inputBytes = schema.length + sizeUpTo(value, MAX_JUDGED_CHARS)
-  return issueIn(await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, requester }))
+  return issueIn(
+    await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, requester, kind: schema }),
+  )
 }
 
 function issueIn(judgement: Judgement): SchemaIssue | undefined {

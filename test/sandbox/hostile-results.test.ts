@@ -5,6 +5,7 @@ import { requireLocalEngine } from '../support/local-engine.ts'
 
 const { skip } = await requireLocalEngine()
 const TIMEOUT_SEC = 5
+const HOSTILE = 24
 const limits = { executionTimeoutSec: TIMEOUT_SEC }
 
 describe.skipIf(skip)('results that use up the time for checks', () => {
@@ -17,7 +18,7 @@ describe.skipIf(skip)('results that use up the time for checks', () => {
       const result = await sg.run(script, { output, limits })
       return { result, ms: performance.now() - started }
     }
-    const hostile = Array.from({ length: 6 }, () => timed('emit_result(["word " * 40 + "!"] * 20)', words))
+    const hostile = Array.from({ length: HOSTILE }, () => timed('emit_result(["word " * 40 + "!"] * 20)', words))
     const honest = await timed('emit_result(list(range(20_000)))', numbers)
     expect(honest.result).toMatchObject({ success: true, error: null })
     const ended = await Promise.all(hostile)

@@ -88,6 +88,34 @@ describe("the judge's thread", () => {
     expect(ended.filter(({ ms }) => ms < quickMs).length).toBeLessThanOrEqual(1)
   })
 
+  test('answers a question of another kind before all that are of a kind that overran, and settles each within 4.5 s', async () => {
+    const loops = Array.from({ length: 40 }, async () => {
+      const started = performance.now()
+      const { kind } = await askThread({
+        module: MODULE,
+        input: () => 'loop',
+        inputBytes: 0,
+        deadlineMs: 1000,
+        requester: { isOver: false },
+        kind: 'loop',
+      })
+      return { kind, ms: performance.now() - started }
+    })
+    const started = performance.now()
+    const other = await askThread({
+      module: MODULE,
+      input: () => 'next',
+      inputBytes: 0,
+      deadlineMs: 1000,
+      kind: 'next',
+    })
+    expect(other).toEqual({ kind: 'answer', text: 'next' })
+    expect(performance.now() - started).toBeLessThan(1500)
+    const ended = await Promise.all(loops)
+    expect([...new Set(ended.map(({ kind }) => kind))].toSorted()).toEqual(['busy', 'timed-out'])
+    expect(Math.max(...ended.map(({ ms }) => ms))).toBeLessThan(4500)
+  })
+
   test('does not keep a process alive, but does not let it exit during a question', () => {
     const script = `
       const { askThread } = await import(${JSON.stringify(DOOR)})
