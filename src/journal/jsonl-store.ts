@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf } from '../errors/index.ts'
 import { makeDirectory } from '../support/index.ts'
-import type { JournalEvent } from './events.ts'
-import { parseEvent } from './parse-event.ts'
+import { parseEvents } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
@@ -52,7 +52,7 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
     async read(runId) {
       const file = fileOf(runId)
       try {
-        return eventsIn(readFileSync(file, 'utf8'))
+        return await parseEvents(linesOf(await readFile(file)))
       } catch (error) {
         if (errnoOf(error) === 'ENOENT') return []
         throw toJournalError(directory, error)
@@ -94,11 +94,13 @@ function writeAll(fd: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
 }
 
-function eventsIn(text: string): JournalEvent[] {
-  return text
-    .split('\n')
-    .map((line) => (line === '' ? undefined : parseEvent(line)))
-    .filter((event) => event !== undefined)
+function* linesOf(bytes: Buffer): Generator<string, void, void> {
+  for (let start = 0; start < bytes.length;) {
+    const found = bytes.indexOf(0x0a, start)
+    const end = found === -1 ? bytes.length : found
+    if (end > start) yield bytes.toString('utf8', start, end)
+    start = end + 1
+  }
 }
 
 function attempt<T>(directory: string, act: () => T): T {

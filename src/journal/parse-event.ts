@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parseBounded } from '../support/index.ts'
 import { type JournalEvent, JOURNAL_VERSION } from './events.ts'
 
@@ -29,6 +30,23 @@ export function parseEvent(line: string): JournalEvent | undefined {
     return undefined
   }
   return isEvent(given) ? given : undefined
+}
+
+/** The longest time in which a stored task is read without a turn of the event loop, beside the longest line. */
+const MAX_READ_MS = 20
+
+/** Parses the lines of a stored task, which may be long: other work has its turn meanwhile. */
+export async function parseEvents(lines: Iterable<string>): Promise<JournalEvent[]> {
+  const events: JournalEvent[] = []
+  let since = performance.now()
+  for (const line of lines) {
+    const event = parseEvent(line)
+    if (event !== undefined) events.push(event)
+    if (performance.now() - since < MAX_READ_MS) continue
+    await nextTurn()
+    since = performance.now()
+  }
+  return events
 }
 
 function isEvent(given: unknown): given is JournalEvent {

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import type * as Sqlite from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { makeDirectory } from '../support/index.ts'
-import { parseEvent } from './parse-event.ts'
+import { parseEvents } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
@@ -18,7 +18,11 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS runs ON events (at, run_id) WHERE seq = 0;`
 const COLUMNS = 'run_id seq type at body'
 const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
-const SELECT = 'SELECT body FROM events WHERE run_id = ? ORDER BY seq'
+/** One row at a time: all rows of a task at once would stop the host. */
+const SELECT = 'SELECT seq, body FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT 1'
+/** Views and triggers run whatever their author wrote, for as long as that takes. */
+const FOREIGN =
+  "SELECT count(*) AS count FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
 const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?'
 const NOT_OURS = 'it is not a journal of Sandglass'
 
@@ -46,7 +50,7 @@ function writingStore(path: string): JournalStore {
     },
     async read(runId) {
       checkRunId(runId)
-      return eventsOf(attempt(path, () => select.all(runId)))
+      return readRows(path, select, runId)
     },
     async list({ limit } = {}) {
       const max = checkLimit(limit)
@@ -65,15 +69,14 @@ function writingStore(path: string): JournalStore {
 
 /** Opens the file for each call, so that each call sees all earlier writes. */
 function readingStore(path: string): JournalStore {
-  const query = (sql: string, value: string | number): Row[] =>
-    attempt(path, () => {
-      const database = openForReading(path)
-      try {
-        return database.prepare(sql).all(value)
-      } finally {
-        database.close()
-      }
-    })
+  const query = async <T>(sql: string, ask: (statement: Sqlite.StatementSync) => T): Promise<Awaited<T>> => {
+    const database = attempt(path, () => openForReading(path))
+    try {
+      return await ask(attempt(path, () => database.prepare(sql)))
+    } finally {
+      database.close()
+    }
+  }
   const refuse = (): never => {
     throw toJournalError(path, new Error('it was opened for reading'))
   }
@@ -82,8 +85,11 @@ function readingStore(path: string): JournalStore {
       checkRunId(event.run_id)
       refuse()
     },
-    read: async (runId) => eventsOf(query(SELECT, checkRunId(runId))),
-    list: async ({ limit } = {}) => summariesOf(query(RUNS, checkLimit(limit))),
+    read: async (runId) => query(SELECT, (select) => readRows(path, select, checkRunId(runId))),
+    list: async ({ limit } = {}) => {
+      const max = checkLimit(limit)
+      return query(RUNS, (runs) => summariesOf(attempt(path, () => runs.all(max))))
+    },
     async remove(runId) {
       checkRunId(runId)
       refuse()
@@ -94,8 +100,18 @@ function readingStore(path: string): JournalStore {
 
 type Row = ReturnType<Sqlite.StatementSync['all']>[number]
 
-function eventsOf(rows: readonly Row[]): Awaited<ReturnType<JournalStore['read']>> {
-  return rows.map(({ body }) => parseEvent(String(body))).filter((event) => event !== undefined)
+function readRows(path: string, select: Sqlite.StatementSync, runId: string): ReturnType<JournalStore['read']> {
+  return parseEvents(bodiesOf(path, select, runId))
+}
+
+function* bodiesOf(path: string, select: Sqlite.StatementSync, runId: string): Generator<string, void, void> {
+  let seq = -1
+  for (;;) {
+    const row = attempt(path, () => select.get(runId, seq))
+    if (row === undefined || typeof row['seq'] !== 'number') return
+    seq = row['seq']
+    yield String(row['body'])
+  }
 }
 
 function summariesOf(rows: readonly Row[]): Awaited<ReturnType<JournalStore['list']>> {
@@ -148,7 +164,8 @@ function tablesOf(database: Sqlite.DatabaseSync): number {
 
 function isOurs(database: Sqlite.DatabaseSync): boolean {
   const columns = database.prepare('PRAGMA table_info(events)').all()
-  return columns.map(({ name }) => name).join(' ') === COLUMNS
+  const foreign = Number(database.prepare(FOREIGN).get()?.['count'])
+  return foreign === 0 && columns.map(({ name }) => name).join(' ') === COLUMNS
 }
 
 /** Loaded on demand: Node 22 prints a warning when it loads this module. */

@@ -3,6 +3,7 @@ import { FILE_ENTRANCES } from './files.ts'
 import { HTTP_ENTRANCES } from './http.ts'
 import { JOURNAL_ENTRANCES } from './journals.ts'
 import { MODEL_ENTRANCES } from './model.ts'
+import { SANDBOX_ENTRANCES } from './sandbox.ts'
 import { SCRIPT_ENTRANCES } from './script.ts'
 import { TOOL_ENTRANCES } from './tools.ts'
 
@@ -12,6 +13,7 @@ export const ENTRANCES: readonly Entrance[] = [
   ...HTTP_ENTRANCES,
   ...SCRIPT_ENTRANCES,
   ...FILE_ENTRANCES,
+  ...SANDBOX_ENTRANCES,
   ...TOOL_ENTRANCES,
   ...JOURNAL_ENTRANCES,
 ]

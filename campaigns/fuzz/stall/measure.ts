@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { watchStalls } from '../../../test/support/stall.ts'
 import type { Entrance } from './entrance.ts'
 
-/** The cost of one size at one entrance: the best of its repetitions, because a busy machine only adds. */
+/** The cost of one size at one entrance. Of its times the best of the repetitions: a busy machine only adds. */
 export interface Cost {
   readonly size: number
   /** Processor time of the thread of the event loop. */
@@ -12,7 +12,7 @@ export interface Cost {
   readonly stallMs: number
   /** The end of the run, or the error that refused it. */
   readonly outcome: string
-  /** The growth of resident memory meanwhile, at its peak. */
+  /** The growth of resident memory meanwhile, at its peak; the most of the repetitions. */
   readonly grownBytes: number
 }
 
@@ -23,6 +23,8 @@ export interface StallReport {
   readonly unit: string
   readonly limitBytes: number
   readonly costs: readonly Cost[]
+  /** The growth of memory by the largest size in a fresh process, and by any size in this one: the larger of both. */
+  readonly grownBytes: number
 }
 
 const RESOLUTION_MS = 1
@@ -38,7 +40,16 @@ export async function measureStalls(entrance: Entrance, repetitions: number): Pr
   await costOf(entrance, smallest, 2) // compiles the code that the others run
   const costs: Cost[] = []
   for (const size of sizes) costs.push(await costOf(entrance, size, repetitions))
-  return { name, from, unit, limitBytes, costs }
+  const grownBytes = Math.max(...costs.map((cost) => cost.grownBytes))
+  return { name, from, unit, limitBytes, costs, grownBytes }
+}
+
+/** The growth of memory by the largest size, in a process that has driven the smallest one alone. */
+export async function measureMemory(entrance: Entrance): Promise<number> {
+  const { sizes } = entrance
+  await costOf(entrance, sizes[0] ?? 1, 1)
+  const { grownBytes } = await costOf(entrance, sizes.at(-1) ?? 1, 1)
+  return grownBytes
 }
 
 async function costOf({ prepare }: Entrance, size: number, repetitions: number): Promise<Cost> {
@@ -79,7 +90,7 @@ function lowestOf(one: Cost, other: Cost): Cost {
     outcome: other.outcome,
     cpuMs: Math.min(one.cpuMs, other.cpuMs),
     stallMs: Math.min(one.stallMs, other.stallMs),
-    grownBytes: Math.min(one.grownBytes, other.grownBytes),
+    grownBytes: Math.max(one.grownBytes, other.grownBytes),
   }
 }
 

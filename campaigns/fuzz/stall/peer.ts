@@ -18,14 +18,14 @@ export function line(type: string, rest: string): Uint8Array {
   return Buffer.from(`{"type":${JSON.stringify(type)},"execution_id":"@",${rest}}\n`)
 }
 
-/** The public interface over a sandbox in memory that answers every script with the same bytes. */
-export function hostOf(answer: Answer): Promise<Sandglass> {
-  return createSandglass({ engine: engineOf(answer), poolSize: 1, maxUses: 1_000_000 })
+/** The public interface over a sandbox in memory that answers every script, and every check, with the same bytes. */
+export function hostOf(answer: Answer, check?: Answer): Promise<Sandglass> {
+  return createSandglass({ engine: engineOf(answer, check), poolSize: 1, maxUses: 1_000_000 })
 }
 
-function engineOf(answer: Answer): SandboxEngine {
+function engineOf(answer: Answer, check: Answer | undefined): SandboxEngine {
   const create = (): Promise<Sandbox> => {
-    const peer = new Peer(answer)
+    const peer = new Peer(answer, check)
     return Promise.resolve(peer.wrap(replayChannel([], { after: 'open', respond: (frame) => peer.respond(frame) })))
   }
   const capabilities = {
@@ -61,14 +61,16 @@ function engineOf(answer: Answer): SandboxEngine {
  */
 class Peer {
   readonly #answer: Answer
+  readonly #check: Answer | undefined
   readonly #calls: number
   /** The frames of the run that are not sent yet. */
   #frames: Iterator<Uint8Array, undefined> | undefined
   #rest: Uint8Array = new Uint8Array()
   #unanswered = 0
 
-  constructor(answer: Answer) {
+  constructor(answer: Answer, check: Answer | undefined) {
     this.#answer = answer
+    this.#check = check
     this.#calls = answer.filter((part) =>
       part instanceof Uint8Array ? CALL.equals(part.subarray(0, CALL.length)) : part['type'] === 'tool_call',
     ).length
@@ -106,6 +108,10 @@ class Peer {
         this.#unanswered -= 1
         return this.#unanswered === 0 ? doneOf(frame.execution_id) : undefined
       case 'check':
+        if (this.#check !== undefined) {
+          this.#frames = framesOf(this.#check, frame.execution_id, true)
+          return BLANK_LINE
+        }
         return Buffer.concat([
           jsonLine({ type: 'check_result', execution_id: frame.execution_id, violations: [] }),
           doneOf(frame.execution_id),

@@ -42,20 +42,10 @@ export async function stallCampaign({ repetitions, only = '', onVerdict }: Stall
 }
 
 async function drive(entrance: Entrance, repetitions: number): Promise<StallVerdict> {
-  const main = new URL('measure.main.ts', import.meta.url).pathname
-  // Without a bound, young garbage would count as growth.
-  const flags = ['--disable-warning=ExperimentalWarning', '--expose-gc', '--max-semi-space-size=16']
   try {
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      [...flags, main, entrance.name, String(repetitions)],
-      {
-        timeout: HANG_MS,
-        killSignal: 'SIGKILL',
-        maxBuffer: MiB,
-      },
-    )
-    const report = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as StallReport
+    const measured = (await measure(entrance, String(repetitions))) as StallReport
+    const grownBytes = Math.max(measured.grownBytes, (await measure(entrance, 'memory')) as number)
+    const report = { ...measured, grownBytes }
     return { entrance, report, problems: problemsOf(report) }
   } catch (error) {
     const { killed, signal, stderr = '' } = error as { killed?: boolean; signal?: string; stderr?: string }
@@ -65,11 +55,23 @@ async function drive(entrance: Entrance, repetitions: number): Promise<StallVerd
   }
 }
 
+/** Runs `measure.main.ts` in a process of its own; returns what it prints. */
+async function measure({ name }: Entrance, what: string): Promise<unknown> {
+  const main = new URL('measure.main.ts', import.meta.url).pathname
+  // Without a bound, young garbage would count as growth.
+  const flags = ['--disable-warning=ExperimentalWarning', '--expose-gc', '--max-semi-space-size=16']
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, main, name, what], {
+    timeout: HANG_MS,
+    killSignal: 'SIGKILL',
+    maxBuffer: MiB,
+  })
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
+}
+
 /** The parts of the promise that a report breaks. */
-export function problemsOf({ costs, limitBytes, unit }: StallReport): string[] {
+export function problemsOf({ costs, limitBytes, unit, grownBytes }: StallReport): string[] {
   const stall = Math.max(...costs.map(({ stallMs }) => stallMs))
   const power = powerOf(costs)
-  const grownBytes = Math.max(...costs.map((cost) => cost.grownBytes))
   return [
     ...(stall > MAX_STALL_MS ? [`stalled the event loop for ${stall.toFixed(0)} ms`] : []),
     ...(power > MAX_POWER ? [`its cost grows with the ${unit} to the power of ${power.toFixed(2)}`] : []),
@@ -91,7 +93,7 @@ export function stallRows(verdicts: readonly StallVerdict[]): string[] {
     if (report === null) return `| ${from} | ${name} | ${size} | ${problems.join('; ')} |  |  |  |  |`
     const stall = Math.max(...report.costs.map(({ stallMs }) => stallMs)).toFixed(0)
     const power = powerOf(report.costs)
-    const grown = (Math.max(...report.costs.map(({ grownBytes }) => grownBytes)) / MiB).toFixed(0)
+    const grown = (report.grownBytes / MiB).toFixed(0)
     return `| ${from} | ${name} | ${size} | ${stall} ms | ${power === 0 ? 'below 20 ms' : power.toFixed(2)} | ${grown} MiB | ${report.costs.at(-1)?.outcome ?? ''} | ${problems.length === 0 ? 'kept' : '**broken**'} |`
   })
 }

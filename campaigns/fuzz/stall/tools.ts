@@ -1,6 +1,7 @@
-import { defineTool, type JsonSchemaObject, mcpTools, type NamedTool } from '../../../src/index.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { defineTool, type JsonSchemaObject, mcpTools, type NamedTool, prepareTools } from '../../../src/index.ts'
 import { CAPS } from '../../../src/protocol/index.ts'
-import { type Entrance, keys, many, running } from './entrance.ts'
+import { type Entrance, keys, many, MiB, running } from './entrance.ts'
 import { line } from './peer.ts'
 
 const CALLS = CAPS.argBytes
@@ -200,5 +201,73 @@ const SERVER_ENTRANCES: readonly Entrance[] = [
   })),
 ]
 
+const referring = (reference: string): object => ({
+  type: 'object',
+  properties: Object.fromEntries(Array.from({ length: 250 }, (_, at) => [`p${at}`, { $ref: reference }])),
+})
+const manyOf = (count: number, made: (at: number) => unknown): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, made(at)]))
+
+const LISTINGS: readonly { name: string; unit: string; sizes: readonly number[]; schema: object }[] = [
+  {
+    name: 'a definition in each parameter',
+    unit: 'tools',
+    sizes: [2, 8, 22],
+    schema: {
+      $defs: { a: { properties: manyOf(700, () => ({ type: 'integer', minimum: 1 })) } },
+      ...referring('#/$defs/a'),
+    },
+  },
+  {
+    name: 'definitions that double',
+    unit: 'tools',
+    sizes: [10, 40, 100],
+    schema: {
+      $defs: { ...manyOf(40, (at) => ({ anyOf: [1, 2].map(() => ({ $ref: `#/$defs/f${at + 1}` })) })), f40: {} },
+      ...referring('#/$defs/f0'),
+    },
+  },
+  {
+    name: 'anchors',
+    unit: 'tools',
+    sizes: [5, 15, 40],
+    schema: {
+      $defs: { ...manyOf(800, (at) => ({ $anchor: `a${at}` })), z: { $anchor: 'z', anyOf: [{ $ref: '#z' }] } },
+      ...referring('#z'),
+    },
+  },
+  {
+    name: 'small tools with classes of one name',
+    unit: 'tools',
+    sizes: [100, 300, 1000],
+    schema: { type: 'object', properties: { a: { type: 'object', title: 'T', properties: manyOf(20, () => ({})) } } },
+  },
+]
+
+/** The tools of a server, up to what prompts, runs and the checker need of them. */
+const LISTING_ENTRANCES: readonly Entrance[] = LISTINGS.map(({ schema, ...rest }) => ({
+  ...rest,
+  name: `MCP listing: ${rest.name}`,
+  from: 'a tool server',
+  limitBytes: 8 * MiB,
+  prepare: (size) => {
+    const texts = Array.from({ length: size }, (_, at) =>
+      JSON.stringify({ name: `t${at}`, inputSchema: schema }).replace('"T"', `"T${at % 3}"`),
+    )
+    return Promise.resolve({
+      act: async () => {
+        const tools = await mcpTools({ request: () => Promise.resolve(JSON.parse(`{"tools":[${texts.join(',')}]}`)) })
+        await nextTurn()
+        const set = prepareTools(tools)
+        await nextTurn()
+        set.stubs()
+        await nextTurn()
+        JSON.stringify([set.signatures, set.checked])
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    })
+  },
+}))
+
 /** Calls of a script, and answers of tools. */
-export const TOOL_ENTRANCES: readonly Entrance[] = [...CALL_ENTRANCES, ...SERVER_ENTRANCES]
+export const TOOL_ENTRANCES: readonly Entrance[] = [...CALL_ENTRANCES, ...SERVER_ENTRANCES, ...LISTING_ENTRANCES]

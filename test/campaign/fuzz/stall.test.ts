@@ -16,7 +16,12 @@ test.each([
   'call: a text against a pattern that backtracks',
   'call: tools that do not exist',
   'MCP answer: empty blocks',
+  'MCP listing: definitions that double',
+  'workspace: small pieces of output',
+  'check: violations',
+  'ready: modules',
   'journal: levels',
+  'sqlite: many events',
 ])('hostile input of growing size stalls, fills and ends no host: %s', async (only) => {
   const verdicts = await stallCampaign({ repetitions: 2, only })
   expect(verdicts.map(({ problems }) => problems)).toEqual([[]])

@@ -16,6 +16,7 @@ const report = (...costs: StallReport['costs']): StallReport => ({
   unit: 'keys',
   limitBytes: MiB,
   costs,
+  grownBytes: Math.max(...costs.map(({ grownBytes }) => grownBytes)),
 })
 
 describe('the promise on stalls', () => {
