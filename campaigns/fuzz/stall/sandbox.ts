@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { encodePayload } from '../../../src/protocol/index.ts'
 import { awaitReady, ChunkQueue } from '../../../src/sandbox/index.ts'
-import { FakeWorkspace, type HostSaid } from '../../../test/support/fake-workspace.ts'
+import { FakeWorkspace } from '../../../test/support/fake-workspace.ts'
 import { type Entrance, KiB, keys, many, MiB } from './entrance.ts'
 import { hostOf, line } from './peer.ts'
 
@@ -8,7 +10,7 @@ const nothing = (): Promise<void> => Promise.resolve()
 /** First frames of a sandbox. Their length is bounded by 1 MiB. */
 const READY: readonly { name: string; unit: string; sizes: readonly number[]; loaded: (size: number) => string }[] = [
   { name: 'modules', unit: 'modules', sizes: [1000, 10_000, 200_000], loaded: (n) => many(n, '"a"') },
-  { name: 'keys in place of modules', unit: 'keys', sizes: [1000, 10_000, 90_000], loaded: keys },
+  { name: 'keys in place of modules', unit: 'keys', sizes: [1000, 20_000, 60_000], loaded: keys },
   {
     name: 'a long name',
     unit: 'characters',
@@ -54,7 +56,7 @@ const CHECKS: readonly {
     sizes: [10_000, 100_000, 900_000],
     violations: (n) => `[${VIOLATION.replace('"m"', `"${'x '.repeat(n / 2)}"`)}]`,
   },
-  { name: 'keys in place of violations', unit: 'keys', sizes: [1000, 10_000, 80_000], violations: keys },
+  { name: 'keys in place of violations', unit: 'keys', sizes: [1000, 20_000, 80_000], violations: keys },
 ]
 
 const CHECK_ENTRANCES: readonly Entrance[] = CHECKS.map(({ violations, ...rest }) => ({
@@ -71,69 +73,90 @@ const CHECK_ENTRANCES: readonly Entrance[] = CHECKS.map(({ violations, ...rest }
   },
 }))
 
-/** What a sandbox of a workspace says. */
+/** A workspace whose sandbox sends its bytes as through a pipe: at most 64 KiB in one turn of the event loop, made in that turn. */
+class PipedWorkspace extends FakeWorkspace {
+  #pieces: Iterator<Uint8Array, undefined> | undefined
+
+  /** Sends prepared bytes after what it said so far. */
+  sendPieces(pieces: Iterator<Uint8Array, undefined>): void {
+    this.#pieces = pieces
+  }
+
+  override async receive(): Promise<Uint8Array | null> {
+    await nextTurn()
+    const frames: Uint8Array[] = []
+    for (let bytes = 0; bytes < 64 * KiB;) {
+      const next = this.#pieces?.next().value
+      if (next === undefined) break
+      frames.push(next)
+      bytes += next.length
+    }
+    return frames.length > 0 ? Buffer.concat(frames) : super.receive()
+  }
+}
+
+/** Says the same for each start of a program: that it started, many pieces, and its end. */
 const WORKSPACES: readonly {
   name: string
   unit: string
   sizes: readonly number[]
-  answer: (said: HostSaid, fake: FakeWorkspace, size: number) => void
+  piece: (id: string) => Uint8Array
 }[] = [
   {
     name: 'output of no activity',
     unit: 'frames',
     sizes: [1000, 10_000, 50_000],
-    answer: ({ type, execution_id: id }, fake, size) => {
-      if (type !== 'start') return
-      fake.frames({ type: 'started', execution_id: id, pid: 7 })
-      for (let at = 0; at < size; at += 1) fake.output('nobody', 'stdout', 'x')
-      fake.done(id)
-    },
+    piece: () => outputOf('nobody'),
   },
+  { name: 'small pieces of output', unit: 'pieces', sizes: [1000, 10_000, 50_000], piece: outputOf },
   {
     name: 'lines that are no frames',
     unit: 'lines',
     sizes: [1000, 10_000, 100_000],
-    answer: ({ type, execution_id: id }, fake, size) => {
-      if (type !== 'start') return
-      fake.frames({ type: 'started', execution_id: id, pid: 7 })
-      fake.bytes('{"a":[[[[\n'.repeat(size))
-      fake.done(id)
-    },
+    piece: () => Buffer.from('{"a":[[[[\n'),
   },
   {
-    name: 'small pieces of output',
-    unit: 'pieces',
-    sizes: [1000, 10_000, 50_000],
-    answer: ({ type, execution_id: id }, fake, size) => {
-      if (type !== 'start') return
-      fake.frames({ type: 'started', execution_id: id, pid: 7 })
-      for (let at = 0; at < size; at += 1) fake.output(id, 'stdout', 'x')
-      fake.done(id)
-    },
-  },
-  {
-    name: 'an end full of keys',
-    unit: 'keys',
-    sizes: [1000, 10_000, 80_000],
-    answer: ({ type, execution_id: id }, fake, size) => {
-      if (type !== 'start') return
-      fake.frames({ type: 'started', execution_id: id, pid: 7 })
-      fake.bytes(`{"type":"activity_done","execution_id":${JSON.stringify(id)},"result":${keys(size)}}\n`)
-      fake.done(id)
-    },
+    name: 'ends full of keys',
+    unit: 'ends',
+    sizes: [1, 3, 10],
+    piece: (id) =>
+      Buffer.from(`{"type":"activity_done","execution_id":${JSON.stringify(`${id}x`)},"result":${keys(50_000)}}\n`),
   },
 ]
 
-const WORKSPACE_ENTRANCES: readonly Entrance[] = WORKSPACES.map(({ answer, ...rest }) => ({
+function outputOf(id: string): Uint8Array {
+  return encodePayload({ type: 'output', execution_id: id, stream: 'stdout' }, Buffer.from('x'))
+}
+
+function* times(count: number, piece: Uint8Array, last: Uint8Array): Generator<Uint8Array, undefined> {
+  for (let at = 0; at < count; at += 1) yield piece
+  yield last
+}
+
+const WORKSPACE_ENTRANCES: readonly Entrance[] = WORKSPACES.map(({ piece, ...rest }) => ({
   ...rest,
   name: `workspace: ${rest.name}`,
   from: 'a script',
-  limitBytes: 1024 * KiB,
+  limitBytes: MiB,
   prepare: (size) =>
     Promise.resolve({
       act: async () => {
-        const fake = new FakeWorkspace()
-        fake.answer = (said, peer) => answer(said, peer, size)
+        const fake = new PipedWorkspace()
+        fake.answer = ({ type, execution_id: id }) => {
+          if (type !== 'start') return
+          const ending = { cause: 'exit', exit_code: 0, signal: null, by: 'script' }
+          const last = {
+            type: 'activity_done',
+            execution_id: id,
+            ending,
+            error: null,
+            result: null,
+            duration_ms: 1,
+            confirmed: true,
+          }
+          fake.frames({ type: 'started', execution_id: id, pid: 7 })
+          fake.sendPieces(times(size, piece(id), Buffer.from(`${JSON.stringify(last)}\n`)))
+        }
         const ended = await fake.ws.exec('work').catch((error: unknown) => error)
         await fake.ws.close()
         return ended
@@ -142,5 +165,5 @@ const WORKSPACE_ENTRANCES: readonly Entrance[] = WORKSPACES.map(({ answer, ...re
     }),
 }))
 
-/** What a sandbox says outside of runs. */
+/** Frames that a sandbox sends outside of runs. */
 export const SANDBOX_ENTRANCES: readonly Entrance[] = [...READY_ENTRANCES, ...CHECK_ENTRANCES, ...WORKSPACE_ENTRANCES]

@@ -221,7 +221,7 @@ const LISTINGS: readonly { name: string; unit: string; sizes: readonly number[];
   {
     name: 'definitions that double',
     unit: 'tools',
-    sizes: [10, 40, 100],
+    sizes: [10, 30, 80],
     schema: {
       $defs: { ...manyOf(40, (at) => ({ anyOf: [1, 2].map(() => ({ $ref: `#/$defs/f${at + 1}` })) })), f40: {} },
       ...referring('#/$defs/f0'),
@@ -230,7 +230,7 @@ const LISTINGS: readonly { name: string; unit: string; sizes: readonly number[];
   {
     name: 'anchors',
     unit: 'tools',
-    sizes: [5, 15, 40],
+    sizes: [5, 12, 30],
     schema: {
       $defs: { ...manyOf(800, (at) => ({ $anchor: `a${at}` })), z: { $anchor: 'z', anyOf: [{ $ref: '#z' }] } },
       ...referring('#z'),
