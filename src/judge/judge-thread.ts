@@ -39,10 +39,15 @@ export const MAX_ANSWER_CHARS = 4000
 export interface ThreadRequest {
   readonly module: string
   readonly input: unknown
+  /** The time after which the thread interrupts itself, in milliseconds. */
+  readonly interruptMs: number
 }
 
 /** A message from the thread. */
-export type ThreadMessage = { readonly kind: 'started' } | Extract<Judgement, { readonly text: string }>
+export type ThreadMessage =
+  | { readonly kind: 'started' }
+  | { readonly kind: 'interrupted' }
+  | Extract<Judgement, { readonly text: string }>
 
 interface Waiting {
   readonly question: Question
@@ -57,6 +62,10 @@ const HEAP_BYTES_PER_BYTE = 16
 const START_MS = 10_000
 /** The deadline of the first try of a question: most answers take a few milliseconds. */
 const FIRST_TRY_MS = 200
+/** The same while others wait. */
+const SHORT_TRY_MS = 30
+/** The time beyond its try after which a thread that could not be interrupted is killed. */
+const KILL_MS = 200
 /** The maximum time from a question to its last try: its run must settle soon after its own end. */
 const MAX_WAIT_MS = 3000
 /** A thread without work ends after this time. */
@@ -96,6 +105,10 @@ class Turns {
     return this.#overruns
   }
 
+  get isEmpty(): boolean {
+    return this.#lists.size === 0
+  }
+
   add(waiting: Waiting): void {
     const { requester } = waiting.question
     const list = this.#lists.get(requester)
@@ -130,7 +143,7 @@ class Turns {
   }
 }
 
-/** A thread that answers questions, one at a time. One that overruns its time is killed; the next question starts another. */
+/** A thread that answers questions, one at a time. If one overruns and cannot be interrupted, it is killed; the next starts another. */
 class JudgeThread {
   readonly #turns = new Turns()
   readonly #maxTryMs: number
@@ -176,14 +189,16 @@ class JudgeThread {
     clearTimeout(this.#timers.get(waiting))
     this.#timers.delete(waiting)
     if (requester?.isOver === true) return settle({ kind: 'timed-out' })
-    const judgement = await this.#answer(question, Math.min(deadlineMs, this.#maxTryMs))
+    const isShort = this.#maxTryMs < deadlineMs && !this.#turns.isEmpty
+    const tryMs = Math.min(deadlineMs, isShort ? SHORT_TRY_MS : this.#maxTryMs)
+    const judgement = await this.#answer(question, tryMs)
     if (judgement.kind === 'answer') this.#turns.overruns.forget(question)
     if (judgement.kind === 'timed-out') this.#turns.overruns.note(question)
-    if (judgement.kind === 'timed-out' && deadlineMs > this.#maxTryMs) this.#onOverrun(waiting)
+    if (judgement.kind === 'timed-out' && deadlineMs > tryMs) this.#onOverrun(waiting)
     else settle(judgement)
   }
 
-  async #answer({ module, input, inputBytes }: Question, deadlineMs: number): Promise<Judgement> {
+  async #answer({ module, input, inputBytes }: Question, tryMs: number): Promise<Judgement> {
     const { promise, resolve } = Promise.withResolvers<Judgement>()
     let timer: NodeJS.Timeout | undefined
     const allow = (ms: number, otherwise: Judgement): void => {
@@ -193,17 +208,20 @@ class JudgeThread {
     try {
       const worker = this.#workerWith(HEAP_MB + Math.ceil((inputBytes * HEAP_BYTES_PER_BYTE) / MiB))
       worker.ref()
-      this.#onMessage = (message) =>
-        message.kind === 'started' ? allow(deadlineMs, { kind: 'timed-out' }) : resolve(message)
+      this.#onMessage = (message) => {
+        if (message.kind === 'started') allow(tryMs + KILL_MS, { kind: 'timed-out' })
+        else if (message.kind === 'interrupted') resolve(INTERRUPTED)
+        else resolve(message)
+      }
       allow(START_MS, { kind: 'failed', text: `the thread was not ready within ${START_MS} ms` })
-      worker.postMessage({ module: module.href, input: input() } satisfies ThreadRequest)
+      worker.postMessage({ module: module.href, input: input(), interruptMs: tryMs } satisfies ThreadRequest)
     } catch (error) {
       resolve({ kind: 'failed', text: String(error) })
     }
     const judgement = await promise
     clearTimeout(timer)
     this.#onMessage = undefined
-    if (judgement.kind !== 'answer') this.#end()
+    if (judgement.kind !== 'answer' && judgement !== INTERRUPTED) this.#end()
     return judgement
   }
 
@@ -243,6 +261,9 @@ class JudgeThread {
     void worker?.terminate()
   }
 }
+
+/** The thread interrupted itself and is ready for the next question. */
+const INTERRUPTED: Judgement = { kind: 'timed-out' }
 
 const slow = new JudgeThread(Number.POSITIVE_INFINITY, ({ settle }) => settle({ kind: 'timed-out' }))
 const quick = new JudgeThread(FIRST_TRY_MS, (waiting) => slow.add(waiting))

@@ -15,8 +15,10 @@ const MAX_KEPT = 32
 const TOO_LONG: SchemaIssue = { message: 'does not match the schema' }
 const compiled = new Map<string, SchemaCheck>()
 
-// Loads the compiler, which takes longer than most judgements, before the deadline of the first one begins.
+// Loads the compilers, which takes longer than most judgements, before the deadline of the first one begins. An interrupt while
+// the meta-schema is compiled would also leave it broken.
 compileSchema({})
+compileSchema({ $schema: 'http://json-schema.org/draft-07/schema#' })
 
 /** The first problem of the value as JSON, or an empty text. Runs in the judge's thread. */
 export function answer({ schema, value, mustBeValid = false }: SchemaQuestion): string {

@@ -116,6 +116,18 @@ describe("the judge's thread", () => {
     expect(Math.max(...ended.map(({ ms }) => ms))).toBeLessThan(4500)
   })
 
+  test('answers a quick question beside thirty of its own kind that overrun', async () => {
+    const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000, kind: 'equal' }
+    const loops = Array.from({ length: 30 }, () =>
+      askThread({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
+    )
+    expect(await askThread({ ...given, input: () => 'next', requester: { isOver: false } })).toEqual({
+      kind: 'answer',
+      text: 'next',
+    })
+    await Promise.all(loops)
+  })
+
   test('does not keep a process alive, but does not let it exit during a question', () => {
     const script = `
       const { askThread } = await import(${JSON.stringify(DOOR)})
