@@ -66,7 +66,7 @@ export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
       signal,
       onProblem,
     })
-    return { ...answerIn(reply.text, url, redactor), latencyMs: performance.now() - started }
+    return { ...answerIn(reply.bytes, url, redactor), latencyMs: performance.now() - started }
   }
 }
 
@@ -74,10 +74,10 @@ async function sendRequest(
   url: URL,
   request: RequestInit & { readonly signal: AbortSignal },
   redactor: Redactor,
-): Promise<{ readonly text: string } | Refusal> {
+): Promise<{ readonly bytes: Uint8Array } | Refusal> {
   try {
     const response = await fetch(url, request)
-    if (response.ok) return { text: await textOf(response) }
+    if (response.ok) return { bytes: await bytesOf(response) }
     const { status, headers } = response
     return {
       source: `${addressOf(url)} answered ${status}${redirectText(response, url, redactor)}`,
@@ -104,18 +104,19 @@ function redirectText({ status, headers }: Response, url: URL, redactor: Redacto
   return `, a redirect${where} that is not followed: keys go to the given address only`
 }
 
-function answerIn(text: string, url: URL, redactor: Redactor): LLMCallResult {
+function answerIn(bytes: Uint8Array, url: URL, redactor: Redactor): LLMCallResult {
+  const said = (): string => quote(new TextDecoder().decode(bytes), redactor)
   let given: unknown
   try {
-    given = parseBounded(text, { parts: MAX_ANSWER_PARTS })
+    given = parseBounded(bytes, { parts: MAX_ANSWER_PARTS })
   } catch (error) {
     const what = error instanceof RangeError ? error.message : 'no JSON'
-    throw new ModelError(`${addressOf(url)} answered ${what}: ${quote(text, redactor)}`)
+    throw new ModelError(`${addressOf(url)} answered ${what}: ${said()}`)
   }
   const choices = field(given, 'choices')
   const content = field(field(Array.isArray(choices) ? choices[0] : undefined, 'message'), 'content')
   if (content === undefined) {
-    throw new ModelError(`${addressOf(url)} answered without choices[0].message.content: ${quote(text, redactor)}`)
+    throw new ModelError(`${addressOf(url)} answered without choices[0].message.content: ${said()}`)
   }
   const usage = field(given, 'usage')
   return {
@@ -127,7 +128,7 @@ function answerIn(text: string, url: URL, redactor: Redactor): LLMCallResult {
   }
 }
 
-async function textOf(response: Response): Promise<string> {
+async function bytesOf(response: Response): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of chunksOf(response)) {
@@ -135,8 +136,7 @@ async function textOf(response: Response): Promise<string> {
     if (length > MAX_ANSWER_BYTES) throw new ModelError(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
     chunks.push(chunk)
   }
-  // Without a byte order mark, which JSON.parse does not take.
-  return new TextDecoder().decode(Buffer.concat(chunks))
+  return Buffer.concat(chunks)
 }
 
 /** The beginning of a refusal, which may be endless or break off; its status is known in any case. */

@@ -60,15 +60,15 @@ export function scanJson(given: Uint8Array): JsonScan {
 }
 
 /**
- * Parses a JSON text of an untrusted peer, unless it contains too much.
+ * Parses a JSON text of an untrusted peer, unless it contains too much. Bytes are UTF-8; a byte order mark is left out.
  * @throws SyntaxError as `JSON.parse`; RangeError for a text beyond the bounds.
  */
-export function parseBounded(text: string, bounds: Partial<JsonBounds> = {}): unknown {
-  const { parts, depth } = scanJson(Buffer.from(text))
+export function parseBounded(given: string | Uint8Array, bounds: Partial<JsonBounds> = {}): unknown {
+  const { parts, depth } = scanJson(typeof given === 'string' ? Buffer.from(given) : given)
   const { parts: maxParts = MAX_JSON_PARTS, depth: maxDepth = MAX_JSON_DEPTH } = bounds
   if (parts > maxParts) throw new RangeError(`more than ${maxParts} values`)
   if (depth > maxDepth) throw new RangeError(`nested deeper than ${maxDepth}`)
-  return JSON.parse(text)
+  return JSON.parse(typeof given === 'string' ? given : new TextDecoder().decode(given))
 }
 
 /** The index of the quote that ends a string, or the length of the bytes. */
