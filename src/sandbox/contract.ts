@@ -69,6 +69,11 @@ export interface Sandbox extends AsyncDisposable {
    */
   memoryKills(): number | null
   /**
+   * A directory of the host that the sandbox sees as `/inputs`, and cannot write to. Only for sandboxes with activities, of
+   * engines that can bind one; it is removed with the sandbox.
+   */
+  readonly inputsDir?: string
+  /**
    * Lifts the CPU limit until the returned object is disposed of: a run that must end now, by its deadline or by a
    * cancellation, then does not wait for the script's share. If it cannot be lifted, the limit stays in force. Disposing
    * rejects when the limit could not be restored: such a sandbox must not be used again. Absent where the harness does not

@@ -15,12 +15,14 @@ export const INSIDE: {
   readonly workspace: '/workspace'
   readonly packages: '/packages'
   readonly tools: '/tools'
+  readonly inputs: '/inputs'
   readonly scratch: readonly string[]
 } = {
   harness: '/sandglass',
   workspace: '/workspace',
   packages: '/packages',
   tools: '/tools',
+  inputs: '/inputs',
   scratch: ['/workspace', '/tmp', '/var/tmp', '/dev/shm'],
 }
 

@@ -1,7 +1,8 @@
 import type { Duplex } from 'node:stream'
 import { SandglassError } from '../errors/index.ts'
-import { claim, type Sandbox } from '../sandbox/index.ts'
+import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
+import { checkInput, showInput, type WorkspaceInput } from './add-input.ts'
 import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
 import { dial } from './dial.ts'
@@ -49,6 +50,12 @@ export interface WorkspaceActivities extends AsyncDisposable {
    * @throws SandglassError `invalid_request`, `path_refused`, `no_space`, `aborted`
    */
   put(files: FilesInput, options?: { readonly signal?: AbortSignal }): Promise<void>
+  /**
+   * Shows a file of the host, read-only, under a name of its own; a large one costs the sandbox no memory. An engine that cannot do
+   * that (Docker) is sent the file into the directory `inputs` of the workspace.
+   * @throws SandglassError `invalid_request`, `no_space`, `workspace_io`, `aborted`
+   */
+  addInput(name: string, path: string, options?: { readonly signal?: AbortSignal }): Promise<WorkspaceInput>
   /** A file of at most `maxBytes` (default 64 MiB). @throws SandglassError `path_not_found`, `path_refused`, `too_large` */
   get(path: string, options?: { readonly maxBytes?: number; readonly signal?: AbortSignal }): Promise<Uint8Array>
   /** A file of any size, as it is read. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
@@ -180,6 +187,29 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async put(files: FilesInput, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     await putFiles(this.#open(), await checkFilesInput(files), signal)
+  }
+
+  async addInput(
+    name: string,
+    path: string,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<WorkspaceInput> {
+    const { name: checked, source } = await checkInput(name, path)
+    const link = this.#open()
+    const { inputsDir } = this.#sandbox
+    if (inputsDir === undefined) {
+      const inside = `inputs/${checked}`
+      await putFiles(link, await checkFilesInput({ [inside]: { path: source, mode: 0o444 } }), signal)
+      return { path: `${INSIDE.workspace}/${inside}`, how: 'sent' }
+    }
+    const ended = new AbortController()
+    const forget = link.onEnd((error) => ended.abort(error))
+    try {
+      const signals = [ended.signal, ...(signal === undefined ? [] : [signal])]
+      return await showInput(inputsDir, checked, source, AbortSignal.any(signals))
+    } finally {
+      forget()
+    }
   }
 
   async get(

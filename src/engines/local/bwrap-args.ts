@@ -8,6 +8,7 @@ export interface Layout {
   readonly pythonPaths: readonly string[]
   readonly packages?: string | undefined
   readonly toolsDir?: string | undefined
+  readonly inputsDir?: string | undefined
 }
 
 /** Descriptors of the launch, counted as bubblewrap sees them. */
@@ -34,6 +35,7 @@ export function bwrapArgs(layout: Layout): string[] {
     readOnly(layout.harness, INSIDE.harness),
     layout.packages === undefined ? [] : readOnly(layout.packages, INSIDE.packages),
     layout.toolsDir === undefined ? [] : readOnly(layout.toolsDir, INSIDE.tools),
+    layout.inputsDir === undefined ? [] : readOnly(layout.inputsDir, INSIDE.inputs),
     ['--remount-ro', '/', '--chdir', INSIDE.workspace],
     ['--info-fd', String(FD.info), '--block-fd', String(FD.block)],
   ]

@@ -53,6 +53,7 @@ async function createSandbox(
   const taken = await at.uids?.take()
   let cgroup: Cgroup | undefined
   let launched: Launched | undefined
+  let inputsDir: string | undefined
   const release = async (): Promise<void> => {
     cgroup?.close()
     await at.orphans.remove(cgroup?.paths ?? [], () => {
@@ -77,6 +78,7 @@ async function createSandbox(
       cgroups: at.cgroups.parents.map(({ path }) => join(path, id)),
       created_at: new Date().toISOString(),
     })
+    inputsDir = spec.activities === true ? at.state.records.makeInputs(id, taken?.uid) : undefined
     // Only after the record: without one a group has no owner if this process is killed.
     cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
     if (given.background === true) cgroup?.setBackground(true)
@@ -88,6 +90,7 @@ async function createSandbox(
       pythonPaths: at.python.needed,
       packages,
       toolsDir,
+      inputsDir,
       bwrap: at.bwrap,
       python: at.python.path,
       uid: taken?.uid,
@@ -107,7 +110,8 @@ async function createSandbox(
     await release()
     throw new SandglassError('sandbox_setup_failed', `the sandbox failed its checks: ${failed.join('; ')}`)
   }
-  return sandboxOf(id, at, spec, launched, cgroup, release)
+  const sandbox = sandboxOf(id, at, spec, launched, cgroup, release)
+  return inputsDir === undefined ? sandbox : { ...sandbox, inputsDir }
 }
 
 function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type InfoFile, openInfoFile } from './info-file.ts'
 import { namesIn, stateError } from './state-path.ts'
@@ -39,6 +39,7 @@ export class Records {
   /** Removes a record, and everything else that a killed owner may have left of the sandbox in this directory. */
   remove(id: string): void {
     rmSync(this.#infoPath(id), { force: true })
+    rmSync(this.#inputsPath(id), { force: true, recursive: true })
     rmSync(this.path(id), { force: true })
   }
 
@@ -49,6 +50,23 @@ export class Records {
   openInfo(id: string): InfoFile {
     try {
       return openInfoFile(this.#infoPath(id))
+    } catch (error) {
+      throw stateError(this.#state, error)
+    }
+  }
+
+  /**
+   * Makes the directory of the files that the host shows to a sandbox. Nobody else on the machine may enter it: it holds links to
+   * files whose own directories may be closed.
+   * @param uid of the sandbox, if it has one of its own.
+   * @throws SandglassError `no_space` or `state_dir_unusable`.
+   */
+  makeInputs(id: string, uid: number | undefined): string {
+    const path = this.#inputsPath(id)
+    try {
+      mkdirSync(path, { mode: 0o700 })
+      if (uid !== undefined) chownSync(path, uid, uid)
+      return path
     } catch (error) {
       throw stateError(this.#state, error)
     }
@@ -78,6 +96,10 @@ export class Records {
   /** The path of the record of a sandbox. */
   path(id: string): string {
     return join(this.#state, 'sandboxes', `${id}.json`)
+  }
+
+  #inputsPath(id: string): string {
+    return join(this.#state, 'sandboxes', `${id}.inputs`)
   }
 
   #infoPath(id: string): string {

@@ -28,6 +28,9 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
   test('WS-15: a large input passes, and a program that was killed for memory says so', async () => {
     const text = 'x'.repeat(16 * 1024 * 1024)
     expect((await ws.run('emit_result(len(text))', { inputs: { text } })).finalData).toBe(text.length)
+    const input = await ws.addInput('package.json', 'package.json')
+    expect(input).toEqual({ path: '/workspace/inputs/package.json', how: 'sent' })
+    expect((await ws.exec('cat', [input.path])).stdout).toContain('"sandglass"')
     const killed = await ws.exec('python3', ['-c', 'held = [bytes(range(256)) * (1 << 20) for _ in range(64)]'])
     expect([killed.exitCode, killed.outOfMemory]).toEqual([137, true])
     expect((await ws.exec('echo', ['on'])).stdout).toBe('on\n')

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -177,6 +186,45 @@ await inWorkspace((at) => {
   test('files are there from the start of a workspace', async () => {
     await using ws = await at.sg.workspace({ files: { 'in/first.txt': 'first' } })
     expect((await ws.exec('cat', ['in/first.txt'])).stdout).toBe('first')
+  })
+
+  test('a file of the host is shown read-only, without a copy where it can be linked', async () => {
+    const state = (await at.sg.report()).probes['state_dir'] as string
+    const near = mkdtempSync(join(state, 'input-'))
+    try {
+      writeFileSync(join(near, 'big'), 'x'.repeat(1000), { mode: 0o644 })
+      writeFileSync(join(near, 'private'), 'secret', { mode: 0o600 })
+      const big = await at.ws.addInput('big.csv', join(near, 'big'))
+      const own = await at.ws.addInput('own', join(near, 'private'))
+      expect([big, own]).toEqual([
+        { path: '/inputs/big.csv', how: 'linked' },
+        { path: '/inputs/own', how: 'copied' },
+      ])
+      // Others on the host cannot enter it.
+      expect(statSync(join(state, 'sandboxes', `${at.ws.id}.inputs`)).mode & 0o777).toBe(0o700)
+      const { stdout } = await at.ws.exec('sh', [
+        '-c',
+        'cd /inputs; wc -c < big.csv; cat own; rm big.csv; echo x > new; ls',
+      ])
+      expect(stdout).toBe('1000\nsecretbig.csv\nown\n')
+      await at.ws.exec('python3', ['-c', 'open("/inputs/big.csv", "r+").write("changed")'])
+      expect(readFileSync(join(near, 'big'), 'utf8')).toBe('x'.repeat(1000))
+      for (const [name, path] of [
+        ['own', 'big'],
+        ['../x', 'big'],
+        ['.x', 'big'],
+        ['new', 'missing'],
+        ['new', '.'],
+      ] as const)
+        await expect(at.ws.addInput(name, join(near, path))).rejects.toMatchObject({ code: 'invalid_request' })
+      const other = await at.sg.workspace()
+      expect((await other.exec('ls', ['/inputs'])).stdout).toBe('')
+      await other.close()
+      const left = readdirSync(join(state, 'sandboxes')).filter((name) => name.startsWith(other.id))
+      expect(left).toEqual([])
+    } finally {
+      rmSync(near, { recursive: true })
+    }
   })
 
   test('a stream that fails leaves no file behind', async () => {

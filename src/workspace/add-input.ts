@@ -1,0 +1,94 @@
+import { createReadStream, createWriteStream } from 'node:fs'
+import { chmod, constants, copyFile, link, realpath, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { INSIDE } from '../sandbox/index.ts'
+import { formatValue } from '../support/index.ts'
+import { abortedError, invalid } from './failures.ts'
+
+/** A file of the host in a workspace. */
+export interface WorkspaceInput {
+  /** Its absolute path inside. */
+  readonly path: string
+  /**
+   * `linked`: it is the file itself, at once and of any size; what the host changes in it later shows. `copied`: a copy on the disk
+   * of the host, which takes no memory of the sandbox. `sent`: a file of the workspace, because its engine can show none of the host.
+   */
+  readonly how: 'linked' | 'copied' | 'sent'
+}
+
+const NAME = /^[^/\0]{1,200}$/
+const READABLE_BY_ALL = 0o004
+const READ_ONLY = 0o444
+
+/** @throws SandglassError `invalid_request` for a name that is none in a directory, and for what is no regular file. */
+export async function checkInput(
+  name: unknown,
+  path: unknown,
+): Promise<{ readonly name: string; readonly source: string }> {
+  if (typeof name !== 'string' || !NAME.test(name) || name.startsWith('.') || !name.isWellFormed())
+    throw invalid('name', `${formatValue(name)} is not the name of a file: no "/", no "." at its beginning`)
+  if (typeof path !== 'string') throw invalid('path', `${formatValue(path)} is not a string`)
+  try {
+    const source = await realpath(path)
+    if ((await stat(source)).isFile()) return { name, source }
+  } catch (error) {
+    throw invalid('path', messageOf(error))
+  }
+  throw invalid('path', `${formatValue(path)} is not a regular file`)
+}
+
+/**
+ * Shows a file of the host in the directory that a sandbox cannot write to.
+ * @param signal its reason is the error, if that is a SandglassError.
+ * @throws SandglassError `invalid_request` for a name that is taken, `no_space`, `workspace_io`, `aborted`
+ */
+export async function showInput(
+  directory: string,
+  name: string,
+  source: string,
+  signal: AbortSignal,
+): Promise<WorkspaceInput> {
+  const target = join(directory, name)
+  const path = `${INSIDE.inputs}/${name}`
+  try {
+    // The sandbox has another uid, and the mode of a link is that of the file itself.
+    const { mode } = await stat(source)
+    if ((mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, target))) return { path, how: 'linked' }
+    await copy(source, target, signal)
+    await chmod(target, READ_ONLY)
+    return { path, how: 'copied' }
+  } catch (error) {
+    const code = errnoOf(error)
+    if (code === 'EEXIST') throw invalid('name', `${formatValue(name)} is taken by another input`)
+    await rm(target, { force: true }).catch(() => undefined)
+    if (signal.aborted) throw signal.reason instanceof SandglassError ? signal.reason : abortedError('the input')
+    throw new SandglassError(
+      code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'workspace_io',
+      `${formatValue(source)} could not be shown to the workspace: ${messageOf(error)}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Shares the blocks of the file where the file system can do that. */
+async function copy(source: string, target: string, signal: AbortSignal): Promise<void> {
+  try {
+    await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') throw error
+    await pipeline(createReadStream(source), createWriteStream(target, { flags: 'wx' }), { signal })
+  }
+}
+
+/** False if they are on two file systems, or this one has no links. */
+async function isLinked(source: string, target: string): Promise<boolean> {
+  try {
+    await link(source, target)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') throw error
+    return false
+  }
+}
