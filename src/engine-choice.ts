@@ -55,7 +55,7 @@ export function enginesFor(options: SandglassOptions, engines: EngineTable = ENG
 /**
  * Opens the first engine that works: its first sandbox is the probe.
  * @param open makes a sandbox, and checks what was asked for; it releases everything before it throws.
- * @throws the error of `open` where it does not depend on the engine; SandglassError with the common code of all refusals, else
+ * @throws the error of `open` if it does not depend on the engine; SandglassError with the common code of all refusals, else
  * `engine_unavailable`, with the reason of each.
  */
 export async function firstThatOpens<T>(

@@ -13,7 +13,7 @@ const MAX_CHARS = 64 * 1024
 
 /**
  * Reads the block `script` of a script; undefined without one. It reads each line once.
- * @throws SandglassError `dependency_invalid` for a block that is not closed, stands there twice or is not TOML.
+ * @throws SandglassError `dependency_invalid` for a block that is not closed, appears twice or is not TOML.
  */
 export async function readScriptMetadata(script: string): Promise<ScriptMetadata | undefined> {
   const block = findBlock(script)

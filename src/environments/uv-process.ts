@@ -10,7 +10,7 @@ import { uvVariables } from './index-settings.ts'
 /** One call of uv. */
 export interface UvCall {
   readonly uv: string
-  /** The directory of the whole cache: the only one that uv can write, and of it not what the host reads or starts. */
+  /** The directory of the cache: the only one that uv can write, except for the parts that the host reads or starts. */
   readonly cacheDir: string
   readonly work: string
   readonly args: readonly string[]
@@ -43,13 +43,13 @@ export async function runUv(call: UvCall): Promise<UvEnd> {
   const memory = MAX_MEMORY + availableParallelism() * MEMORY_OF_PROCESSOR
   const limits = `umask 022; ulimit -f ${Math.ceil(call.maxBytes / 512)}; ulimit -d ${memory / 1024}; exec "$@"`
   const program = ['/bin/sh', '-c', limits, 'sh', call.uv, ...call.args]
-  const box = boxOf(call)
-  const end = box === undefined ? undefined : await start(call, [...box, ...program])
+  const bubblewrap = bubblewrapOf(call)
+  const end = bubblewrap === undefined ? undefined : await start(call, [...bubblewrap, ...program])
   return end === undefined || (end.code !== 0 && end.stderr.startsWith('bwrap: ')) ? start(call, program) : end
 }
 
 /** The command of bubblewrap; undefined if it is missing. */
-function boxOf({ cacheDir, work }: UvCall): string[] | undefined {
+function bubblewrapOf({ cacheDir, work }: UvCall): string[] | undefined {
   const bwrap = process.platform === 'linux' ? programsNamed('bwrap', ['/usr/bin'])[0] : undefined
   if (bwrap === undefined) return undefined
   const measures = [
@@ -90,7 +90,7 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Promis
     child.once('error', (error) => (failure = error))
     child.once('close', (code, signal) => {
       clearInterval(watch)
-      // uv wrote nothing about it: the limit of one file was reached, in the box or without it.
+      // uv wrote nothing about it: the limit of one file was reached, with or without bubblewrap.
       isTooLarge ||= signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ
       if (isTooLarge) stderr = `${TOO_LARGE}\n${stderr}`
       if (failure === undefined || call.signal.aborted) resolve({ code, stderr })
@@ -99,7 +99,7 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Promis
   })
 }
 
-/** Bytes that a process and those below it have written; 0 where the system does not tell. */
+/** Bytes that a process and its descendants have written; 0 if the system does not report them. */
 function bytesWritten(pid: number): number {
   try {
     const own = /^wchar: (\d{1,18})$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]

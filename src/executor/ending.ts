@@ -4,7 +4,7 @@ import type { ConversationEnd, ScriptDone } from './conversation-end.ts'
 /** The input of {@link endingOf}. */
 export interface EndingFacts {
   readonly end: ConversationEnd
-  /** True if the kernel killed something of the sandbox for memory during the run. */
+  /** True if the kernel killed a process of the sandbox for memory during the run. */
   readonly hadMemoryKill: boolean
   /** The end of the sandbox, if its channel closed and it reported its end in time. */
   readonly sandboxEnding: Ending | undefined

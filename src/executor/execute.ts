@@ -119,7 +119,7 @@ function isReusable(end: ConversationEnd, transcript: RunTranscript, kills: numb
 }
 
 /**
- * Restores the CPU limit of a sandbox that serves on; one that is about to be destroyed keeps the lift and ends faster.
+ * Restores the CPU limit of a sandbox that stays in use. One that is about to be destroyed ends faster without the limit.
  * @returns whether the sandbox has its limit again.
  */
 async function restoreLimit(boost: CpuBoost, transcript: RunTranscript): Promise<boolean> {

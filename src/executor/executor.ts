@@ -58,7 +58,7 @@ export class ScriptExecutor {
 
   /**
    * Runs one script and yields its events while it runs; the last is `result`. The sandbox is read only as fast
-   * as the events are taken, and its timeout goes on meanwhile. Leaving the loop cancels the run and waits until it has
+   * as the events are taken, while its timeout keeps running. Leaving the loop cancels the run and waits until it has
    * settled. Throws on the first event what {@link run} throws.
    */
   async *stream(request: SandboxRunRequest): AsyncGenerator<RunEvent, void, void> {

@@ -10,7 +10,7 @@ export class KeptText {
   #room = MAX_KEPT_BYTES
   #cut = false
 
-  /** @param whole what must not be cut in two; each comes within one piece. */
+  /** @param whole texts that must not be cut in two; each arrives within one piece. */
   constructor(whole: readonly string[]) {
     this.#whole = whole
   }

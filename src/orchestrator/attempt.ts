@@ -176,7 +176,7 @@ export class Attempts {
       repetition: repetition === null ? null : REPETITIONS[repetition],
       ...found,
     }
-    // A prompt cuts it, and a piece of a secret cannot be found.
+    // A prompt may cut the text, and redaction cannot find a part of a secret.
     const safe = this.task.redactor.value(failure) as Failure
     return { status, outcome: { kind: 'failed', failure: safe, emitted, repetition } }
   }

@@ -11,7 +11,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | u
   const onAbort = (): void => reject(new SandglassError('aborted', `aborted while ${during}`))
   signal.addEventListener('abort', onAbort)
   if (signal.aborted) onAbort()
-  work.catch(() => undefined) // where the signal was first, nobody else may listen
+  work.catch(() => undefined) // if the signal fires first, no other caller may handle the rejection
   try {
     return await Promise.race([work, interrupted])
   } finally {

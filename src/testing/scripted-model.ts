@@ -11,8 +11,8 @@ export interface ScriptedModel extends LLMCaller {
 }
 
 /**
- * A model that gives these answers in order, and repeats the last. A function that throws fails the model call for good, so
- * that a failed assertion in it ends the task.
+ * A model that gives these answers in order, and repeats the last. If a function throws, the model call is not retried, so that a
+ * failed assertion in it ends the task.
  */
 export function scriptedModel(...answers: readonly [ScriptedAnswer, ...ScriptedAnswer[]]): ScriptedModel {
   const prompts: string[] = []

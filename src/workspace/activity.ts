@@ -65,7 +65,7 @@ export class Activity implements DataSource {
     return this.#isOver
   }
 
-  /** Sends a control frame. A peer that is gone shows at the reading side. */
+  /** Sends a control frame. The reading side notices a peer that is gone. */
   send(frame: Unnamed<HostActivityFrame>): void {
     if (this.#isOver) return
     const { type, ...fields } = frame
@@ -115,14 +115,14 @@ export class Activity implements DataSource {
 
   /** The sandbox takes more input. */
   grantInput(bytes: number): void {
-    // A peer that grants more than the window only has more sent to itself, but never more than was written.
+    // A peer that grants more than its window receives more, but never more than was written.
     this.#inputRoom = Math.min(this.#inputRoom + bytes, INPUT_WINDOW_BYTES)
     if (this.#input.length > 0) this.#owner.outbound.ready(this)
   }
 
   /**
-   * Counts what came of a stream. Returns false if the sandbox sends more than its window.
-   * @param slack what it may send beyond: a line is not cut.
+   * Counts received bytes of a stream. Returns false if the sandbox sends more than its window.
+   * @param slack bytes that it may send beyond the window, because a line is not cut.
    */
   receive(stream: string, bytes: number, slack: number = 0): boolean {
     const room = (this.#room.get(stream) ?? this.#window) - bytes
@@ -142,14 +142,14 @@ export class Activity implements DataSource {
     this.send({ type: 'credit', stream, bytes: unsent })
   }
 
-  /** Has it ended at once; its last frame follows. */
+  /** Asks the sandbox to end it at once; its last frame follows. */
   cancel(): void {
     if (this.#isOver) return
     this.#dropInput()
     this.#owner.cancel(this)
   }
 
-  /** It is over. Called by its owner, once. */
+  /** Reports its end. Called by its owner, once. */
   end(end: ActivityEnd): void {
     if (this.#isOver) return
     this.#isOver = true

@@ -23,7 +23,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   busy: 'sandbox_busy',
 }
 
-/** The error for what the sandbox says went wrong. Its text comes from the sandbox: it is cut and proves nothing. */
+/** The error for a failure that the sandbox reports. Its text comes from the sandbox: it is cut, and it is not trusted. */
 export function failureOf(what: string, { code, message }: ActivityFailure): SandglassError {
   const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
   return new SandglassError(
@@ -37,7 +37,7 @@ export function invalid(field: string, problem: string): SandglassError {
   return new SandglassError('invalid_request', `${field}: ${problem}`)
 }
 
-/** @throws SandglassError `invalid_request` for what is not a whole number of that range. */
+/** @throws SandglassError `invalid_request` for anything but a whole number of that range. */
 export function checkWhole(field: string, value: unknown, min: number, max: number): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
   throw invalid(field, `${formatValue(value)} is not a whole number from ${min} to ${max}`)

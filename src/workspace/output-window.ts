@@ -1,14 +1,14 @@
 import { ByteRing } from './byte-ring.ts'
 
-/** Stands between head and tail of a text that was too long. */
+/** The marker between head and tail of a text that was too long. */
 export const TRUNCATED_MARKER = '\n...[output truncated]...\n'
 
-/** A text that was held to a size. */
+/** A text that was cut to a size. */
 export interface WindowedText {
   /** Bytes that are not UTF-8 are replaced. */
   readonly text: string
   readonly truncated: boolean
-  /** Of everything, before the cut. */
+  /** The bytes of the whole stream, before the cut. */
   readonly totalBytes: number
 }
 
@@ -32,7 +32,7 @@ export class OutputWindow {
     this.#tail = new ByteRing(this.#tailBytes + 1)
   }
 
-  /** Bytes that came in all. */
+  /** All bytes that were received. */
   get totalBytes(): number {
     return this.#total
   }
@@ -56,7 +56,7 @@ export class OutputWindow {
   }
 }
 
-/** A text held to a size: its head and its tail, cut between characters. */
+/** A text cut to a size: its head and its tail, between characters. */
 export function windowOutput(bytes: Uint8Array, maxBytes: number): WindowedText {
   const window = new OutputWindow(maxBytes)
   window.push(bytes)
@@ -67,7 +67,7 @@ export function windowOutput(bytes: Uint8Array, maxBytes: number): WindowedText 
 export function utf8Prefix(bytes: Buffer, max: number): Buffer {
   if (bytes.length <= max) return bytes
   let end = max
-  // Four bytes at most: what continues for longer is no UTF-8.
+  // A character has at most four bytes: a longer sequence is not UTF-8.
   for (let steps = 0; steps < 3 && end > 0 && isContinuation(bytes[end]); steps += 1) end -= 1
   return bytes.subarray(0, isContinuation(bytes[end]) ? max : end)
 }

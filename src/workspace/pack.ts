@@ -22,10 +22,10 @@ const MAX_CHUNK_BYTES = 1024 * 1024
 const MAX_HEADER_BYTES = 64 * 1024
 const BROKEN = 0xff_ff_ff_ff
 const LENGTH_BYTES = 4
-/** Small writes gather: each would be a frame of its own. */
-const GATHERED_BYTES = 256 * 1024
+/** Small writes are collected, because each would be a frame of its own. */
+const COLLECTED_BYTES = 256 * 1024
 
-/** The sandbox sent what is no pack. */
+/** The sandbox sent bytes that are not a pack. */
 export class PackError extends Error {
   override readonly name = 'PackError'
 }
@@ -33,8 +33,8 @@ export class PackError extends Error {
 /** Writes the files of a pack into an activity. Each method resolves to false when the activity has ended. */
 export class PackWriter {
   readonly #activity: Activity
-  /** Used again when its bytes were sent. */
-  readonly #gathered: Buffer = Buffer.allocUnsafe(GATHERED_BYTES)
+  /** Reused once its bytes are sent. */
+  readonly #collected: Buffer = Buffer.allocUnsafe(COLLECTED_BYTES)
   #size = 0
 
   constructor(activity: Activity) {
@@ -58,21 +58,21 @@ export class PackWriter {
     return this.#put(lengthOf(0))
   }
 
-  /** Sends what has gathered. */
+  /** Sends the collected bytes. */
   async flush(): Promise<boolean> {
     if (this.#size === 0) return !this.#activity.isOver
-    const isSent = await this.#activity.write(this.#gathered.subarray(0, this.#size))
+    const isSent = await this.#activity.write(this.#collected.subarray(0, this.#size))
     this.#size = 0
     return isSent
   }
 
   async #put(bytes: Uint8Array): Promise<boolean> {
     for (let at = 0; at < bytes.length;) {
-      const part = bytes.subarray(at, at + GATHERED_BYTES - this.#size)
-      this.#gathered.set(part, this.#size)
+      const part = bytes.subarray(at, at + COLLECTED_BYTES - this.#size)
+      this.#collected.set(part, this.#size)
       this.#size += part.length
       at += part.length
-      if (this.#size === GATHERED_BYTES && !(await this.flush())) return false
+      if (this.#size === COLLECTED_BYTES && !(await this.flush())) return false
     }
     return !this.#activity.isOver
   }
@@ -80,7 +80,7 @@ export class PackWriter {
 
 type Expected = 'header-length' | 'header' | 'chunk-length' | 'chunk'
 
-/** Reads a pack of a hostile peer, whatever its pieces are. It keeps one header at most. */
+/** Reads a pack of a hostile peer, in pieces of any size. It keeps one header at most. */
 export class PackReader {
   #expected: Expected = 'header-length'
   #needed = LENGTH_BYTES

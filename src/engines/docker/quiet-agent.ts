@@ -7,7 +7,7 @@ const KEEP_ALIVE_MS = 30_000
 
 /**
  * An agent whose connections do not keep the host's process alive: a call with a waiting caller has a timer that does. It
- * also keeps the client from following redirections, which a daemon never sends: an error of the second request would end
+ * also keeps the client from following redirects, which a daemon never sends: an error of the second request would end
  * the host's process, because the client listens to the first request only.
  */
 export function quietAgent(protocol: 'http' | 'https'): HttpAgent | HttpsAgent {
@@ -20,7 +20,7 @@ class QuietHttpAgent extends HttpAgent {
   }
 
   addRequest(request: ClientRequest, ...given: unknown[]): void {
-    shutRedirections(request)
+    ignoreRedirects(request)
     superRequest(HttpAgent.prototype).call(this, request, ...given)
   }
 
@@ -35,7 +35,7 @@ class QuietHttpsAgent extends HttpsAgent {
   }
 
   addRequest(request: ClientRequest, ...given: unknown[]): void {
-    shutRedirections(request)
+    ignoreRedirects(request)
     superRequest(HttpsAgent.prototype).call(this, request, ...given)
   }
 
@@ -54,7 +54,7 @@ function superRequest(prototype: HttpAgent): AddRequest {
   return (prototype as unknown as { addRequest: AddRequest }).addRequest
 }
 
-function shutRedirections(request: ClientRequest): void {
+function ignoreRedirects(request: ClientRequest): void {
   request.prependListener('response', (response: IncomingMessage) => {
     delete response.headers.location
   })

@@ -109,7 +109,7 @@ export function ownGroups(self: string, text?: string): Map<string, string> {
     const lines = (text ?? readFileSync(self, 'utf8')).trim().split('\n')
     return new Map(lines.map((line) => line.split(':')).map(([, names = '', ...path]) => [names, path.join(':')]))
   } catch (error) {
-    if (shortageError(error, self) !== undefined) throw error // it has groups all the same
+    if (shortageError(error, self) !== undefined) throw error // the process has groups, they only cannot be read now
     return new Map()
   }
 }
