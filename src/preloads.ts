@@ -1,16 +1,16 @@
 import { type Environment, importedModules } from './environments/index.ts'
 
-/** Runs that decide. */
+/** The number of recent runs that decide. */
 const REMEMBERED = 3
-/** Of these, so many must have imported a module. */
+/** The number of these that must have imported a module. */
 const NEEDED = 2
 const MAX_MODULES = 8
-/** The decision is made again after so many runs. */
+/** The number of runs between two decisions. */
 const PERIOD = 20
 
 /** The modules of packages that recent scripts imported: from the third run on, new sandboxes load them ahead. */
 export class Preloads {
-  /** The modules in force, by the directory of an environment. */
+  /** The modules to load ahead, by the directory of an environment. */
   readonly #ahead = new Map<string, readonly string[]>()
   readonly #habits = new Map<string, { runs: number; readonly last: (readonly string[])[] }>()
 
@@ -19,14 +19,14 @@ export class Preloads {
     return this.#ahead.get(environment?.path ?? '') ?? []
   }
 
-  /** Has new sandboxes of an environment load these ahead. */
+  /** Makes new sandboxes of an environment load these ahead. */
   adopt({ path }: Environment, modules: readonly string[]): void {
     this.#ahead.set(path, modules)
   }
 
   /**
-   * Notes a run that went well.
-   * @returns other modules than those in force, when it is time to change over to them.
+   * Notes a run that succeeded.
+   * @returns the modules to load ahead from now on, if they changed.
    */
   note(environment: Environment, script: string): readonly string[] | undefined {
     const modules = this.#decide(environment, script)

@@ -24,7 +24,7 @@ export async function run(given: Given, context: Context): Promise<number> {
   try {
     context.signal.throwIfAborted()
     await using installing = new InstallLine(context)
-    // A person names the file, so what it declares counts; a script from elsewhere is a stranger's.
+    // A person names the file, so its declarations count. A script from elsewhere is not trusted with packages.
     const fromScript = isFile(given) ? 'declared' : 'off'
     const environments = { fromScript, onProgress: installing.onProgress } as const
     const sandglass = await startSandglass({ ...options, environments, poolSize: 1, maxOverflow: 0 }, context)

@@ -72,7 +72,7 @@ async function inputOf(path: string, module: Exports): Promise<unknown> {
   if (whole !== undefined) return isTool(whole) ? [whole] : whole
   const each = Object.entries(module).filter(([, value]) => isTool(value))
   if (each.length === 0) throw wrong(path, NO_TOOLS)
-  // Tools of the AI SDK have no name of their own: that of their export is theirs.
+  // Tools of the AI SDK have no name: they get the name of their export.
   return each.every(([, tool]) => hasName(tool)) ? each.map(([, tool]) => tool) : Object.fromEntries(each)
 }
 

@@ -113,7 +113,7 @@ export class Shelf {
     return bytes
   }
 
-  /** Ends what is idle and keeps nothing warm until it is asked for again. */
+  /** Ends idle sandboxes, and keeps none warm until the next checkout. */
   dropIdle(): void {
     this.#refill.deactivate()
     this.#checkouts = 0
@@ -152,7 +152,7 @@ export class Shelf {
 
   // ── from the queue to a lease ──────────────────────────────────────────────────────────────────────────────────
 
-  /** Serves who can be served, and starts what is missing. */
+  /** Serves the waiters that can be served, and starts the missing sandboxes. */
   #settle(): void {
     if (!this.#open) return
     this.#serve()
@@ -231,7 +231,7 @@ export class Shelf {
   #recover(pooled: PooledSandbox): void {
     const { poolSize } = this.#options
     const { sandbox } = pooled
-    // One that would not be kept either way has nothing to recover for.
+    // A sandbox that would not be kept need not recover.
     const isSurplus = poolSize === 0 || (this.#stock.sandboxes.size > poolSize && this.#queue.size === 0)
     if (!this.#open || sandbox.recovered === undefined || isSurplus) return this.#putBack(pooled)
     pooled.recover()
@@ -241,7 +241,7 @@ export class Shelf {
     this.#settle()
   }
 
-  /** Hands a sandbox that is free now to the next who can use it, keeps it, or ends it when it is one too many. */
+  /** Hands a free sandbox to the next waiter that can use it, keeps it, or ends it if there are too many. */
   #putBack(pooled: PooledSandbox): void {
     const { poolSize } = this.#options
     if (!this.#open) return void this.#stock.end(pooled)
@@ -280,7 +280,7 @@ export class Shelf {
     pooled.markDead()
     if (pooled.isFree || pooled.state.kind === 'checking') {
       this.#counters.failures += 1
-      // One that dies before it was of any use is as good as a failed creation: its successor must not follow at once.
+      // A sandbox that dies before its first use counts as a failed creation: the next one must not follow at once.
       if (pooled.uses === 0) {
         this.#refill.noteFailure(new Error(`sandbox ${pooled.sandbox.id} ended while it was idle: ${cause}`))
       }

@@ -110,7 +110,7 @@ export class Automaton {
     return children
   }
 
-  /** Writes the rows of states, which come by depth: that of the fallback, with the state's own children. */
+  /** Writes the rows of states, in order of depth: a copy of the fallback's row with the state's own children. */
   #tabulate(states: readonly number[]): void {
     this.#rows = new Int32Array(this.#units.length).fill(-1)
     this.#steps = new Int32Array(states.length * ASCII)

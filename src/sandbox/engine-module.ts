@@ -10,7 +10,7 @@ export interface EngineModule<Options extends object = object> {
    * @throws TypeError naming the option that is wrong or does not exist.
    */
   makeEngine(options?: Options): SandboxEngine
-  /** Adds to a report of `makeEngine()` what takes more sandboxes to find out. */
+  /** Completes a report of `makeEngine()` with checks that need further sandboxes. */
   extendReport?(report: SandboxReport, signal: AbortSignal): Promise<SandboxReport>
   /** The lines of `doctor` that only this engine has, from the probes of its report. */
   reportLines(probes: SandboxReport['probes']): readonly ReportLine[]
@@ -26,7 +26,7 @@ export interface EngineModule<Options extends object = object> {
   pruneOrphans?(): Promise<readonly Resource[]>
 }
 
-/** Something of this product on the machine, in use or left by an owner that died. The keys are those of `ps --json`. */
+/** A resource of this product on the machine, in use or left by an owner that died. The keys are those of `ps --json`. */
 export interface Resource {
   /** A word of the engine's own, for example `process` or `container`. */
   readonly kind: string

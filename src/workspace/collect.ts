@@ -9,11 +9,11 @@ import { getFile, readFile } from './read-files.ts'
 export interface CollectOptions {
   /** Files; more are an error. Default 100. */
   readonly maxFiles?: number
-  /** Bytes of a file; the bytes of a larger one are not given. Default 4 MiB. */
+  /** Bytes of a file; a larger one comes without its bytes. Default 4 MiB. */
   readonly maxFileBytes?: number
   /** Bytes of all files together. Default 64 MiB. */
   readonly maxTotalBytes?: number
-  /** Called for what globs match and is left out. A file that is too large is not left out: it has no bytes to give. */
+  /** Called for each entry that globs match and that is left out. A file that is too large is not left out: it has no bytes. */
   readonly onSkipped?: (skipped: SkippedFile) => void
   readonly signal?: AbortSignal
 }
@@ -73,7 +73,7 @@ function checkSkipped(given: unknown): CollectOptions['onSkipped'] {
   throw invalid('onSkipped', `${formatValue(given)} is not a function`)
 }
 
-/** Nothing is said of a directory, which holds what is collected. */
+/** The report of an entry that is left out. Directories are not reported: their files are collected. */
 function skippedOf({ kind, path, target = '' }: FileEntry): SkippedFile | undefined {
   if (kind === 'link')
     return { path, reason: 'link', message: `it leads to ${formatPath(target)}, which is no file in the workspace` }

@@ -34,13 +34,13 @@ export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The same for values that are redacted in all output of the program, as the secrets of a run are. */
   readonly secrets?: Readonly<Record<string, string>>
-  /** Gives them also where other activities of the workspace could read them: see `Workspace.trust`. Default false. */
+  /** Passes secrets even if other activities of the workspace could read them: see `Workspace.trust`. Default false. */
   readonly shareSecrets?: boolean
   /** Relative to the root of the workspace, which is the default. */
   readonly cwd?: string
   /** Its standard input. Default for `exec`: none; for `start`: what is written to `stdin`. */
   readonly stdin?: ProgramInputData
-  /** Runs it in a terminal, of 24 rows and 80 columns unless said otherwise. */
+  /** Runs it in a terminal, by default of 24 rows and 80 columns. */
   readonly tty?: true | { readonly rows: number; readonly columns: number }
   /** Seconds after which all its processes are killed. Default for `exec`: `executionTimeoutSec`; for `start`: none. */
   readonly timeoutSec?: number

@@ -1,4 +1,4 @@
-"""The file operations of a workspace but for the transfer of contents (`pack`).
+"""The file operations of a workspace, except the transfer of contents (`pack`).
 
 Long ones are generators: they yield None after each 20 ms of work, so that the broker's loop goes on, and their return value is
 the result. They raise FileError at any step, and hold no descriptor after `close()`.
@@ -21,7 +21,7 @@ ROUNDS = 10  # of deletion while scripts put new files into the directory
 
 
 class Files:
-    """Looks at, makes and removes what is in a workspace. A path `""` or `"."` names the workspace itself."""
+    """Describes, makes and removes the entries of a workspace. A path `""` or `"."` names the workspace itself."""
 
     def __init__(self, root):
         self._root = root

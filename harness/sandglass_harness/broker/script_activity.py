@@ -13,15 +13,15 @@ from .traffic import Traffic
 
 
 class ScriptActivity(ProcessActivity):
-    """A script. Its frames and its end are those of a run in a pooled sandbox, but that its files stay."""
+    """A script. Its frames and its end are those of a run in a pooled sandbox, but its files stay."""
 
     def __init__(self, host, frame):
         super().__init__(host, frame)
         self._run = self._traffic = self._collection = None
         self._taken = _CountedOutbox(host.channel.outbox)
-        self._missing = frame.get("body_bytes", 0)  # of the body, which is not complete yet
+        self._missing = frame.get("body_bytes", 0)  # bytes of the request's body that have not arrived yet
         self._body = [] if self._missing else None
-        self._lines = LineBuffer()  # of input: what is too long to hold up other frames
+        self._lines = LineBuffer()  # lines that arrive in pieces, because they are too long to hold up other frames
         self._ungranted = 0
 
     @property
@@ -47,7 +47,7 @@ class ScriptActivity(ProcessActivity):
         for line in self._lines.push(data):
             if self._run is not None and line.startswith(self._run.answer_head):
                 self.pass_answer(line)
-            else:  # as another host may write it
+            else:  # another host may write the fields of an answer in another order
                 self.host.take_frame(line)
         if self._lines.held > MAX_REQUEST_LINE_BYTES:
             raise ValueError("a request line is too long")
@@ -95,7 +95,7 @@ class ScriptActivity(ProcessActivity):
             self._run.clock.report(frame["executed_ms"] / 1000, frame["executing"], time.monotonic())
 
     def find_problem(self):
-        """Returns (code, message) of what keeps it from starting, or None."""
+        """Returns (code, message) of the problem that keeps it from starting, or None."""
         return problem_of_request(self.frame)
 
     def refuse(self, code, message):

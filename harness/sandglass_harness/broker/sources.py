@@ -48,7 +48,7 @@ class Sources:
         self._all[source.fd] = source
 
     def remove(self, source):
-        """Stops to read from a source."""
+        """Stops reading from a source."""
         if self._all.pop(source.fd, None) is not None:
             self._watcher.forget(source.fd)
 

@@ -13,7 +13,7 @@ export async function fetchDaemonInfo(daemon: Daemon, signal?: AbortSignal): Pro
     new SandglassError(
       'docker_unreachable',
       `the server at ${daemon.address} is not a Docker daemon${cause instanceof Error ? `: ${cause.message}` : ''}; set ` +
-        'DOCKER_HOST or the option host to where it is',
+        'DOCKER_HOST or the option host to its address',
       cause === undefined ? {} : { cause },
     )
   const found = await daemon

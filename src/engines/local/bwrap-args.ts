@@ -14,7 +14,7 @@ export interface Layout {
 /** Descriptors of the launch, counted as bubblewrap sees them. */
 export const FD = { args: 3, info: 4, block: 5 } as const
 
-/** The arguments of bubblewrap but for the command, one measure a line (docs/sandbox-local.md explains each). */
+/** The arguments of bubblewrap without the command, one measure a line (docs/sandbox-local.md explains each). */
 export function bwrapArgs(layout: Layout): string[] {
   const sizes = scratchSizes(layout.limits.diskBytes)
   const measures = [
