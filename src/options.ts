@@ -185,7 +185,7 @@ export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'>
   readonly mode?: ExecutionMode | undefined
 }
 
-/** The options of a run that go on to the executor as they are. */
+/** The options of a run that pass to the executor as they are. */
 export const REQUEST_OPTIONS = [
   'executionId',
   'requiredSecrets',

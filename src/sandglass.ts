@@ -61,7 +61,7 @@ export interface Sandglass extends AsyncDisposable {
    * @throws TypeError for an option that is wrong.
    */
   solve<T = unknown>(task: string, options: SolveOptions<T>): Promise<ToolExecutionResult<T>>
-  /** The same as events while it goes on; the last one is the result. Leaving the loop cancels it. */
+  /** The same as events while it continues; the last one is the result. Leaving the loop cancels it. */
   solveStream<T = unknown>(task: string, options: SolveOptions<T>): AsyncIterable<SolveEvent<T>>
   /**
    * Installs packages ahead, so that a run with these `dependencies` begins at once.

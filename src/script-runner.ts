@@ -120,7 +120,7 @@ export class ScriptRunner {
     return sandbox
   }
 
-  /** Ends what goes on beside the runs. */
+  /** Ends the work beside the runs. */
   async close(options?: { readonly graceMs?: number }): Promise<void> {
     this.#closed.abort()
     await Promise.all([this.sandboxes.pool.close(options), this.workspaces.close()])

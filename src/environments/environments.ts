@@ -126,7 +126,7 @@ export class Environments {
   }
 
   /**
-   * Resolves anew, with the settings of then, whatever led to an environment. What fails keeps its answer.
+   * Resolves again the requests that led to an environment, with their settings. A request that fails keeps its answer.
    * @returns each environment that this leads to; undefined if the cache does not have the given one.
    * @throws SandglassError as {@link prepare} does, the first one after all were tried.
    */

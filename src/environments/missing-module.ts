@@ -48,7 +48,7 @@ function explainPip(script: string, declarer: Declarer): string | undefined {
   return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? noPip(declarer) : undefined
 }
 
-/** The same for a script that goes on after it called pip; undefined if it calls none. */
+/** The same for a script that continues after it called pip; undefined if it calls none. */
 export function warnOfPip(script: string, declarer: Declarer = 'program'): string | undefined {
   return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? noPip(declarer) : undefined
 }

@@ -55,7 +55,7 @@ export class CpuBoost {
     this.#stopped = true
   }
 
-  /** Restores the limit, for a sandbox that serves on.
+  /** Restores the limit, for a sandbox that stays in use.
    * @returns the problem, or undefined. */
   async putBack(): Promise<string | undefined> {
     if (this.#lifted === undefined && this.#lowered === undefined) return undefined

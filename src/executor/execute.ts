@@ -50,7 +50,7 @@ export async function execute(
   }
 }
 
-/** Names the cause if the caller gave the lease back while the run went on. */
+/** Names the cause if the caller gave the lease back while the run continued. */
 function nameMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionResult {
   if (!revoked.aborted) return result
   const warnings = [...result.warnings, { code: 'lease_released', message: NOT_LEASED, traceback: null } as const]

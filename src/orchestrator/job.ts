@@ -83,7 +83,7 @@ export interface Job<T = unknown> {
   /** Further values that are redacted everywhere; no script gets them. */
   readonly hide: Readonly<Record<string, string>>
   readonly output: StandardSchema<T> | undefined
-  /** The first value of `state`, if steps hand one on. */
+  /** The first value of `state`, if steps pass one on. */
   readonly state: { readonly initial: unknown } | undefined
   readonly journal: JournalStore
   readonly keepPrompts: boolean

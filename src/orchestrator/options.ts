@@ -65,7 +65,7 @@ export interface TaskOptions<T = unknown> extends SolveDefaults {
   /** Globs of the files that the scripts are to leave: `files` of the result. The prompt names them. */
   readonly collect?: readonly string[] | undefined
   /**
-   * INTERACTIVE mode: steps hand a JSON value on by `emit_intermediate("state", value)`, and have it as the global
+   * INTERACTIVE mode: steps pass a JSON value on by `emit_intermediate("state", value)`, and have it as the global
    * `state`; this is the first.
    */
   readonly state?: unknown

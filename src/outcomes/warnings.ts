@@ -10,7 +10,7 @@ export const WARNING_CODES = {
   output_limit: 'the output limit was reached after the outcome was decided',
   cancelled: 'the run was cancelled after the outcome was decided',
   lease_released:
-    'the lease of the sandbox was given back while the run went on; the run was cancelled and the sandbox ended',
+    'the lease of the sandbox was given back while the run continued; the run was cancelled and the sandbox ended',
   not_started: 'the sandbox was lost after the outcome was decided: the harness started no script and gave no reason',
   channel_closed: 'the sandbox was lost after the outcome was decided: its channel closed',
   channel_violation: 'the sandbox was lost after the outcome was decided: it sent what no harness sends',

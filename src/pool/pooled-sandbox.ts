@@ -2,7 +2,7 @@ import type { Sandbox } from '../sandbox/index.ts'
 
 /** The state of a sandbox of the pool. */
 export type PooledState =
-  /** Ready for the next lease. `since` is when it came to rest, by `performance.now()`; null while it is handed on. */
+  /** Ready for the next lease. `since` is the time since which it is idle, by `performance.now()`; null while it is passed on. */
   | { readonly kind: 'idle'; readonly since: number | null }
   /** Taken out for one waiter while its health is checked. */
   | { readonly kind: 'checking' }

@@ -251,7 +251,7 @@ export class Shelf {
     }
     pooled.free()
     this.#stock.putLast(pooled)
-    // Without a pool nothing is handed on: every checkout gets a fresh one.
+    // Without a pool nothing is passed on: every checkout gets a fresh one.
     if (poolSize > 0 || pooled.uses === 0) this.#serve()
     if (pooled.state.kind === 'idle') {
       pooled.rest()

@@ -66,7 +66,7 @@ export interface ExecuteHead {
   limits: { memory_bytes?: number | undefined; pids?: number | undefined }
   /** Host tools that the script may call. */
   tools?: ToolSignature[] | undefined
-  /** The time by which calls of host tools may move the deadline, in all; absent: none. */
+  /** The time by which calls of host tools may move the deadline, in total; absent: none. */
   max_tool_wait_sec?: number | undefined
 }
 

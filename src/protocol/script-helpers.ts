@@ -20,7 +20,7 @@ export const SCRIPT_HELPERS: Readonly<Record<string, ScriptHelper>> = {
     signature: 'emit_intermediate(label, data=None)',
     kind: 'function',
     when: 'always',
-    meaning: 'hands over a partial result while the script goes on',
+    meaning: 'hands over a partial result while the script continues',
   },
   emit_log: {
     signature: "emit_log(message, level='info')",

@@ -20,7 +20,7 @@ export interface ResourceLimits extends Partial<SandboxLimits> {
   /** Wall clock for one script, in seconds, without the time in which tools of the host execute. Default 30, at most 86,400. */
   readonly executionTimeoutSec?: number
   /**
-   * The time in seconds by which calls of host tools may move the end of one script, in all: the time in which they execute
+   * The time in seconds by which calls of host tools may move the end of one script, in total: the time in which they execute
    * on the host, less the processor time that the script uses meanwhile. Default 300, at most 86,400; 0 moves nothing.
    */
   readonly maxToolWaitSec?: number

@@ -67,7 +67,7 @@ export interface StepView {
   readonly failure: Failure | undefined
   /** True if this step must output the answer. */
   readonly forceFinish: boolean
-  /** The `state` that the last step handed on. */
+  /** The `state` that the last step passed on. */
   readonly state: unknown
   /** After a repetition: how many more of them make the next step the last. */
   readonly repetitionsLeft?: number | undefined

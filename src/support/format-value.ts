@@ -27,7 +27,7 @@ export function truncateAndCount(text: string, max: number): string {
     : `${truncate(text, max)} (${left.toLocaleString('en-US')} more character${left === 1 ? '' : 's'})`
 }
 
-/** The first and the last characters of a text, `max` in all, with the number of those left out between them. */
+/** The first and the last characters of a text, `max` in total, with the number of those left out between them. */
 export function truncateMiddle(text: string, max: number, separator: string = ' '): string {
   if (text.length <= max) return text
   const half = Math.floor(max / 2)

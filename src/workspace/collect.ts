@@ -125,7 +125,7 @@ export async function* collectFiles(
       if (size > bounds.maxFileBytes)
         throw tooLarge(`${formatPath(path)} has ${size} bytes; at most ${bounds.maxFileBytes}, raise maxFileBytes`)
       if (size > budget.left)
-        throw tooLarge(`${formatPath(path)}: more than ${bounds.maxTotalBytes} bytes in all; raise maxTotalBytes`)
+        throw tooLarge(`${formatPath(path)}: more than ${bounds.maxTotalBytes} bytes in total; raise maxTotalBytes`)
       budget.left -= size
       // It may have grown since it was listed, and must not take more than was counted.
       return { maxFileBytes: size, maxTotalBytes: null, signal: bounds.signal }

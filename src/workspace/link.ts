@@ -44,7 +44,7 @@ export class Link implements ActivityOwner {
   readonly #cancelling = new Map<Activity, NodeJS.Timeout>()
   /** Ids that callers chose: the sandbox must never see one twice. */
   readonly #givenIds = new Set<string>()
-  /** Set while activities go on: the descriptors of an idle sandbox do not keep the host's process alive. */
+  /** Set while activities run: the descriptors of an idle sandbox do not keep the host's process alive. */
   #keepAlive: NodeJS.Timeout | undefined
   readonly #prefix = randomUUID().slice(0, 8)
   #count = 0

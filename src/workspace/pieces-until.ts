@@ -1,5 +1,5 @@
 /**
- * The pieces of a source, until `over` settles. A source that stalls is left behind then: nobody can make it go on.
+ * The pieces of a source, until `over` settles. A source that stalls is left behind then: nobody can make it continue.
  * @throws what the source throws.
  */
 export async function* piecesUntil<Piece>(
@@ -8,7 +8,7 @@ export async function* piecesUntil<Piece>(
 ): AsyncGenerator<Piece, void, void> {
   const iterator = source[Symbol.asyncIterator]()
   let isOver = false
-  // One reaction in all: a race for each piece would leave one behind each time.
+  // A single reaction: a race for each piece would leave one behind each time.
   let leave = (): void => undefined
   const end = (): void => {
     isOver = true

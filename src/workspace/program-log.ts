@@ -10,7 +10,7 @@ export interface ProgramText {
   readonly text: string
   /** The place of the text in the output, in bytes from its beginning. */
   readonly offset: number
-  /** The place after it: where the next `poll` goes on. */
+  /** The place after it: where the next `poll` continues. */
   readonly nextOffset: number
   /** Bytes before `offset` that were asked for and are not kept any more. */
   readonly dropped: number

@@ -18,7 +18,7 @@ import { getFile, readFile } from './read-files.ts'
 import { openRun, type RunSandbox } from './run.ts'
 import { type SavedFile, saveFiles, type SaveOptions } from './save.ts'
 
-/** A sandbox that lasts until it is closed: its files stay, and several activities may go on at once. */
+/** A sandbox that lasts until it is closed: its files stay, and several activities may run at once. */
 export interface WorkspaceActivities extends AsyncDisposable {
   /** The id of its sandbox. */
   readonly id: string

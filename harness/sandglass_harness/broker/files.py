@@ -1,6 +1,6 @@
 """The file operations of a workspace, except the transfer of contents (`pack`).
 
-Long ones are generators: they yield None after each 20 ms of work, so that the broker's loop goes on, and their return value is
+Long ones are generators: they yield None after each 20 ms of work, so that the broker's loop continues, and their return value is
 the result. They raise FileError at any step, and hold no descriptor after `close()`.
 """
 

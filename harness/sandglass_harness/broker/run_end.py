@@ -105,7 +105,7 @@ class RunEnd:
             except StopIteration:
                 self._finish()
                 return
-            if chunk is None:  # a pause, in which the broker's loop goes on
+            if chunk is None:  # a pause, in which the broker's loop continues
                 return
             self._run.emit(file_frame(*chunk), counted=False)
         self._channel.watch()

@@ -39,7 +39,7 @@ class ToChild(Outbox):
 
     @property
     def overflows(self):
-        """True if the script goes on calling without reading answers."""
+        """True if the script keeps calling without reading answers."""
         return self.size > MAX_UNREAD_ANSWER_BYTES + HIGH_WATER_BYTES
 
     def _put_message(self, data):

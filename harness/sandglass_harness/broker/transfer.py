@@ -9,7 +9,7 @@ from .paths import FileError, as_file_error
 
 
 class Job(Activity):
-    """Work in steps, between which the loop goes on. `steps()` yields None to pause, bytes for the stream `file`, or a frame, and
+    """Work in steps, between which the loop continues. `steps()` yields None to pause, bytes for the stream `file`, or a frame, and
     returns the result."""
 
     def __init__(self, host, frame):

@@ -41,7 +41,7 @@ _KINDS = {
 
 
 class Workspace:
-    """The event loop: activities, the process that waits for the next one, and jobs that go on in steps."""
+    """The event loop: activities, the process that waits for the next one, and jobs that continue in steps."""
 
     def __init__(self, config, channel_in, outbox, zygote):
         self.workspace = config["workspace"]

@@ -140,7 +140,7 @@ def emit_result(data=None):
 
 
 def emit_intermediate(label, data=None):
-    """Hands a partial result to the agent while the script goes on."""
+    """Hands a partial result to the agent while the script continues."""
     try:
         fields = _data_fields(data)
     except ConversionError as error:
@@ -167,7 +167,7 @@ _ran_out = False
 
 
 def install_clock():
-    """Makes SIGALRM raise ScriptTimeout in the main thread while a run is going on."""
+    """Makes SIGALRM raise ScriptTimeout in the main thread during a run."""
     signal.signal(signal.SIGALRM, _on_alarm)
 
 

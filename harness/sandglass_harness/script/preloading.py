@@ -71,7 +71,7 @@ def _guard_forks(job):
 
 def _try_jobs(jobs, scope):
     """Returns a verdict for each job: `ok`, the list of names that it adds if each run must do it, or the error. After a job
-    that kills its process, the others go on."""
+    that kills its process, the others continue."""
     verdicts = []
     while len(verdicts) < len(jobs):
         verdicts += _try_in_a_process(jobs[len(verdicts) :], scope)

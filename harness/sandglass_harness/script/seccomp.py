@@ -165,7 +165,7 @@ def _socket_protocols():
 def build(machine, zygote=None):
     """Returns the BPF program for a machine, as a list of (code, jump if true, jump if false, constant).
 
-    With the pid of the zygote, no signal reaches that either, and none goes to all processes at once: where activities go on
+    With the pid of the zygote, no signal reaches that either, and none goes to all processes at once: where activities continue
     beside each other in one domain of trust, the first would end all of them.
     """
     numbers = NUMBERS[machine]
@@ -205,7 +205,7 @@ def build(machine, zygote=None):
             name, [(_LD, 0, 0, _low(flags)), (_JSET, 0, 1, huge), (_RET, 0, 0, _errno(errno.ENOMEM)), (_RET, 0, 0, _ALLOW)]
         )
     # The memory of filters is counted for the whole machine (net.core.bpf_jit_limit), not for a control group. Programs that can
-    # do without a filter go on after EINVAL, as on a kernel without filters.
+    # do without a filter continue after EINVAL, as on a kernel without filters.
     einval = _errno(errno.EINVAL)
     rule(
         "seccomp",
@@ -271,7 +271,7 @@ def build(machine, zygote=None):
 
 
 def load(zygote=None):
-    """Loads the filter into this process, for good. Every process that it forks inherits it."""
+    """Loads the filter into this process, permanently. Every process that it forks inherits it."""
     machine = os.uname().machine
     if machine not in NUMBERS:
         raise OSError(errno.ENOSYS, "no system call filter for " + machine)

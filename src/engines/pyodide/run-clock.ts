@@ -1,5 +1,5 @@
 /**
- * The deadline of a run, which moves while tools execute on the host, `maxWaitMs` in all. Only the process of the script
+ * The deadline of a run, which moves while tools execute on the host, `maxWaitMs` in total. Only the process of the script
  * knows how much of that time the script used itself: its watchdog ends the script earlier.
  */
 export class RunClock {
