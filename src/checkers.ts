@@ -16,11 +16,11 @@ import { prepareTools, type ToolsInput } from './tools/index.ts'
 /** Checks that one checker sandbox makes before it is replaced. It runs no script, so nothing wears it out. */
 const MAX_USES = 10_000
 
-/** The module in a finding about one that does not exist, or that `strict` refuses. */
+/** The module in a violation about one that does not exist, or that `strict` refuses. */
 const MODULE =
   /^(?:there is no module '([A-Za-z_][\w.]*)' in the sandbox|([A-Za-z_][\w.]*) may not be imported in a strict script)$/
 
-/** Sandboxes that check scripts and run none, beside the leases of the runs. The first check makes the first. */
+/** Sandboxes that check scripts and run none, beside the leases of the runs. The first check starts the first one. */
 export interface Checkers {
   check(request: CheckRequest, timeoutMs: number | undefined): Promise<CheckedScript>
 }
@@ -165,7 +165,7 @@ async function runCheck(checkers: Checkers, script: string, policy: Policy, run:
   return { ...final, violations: final.violations.map((one) => withPackage(one, declarer)) }
 }
 
-/** A finding about a module with the package that carries it. To be declared also admits a module under `strict`. */
+/** Adds to a violation the package that a missing module is in. A declared package is admitted under `strict` as well. */
 function withPackage(violation: Violation, declarer: Declarer): Violation {
   const [, missing, refused] = MODULE.exec(violation.message) ?? []
   const module = missing ?? (declarer === 'nobody' ? undefined : refused)

@@ -87,7 +87,7 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
   readonly output?: StandardSchema<T>
   /** The owner who may get the same sandbox again. Default: this Sandglass. */
   readonly leaseKey?: string
-  /** Ask for this very sandbox while it lives; another one of the same lease key serves otherwise. */
+  /** Asks for this sandbox while it lives; otherwise another one of the same lease key serves. */
   readonly sandboxId?: string
   /** The time that this run waits for a sandbox, in milliseconds. Default: the option of `createSandglass`. */
   readonly checkoutTimeoutMs?: number

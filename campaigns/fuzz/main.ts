@@ -1,7 +1,7 @@
 /**
  * Mutated input against both sides of the protocol, the long form of `test/campaign/fuzz/`:
  * `npm run fuzz -- --host 1000000 --broker 200000 --seed 1`; `--only host:123` repeats one case, `--write` puts the
- * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding. `--stall` drives every entrance of hostile bytes with
+ * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding. `--stall` drives every entry point of hostile bytes with
  * growing input instead (`--only answer` selects some); with `--write` its table goes into docs/reliability/stalls.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -33,7 +33,8 @@ export const TASK_OUTCOMES: Readonly<Record<TaskStatus, { readonly meaning: stri
   },
   cancelled: { meaning: 'the caller cancelled the task', exitCode: OUTCOMES.cancelled.exitCode },
   unfinished: {
-    meaning: 'the journal of the task has no end: its process ended first, or it continues (in `runs` and `show` only)',
+    meaning:
+      'the journal of the task has no end: its process ended first, or it still runs (in `runs` and `show` only)',
     exitCode: BROKEN,
   },
 }

@@ -132,7 +132,7 @@ function unknownField(parent: unknown, path: readonly unknown[], name: string): 
   const known = isSchemaObject(properties) ? Object.keys(properties) : []
   return {
     path: [...path, name],
-    message: `is not a known name.${name.length > MAX_STEP ? '' : didYouMean(name, known)}`,
+    message: `is no known name.${name.length > MAX_STEP ? '' : didYouMean(name, known)}`,
   }
 }
 

@@ -58,7 +58,7 @@ class Connection extends Duplex implements ActivityHandler {
   }
 
   override _write(bytes: Uint8Array, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    // Node uses a buffer again when the callback was called.
+    // Node reuses the buffer once the callback is called.
     void this.#send(bytes, done)
   }
 

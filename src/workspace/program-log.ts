@@ -22,7 +22,7 @@ export interface PollOptions {
   readonly maxBytes?: number
   /** Milliseconds to wait for a first byte, or for the end of the program. Default 0. */
   readonly waitMs?: number
-  /** Goes on until nothing came for so many milliseconds, for ten times as long at most. Default 0. */
+  /** Continues until no output came for so many milliseconds, at most ten times as long. Default 0. */
   readonly settleMs?: number
 }
 
@@ -77,7 +77,7 @@ export class ProgramLog {
     this.#append(stream, whole.subarray(0, cut), received)
   }
 
-  /** Nothing more comes. */
+  /** Reports the end of the output. */
   close(error?: SandglassError): void {
     if (this.#end !== undefined) return
     for (const stream of ['stdout', 'stderr'] as const) this.#append(stream, this.#held[stream], 0)
@@ -85,7 +85,7 @@ export class ProgramLog {
     this.#wake()
   }
 
-  /** Takes what came since the last call; the cursor moves. */
+  /** Takes the output since the last call; the cursor moves. */
   async poll({ maxBytes = MAX_TEXT_BYTES, waitMs = 0, settleMs = 0 }: PollOptions = {}): Promise<ProgramText> {
     const max = checkWhole('maxBytes', maxBytes, 16, Number.MAX_SAFE_INTEGER)
     await this.#waitFor(
@@ -104,7 +104,7 @@ export class ProgramLog {
     return text
   }
 
-  /** Looks at what is kept; the cursor stays. */
+  /** Reads the kept output; the cursor stays. */
   look({ offset, maxBytes = Number.MAX_SAFE_INTEGER }: LogOptions = {}): ProgramText {
     const from = offset === undefined ? this.#bytes.start : checkWhole('offset', offset, 0, Number.MAX_SAFE_INTEGER)
     return this.#textFrom(from, checkWhole('maxBytes', maxBytes, 16, Number.MAX_SAFE_INTEGER))

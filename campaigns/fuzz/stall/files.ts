@@ -1,5 +1,5 @@
 import { CAPS } from '../../../src/protocol/index.ts'
-import { type Entrance, KiB, MiB, running } from './entrance.ts'
+import { type EntryPoint, KiB, MiB, running } from './entry-point.ts'
 import { line } from './peer.ts'
 
 /** A piece of a collected file, as a harness sends it. */
@@ -89,7 +89,7 @@ const FILES: readonly { name: string; unit: string; sizes: readonly number[]; pi
 ]
 
 /** Collected files of a run. */
-export const FILE_ENTRANCES: readonly Entrance[] = FILES.map(({ pieces, ...rest }) => ({
+export const FILE_ENTRY_POINTS: readonly EntryPoint[] = FILES.map(({ pieces, ...rest }) => ({
   ...rest,
   name: `files: ${rest.name}`,
   from: 'a script',

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { chatCompletions } from '../../../src/index.ts'
-import { type Entrance, keys, many, MiB, nestedJson, solving } from './entrance.ts'
+import { type EntryPoint, keys, many, MiB, nestedJson, solving } from './entry-point.ts'
 
 const BODIES: readonly { name: string; unit: string; sizes: readonly number[]; body: (size: number) => string }[] = [
   {
@@ -16,7 +16,7 @@ const BODIES: readonly { name: string; unit: string; sizes: readonly number[]; b
 ]
 
 /** Bodies of answers of a model's server. */
-export const HTTP_ENTRANCES: readonly Entrance[] = BODIES.map(({ body, ...rest }) => ({
+export const HTTP_ENTRY_POINTS: readonly EntryPoint[] = BODIES.map(({ body, ...rest }) => ({
   ...rest,
   name: `HTTP answer: ${rest.name}`,
   from: 'a model',

@@ -7,7 +7,7 @@ import { runPage } from '../../../src/cli/show-html.ts'
 import type { StoredRun } from '../../../src/cli/stored-run.ts'
 import { type JournalStore, jsonlStore, memoryStore, sqliteStore } from '../../../src/index.ts'
 import { recordOf } from '../../../src/journal/index.ts'
-import { type Entrance, MiB, type Prepared } from './entrance.ts'
+import { type EntryPoint, MiB, type Prepared } from './entry-point.ts'
 import { hostOf, line } from './peer.ts'
 
 const JOURNALS: readonly {
@@ -33,7 +33,7 @@ const JOURNALS: readonly {
 ]
 
 /** Stored journals, in each kind of store. */
-export const JOURNAL_ENTRANCES: readonly Entrance[] = JOURNALS.flatMap(({ text, ...rest }) => [
+export const JOURNAL_ENTRY_POINTS: readonly EntryPoint[] = JOURNALS.flatMap(({ text, ...rest }) => [
   {
     ...rest,
     name: `journal: ${rest.name}`,

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchStalls } from '../../../test/support/stall.ts'
-import type { Entrance } from './entrance.ts'
+import type { EntryPoint } from './entry-point.ts'
 
-/** The cost of one size at one entrance. Of its times the best of the repetitions: a busy machine only adds. */
+/** The cost of one size at one entry point. Of its times the best of the repetitions: a busy machine only adds. */
 export interface Cost {
   readonly size: number
   /** Processor time of the thread of the event loop. */
@@ -16,10 +16,10 @@ export interface Cost {
   readonly grownBytes: number
 }
 
-/** The cost of one entrance for the host. */
+/** The cost of one entry point for the host. */
 export interface StallReport {
   readonly name: string
-  readonly from: Entrance['from']
+  readonly from: EntryPoint['from']
   readonly unit: string
   readonly limitBytes: number
   readonly costs: readonly Cost[]
@@ -33,26 +33,26 @@ const TICK_MS = 10
 /** A size that takes this long is not tried again. */
 const LONG_MS = 2000
 
-/** Drives one entrance of this process with growing input. Its memory is that of the process: one entrance for each. */
-export async function measureStalls(entrance: Entrance, repetitions: number): Promise<StallReport> {
-  const { name, from, unit, limitBytes, sizes } = entrance
+/** Drives one entry point of this process with growing input. Its memory is that of the process: one entry point for each. */
+export async function measureStalls(entryPoint: EntryPoint, repetitions: number): Promise<StallReport> {
+  const { name, from, unit, limitBytes, sizes } = entryPoint
   const [smallest = 1] = sizes
-  await costOf(entrance, smallest, 2) // compiles the code that the others run
+  await costOf(entryPoint, smallest, 2) // compiles the code that the others run
   const costs: Cost[] = []
-  for (const size of sizes) costs.push(await costOf(entrance, size, repetitions))
+  for (const size of sizes) costs.push(await costOf(entryPoint, size, repetitions))
   const grownBytes = Math.max(...costs.map((cost) => cost.grownBytes))
   return { name, from, unit, limitBytes, costs, grownBytes }
 }
 
 /** The growth of memory by the largest size, in a process that has driven the smallest one alone. */
-export async function measureMemory(entrance: Entrance): Promise<number> {
-  const { sizes } = entrance
-  await costOf(entrance, sizes[0] ?? 1, 1)
-  const { grownBytes } = await costOf(entrance, sizes.at(-1) ?? 1, 1)
+export async function measureMemory(entryPoint: EntryPoint): Promise<number> {
+  const { sizes } = entryPoint
+  await costOf(entryPoint, sizes[0] ?? 1, 1)
+  const { grownBytes } = await costOf(entryPoint, sizes.at(-1) ?? 1, 1)
   return grownBytes
 }
 
-async function costOf({ prepare }: Entrance, size: number, repetitions: number): Promise<Cost> {
+async function costOf({ prepare }: EntryPoint, size: number, repetitions: number): Promise<Cost> {
   await using prepared = await prepare(size)
   let best: Cost | undefined
   for (let repetition = 0; repetition < repetitions; repetition += 1) {

@@ -1,4 +1,4 @@
-import { type Entrance, MiB, solving } from './entrance.ts'
+import { type EntryPoint, MiB, solving } from './entry-point.ts'
 
 const nested = (levels: number): string => {
   let text = 'x = 1'
@@ -49,7 +49,7 @@ const ANSWERS: readonly { name: string; unit: string; sizes: readonly number[]; 
   },
 ]
 
-export const MODEL_ENTRANCES: readonly Entrance[] = ANSWERS.map(({ text, ...rest }) => ({
+export const MODEL_ENTRY_POINTS: readonly EntryPoint[] = ANSWERS.map(({ text, ...rest }) => ({
   ...rest,
   name: `answer: ${rest.name}`,
   from: 'a model',

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { encodePayload } from '../../../src/protocol/index.ts'
 import { awaitReady, ChunkQueue } from '../../../src/sandbox/index.ts'
 import { FakeWorkspace } from '../../../test/support/fake-workspace.ts'
-import { type Entrance, KiB, keys, many, MiB } from './entrance.ts'
+import { type EntryPoint, KiB, keys, many, MiB } from './entry-point.ts'
 import { hostOf, line } from './peer.ts'
 
 const nothing = (): Promise<void> => Promise.resolve()
@@ -19,7 +19,7 @@ const READY: readonly { name: string; unit: string; sizes: readonly number[]; lo
   },
 ]
 
-const READY_ENTRANCES: readonly Entrance[] = READY.map(({ loaded, ...rest }) => ({
+const READY_ENTRY_POINTS: readonly EntryPoint[] = READY.map(({ loaded, ...rest }) => ({
   ...rest,
   name: `ready: ${rest.name}`,
   from: 'a script',
@@ -59,7 +59,7 @@ const CHECKS: readonly {
   { name: 'keys in place of violations', unit: 'keys', sizes: [1000, 20_000, 80_000], violations: keys },
 ]
 
-const CHECK_ENTRANCES: readonly Entrance[] = CHECKS.map(({ violations, ...rest }) => ({
+const CHECK_ENTRY_POINTS: readonly EntryPoint[] = CHECKS.map(({ violations, ...rest }) => ({
   ...rest,
   name: `check: ${rest.name}`,
   from: 'a script',
@@ -133,7 +133,7 @@ function* times(count: number, piece: Uint8Array, last: Uint8Array): Generator<U
   yield last
 }
 
-const WORKSPACE_ENTRANCES: readonly Entrance[] = WORKSPACES.map(({ piece, ...rest }) => ({
+const WORKSPACE_ENTRY_POINTS: readonly EntryPoint[] = WORKSPACES.map(({ piece, ...rest }) => ({
   ...rest,
   name: `workspace: ${rest.name}`,
   from: 'a script',
@@ -166,4 +166,8 @@ const WORKSPACE_ENTRANCES: readonly Entrance[] = WORKSPACES.map(({ piece, ...res
 }))
 
 /** Frames that a sandbox sends outside of runs. */
-export const SANDBOX_ENTRANCES: readonly Entrance[] = [...READY_ENTRANCES, ...CHECK_ENTRANCES, ...WORKSPACE_ENTRANCES]
+export const SANDBOX_ENTRY_POINTS: readonly EntryPoint[] = [
+  ...READY_ENTRY_POINTS,
+  ...CHECK_ENTRY_POINTS,
+  ...WORKSPACE_ENTRY_POINTS,
+]

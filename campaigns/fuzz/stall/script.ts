@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Entrance, KiB, keys, many, MiB, nestedJson, running, solving } from './entrance.ts'
+import { type EntryPoint, KiB, keys, many, MiB, nestedJson, running, solving } from './entry-point.ts'
 import { defineTool, type RunOptions } from '../../../src/index.ts'
 import { CAPS } from '../../../src/protocol/index.ts'
 import { line } from './peer.ts'
@@ -47,7 +47,7 @@ const RESULTS: readonly {
   },
 ]
 
-const RESULT_ENTRANCES: readonly Entrance[] = RESULTS.map(({ json, output, ...rest }) => ({
+const RESULT_ENTRY_POINTS: readonly EntryPoint[] = RESULTS.map(({ json, output, ...rest }) => ({
   ...rest,
   name: `result: ${rest.name}`,
   from: 'a script',
@@ -68,7 +68,7 @@ const MESSAGES: readonly { name: string; kind?: string; message: (n: number) => 
   { name: 'no attribute', message: (n) => `AttributeError: 'dict' object has no attribute '${'a '.repeat(n / 2)}` },
 ]
 
-const ERROR_ENTRANCES: readonly Entrance[] = MESSAGES.map(({ name, message }) => ({
+const ERROR_ENTRY_POINTS: readonly EntryPoint[] = MESSAGES.map(({ name, message }) => ({
   name: `error: ${name}`,
   from: 'a script',
   unit: 'characters',
@@ -81,7 +81,7 @@ const ERROR_ENTRANCES: readonly Entrance[] = MESSAGES.map(({ name, message }) =>
   },
 }))
 
-const STREAM_ENTRANCES: readonly Entrance[] = [
+const STREAM_ENTRY_POINTS: readonly EntryPoint[] = [
   {
     name: 'output: many small frames',
     from: 'a script',
@@ -161,4 +161,8 @@ const STREAM_ENTRANCES: readonly Entrance[] = [
 ]
 
 /** Inputs from a script. */
-export const SCRIPT_ENTRANCES: readonly Entrance[] = [...RESULT_ENTRANCES, ...ERROR_ENTRANCES, ...STREAM_ENTRANCES]
+export const SCRIPT_ENTRY_POINTS: readonly EntryPoint[] = [
+  ...RESULT_ENTRY_POINTS,
+  ...ERROR_ENTRY_POINTS,
+  ...STREAM_ENTRY_POINTS,
+]

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Entrance } from './entrance.ts'
-import { ENTRANCES } from './entrances.ts'
+import type { EntryPoint } from './entry-point.ts'
+import { ENTRY_POINTS } from './entry-points.ts'
 import type { Cost, StallReport } from './measure.ts'
 
 const MiB = 1024 * 1024
@@ -26,12 +26,12 @@ const KNOWN_GROWTH: ReadonlyMap<string, number> = new Map([
 const MAX_POWER = 1.3
 /** Costs below this are noise. */
 const MIN_CPU_MS = 20
-/** The time after which an entrance is ended from outside. */
+/** The time after which an entry point is ended from outside. */
 const HANG_MS = 200_000
 
-/** An entrance that was driven; `problems` is empty when it kept the promise. */
+/** An entry point that was driven; `problems` is empty when it kept the promise. */
 export interface StallVerdict {
-  readonly entrance: Entrance
+  readonly entryPoint: EntryPoint
   /** Null when the process ended or hung. */
   readonly report: StallReport | null
   readonly problems: readonly string[]
@@ -39,38 +39,38 @@ export interface StallVerdict {
 
 export interface StallOptions {
   readonly repetitions: number
-  /** A part of the names of the entrances. Default: all. */
+  /** A part of the names of the entry points. Default: all. */
   readonly only?: string
   readonly onVerdict?: (verdict: StallVerdict) => void
 }
 
-/** Drives every entrance, each in a process of its own, so that a crash is a finding and does not end the campaign. */
+/** Drives every entry point, each in a process of its own, so that a crash is a finding and does not end the campaign. */
 export async function stallCampaign({ repetitions, only = '', onVerdict }: StallOptions): Promise<StallVerdict[]> {
   const verdicts: StallVerdict[] = []
-  for (const entrance of ENTRANCES.filter(({ name }) => name.includes(only))) {
-    const verdict = await drive(entrance, repetitions)
+  for (const entryPoint of ENTRY_POINTS.filter(({ name }) => name.includes(only))) {
+    const verdict = await drive(entryPoint, repetitions)
     verdicts.push(verdict)
     onVerdict?.(verdict)
   }
   return verdicts
 }
 
-async function drive(entrance: Entrance, repetitions: number): Promise<StallVerdict> {
+async function drive(entryPoint: EntryPoint, repetitions: number): Promise<StallVerdict> {
   try {
-    const measured = (await measure(entrance, String(repetitions))) as StallReport
-    const grownBytes = Math.max(measured.grownBytes, (await measure(entrance, 'memory')) as number)
+    const measured = (await measure(entryPoint, String(repetitions))) as StallReport
+    const grownBytes = Math.max(measured.grownBytes, (await measure(entryPoint, 'memory')) as number)
     const report = { ...measured, grownBytes }
-    return { entrance, report, problems: problemsOf(report) }
+    return { entryPoint, report, problems: problemsOf(report) }
   } catch (error) {
     const { killed, signal, stderr = '' } = error as { killed?: boolean; signal?: string; stderr?: string }
     const how =
       killed === true ? `took over ${HANG_MS / 1000} s` : `ended the process (${signal ?? stderr.trim().slice(-300)})`
-    return { entrance, report: null, problems: [how] }
+    return { entryPoint, report: null, problems: [how] }
   }
 }
 
 /** Runs `measure.main.ts` in a process of its own; returns what it prints. */
-async function measure({ name }: Entrance, what: string): Promise<unknown> {
+async function measure({ name }: EntryPoint, what: string): Promise<unknown> {
   const main = new URL('measure.main.ts', import.meta.url).pathname
   // Without a bound, young garbage would count as growth.
   const flags = ['--disable-warning=ExperimentalWarning', '--expose-gc', '--max-semi-space-size=16']
@@ -109,7 +109,7 @@ export function powerOf(costs: readonly Cost[]): number {
 
 /** The rows of the table in docs/reliability/stalls.md. */
 export function stallRows(verdicts: readonly StallVerdict[]): string[] {
-  return verdicts.map(({ entrance: { name, from, unit, sizes }, report, problems }) => {
+  return verdicts.map(({ entryPoint: { name, from, unit, sizes }, report, problems }) => {
     const size = `${(sizes.at(-1) ?? 0).toLocaleString('en')} ${unit}`
     if (report === null) return `| ${from} | ${name} | ${size} | ${problems.join('; ')} |  |  |  |  |`
     const stall = Math.max(...report.costs.map(({ stallMs }) => stallMs)).toFixed(0)

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { defineTool, type JsonSchemaObject, mcpTools, type NamedTool, prepareTools } from '../../../src/index.ts'
 import { CAPS } from '../../../src/protocol/index.ts'
-import { type Entrance, keys, many, MiB, running } from './entrance.ts'
+import { type EntryPoint, keys, many, MiB, running } from './entry-point.ts'
 import { line } from './peer.ts'
 
 const CALLS = CAPS.argBytes
@@ -111,8 +111,8 @@ const CALLS_OF: readonly {
   },
 ]
 
-const CALL_ENTRANCES: readonly Entrance[] = [
-  ...CALLS_OF.map(({ args, input, count = 1, ...rest }): Entrance => ({
+const CALL_ENTRY_POINTS: readonly EntryPoint[] = [
+  ...CALLS_OF.map(({ args, input, count = 1, ...rest }): EntryPoint => ({
     ...rest,
     name: `call: ${rest.name}`,
     from: 'a script',
@@ -165,7 +165,7 @@ const MCP_ANSWERS: readonly { name: string; unit: string; sizes: readonly number
     },
   ]
 
-const SERVER_ENTRANCES: readonly Entrance[] = [
+const SERVER_ENTRY_POINTS: readonly EntryPoint[] = [
   {
     name: 'tool answer: many objects',
     from: 'a tool server',
@@ -185,7 +185,7 @@ const SERVER_ENTRANCES: readonly Entrance[] = [
       return running([line('tool_call', '"id":"c1","name":"ask","args":{}')], { tools: [big] })
     },
   },
-  ...MCP_ANSWERS.map(({ result, ...rest }): Entrance => ({
+  ...MCP_ANSWERS.map(({ result, ...rest }): EntryPoint => ({
     ...rest,
     name: `MCP answer: ${rest.name}`,
     from: 'a tool server',
@@ -245,7 +245,7 @@ const LISTINGS: readonly { name: string; unit: string; sizes: readonly number[];
 ]
 
 /** The tools of a server, up to what prompts, runs and the checker need of them. */
-const LISTING_ENTRANCES: readonly Entrance[] = LISTINGS.map(({ schema, ...rest }) => ({
+const LISTING_ENTRY_POINTS: readonly EntryPoint[] = LISTINGS.map(({ schema, ...rest }) => ({
   ...rest,
   name: `MCP listing: ${rest.name}`,
   from: 'a tool server',
@@ -270,4 +270,8 @@ const LISTING_ENTRANCES: readonly Entrance[] = LISTINGS.map(({ schema, ...rest }
 }))
 
 /** Calls of a script, and answers of tools. */
-export const TOOL_ENTRANCES: readonly Entrance[] = [...CALL_ENTRANCES, ...SERVER_ENTRANCES, ...LISTING_ENTRANCES]
+export const TOOL_ENTRY_POINTS: readonly EntryPoint[] = [
+  ...CALL_ENTRY_POINTS,
+  ...SERVER_ENTRY_POINTS,
+  ...LISTING_ENTRY_POINTS,
+]

@@ -77,7 +77,7 @@ const ANSWERS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /unable to retrieve OCI runtime error.*fork\/exec/i,
     'runtime_unknown',
-    "the program of the runtime is not on the daemon's machine: install it, or set its path right (docs/docker.md)",
+    "the program of the runtime is not on the daemon's machine: install it, or correct its path (docs/docker.md)",
   ],
   [/exec format error/i, 'architecture_unsupported', OTHER_IMAGE],
   [

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { stallCampaign } from '../../../campaigns/fuzz/stall/stall.ts'
 
 /**
- * One entrance for each mechanism behind the promise, with a wide margin on any machine. `npm run fuzz -- --stall` drives
+ * One entry point for each mechanism behind the promise, with a wide margin on any machine. `npm run fuzz -- --stall` drives
  * all of them.
  */
 test.each([

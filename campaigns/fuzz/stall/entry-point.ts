@@ -2,16 +2,16 @@ import type { RunOptions, SolveOptions } from '../../../src/index.ts'
 import { type Answer, hostOf } from './peer.ts'
 
 /** One way for hostile bytes into the host. */
-export interface Entrance {
+export interface EntryPoint {
   readonly name: string
   readonly from: 'a model' | 'a script' | 'a tool server' | 'a journal'
   /** The unit of `sizes`. */
   readonly unit: string
-  /** Growing sizes; the last one is at or beyond the default limit of the entrance. */
+  /** Growing sizes; the last one is at or beyond the default limit of the entry point. */
   readonly sizes: readonly number[]
   /** The default limit in question, in bytes: memory may grow by it, and by 64 MiB more. */
   readonly limitBytes: number
-  /** Makes the input of a size; the returned function drives it through the entrance. Only that function is measured. */
+  /** Makes the input of a size; the returned function drives it through the entry point. Only that function is measured. */
   readonly prepare: (size: number) => Promise<Prepared>
 }
 
