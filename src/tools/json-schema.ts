@@ -155,7 +155,7 @@ const MAPS = ['dependentSchemas', 'patternProperties', 'properties']
 const SHARP = ['not', 'if', 'then', 'else', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties']
 const NAMES = ['$schema', '$id', '$anchor', '$ref', '$dynamicRef', '$dynamicAnchor']
 const DROPPED = new Set([...DEFINITIONS, ...SHARP, ...NAMES])
-/** Keywords for what others leave open: without those others they would admit less. */
+/** Keywords for items and fields that no other keyword names: without the other keywords they would admit less. */
 const CLOSING = new Set(['additionalItems', 'additionalProperties', 'items'])
 /** Keywords that do not restrict values. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly'])

@@ -1,4 +1,4 @@
-/** About the characters of a value as JSON, counted up to a limit and no further; so it ends for any value. */
+/** The approximate length of a value as JSON. It counts up to a limit and no further, so it ends for any value. */
 export function sizeUpTo(value: unknown, limit: number): number {
   let size = 0
   const rest: unknown[] = [value]
@@ -29,7 +29,7 @@ function sizeOfFields(item: object, rest: unknown[], limit: number): number {
   return size
 }
 
-/** About the bytes that a value of JSON takes in memory: those of its texts, and those of its objects, lists and fields. */
+/** The approximate memory of a value of JSON, in bytes: its texts, objects, lists and fields. */
 export function memoryOf(value: unknown): number {
   let bytes = 0
   const rest: unknown[] = [value]
@@ -65,10 +65,10 @@ export function holdsMoreThan(value: unknown, limit: number): boolean {
   return false
 }
 
-/** More values than an answer may have: what is behind them is refused where it should be sent. */
+/** More values than an answer may have: an answer with more is refused when it is sent. */
 const MAX_VALUES = 1024 * 1024
 
-/** True for bytes and what holds them; ends for any value. */
+/** True for bytes, and for a value that holds them; ends for any value. */
 export function holdsBytes(value: unknown): boolean {
   const found: unknown[] = [value]
   for (let at = 0; at < found.length; at += 1) {

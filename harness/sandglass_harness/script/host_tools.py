@@ -69,7 +69,7 @@ def _line_in_script():
 
 
 class _Waiter:
-    """A pending call. The lock `turn` opens when its answer is there, or when its thread shall read the next ones."""
+    """A pending call. The lock `turn` opens when its answer is there, or when its thread is to read the next ones."""
 
     __slots__ = ("answer", "turn")
 
