@@ -7,7 +7,7 @@ import { Queue } from './queue.ts'
 import { Refill } from './refill.ts'
 import { closedError, exhaustedError } from './refusals.ts'
 import { type Counters, noStats, type PoolStats } from './stats.ts'
-import { makeStock, type Stock } from './stock.ts'
+import { Stock } from './stock.ts'
 import { makeWaiter, type Waiter } from './waiter.ts'
 
 /** A checkout with its defaults in place. */
@@ -55,7 +55,7 @@ export class Shelf {
     this.#makeLease = makeLease
     this.#occasional = occasional
     this.#onRest = onRest
-    this.#stock = makeStock(engine, spec, this.#counters, {
+    this.#stock = new Stock(engine, spec, this.#counters, {
       onMade: (pooled) => this.#onMade(pooled),
       onFailed: (origin, error) => this.#onFailed(origin, error),
       onClosed: (pooled, cause) => this.#onClosed(pooled, cause),

@@ -38,107 +38,150 @@ interface Usage {
 
 /**
  * Limits the file system in memory: each scratch directory is a mount with a size, everything else is read-only. All nodes share
- * the operations, so each operation is replaced once. A file that is deleted while it is open counts until it is closed.
+ * the operations, so each operation is replaced once.
  */
 export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, number>>, budget: MemoryBudget): void {
-  const { MEMFS } = FS.filesystems
-  const usages = new Map<FileMount, Usage>()
-  let nodes = 0
-  for (const [path, maxBytes] of Object.entries(scratch)) {
-    FS.mkdirTree(path)
-    FS.mount(MEMFS, {}, path)
-    usages.set(FS.lookupPath(path).node.mount, { maxBytes, bytes: 0 })
+  const quota = new FileQuota(FS, budget)
+  for (const [path, maxBytes] of Object.entries(scratch)) quota.mount(path, maxBytes)
+  replaceDirectoryOperations(FS, quota)
+  replaceSetattr(FS, quota)
+  replaceStreamOperations(FS, quota)
+}
+
+/** What the scratch directories hold, and how much more they may. A file that is deleted while it is open counts until it is closed. */
+class FileQuota {
+  readonly #FS: FileSystem
+  readonly #budget: MemoryBudget
+  readonly #usages = new Map<FileMount, Usage>()
+  readonly #unlinked = new WeakSet<FileNode>()
+  #nodes = 0
+
+  constructor(FS: FileSystem, budget: MemoryBudget) {
+    this.#FS = FS
+    this.#budget = budget
   }
 
-  const fail = (errno: number): never => {
-    throw new FS.ErrnoError(errno)
+  mount(path: string, maxBytes: number): void {
+    this.#FS.mkdirTree(path)
+    this.#FS.mount(this.#FS.filesystems.MEMFS, {}, path)
+    this.#usages.set(this.#FS.lookupPath(path).node.mount, { maxBytes, bytes: 0 })
   }
-  const usageOf = (node: FileNode): Usage => usages.get(node.mount) ?? fail(ERRNO.EROFS)
-  const charge = (usage: Usage, bytes: number): void => {
-    usage.bytes += bytes
-    budget.fileBytes += bytes
+
+  fail(errno: number): never {
+    throw new this.#FS.ErrnoError(errno)
   }
+
+  /** The usage of the scratch directory that a node is in. Fails for a node of another file system: it is read-only. */
+  usageOf(node: FileNode): Usage {
+    return this.#usages.get(node.mount) ?? this.fail(ERRNO.EROFS)
+  }
+
+  /** Counts one file or directory more. */
+  addNode<T>(make: () => T): T {
+    if (this.#nodes >= MAX_NODES) this.fail(ERRNO.ENOSPC)
+    const made = make()
+    this.#nodes += 1
+    return made
+  }
+
   /** The number of these bytes for which there is room. */
-  const roomFor = (usage: Usage, bytes: number): number => {
+  roomFor(usage: Usage, bytes: number): number {
     const room = Math.min(bytes, usage.maxBytes - usage.bytes)
-    return room > 0 && budget.holds(room) ? room : 0
-  }
-  const unlinked = new WeakSet<FileNode>()
-  const isOpen = (node: FileNode, but?: FileStream): boolean =>
-    FS.streams.some((stream) => stream !== null && stream !== undefined && stream !== but && stream.node === node)
-  const free = (node: FileNode): void => {
-    nodes -= 1
-    const usage = usages.get(node.mount)
-    if (usage === undefined || !FS.isFile(node.mode)) return
-    if (isOpen(node)) unlinked.add(node)
-    else charge(usage, -node.usedBytes)
+    return room > 0 && this.#budget.holds(room) ? room : 0
   }
 
-  const directory = MEMFS.ops_table.dir.node
-  const file = MEMFS.ops_table.file
-  const wrapCreate =
-    (operation: Operation): Operation =>
-    (parent: FileNode, ...rest: never[]) => {
-      usageOf(parent)
-      if (nodes >= MAX_NODES) fail(ERRNO.ENOSPC)
-      const made = operation(...([parent, ...rest] as never[]))
-      nodes += 1
-      return made
+  charge(usage: Usage, bytes: number): void {
+    usage.bytes += bytes
+    this.#budget.fileBytes += bytes
+  }
+
+  /** Counts a node that was deleted or replaced. */
+  free(node: FileNode): void {
+    this.#nodes -= 1
+    const usage = this.#usages.get(node.mount)
+    if (usage === undefined || !this.#FS.isFile(node.mode)) return
+    if (this.#isOpen(node)) this.#unlinked.add(node)
+    else this.charge(usage, -node.usedBytes)
+  }
+
+  /** Counts a file that was deleted before, when its last stream is closed. */
+  close(stream: FileStream): void {
+    const { node } = stream
+    const usage = this.#usages.get(node.mount)
+    if (usage !== undefined && this.#unlinked.has(node) && !this.#isOpen(node, stream)) {
+      this.charge(usage, -node.usedBytes)
     }
-  replace(directory, 'mknod', wrapCreate)
-  replace(directory, 'symlink', wrapCreate)
+  }
+
+  #isOpen(node: FileNode, but?: FileStream): boolean {
+    return this.#FS.streams.some(
+      (stream) => stream !== null && stream !== undefined && stream !== but && stream.node === node,
+    )
+  }
+}
+
+function replaceDirectoryOperations(FS: FileSystem, quota: FileQuota): void {
+  const table = FS.filesystems.MEMFS.ops_table.dir.node
+  for (const name of ['mknod', 'symlink']) {
+    replace(table, name, (operation) => (parent: FileNode, ...rest: never[]) => {
+      quota.usageOf(parent)
+      return quota.addNode(() => operation(...([parent, ...rest] as never[])))
+    })
+  }
   for (const name of ['unlink', 'rmdir']) {
-    replace(directory, name, (operation) => (parent: FileNode, child: string) => {
-      usageOf(parent)
+    replace(table, name, (operation) => (parent: FileNode, child: string) => {
+      quota.usageOf(parent)
       const node = FS.lookupNode(parent, child)
       const done = operation(...([parent, child] as never[]))
-      free(node)
+      quota.free(node)
       return done
     })
   }
-  replace(directory, 'rename', (operation) => (node: FileNode, into: FileNode, name: string) => {
-    usageOf(node)
-    usageOf(into)
+  replace(table, 'rename', (operation) => (node: FileNode, into: FileNode, name: string) => {
+    quota.usageOf(node)
+    quota.usageOf(into)
     const before = Object.hasOwn(into.contents as object, name) ? FS.lookupNode(into, name) : undefined
     const done = operation(...([node, into, name] as never[]))
-    if (before !== undefined) free(before)
+    if (before !== undefined) quota.free(before)
     return done
   })
-  const wrapSetattr =
-    (operation: Operation): Operation =>
-    (node: FileNode, wanted: { size?: number }) => {
-      const usage = usageOf(node)
+}
+
+function replaceSetattr(FS: FileSystem, quota: FileQuota): void {
+  const { dir, file } = FS.filesystems.MEMFS.ops_table
+  for (const table of [dir.node, file.node]) {
+    replace(table, 'setattr', (operation) => (node: FileNode, wanted: { size?: number }) => {
+      const usage = quota.usageOf(node)
       const { size } = wanted
       if (size === undefined || !FS.isFile(node.mode)) return operation(...([node, wanted] as never[]))
       const more = size - node.usedBytes
-      if (more > 0 && roomFor(usage, more) < more) fail(ERRNO.ENOSPC)
+      if (more > 0 && quota.roomFor(usage, more) < more) quota.fail(ERRNO.ENOSPC)
       const done = operation(...([node, wanted] as never[]))
-      charge(usage, more)
+      quota.charge(usage, more)
       return done
-    }
-  replace(directory, 'setattr', wrapSetattr)
-  replace(file.node, 'setattr', wrapSetattr)
+    })
+  }
+}
 
-  const plainWrite = file.stream['write'] as WriteOperation
+function replaceStreamOperations(FS: FileSystem, quota: FileQuota): void {
+  const { MEMFS } = FS.filesystems
+  const { stream: table } = MEMFS.ops_table.file
+  const plainWrite = table['write'] as WriteOperation
   const write: WriteOperation = (stream, buffer, offset, length, position, canOwn) => {
     const { node } = stream
-    const usage = usageOf(node)
+    const usage = quota.usageOf(node)
     const more = Math.max(0, position + length - node.usedBytes)
-    const room = more === 0 ? 0 : roomFor(usage, more)
+    const room = more === 0 ? 0 : quota.roomFor(usage, more)
     const written = length - (more - room)
-    if (written <= 0 && length > 0) fail(ERRNO.ENOSPC)
+    if (written <= 0 && length > 0) quota.fail(ERRNO.ENOSPC)
     const before = node.usedBytes
     const done = plainWrite(stream, buffer, offset, written, position, canOwn)
-    charge(usage, node.usedBytes - before)
+    quota.charge(usage, node.usedBytes - before)
     return done
   }
-  file.stream['write'] = write
+  table['write'] = write
   MEMFS.stream_ops['write'] = write // used to write back mapped files
-  file.stream['close'] = (stream: FileStream): void => {
-    const { node } = stream
-    const usage = usages.get(node.mount)
-    if (usage !== undefined && unlinked.has(node) && !isOpen(node, stream)) charge(usage, -node.usedBytes)
-  }
+  table['close'] = (stream: FileStream): void => quota.close(stream)
 }
 
 function replace(table: Record<string, Operation>, name: string, wrap: (operation: Operation) => Operation): void {
