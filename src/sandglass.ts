@@ -24,6 +24,7 @@ import {
   streamSolve,
   type ToolExecutionResult,
 } from './orchestrator/index.ts'
+import { statusFields } from './outcomes/index.ts'
 import type { PoolStats } from './pool/index.ts'
 import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/index.ts'
 import { limitsOfRun } from './run-spec.ts'
@@ -202,7 +203,7 @@ function notRun(violation: Violation): RanScript {
   const error = rejectionText([violation])
   const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [] }
   return {
-    status: 'rejected',
+    ...statusFields('rejected'),
     success: false,
     hasResult: false,
     finalData: null,

@@ -1,3 +1,5 @@
+import { isSuccess } from '../outcomes/index.ts'
+
 /** The progress of a batch. */
 export class Progress {
   readonly #started = performance.now()
@@ -23,7 +25,7 @@ export class Progress {
   /** Counts an answer. */
   answer(status: string): void {
     this.#answered += 1
-    if (status !== 'completed' && status !== 'step-done') this.#failed += 1
+    if (!isSuccess(status)) this.#failed += 1
   }
 
   /** @param size of the whole input in bytes, where that is known. */

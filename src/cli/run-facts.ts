@@ -65,11 +65,6 @@ export function repetitionText(repetition: Repetition): string {
   return Object.hasOwn(REPETITIONS, repetition) ? REPETITIONS[repetition] : repetition
 }
 
-/** True for the status of a success. */
-export function isGood(status: AttemptRecord['status'] | RunRecord['status']): boolean {
-  return status === 'completed' || status === 'step-done'
-}
-
 function atMost(maxRetries: number, maxSteps: number | null): string {
   const attempts = `at most ${plural(maxRetries + 1, 'attempt')}`
   return maxSteps === null ? attempts : `at most ${plural(maxSteps, 'step')}, of ${attempts} each`

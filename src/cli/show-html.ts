@@ -7,7 +7,8 @@ import { msText, plural } from './figures.ts'
 import { html, type Html } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import { pythonHtml } from './python-html.ts'
-import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
+import { isSuccess } from '../outcomes/index.ts'
+import { attemptFacts, endText, type Fact, repetitionText, runFacts } from './run-facts.ts'
 import { cutLines, lastLines, nameText } from './foreign-text.ts'
 import type { StoredRun } from './stored-run.ts'
 import { timelineHtml } from './timeline-html.ts'
@@ -205,6 +206,6 @@ function linesText(text: string): string {
 }
 
 function toneOf(status: NonNullable<AttemptRecord['status']> | RunRecord['status']): 'good' | 'warn' | 'bad' {
-  if (isGood(status)) return 'good'
+  if (isSuccess(status)) return 'good'
   return status === 'unfinished' || status === 'cancelled' ? 'warn' : 'bad'
 }

@@ -3,7 +3,8 @@ import { failedLineOf } from '../script/index.ts'
 import { truncate, truncateAndCount } from '../support/index.ts'
 import { callPlace, callText, outcomeText } from './call-text.ts'
 import { msText } from './figures.ts'
-import { attemptFacts, endText, type Fact, isGood, repetitionText, runFacts } from './run-facts.ts'
+import { isSuccess } from '../outcomes/index.ts'
+import { attemptFacts, endText, type Fact, repetitionText, runFacts } from './run-facts.ts'
 import { asLines, lastLines, MAX_LINE, moreText, nameText } from './foreign-text.ts'
 import type { StoredRun } from './stored-run.ts'
 import { escapeForMessage } from './terminal-text.ts'
@@ -202,7 +203,7 @@ function paintStatus(
   text: string = status,
 ): string {
   return paint(
-    isGood(status) ? GREEN : status === 'unfinished' || status === 'cancelled' ? YELLOW : RED,
+    isSuccess(status) ? GREEN : status === 'unfinished' || status === 'cancelled' ? YELLOW : RED,
     escapeForMessage(text),
   )
 }

@@ -1,17 +1,11 @@
 import { findHelper, MAX_DEPTH } from '../protocol/index.ts'
-import { formatValue } from '../support/index.ts'
+import { formatValue, PYTHON_KEYWORDS } from '../support/index.ts'
 import { invalid, member } from './invalid.ts'
 
 /** The size limit of all inputs together: a unit for each character, and {@link NODE_UNITS} for each value. */
 const MAX_INPUT_UNITS = 32 * 1024 * 1024
 const NODE_UNITS = 8
 const IDENTIFIER = /^[\p{XID_Start}_]\p{XID_Continue}*$/u
-const KEYWORDS = new Set(
-  (
-    'False None True and as assert async await break class continue def del elif else except finally for from ' +
-    'global if import in is lambda nonlocal not or pass raise return try while with yield'
-  ).split(' '),
-)
 
 /**
  * A copy of the inputs that JSON carries without loss. A copy, so that getters, proxies and shared parts are read once.
@@ -34,7 +28,7 @@ function nameProblem(name: string): string | undefined {
   if (!IDENTIFIER.test(name)) return 'is not a Python identifier'
   // Python looks a name up in its NFKC form, so another form could never be reached.
   if (name.normalize('NFKC') !== name) return `is written ${formatValue(name.normalize('NFKC'))} by Python; use that`
-  if (KEYWORDS.has(name)) return 'is a keyword of Python'
+  if (PYTHON_KEYWORDS.has(name)) return 'is a keyword of Python'
   if (name.startsWith('__')) return 'is refused: names that start with "__" belong to Python'
   const helper = findHelper(name)
   if (helper !== undefined && helper.when !== 'tools') return `is a ${helper.kind} of every script`

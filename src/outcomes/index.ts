@@ -2,6 +2,7 @@ export {
   type EndingOutcomeName,
   type ErrorKind,
   type ExecutionStatus,
+  isSuccess,
   LATE_ERROR_CODES,
   OUTCOME_OF_CAUSE,
   outcomeOfWireKind,

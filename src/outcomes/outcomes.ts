@@ -235,6 +235,15 @@ export function statusFields(name: RunOutcomeName): { status: ExecutionStatus; e
   return { status, errorKind }
 }
 
+const SUCCESSES: ReadonlySet<string> = new Set(
+  rows().flatMap(([, { status, errorKind }]) => (errorKind === null ? [status] : [])),
+)
+
+/** True for the status of a run, or of a task, that did what was asked. */
+export function isSuccess(status: string): boolean {
+  return SUCCESSES.has(status)
+}
+
 function rows(): [OutcomeName, OutcomeRow][] {
   return Object.entries(OUTCOMES) as [OutcomeName, OutcomeRow][]
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CAPS } from './caps.ts'
-import type { WireEnding } from './harness-frames.ts'
+import { WIRE_CAUSES, WIRE_PARTIES, type WireEnding } from './wire-ending.ts'
 
 /** The program was executed. */
 export interface StartedFrame {
@@ -136,10 +136,10 @@ export const harnessActivityFrames: {
     execution_id: executionId,
     ending: z
       .object({
-        cause: z.enum(['exit', 'signal', 'timeout', 'output-limit', 'cancelled', 'not-started']),
+        cause: z.enum(WIRE_CAUSES),
         exit_code: z.int().nullable(),
         signal: z.string().max(32).nullable(),
-        by: z.enum(['script', 'harness', 'host', 'kernel', 'unknown']),
+        by: z.enum(WIRE_PARTIES),
       })
       .nullable()
       .default(null),

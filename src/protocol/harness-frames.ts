@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CAPS } from './caps.ts'
+import { WIRE_CAUSES, WIRE_PARTIES, type WireEnding } from './wire-ending.ts'
 
 /** A file or module that could not be loaded, and the reason. */
 export interface FailedImport {
@@ -107,14 +108,6 @@ export interface FileFrame {
   size: number
   offset: number
   content_base64: string
-}
-
-/** The end of a script's process. */
-export interface WireEnding {
-  cause: 'exit' | 'signal' | 'timeout' | 'output-limit' | 'cancelled' | 'not-started'
-  exit_code: number | null
-  signal: string | null
-  by: 'script' | 'harness' | 'host' | 'kernel' | 'unknown'
 }
 
 /** The last frame of a run: every process that the script started is dead, and its files are wiped. */
@@ -258,10 +251,10 @@ export const harnessFrames: {
     execution_id: executionId,
     ending: z
       .object({
-        cause: z.enum(['exit', 'signal', 'timeout', 'output-limit', 'cancelled', 'not-started']),
+        cause: z.enum(WIRE_CAUSES),
         exit_code: z.int().nullable(),
         signal: z.string().nullable(),
-        by: z.enum(['script', 'harness', 'host', 'kernel', 'unknown']),
+        by: z.enum(WIRE_PARTIES),
       })
       .optional(),
     duration_ms: z.number().nonnegative().default(0),

@@ -1,11 +1,7 @@
+import { PYTHON_KEYWORDS } from '../support/index.ts'
+
 /** Characters of a line that are examined. The beginning is enough to recognise a statement. */
 const LOOKED_AT = 300
-
-const KEYWORDS = new Set(
-  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield'.split(
-    ' ',
-  ),
-)
 
 /**
  * Returns the code of an answer that has no fences or tags: from the first statement, with the comments before it, to the
@@ -53,7 +49,7 @@ function withoutStrings(line: string): string {
 function hasNeighbours(text: string): boolean {
   let before = ''
   for (const [word] of text.matchAll(/[A-Za-z_]\w*|[^\s\w]+|\d[\w.]*/g)) {
-    const isName = /^\w/.test(word) && !KEYWORDS.has(word)
+    const isName = /^\w/.test(word) && !PYTHON_KEYWORDS.has(word)
     if (isName && before === 'name') return true
     before = isName ? 'name' : 'other'
   }

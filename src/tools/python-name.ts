@@ -1,5 +1,5 @@
 import { findHelper } from '../protocol/index.ts'
-import { formatValue } from '../support/index.ts'
+import { formatValue, PYTHON_KEYWORDS } from '../support/index.ts'
 
 /** Maximum length of a tool name; the APIs of models have the same limit. */
 const MAX_NAME = 64
@@ -35,7 +35,7 @@ export function toolName(given: string): string {
 export function identifier(text: string): string {
   const plain = text.normalize('NFKC').replaceAll(/[^\p{XID_Continue}]/gu, '_')
   const started = /^[\p{XID_Start}_]/u.test(plain) ? plain : `_${plain}`
-  return KEYWORDS.has(started) ? `${started}_` : started
+  return RESERVED.has(started) ? `${started}_` : started
 }
 
 /** True if a text is a valid name in Python source. */
@@ -48,13 +48,8 @@ export function isBuiltin(name: string): boolean {
   return BUILTINS.has(name)
 }
 
-/** Reserved words, and `__debug__`, which cannot be assigned either. */
-const KEYWORDS: ReadonlySet<string> = new Set(
-  (
-    'False None True and as assert async await break class continue def del elif else except finally for from global ' +
-    'if import in is lambda nonlocal not or pass raise return try while with yield __debug__'
-  ).split(' '),
-)
+/** Names that nothing can be bound to. */
+const RESERVED: ReadonlySet<string> = new Set([...PYTHON_KEYWORDS, '__debug__'])
 
 /** Public names of the module `builtins` of Python 3.10 to 3.13, with those that `site` adds. */
 const BUILTINS: ReadonlySet<string> = new Set(

@@ -32,6 +32,8 @@ export interface RanScript {
   readonly hasResult: boolean
   readonly finalData: unknown
   readonly error: string | null
+  /** Null if nothing failed, also where the script gave no result and needed none. */
+  readonly errorKind: string | null
   readonly traceback: string | null
   readonly stdout: string
   readonly stderr: string
@@ -169,7 +171,7 @@ function describe(set: ToolSet | undefined, options: RunPythonOptions & Surround
 }
 
 function answerOf(ran: RanScript, files: readonly FileNote[], max: number): RunPythonAnswer {
-  const ok = ran.success || ran.status === 'step-done'
+  const ok = ran.errorKind === null
   const { intermediates, logs, stdout, stderr, violations } = ran
   return {
     ok,

@@ -233,6 +233,7 @@ export const ROOMS: readonly Room[] = [
       'sandbox',
       'pool',
       'tools',
+      'outcomes',
       'executor',
       'environments',
       'llm',
