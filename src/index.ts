@@ -2,6 +2,7 @@ export type { CheckResult } from './checkers.ts'
 export { dockerEngine, type DockerEngineOptions, type DockerTls, type HostResource } from './engines/docker/index.ts'
 export { type LocalEngineOptions, localEngine } from './engines/local/index.ts'
 export { type PyodideEngineOptions, pyodideEngine } from './engines/pyodide/index.ts'
+export type { FailedDependency } from './dependencies.ts'
 export type { PassedOver } from './engine-choice.ts'
 export type { EnvironmentOptions, InstallProgress } from './environments/index.ts'
 export { ERROR_CODES, type ErrorCode, SandglassError } from './errors/index.ts'
@@ -65,7 +66,15 @@ export {
   replayModel,
   type ReplayModelOptions,
 } from './llm/index.ts'
-export type { AsToolOptions, CheckOptions, RunOptions, SandglassOptions, SolveOptions, Workspace } from './options.ts'
+export type {
+  AsToolOptions,
+  CheckOptions,
+  RunOptions,
+  SandglassOptions,
+  SolveOptions,
+  Workspace,
+  WorkspaceOptions,
+} from './options.ts'
 export {
   sameData,
   type SolveBudget,
@@ -80,21 +89,16 @@ export {
 export type { ErrorKind, ExecutionStatus, TaskStatus, WarningCode } from './outcomes/index.ts'
 export { type CheckoutOptions, type Lease, type PoolOptions, type PoolStats, SandboxPool } from './pool/index.ts'
 export type {
-  EnforcedLimit,
-  Ending,
-  EndingCause,
   IsolationLevel,
-  NetworkAccess,
   Requirement,
   ResourceLimits,
   Sandbox,
-  SandboxCapabilities,
   SandboxEngine,
-  SandboxLimits,
   SandboxReport,
   SandboxSpec,
 } from './sandbox/index.ts'
 export { DEFAULT_LIMITS } from './sandbox/index.ts'
+export type { PreparedPackages, PrepareOptions } from './script-runner.ts'
 export { createSandglass, type Sandglass } from './sandglass.ts'
 export {
   type AssembledScript,
@@ -155,4 +159,4 @@ export {
   type ValueOf,
 } from './tools/index.ts'
 export type { StandardSchema } from './typed-result.ts'
-export type { ExecResult, Program } from './workspace/index.ts'
+export type { ExecOptions, ExecResult, Program, StartOptions } from './workspace/index.ts'

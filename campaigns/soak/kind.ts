@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { EngineName } from '../../src/engines/index.ts'
-import type { ErrorKind, ExecutionResult, ExecutionStatus, Sandglass, SandboxCapabilities } from '../../src/index.ts'
+import type { ErrorKind, ExecutionResult, ExecutionStatus, Sandglass } from '../../src/index.ts'
+import type { SandboxCapabilities } from '../../src/engine.ts'
 import type { Random } from '../../test/support/random.ts'
 
 /** The means of a run of the soak. */

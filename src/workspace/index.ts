@@ -1,5 +1,6 @@
 export type { SkippedFile } from './collect.ts'
 export type { ExecResult } from './exec.ts'
 export type { Program } from './program.ts'
+export type { ExecOptions, StartOptions } from './program-options.ts'
 export { checkFilesInput, type FilesInput } from './put-files.ts'
 export { ActivityWorkspace, type BorrowedSandbox, type WorkspaceActivities } from './workspace.ts'

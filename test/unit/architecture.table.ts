@@ -1,3 +1,5 @@
+import { ENGINE_NAMES } from '../../src/engines/index.ts'
+
 /** One room of `src/` and what it may import. Imports point down; `npm run docs` writes ARCHITECTURE.md's table from it. */
 export interface Room {
   readonly name: string
@@ -13,7 +15,7 @@ export interface Room {
 
 /** The rooms below all others. */
 export const FOUNDATION: readonly string[] = ['errors', 'support']
-const ENGINES = ['engines/local', 'engines/docker', 'engines/pyodide']
+const ENGINES = ENGINE_NAMES.map((name) => `engines/${name}`)
 /** The table of engines, which lists their rooms. */
 const TABLE = 'engines'
 /** The rooms whose exports users see: everything below the doors. */
@@ -251,7 +253,16 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'root',
     path: 'src/index.ts',
-    mayImport: [...LIBRARY, 'sandglass', 'options', 'checkers', 'engine-choice', 'script-runner', 'typed-result'],
+    mayImport: [
+      ...LIBRARY,
+      'sandglass',
+      'options',
+      'checkers',
+      'dependencies',
+      'engine-choice',
+      'script-runner',
+      'typed-result',
+    ],
     packages: [],
   },
   // Doors: nobody imports them.

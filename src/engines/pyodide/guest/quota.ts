@@ -48,7 +48,7 @@ export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, numb
   replaceStreamOperations(FS, quota)
 }
 
-/** What the scratch directories hold, and how much more they may. A file that is deleted while it is open counts until it is closed. */
+/** The use of the scratch directories, and their limits. A file that is deleted while it is open counts until it is closed. */
 class FileQuota {
   readonly #FS: FileSystem
   readonly #budget: MemoryBudget
