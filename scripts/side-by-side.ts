@@ -1,3 +1,4 @@
+import { TESTED_ENGINES } from '../test/support/walls.ts'
 /** The parts of vitest's JSON report that are read here. */
 export interface ReportedFile {
   /** Path of the test file. */
@@ -23,7 +24,7 @@ interface Count {
 type Table = Map<string, Map<string, Count>>
 
 const SUITES = ['conformance', 'adversarial'] as const
-const ORDER = ['local', 'docker', 'gvisor', 'pyodide']
+const ORDER: readonly string[] = TESTED_ENGINES
 const LOADING = 'did not load'
 /** The files of cases have one row per group; every other adversarial file is one row. */
 const CASES = 'cases'

@@ -17,9 +17,9 @@ export function limitsOfRun(given: ResourceLimits): ResourceLimits {
 }
 
 /** Names an engine and its options: sandboxes of the same name have the same Python, as long as nobody installs another. */
-export function engineIdOf({ name }: SandboxEngine, options: SandglassOptions): string {
+export function engineIdOf({ name, place }: SandboxEngine, options: SandglassOptions): string {
   const own = (options as Readonly<Record<string, unknown>>)[name]
-  return JSON.stringify([name, own ?? null, process.env['DOCKER_HOST'] ?? null])
+  return JSON.stringify([name, own ?? null, place ?? null])
 }
 
 /** The sandboxes that runs with these limits and packages need. */

@@ -164,7 +164,7 @@ export class Workspaces {
   #unavailable(): SandglassError {
     return new SandglassError(
       'workspaces_unavailable',
-      `the engine ${this.#engine.name} has no workspaces; the engines local and docker (without gVisor) have them`,
+      `the engine ${this.#engine.name} has no workspaces here; docs/engines.md says which engines have them`,
     )
   }
 }

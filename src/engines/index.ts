@@ -9,6 +9,10 @@ export interface EngineRow {
   readonly wall: string
   /** The machines that it works on, for docs. */
   readonly machines: string
+  /** The source of the Python of its sandboxes, for docs. */
+  readonly python: string
+  /** `yes` or `no` to workspaces, or the condition, for docs. */
+  readonly workspaces: string
   /** Its page and the page of its limitations, below `docs/`. */
   readonly pages: readonly string[]
   /** Flags of the command line that set an option of this engine alone. */
@@ -33,6 +37,8 @@ export const ENGINES = {
   local: {
     wall: 'namespaces of Linux, made by bubblewrap',
     machines: 'Linux with bubblewrap and Python 3.10 or later',
+    python: 'the first `python3` on PATH, or `local.python`',
+    workspaces: 'yes',
     pages: ['sandbox-local.md', 'limitations/local.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<LocalEngineOptions>> => (await import('./local/index.ts')).localModule,
@@ -41,6 +47,8 @@ export const ENGINES = {
   docker: {
     wall: 'containers of Docker, with gVisor or Kata where the daemon has them',
     machines: 'any that reaches a Docker daemon with Linux containers',
+    python: 'that of the image, or `docker.python`',
+    workspaces: 'yes, without gVisor',
     pages: ['docker.md', 'limitations/docker.md', 'limitations/gvisor.md'] as const,
     flags: {
       '--image': { option: 'image', value: 'REF', help: 'the container image, default python:3.12-slim' },
@@ -51,6 +59,8 @@ export const ENGINES = {
   pyodide: {
     wall: 'WebAssembly, and bubblewrap where it works',
     machines: 'any with Node',
+    python: 'that of the package `pyodide`',
+    workspaces: 'no',
     pages: ['limitations/pyodide.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<PyodideEngineOptions>> => (await import('./pyodide/index.ts')).pyodideModule,

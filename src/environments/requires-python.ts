@@ -24,8 +24,7 @@ export function assertPython(specifiers: string, python: string): void {
     if (isMet(operator, actual, wanted, wildcard !== undefined)) continue
     throw new SandglassError(
       'dependency_conflict',
-      `${WHERE} is ${specifiers.slice(0, 100)}, and the sandbox has Python ${python}: change the script, or choose another Python ` +
-        '(local: the first python3 on PATH, or option local.python; docker: the image)',
+      `${WHERE} is ${specifiers.slice(0, 100)}, and the sandbox has Python ${python}: change the script, or choose another Python (docs/engines.md)`,
     )
   }
 }

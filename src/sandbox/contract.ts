@@ -36,6 +36,8 @@ export interface SandboxSpec {
 /** One way of making sandboxes. An engine never reads frames beyond the harness's `ready`. */
 export interface SandboxEngine {
   readonly name: string
+  /** The place where its sandboxes run, if the environment decides it: a Python found there is remembered for that place alone. */
+  readonly place?: string
   /** Reports what is in force on this machine, from probes with the production flags. Never throws for a missing part. */
   report(options?: { signal?: AbortSignal }): Promise<SandboxReport>
   /**

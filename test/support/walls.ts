@@ -1,8 +1,8 @@
+import type { EngineName } from '../../src/engines/index.ts'
 import type { CaseSelection } from '../../src/testing/index.ts'
 
-/** The engines that the suites run on. `pyodide-box` is `pyodide` in bubblewrap, `gvisor` is `docker` with the runtime runsc. */
-export const TESTED_ENGINES = ['local', 'docker', 'gvisor', 'pyodide', 'pyodide-box'] as const
-export type TestedEngineName = (typeof TESTED_ENGINES)[number]
+/** An engine, or a variant of one: `pyodide-box` is `pyodide` in bubblewrap, `gvisor` is `docker` with the runtime runsc. */
+export type TestedEngineName = EngineName | 'gvisor' | 'pyodide-box'
 
 /**
  * The conformance cases that run on each engine. Local runs all. The others run the cases that depend on a wall of their own,
@@ -16,6 +16,9 @@ export const CONFORMANCE: Readonly<Record<TestedEngineName, CaseSelection | unde
   pyodide: { walls: ['engine', 'channel', 'broker', 'webassembly'], sampleEvery: 6 },
   'pyodide-box': { walls: ['engine', 'webassembly'], sampleEvery: 12 },
 }
+
+/** The engines that the suites run on, in the order of the table above. */
+export const TESTED_ENGINES = Object.keys(CONFORMANCE) as readonly TestedEngineName[]
 
 /** True where every suite runs whole on every engine: `npm run adversarial -- --full` sets it. */
 export function isFull(): boolean {

@@ -60,7 +60,7 @@ export interface FreshCase {
 }
 
 /** The engines whose scripts are Linux processes. */
-export const LINUX: readonly EngineName[] = ['local', 'docker']
+export const LINUX: readonly EngineName[] = ENGINE_NAMES.filter((name) => name !== 'pyodide')
 
 export const ALL: readonly EngineName[] = ENGINE_NAMES
 

@@ -107,6 +107,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
   }
   return {
     name: 'docker',
+    place: process.env['DOCKER_HOST'] ?? '',
     create,
     report: (given): Promise<SandboxReport> => probe({ getEnvironment, create: (spec) => create(spec, given) }),
     async close() {

@@ -63,5 +63,5 @@ export function enforcedLimits(checks: ReadyFrame['checks']): EnforcedLimit[] {
 
 /** For each limit that is not in force, the reason and a remedy. */
 export const MISSING_LIMITS: Readonly<Partial<Record<EnforcedLimit, string>>> = {
-  cpu: 'Node cannot limit a process to a share of a CPU; a script has one thread and uses at most one CPU; use the engine local or docker',
+  cpu: 'Node cannot limit a process to a share of a CPU; a script has one thread and uses at most one CPU; another engine can (docs/engines.md)',
 }

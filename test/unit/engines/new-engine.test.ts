@@ -62,6 +62,8 @@ const moon: EngineModule<MoonOptions> = {
 const ROW: EngineRow = {
   wall: 'vacuum',
   machines: 'the Moon',
+  python: 'none',
+  workspaces: 'no',
   pages: ['docker.md'],
   flags: { '--crater': { option: 'crater', value: 'NAME', help: 'where it lands, default Tycho' } },
   load: () => Promise.resolve(moon),
