@@ -6,11 +6,17 @@ import { journalDirectory } from './journal-directory.ts'
 import { runIdAt, wholeRun } from './sample-events.ts'
 
 const directory = journalDirectory()
+const COLUMNS = 'run_id, seq, type, at, body'
+const ENDLESS = `WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r)
+  SELECT 'x' AS run_id, n AS seq, 'x' AS type, 'x' AS at, 'x' AS body FROM r`
+const TRIGGER = `CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END`
 
 describe('a store in SQLite', () => {
   test.each([
     ['of something else', 'CREATE TABLE users (name TEXT); INSERT INTO users VALUES (1)'],
     ['with events of something else', 'CREATE TABLE events (id INTEGER, body TEXT)'],
+    ['whose events are a view without an end', `CREATE VIEW events AS ${ENDLESS}`],
+    ['with a trigger', `CREATE TABLE events (${COLUMNS}); ${TRIGGER}`],
   ])('refuses a database %s, and leaves it as it is', async (_, sql) => {
     const path = join(directory(), 'foreign.db')
     const { DatabaseSync } = await import('node:sqlite')
@@ -25,6 +31,26 @@ describe('a store in SQLite', () => {
     expect(() => sqliteStore(path)).toThrow(refused)
     await expect(sqliteStore(path, { readOnly: true }).list()).rejects.toEqual(refused)
     expect([await readFile(path), await readdir(directory())]).toEqual([before, ['foreign.db']])
+  })
+
+  test('reads a long task with turns of the event loop in between', async () => {
+    const path = join(directory(), 'long.db')
+    const store = sqliteStore(path)
+    const [event] = wholeRun(runIdAt(1))
+    if (event === undefined) throw new Error('there is one')
+    const { DatabaseSync } = await import('node:sqlite')
+    const database = new DatabaseSync(path)
+    const insert = database.prepare(`INSERT INTO events (${COLUMNS}) VALUES (?, ?, 'log', '', ?)`)
+    database.exec('BEGIN')
+    for (let seq = 0; seq < 8000; seq += 1) insert.run(event.run_id, seq, JSON.stringify({ ...event, seq }))
+    database.exec('COMMIT')
+    database.close()
+    let turns = 0
+    const timer = setInterval(() => (turns += 1), 0)
+    const { length } = await store.read(event.run_id)
+    clearInterval(timer)
+    expect([length, turns > 0]).toEqual([8000, true])
+    await store.close()
   })
 
   test('takes an empty file', async () => {
