@@ -17,6 +17,7 @@ const KNOWN_GROWTH: ReadonlyMap<string, number> = new Map([
   ['result: objects that do not match a zod schema', 144],
   ['files: bytes that nearly hold a secret', 176],
   ['files: files full of secrets', 176],
+  ['call: a large array of empty objects', 112],
   ['call: many keys', 160],
   ['call: numbers that look unsafe', 128],
   ['call: unique objects', 112],
