@@ -193,6 +193,7 @@ export const REQUEST_OPTIONS = [
   'hide',
   'inputs',
   'files',
+  'stdin',
   'collect',
   'preamble',
   'postamble',

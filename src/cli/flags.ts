@@ -67,6 +67,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--events': {},
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
+    '--stdin': { value: 'FILE' },
     ...FILES,
   },
   exec: { ...PROGRAM, '--new': {}, '--json': {}, '--timeout': { value: 'S' }, '--tty': {} },

@@ -93,6 +93,7 @@ Script:
   -c CODE                   the script itself, as with python3 -c
   --mode interactive|plan   interactive (default): ending without emit_result is fine; plan needs a result
   --input NAME=JSON         a global of the script, by value; repeat for more
+  --stdin FILE              what the script reads from its standard input; - for that of this command
   --secret NAME             an environment variable of yours for the script, hidden in all output; repeat for more
   --policy POLICY           look for mistakes first, and run nothing that has some: standard finds wrong syntax, names
                             and tool calls; strict also refuses what reaches beyond plain computing; default off

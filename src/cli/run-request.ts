@@ -12,6 +12,7 @@ import { refuseHugeIntegers } from './request.ts'
 /** The executor's limit for one request. */
 const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
 const MAX_NAME = 80
+const MAX_STDIN_BYTES = 16 * 1024 * 1024
 const MAX_FILES_BYTES = 64 * 1024 * 1024
 
 /**
@@ -21,6 +22,7 @@ const MAX_FILES_BYTES = 64 * 1024 * 1024
 export async function runRequest(given: Given, { env, signal }: Context): Promise<Omit<RunRequest, 'tools'>> {
   const source = scriptSource(given)
   refuseStdinTwice(given, 'path' in source ? source.path : undefined, 'script')
+  const input = given.last('--stdin')
   const inputs = parseInputs(given.all('--input'))
   const secrets = secretsFrom(given.all('--secret'), env)
   const files = await readFiles(given.all('--file'), signal)
@@ -30,6 +32,7 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
     secrets,
     requiredSecrets: Object.keys(secrets),
     files,
+    ...(input === undefined ? {} : { stdin: await readBounded(input, `--stdin ${input}`, MAX_STDIN_BYTES, signal) }),
     collect: given.all('--collect'),
   }
 }
@@ -37,8 +40,9 @@ export async function runRequest(given: Given, { env, signal }: Context): Promis
 /** @throws UsageError if more than one of `first` and the files is read from stdin. */
 export function refuseStdinTwice(given: Given, first: string | undefined, what: 'script' | 'task'): void {
   const hosts = given.all('--file').map((text) => hostAndPath(text)[0])
-  if ([first, ...hosts].filter((one) => one === '-').length > 1) {
-    throw new UsageError('invalid_request', `stdin is asked for twice: only one of the ${what} and --file can be -`)
+  if ([first, ...hosts, ...given.all('--stdin')].filter((one) => one === '-').length > 1) {
+    const places = what === 'task' ? 'the task and --file' : 'the script, --file and --stdin'
+    throw new UsageError('invalid_request', `stdin is asked for twice: only one of ${places} can be -`)
   }
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isUint8Array } from 'node:util/types'
 import {
   CAPS,
   encodeExecute,
@@ -21,6 +22,7 @@ import { checkHidden, checkRequiredSecrets, checkSecrets } from './secret-names.
 const MAX_ID_LENGTH = 256
 /** The maximum size of an `execute` line. Larger data belongs in files. */
 const MAX_EXECUTE_BYTES = 32 * 1024 * 1024
+const MAX_STDIN_BYTES = 16 * 1024 * 1024
 
 /** A request for one checked-out sandbox. */
 export type SandboxRunRequest = RunRequest & { readonly sandbox: Sandbox }
@@ -91,6 +93,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     script: checkScript(request.script),
     inputs,
     ...(sources.length === 0 ? {} : { tool_sources: [...sources] }),
+    ...(request.stdin === undefined ? {} : { stdin_base64: checkInput(request.stdin) }),
     ...wrapperCode(request),
   })
   if (execute.line.length > MAX_EXECUTE_BYTES) {
@@ -182,6 +185,16 @@ function wrapperCode(given: { readonly preamble?: unknown; readonly postamble?: 
   if (typeof preamble !== 'string') throw invalid('preamble', `${formatValue(preamble)} is not a string`)
   if (typeof postamble !== 'string') throw invalid('postamble', `${formatValue(postamble)} is not a string`)
   return { ...(preamble === '' ? {} : { preamble }), ...(postamble === '' ? {} : { postamble }) }
+}
+
+function checkInput(given: unknown): string {
+  if (typeof given !== 'string' && !isUint8Array(given))
+    throw invalid('stdin', `${formatValue(given)} is neither a string nor a Uint8Array`)
+  const bytes =
+    typeof given === 'string' ? Buffer.from(given) : Buffer.from(given.buffer, given.byteOffset, given.length)
+  if (bytes.length > MAX_STDIN_BYTES)
+    throw invalid('stdin', `${bytes.length} bytes; at most ${MAX_STDIN_BYTES}, pass more as a file`)
+  return bytes.toString('base64')
 }
 
 function checkTools(given: unknown): RunTools | undefined {

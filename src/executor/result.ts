@@ -200,6 +200,8 @@ export interface RunRequest {
   readonly inputs?: Readonly<Record<string, unknown>>
   /** Files for the workspace, by path relative to it. */
   readonly files?: Readonly<Record<string, Uint8Array | string | InputFile>>
+  /** The standard input of the script and of its programs, at most 16 MiB; text as UTF-8. Default: empty. */
+  readonly stdin?: Uint8Array | string
   /** Globs of files to collect: `*`, `?`, `[…]` and `**`. Names that begin with a dot match only where a glob writes the dot. */
   readonly collect?: readonly string[]
   /** The tools that the script may call on the host. */

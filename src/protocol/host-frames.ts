@@ -76,6 +76,8 @@ export interface ExecuteBody {
   inputs: Record<string, unknown>
   /** Python tools of this run. */
   tool_sources?: PythonToolSource[] | undefined
+  /** The bytes that the script's standard input reads; absent: none. */
+  stdin_base64?: string | undefined
   /** Wrapper code that runs before the script, in the same globals. The script keeps its line numbers. */
   preamble?: string | undefined
   /** Wrapper code that runs after a script without an error. */
@@ -229,6 +231,7 @@ export const hostFrames: {
     script: z.string(),
     inputs: z.record(z.string(), z.unknown()),
     tool_sources: z.array(z.strictObject({ name: z.string(), source: z.string(), stub: z.string() })).optional(),
+    stdin_base64: z.string().optional(),
     preamble: z.string().optional(),
     postamble: z.string().optional(),
   }),

@@ -126,6 +126,7 @@ FIELDS = {
         ("limits", _is_limits),
         ("tools", _are_tools),
         ("tool_sources", _are_sources),
+        ("stdin_base64", _is_text_or_absent),
         ("max_tool_wait_sec", _is_amount_or_absent),
         *_WRAPPER_CODE,
     ),

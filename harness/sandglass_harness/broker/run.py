@@ -114,6 +114,7 @@ class Run:
             "timeout_text": self.timeout_text,
             "tools": asked.get("tools"),
             "tool_sources": asked.get("tool_sources"),
+            "stdin_base64": asked.get("stdin_base64"),
             "preamble": asked.get("preamble"),
             "postamble": asked.get("postamble"),
             "check": asked.get("check"),

@@ -58,7 +58,7 @@ def _are_texts_or_absent(value):
 
 
 # The fields that the body of a request may hold instead. The broker passes it on without reading it.
-_IN_BODY = ("script", "inputs", "tool_sources", "preamble", "postamble")
+_IN_BODY = ("script", "inputs", "tool_sources", "stdin_base64", "preamble", "postamble")
 _ID, _WINDOW = ("execution_id", is_id), ("window", is_positive)
 FIELDS = {
     **{kind: request_shape.FIELDS[kind] for kind in ("execute", "tool_result", "tool_time", "cancel", "ping")},

@@ -3,6 +3,7 @@
 `child` gets here by a fork, `in_place` in an interpreter that was made for one run.
 """
 
+import binascii
 import json
 import os
 import struct
@@ -63,6 +64,7 @@ def run(request, emitter, preloaded, make_bridge):
     `make_bridge()` is called if there are tools. Without a deadline in the request, the broker or the engine raises SIGALRM.
     """
     _copy_home_files()
+    _give_input(request.get("stdin_base64"))
     os.environ.update(request["secrets"])
     text.hide(request["secrets"])
     code = None
@@ -90,6 +92,20 @@ def _copy_home_files():
             import shutil
 
             shutil.copytree(source, os.path.expanduser("~"), copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+
+def _give_input(content):
+    """Makes descriptor 0 read these bytes: from a file without a name, so that programs of the script can read them, too."""
+    if content is None:
+        return
+    path = os.path.join(os.environ.get("TMPDIR") or "/tmp", f".sandglass-input-{os.getpid()}")
+    with open(path, "x+b", buffering=0) as file:
+        os.unlink(path)
+        left = memoryview(binascii.a2b_base64(content))
+        while left:
+            left = left[file.write(left) :]
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        os.dup2(file.fileno(), 0)
 
 
 def _check(request, emitter, preloaded):

@@ -49,6 +49,7 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
     limits: areLimits,
     tools: orAbsent(isObjects),
     tool_sources: orAbsent((value) => Array.isArray(value) && value.every(isSource)),
+    stdin_base64: orAbsent(isText),
     max_tool_wait_sec: orAbsent(isAmount),
     ...WRAPPER_CODE,
   },

@@ -67,8 +67,9 @@ const OPTIONAL = ['whole', 'files', 'preamble', 'postamble'] as const
 /** Returns the request as the script's process reads it. */
 export function bodyOf({ request, timeoutText }: RunState): object {
   if (request.type === 'execute') {
-    const { script, inputs, secrets, tools, tool_sources, preamble, postamble } = request
-    return { script, inputs, secrets, timeout_text: timeoutText, tools, tool_sources, preamble, postamble, check: null }
+    const { script, inputs, secrets, tools, tool_sources, stdin_base64, preamble, postamble } = request
+    const given = { script, inputs, secrets, tools, tool_sources, stdin_base64, preamble, postamble }
+    return { ...given, timeout_text: timeoutText, check: null }
   }
   const { script, mode, policy, names, allow_modules, tools } = request
   const check = { mode, policy, names, allow_modules, tools, ...definedOf(request, OPTIONAL) }

@@ -37,6 +37,14 @@ describe.skipIf(skip)('sandglass run --json', () => {
     expect(ended.stdout.split('\n')).toHaveLength(2)
   })
 
+  test('--stdin: a script reads a file, or what the command reads', async () => {
+    const path = cli.file('stdin.txt', 'from a file')
+    const read = ['run', '-c', 'import sys; print(sys.stdin.read(), end="")']
+    expect((await cli.run([...read, '--stdin', path])).stdout).toBe('from a file')
+    expect((await cli.run([...read, '--stdin', '-'], { input: 'piped' })).stdout).toBe('piped')
+    expect((await cli.run(read, { input: 'piped' })).stdout).toBe('')
+  })
+
   test('an unmet requirement exits with 8', async () => {
     const ended = await cli.run(['run', '-', '--json', '--require', 'vm'])
     expect(lastLine(ended)).toMatchObject({ type: 'error', status: 'sandbox-lost', code: 'requirement_unmet' })

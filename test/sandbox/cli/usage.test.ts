@@ -39,10 +39,10 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
       '--input x: 1234567890123456789012 is an integer beyond 2^53',
     ],
     [['run', SCRIPT, '--file', '/nonexistent/a:b'], 'cannot read --file /nonexistent/a: ENOENT'],
-    [['run', '-', '--file=-:a'], 'stdin is asked for twice: only one of the script and --file can be -'],
+    [['run', '-', '--file=-:a'], 'stdin is asked for twice: only one of the script, --file and --stdin can be -'],
     [
       ['run', SCRIPT, '--file=-:a', '--file=-:b'],
-      'stdin is asked for twice: only one of the script and --file can be -',
+      'stdin is asked for twice: only one of the script, --file and --stdin can be -',
     ],
     [['run', SCRIPT, '--save', '.'], '--save needs --collect GLOB'],
     [['run', SCRIPT, '-c', '1'], `run takes -c CODE or a FILE, but also got "${SCRIPT}"`],
