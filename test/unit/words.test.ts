@@ -22,6 +22,8 @@ const PRIVATE_WORDS: Readonly<Record<string, { readonly words: RegExp; readonly 
   fix: { words: /\bmend(?:s|ed|ing)?\b/i, instead: 'fix' },
   task: { words: /\bwork(?:s|ed)? (?:a task |tasks |it )?off\b/i, instead: 'solve' },
   nothing: { words: /\bcomes? to nothing\b|\bthere is nothing of\b|\bthe sooner\b/i, instead: 'a plain verb' },
+  output: { words: /\blast[ _]?words\b/i, instead: 'last output' },
+  entry: { words: /\bentrances?\b/i, instead: 'entry point' },
   requirement: { words: IDS, instead: 'the behaviour itself' },
 }
 

@@ -9,7 +9,7 @@ const MiB = 1024 * 1024
 const MAX_STALL_MS = 250
 const MAX_GROWTH_BYTES = 64 * MiB
 /**
- * Entrances whose memory is known to exceed the promise, which docs/reliability/stalls.md names with the reason: the growth in MiB
+ * Entry points whose memory is known to exceed the promise, which docs/reliability/stalls.md names with the reason: the growth in MiB
  * that is not a finding.
  */
 const KNOWN_GROWTH: ReadonlyMap<string, number> = new Map([
