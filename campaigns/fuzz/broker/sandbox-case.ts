@@ -21,7 +21,7 @@ import type { Random } from '../../../test/support/random.ts'
 const SPEC: SandboxSpec = { limits: sandboxLimits(resolveLimits()) }
 /** The time in which a sandbox must answer or end. */
 const SETTLE_MS = 30_000
-const LAST_WORDS = Buffer.from('\n{"type":"ping","nonce":"fuzz-end"}\n')
+const LAST_LINE = Buffer.from('\n{"type":"ping","nonce":"fuzz-end"}\n')
 const double = defineTool({ name: 'double', description: 'Twice.', input: { type: 'object' }, execute: () => 42 })
 
 /** Cases against a real broker in a real sandbox of an engine. */
@@ -102,7 +102,7 @@ async function runsOn(sandbox: Sandbox, { mayBeBusy }: { readonly mayBeBusy: boo
 async function talk({ channel }: Sandbox, pieces: readonly Uint8Array[]): Promise<undefined> {
   const sending = (async () => {
     for (const piece of pieces) await channel.send(piece)
-    await channel.send(LAST_WORDS)
+    await channel.send(LAST_LINE)
   })()
   sending.catch(() => undefined) // a broker that refused a request reads no more
   const splitter = new LineSplitter(1 << 20)
