@@ -137,7 +137,7 @@ export const MUTATIONS: readonly Mutation[] = [
         from: '        self._uses += 1\n        self._sandbox.reaper.forget()\n',
         to: '        self._uses += 1\n        self._zygote.socket.send(b"X" + encode(frame)[:100000])\n        self._sandbox.reaper.forget()\n',
       },
-      { file: `${HARNESS}/script/zygote.py`, from: 'control, size=16):', to: 'control, size=1 << 17):' },
+      { file: `${HARNESS}/script/commands.py`, from: 'control, size=16):', to: 'control, size=1 << 17):' },
       {
         file: `${HARNESS}/script/zygote.py`,
         from: '        if message == b"S":\n',

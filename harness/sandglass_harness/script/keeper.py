@@ -12,7 +12,8 @@ import time
 
 from ..caps import RESERVED_PIDS
 from ..libc import prctl
-from . import child, descendants, emit, landlock, program, runtime, script_process, zygote
+from . import child, descendants, emit, landlock, program, runtime, script_process
+from .commands import answer, discard_signals, reap_others, receive_with_fds
 from .script_process import FRAME_FD
 
 END_SEC = 0.4  # less than the broker waits for the answer
@@ -21,11 +22,11 @@ END_SEC = 0.4  # less than the broker waits for the answer
 def serve(control, preloaded):
     """Forks keepers at the broker's command until the broker is gone. Never returns."""
     while True:
-        message, fds = zygote.receive_with_fds(control)
+        message, fds = receive_with_fds(control)
         if not message:
             os._exit(0)
-        zygote.reap_others()
-        zygote.discard_signals()
+        reap_others()
+        discard_signals()
         try:
             pid = os.fork()
         except OSError:  # no process can be made now
@@ -36,7 +37,7 @@ def serve(control, preloaded):
                 _keep(fds, preloaded)
         for fd in fds:
             os.close(fd)
-        zygote.answer(control, pid)
+        answer(control, pid)
 
 
 class _Keeper:
@@ -136,7 +137,7 @@ def _live(fds, preloaded):
         _reserve_processes()
         runtime.rehearse()
         connection = _socket.socket(fileno=FRAME_FD)
-        kind, received = zygote.receive_with_fds(connection, 1)
+        kind, received = receive_with_fds(connection, 1)
         connection.detach()
         # Not before: an activity could open its memory, and read what comes there, or change what it does, when it is over itself.
         child.open_up()

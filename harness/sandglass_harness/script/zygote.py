@@ -5,20 +5,17 @@ can miss a process that is being forked, L(asting kill).
 """
 
 import _socket
-import array
 import gc
 import json
 import os
 import signal
-import struct
 import sys
 import time
 
 from . import child, script_process, seccomp
+from .commands import answer, discard_signals, reap_others, receive_with_fds
 
-MAX_FDS = 4  # of one message
 KILL_SEC = 0.4  # less than the broker waits for the answer
-_ALL_SIGNALS = signal.valid_signals()
 
 
 def main(config, control_fd):
@@ -111,43 +108,6 @@ def _serve(control, preloaded, checks):
             reap_others()
             pid = 0
             answer(control, status)
-
-
-def answer(control, number):
-    """Sends the broker a number."""
-    try:
-        control.send(struct.pack("=i", number))
-    except BrokenPipeError:  # the broker has ended; a traceback would mix with its last output
-        os._exit(0)
-
-
-def discard_signals():
-    """Removes the signals that a script sent to this process. They are blocked and would stay queued: data for the next run,
-    and slots that it lacks."""
-    while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
-        pass
-
-
-def reap_others():
-    """Reaps other children: a script can make siblings of its process."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
-
-
-def receive_with_fds(control, size=16):
-    """Returns the next message and the descriptors that came with it. The message is empty when the broker is gone."""
-    try:
-        message, ancillary, _, _ = control.recvmsg(size, _socket.CMSG_LEN(MAX_FDS * 4))
-    except ConnectionResetError:  # the broker ended before it read an answer
-        return b"", []
-    fds = array.array("i")
-    for level, kind, data in ancillary:
-        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-            fds.frombytes(data[: len(data) - len(data) % 4])
-    return message, list(fds)
 
 
 def _kill_everything():
