@@ -86,12 +86,15 @@ async function remove(words: readonly string[], given: Given, context: Context):
 async function prune(_: void, given: Given, context: Context): Promise<number> {
   const environments = new Environments()
   const before = await environments.list()
+  const downloads = await environments.downloadBytes()
   const removed = new Set(await environments.prune())
   const gone = before.filter(({ key }) => removed.has(key))
   if (given.has('--json')) for (const one of gone) await context.stdout.line(environmentLine(one))
   else {
-    const bytes = gone.reduce((sum, one) => sum + one.bytes, 0)
-    await context.stdout.write(`removed ${gone.length} environments that nobody uses, ${bytesText(bytes)}\n`)
+    const bytes = gone.reduce((sum, one) => sum + one.bytes, downloads)
+    await context.stdout.write(
+      `removed ${gone.length} environments that nobody uses, and downloads: ${bytesText(bytes)}\n`,
+    )
   }
   return EXIT.ok
 }

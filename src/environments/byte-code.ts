@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { appendFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -129,6 +129,24 @@ export async function markFinished(packages: string): Promise<void> {
   await writeFile(finishedMark(packages), '')
 }
 
+/** The files that were added to an environment, each with every SHA-256 (base64url) that it may have. */
+export async function addedFiles(packages: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const added = new Map<string, Set<string>>()
+  const text = await readFile(listOfAdded(packages), 'utf8').catch(() => '')
+  for (const line of text.split('\n')) {
+    const [, digest, quoted] = /^([\w-]{43}) (".*")$/.exec(line) ?? []
+    if (digest === undefined || quoted === undefined) continue
+    const path = JSON.parse(quoted) as string
+    // Two processes may have made the same.
+    added.set(path, (added.get(path) ?? new Set()).add(digest))
+  }
+  return added
+}
+
+function listOfAdded(packages: string): string {
+  return join(dirname(packages), 'added')
+}
+
 function finishedMark(packages: string): string {
   return join(dirname(packages), 'finished')
 }
@@ -146,13 +164,17 @@ async function put(packages: string, path: string, content: Uint8Array): Promise
   const parts = path.split('/')
   const own = parts.findIndex((part) => part === '__pycache__' || part === '.sandglass')
   const temporary = join(packages, `${path}.${randomUUID()}`)
+  const digest = createHash('sha256').update(content).digest('base64url')
   try {
+    // Before the file is there, on a line of its own even after one that was cut off.
+    await appendFile(listOfAdded(packages), `\n${digest} ${JSON.stringify(path)}\n`)
     for (let end = own + 1; end < parts.length; end += 1) {
       await mkdir(join(packages, ...parts.slice(0, end)), { mode: 0o755 }).catch(ignoreCode('EEXIST'))
     }
     await writeFile(temporary, content, { mode: 0o644 })
     await rename(temporary, join(packages, path))
   } catch (error) {
+    await rm(temporary, { force: true }).catch(ignoreCode('ENOTDIR'))
     ignoreCode('ENOENT', 'ENOTDIR')(error)
   }
 }

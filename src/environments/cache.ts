@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, statSync } from 'node:fs'
 import { lstat, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { awaitLock, type FileLock, makeDirectory, tryLock } from '../support/index.ts'
+import { filesBelow, SLICE } from './content.ts'
 import type { Declaration } from './declaration.ts'
 import { namesIn, readJson, writeJson } from './json-file.ts'
 import { digestOf } from './lock-file.ts'
@@ -161,6 +163,17 @@ export class EnvironmentCache {
     }
   }
 
+  /** Bytes of downloads that no environment shares: what {@link cleanDownloads} with `all` frees. */
+  async downloadBytes(): Promise<number> {
+    let bytes = 0
+    for (const [at, { parentPath, name }] of (await filesBelow(join(this.root, 'uv'), Infinity)).entries()) {
+      const found = lstatSync(join(parentPath, name), { throwIfNoEntry: false })
+      if (found?.nlink === 1) bytes += found.size
+      if (at % SLICE === 0) await setImmediate()
+    }
+    return bytes
+  }
+
   /** Puts a finished directory in its place: the last step of a build. Another process may have been first. */
   async publish(key: string, work: string, record: EnvironmentRecord, lock: string): Promise<void> {
     await writeFile(join(work, 'record.json'), JSON.stringify(record))
@@ -218,14 +231,15 @@ export class EnvironmentCache {
   }
 
   /**
-   * Removes what is too old, what a dead builder left, and the environments used least recently above the limit of bytes;
-   * never one in use. Returns the keys of removed environments.
+   * Removes what is too old and what a dead builder left; above the limit of bytes also downloads, which can be fetched again,
+   * and then the environments used least recently; never one in use. Returns the keys of removed environments.
    */
   async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
     await this.cleanDownloads({ all: false })
     await this.#resolutions.evict()
     const listed = await this.list()
     let bytes = listed.reduce((sum, { record }) => sum + record.bytes, 0)
+    if (bytes + (await this.downloadBytes()) > limits.maxBytes) await this.cleanDownloads({ all: true })
     const removed: string[] = []
     for (const { record, lastUsed, inUse } of listed) {
       const isOld = Date.now() - lastUsed.getTime() > limits.maxAgeDays * DAY_MS

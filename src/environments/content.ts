@@ -19,8 +19,6 @@ export interface Difference {
   readonly problem: 'changed' | 'missing' | 'added'
 }
 
-/** Files that appear after the installation: byte code. */
-const ADDED_LATER = /(?:^|\/)__pycache__\/[^/]+\.pyc$|^\.sandglass\//
 /** Files that wheels list and that are removed after the installation. */
 const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
 const PARALLEL = 32
@@ -56,8 +54,13 @@ export async function tidyContent(packages: string): Promise<Content> {
 /**
  * Compares every file with the list that its wheel brought.
  * @param manifest as it was when the environment was made.
+ * @param added the SHA-256 (base64url) that files which appeared later may have, by path: byte code and files for homes.
  */
-export async function findDifferences(packages: string, manifest: string): Promise<readonly Difference[]> {
+export async function findDifferences(
+  packages: string,
+  manifest: string,
+  added: ReadonlyMap<string, ReadonlySet<string>>,
+): Promise<readonly Difference[]> {
   const differences: Difference[] = []
   const expected = await readRecords(packages)
   if ((await manifestOf(packages)) !== manifest) differences.push({ path: '*.dist-info/RECORD', problem: 'changed' })
@@ -67,7 +70,9 @@ export async function findDifferences(packages: string, manifest: string): Promi
     found.add(name)
     const hash = expected.get(name)
     if (hash === undefined) {
-      if (!ADDED_LATER.test(name)) differences.push({ path: name, problem: 'added' })
+      const made = added.get(name)
+      if (made === undefined) differences.push({ path: name, problem: 'added' })
+      else if (!made.has(await digestOfFile(path))) differences.push({ path: name, problem: 'changed' })
     } else if (hash !== '' && hash !== (await digestOfFile(path))) {
       differences.push({ path: name, problem: 'changed' })
     }

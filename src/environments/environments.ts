@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { SandglassError } from '../errors/index.ts'
 import { abortedBy, Builder, type Environment, type EnvironmentRequest } from './builder.ts'
+import { addedFiles } from './byte-code.ts'
 import { EnvironmentCache, type EnvironmentLease } from './cache.ts'
 import { type Difference, findDifferences } from './content.ts'
 import { type Declaration, declarationOf, optionsOf, requestKeyOf } from './declaration.ts'
@@ -102,13 +103,24 @@ export class Environments {
     }))
   }
 
-  /** Removes an environment from the cache; false if it is in use or not there. */
+  /**
+   * Removes an environment from the cache, and all downloads: its files would stay among them. False if it is in use or not
+   * there.
+   */
   async remove(key: string): Promise<boolean> {
     this.#open()
-    return this.#cache.remove(key)
+    const isRemoved = await this.#cache.remove(key)
+    if (isRemoved) await this.#cache.cleanDownloads({ all: true })
+    return isRemoved
   }
 
-  /** Removes every environment that nobody uses. Returns their keys. */
+  /** Bytes of downloads that no environment shares. */
+  async downloadBytes(): Promise<number> {
+    this.#open()
+    return this.#cache.downloadBytes()
+  }
+
+  /** Removes every environment that nobody uses, and all downloads. Returns the keys of the environments. */
   async prune(): Promise<readonly string[]> {
     this.#open()
     return this.#cache.evict({ maxBytes: -1, maxAgeDays: this.options.maxAgeDays })
@@ -119,7 +131,9 @@ export class Environments {
     this.#open()
     const lease = await this.#cache.lease(key)
     try {
-      return lease === undefined ? undefined : await findDifferences(lease.path, lease.record.manifest)
+      return lease === undefined
+        ? undefined
+        : await findDifferences(lease.path, lease.record.manifest, await addedFiles(lease.path))
     } finally {
       lease?.release()
     }

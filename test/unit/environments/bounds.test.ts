@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
+import { addedFiles } from '../../../src/environments/byte-code.ts'
 import { addByteCode, addHomeFiles } from '../../../src/environments/index.ts'
-import { filesBelow } from '../../../src/environments/content.ts'
+import { filesBelow, findDifferences, tidyContent } from '../../../src/environments/content.ts'
 import { indexSettings, withoutCredentials } from '../../../src/environments/index-settings.ts'
 import { Dependencies } from '../../../src/dependencies.ts'
 
@@ -65,10 +66,43 @@ test('byte code and home files do not bring a removed environment back', async (
 })
 
 test('byte code is made beside a package that leaves no room for its own', async () => {
-  const packages = directory()
-  for (const name of ['bad', 'good']) mkdirSync(join(packages, name))
+  const packages = join(directory(), 'packages')
+  for (const name of ['bad', 'good']) mkdirSync(join(packages, name), { recursive: true })
   writeFileSync(join(packages, 'bad/__pycache__'), '')
   const sources = ['bad', 'good'].map((name) => ({ path: `${name}/__init__.py`, bytes: 1 }))
   await addByteCode(packages, sources, byteCode('x', 'y'), TARGET)
   expect(readdirSync(join(packages, 'good/__pycache__'))).toEqual(['__init__.cpython-312.pyc'])
+})
+
+test('byte code that cannot be put in its place leaves no other file', async () => {
+  const packages = join(directory(), 'packages')
+  mkdirSync(join(packages, 'demo/__pycache__/__init__.cpython-312.pyc'), { recursive: true })
+  const sources = [{ path: 'demo/__init__.py', bytes: 1 }]
+  await expect(addByteCode(packages, sources, byteCode('x'), TARGET)).rejects.toMatchObject({ code: 'EISDIR' })
+  expect(readdirSync(join(packages, 'demo/__pycache__'))).toEqual(['__init__.cpython-312.pyc'])
+})
+
+test('byte code and home files that were changed, or that nobody made here, are differences', async () => {
+  const packages = join(directory(), 'packages')
+  mkdirSync(join(packages, 'demo'), { recursive: true })
+  mkdirSync(join(packages, 'demo-1.dist-info'))
+  writeFileSync(join(packages, 'demo/__init__.py'), '')
+  writeFileSync(join(packages, 'demo-1.dist-info/RECORD'), 'demo/__init__.py,,\ndemo-1.dist-info/RECORD,,\n')
+  const { manifest } = await tidyContent(packages)
+  const sources = [{ path: 'demo/__init__.py', bytes: 1 }]
+  // Twice: two processes may make the same, and the bytes may differ.
+  await addByteCode(packages, sources, byteCode('x'), TARGET)
+  await addByteCode(packages, sources, byteCode('y'), TARGET)
+  await addHomeFiles(packages, [{ path: '.cache/fonts', content: byteCode() }])
+  const differences = async (): Promise<unknown> => findDifferences(packages, manifest, await addedFiles(packages))
+  expect(await differences()).toEqual([])
+  const made = 'demo/__pycache__/__init__.cpython-312.pyc'
+  writeFileSync(join(packages, made), 'evil')
+  writeFileSync(join(packages, 'demo/__pycache__/other.cpython-312.pyc'), 'evil')
+  writeFileSync(join(packages, '.sandglass/home/.cache/fonts'), 'evil')
+  expect(await differences()).toEqual([
+    { path: '.sandglass/home/.cache/fonts', problem: 'changed' },
+    { path: made, problem: 'changed' },
+    { path: 'demo/__pycache__/other.cpython-312.pyc', problem: 'added' },
+  ])
 })
