@@ -17,7 +17,6 @@ const BATCH_BYTES = 1.5 * 1024 * 1024
 const BATCH_FILES = 1000
 const TIMEOUT_SEC = 60
 const OUTPUT = 'out/*'
-const HOME_OUTPUT = 'home/.*/**'
 
 /** Finishes environments beside the runs, each once, one after the other. */
 export class Finisher {
@@ -63,19 +62,23 @@ async function finishEnvironment(
     mode: ExecutionMode.INTERACTIVE,
     limits: { executionTimeoutSec: TIMEOUT_SEC },
   })
-  const run = (script: string, collect: string, inputs: Record<string, unknown> = {}): Promise<ExecutionResult> =>
-    executor.run({ sandbox, script, inputs, collect: [collect], signal })
+  const run = (
+    script: string,
+    collect: readonly string[],
+    inputs: Record<string, unknown> = {},
+  ): Promise<ExecutionResult> => executor.run({ sandbox, script, inputs, collect, signal })
 
-  for (const { module, script } of HOME_SCRIPTS) {
+  for (const { module, script, collect } of HOME_SCRIPTS) {
     if (!modules.includes(module)) continue
-    const { files } = await run(script, HOME_OUTPUT)
+    const paths = collect.map((path) => `home/${path}`)
+    const { files } = await run(script, paths)
     await addHomeFiles(
       path,
       files.map((file) => ({ path: file.path.replace(/^home\//, ''), content: file.content })),
     )
   }
   for (const batch of batchesOf(await sourcesWithoutByteCode(path, target))) {
-    const result = await run(COMPILE_SCRIPT, OUTPUT, { root: INSIDE.packages, paths: batch.map((one) => one.path) })
+    const result = await run(COMPILE_SCRIPT, [OUTPUT], { root: INSIDE.packages, paths: batch.map((one) => one.path) })
     if (signal.aborted || result.status === 'sandbox-lost') return
     for (const { content } of result.files) await addByteCode(path, batch, content, target)
   }

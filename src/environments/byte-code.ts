@@ -110,11 +110,20 @@ for index, path in enumerate(paths):
 file.close()
 `
 
+/** A script whose files in its home are kept. */
+interface HomeScript {
+  readonly module: string
+  /** Patterns of paths below the home. Each file is copied at the beginning of each run. */
+  readonly collect: readonly string[]
+  readonly script: string
+}
+
 /** Files that packages would make in the home of each run anew, and how to make them once. */
-export const HOME_SCRIPTS: readonly { readonly module: string; readonly script: string }[] = [
+export const HOME_SCRIPTS: readonly HomeScript[] = [
   {
     module: 'matplotlib',
-    // The list of fonts.
+    // The list of fonts; not what fontconfig leaves for it, which nothing reads again.
+    collect: ['.cache/matplotlib/**', '.matplotlib/**'],
     script:
       'import os\nos.environ["HOME"] = "/workspace/home"\nos.mkdir("/workspace/home")\nimport matplotlib.font_manager\n',
   },

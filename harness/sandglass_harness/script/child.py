@@ -34,6 +34,7 @@ def live(preloaded, fds, checks=False):
             code = _check_on(emitter, preloaded)
         else:
             runtime.rehearse()
+            script_process.copy_home_files()
             code = run(script_process.receive(), emitter, preloaded)
     except BaseException:
         code = 70

@@ -93,7 +93,9 @@ _TOOL = {
 def live():
     """Receives the request and runs it. Returns the exit code."""
     emit.use(_emitter)
-    return script_process.run(script_process.receive(), _emitter, _preloaded, _tool_bridge)
+    request = script_process.receive()
+    script_process.copy_home_files()
+    return script_process.run(request, _emitter, _preloaded, _tool_bridge)
 
 
 def _tool_bridge():

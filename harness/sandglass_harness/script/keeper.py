@@ -146,6 +146,7 @@ def _live(fds, preloaded):
         elif kind:
             emitter = emit.Emitter(FRAME_FD)
             emit.use(emitter)
+            script_process.copy_home_files()
             code = child.run(script_process.receive(), emitter, preloaded)
     except BaseException:
         code = 70

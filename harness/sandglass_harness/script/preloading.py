@@ -4,7 +4,6 @@ Code that starts a thread or a process is loaded in each run instead: threads do
 survive a run.
 """
 
-import asyncio  # noqa: F401  loaded here once, because async tools need it in each run
 import functools
 import importlib
 import json
@@ -24,6 +23,8 @@ def load(config):
     loop = tools.ToolLoop()
     scope = tools.fresh_scope()
     files = tools.list_tool_files(config["tools"]) if config["tools"] else []
+    if files:
+        import asyncio  # noqa: F401  once, as async tools need it; without tools each fork and each end would be slower
     jobs = [("preload", name, _guard_forks(_make_importer(name))) for name in config["preload"]]
     jobs += [("tools", os.path.basename(path), _guard_forks(functools.partial(tools.load_file, path, loop=loop))) for path in files]
     report = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}

@@ -63,7 +63,6 @@ def run(request, emitter, preloaded, make_bridge):
 
     `make_bridge()` is called if there are tools. Without a deadline in the request, the broker or the engine raises SIGALRM.
     """
-    _copy_home_files()
     _give_input(request.get("stdin_base64"))
     os.environ.update(request["secrets"])
     text.hide(request["secrets"])
@@ -84,14 +83,28 @@ def run(request, emitter, preloaded, make_bridge):
     return code
 
 
-def _copy_home_files():
-    """Copies files that packages expect in the home directory, such as a font cache that takes long to build."""
+def copy_home_files():
+    """Copies files that packages expect in the home directory, such as a font cache that takes long to build. A process that
+    waits for its script does it ahead."""
     for path in sys.path[1:]:  # the first is the workspace
         source = os.path.join(path, _HOME)
         if path.startswith("/") and os.path.isdir(source):
-            import shutil
+            _copy_tree(source, os.path.expanduser("~"))
 
-            shutil.copytree(source, os.path.expanduser("~"), copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+def _copy_tree(source, target):
+    """Like shutil.copytree, which takes twice as long for a few small files. What is there stays: it may belong to a script."""
+    for entry in os.scandir(source):
+        path = os.path.join(target, entry.name)
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                os.makedirs(path, exist_ok=True)
+                _copy_tree(entry.path, path)
+            else:
+                with open(entry.path, "rb") as original, open(path, "xb") as copy:
+                    copy.write(original.read())
+        except OSError:  # something is in its place, or the disk is full: it is made again when it is needed
+            continue
 
 
 def _give_input(content):

@@ -215,6 +215,30 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   })
 })
 
+describe.skipIf(skip || noUv !== undefined)('files that a package makes in the home', () => {
+  test('are made once and laid into the home of each run, also after another run changed them', async () => {
+    const fonts = `import os
+home = os.path.expanduser("~")
+os.makedirs(home + "/.cache/matplotlib")
+open(home + "/.cache/matplotlib/fontlist.json", "w").write("fonts")
+open(home + "/.cache/other", "w").write("other")
+`
+    const index = await newIndex(
+      makeWheel({ name: 'matplotlib', files: { 'matplotlib/__init__.py': '', 'matplotlib/font_manager.py': fonts } }),
+    )
+    await using sandglass = await open(index, newCache())
+    await sandglass.prepare(['matplotlib'])
+    const script = `import os, pathlib
+home = pathlib.Path.home()
+found = {str(path.relative_to(home)): path.read_text() for path in home.rglob("*") if path.is_file()}
+(home / ".cache/matplotlib/fontlist.json").write_text("changed")
+emit_result(found)`
+    const run = async (): Promise<unknown> => (await sandglass.run(script, { dependencies: ['matplotlib'] })).finalData
+    for (let times = 0; times < 3; times += 1)
+      expect(await run()).toEqual({ '.cache/matplotlib/fontlist.json': 'fonts' })
+  })
+})
+
 describe.skipIf(skip || noUv !== undefined)('hostile wheels', () => {
   test('run nothing on the host and change nothing outside of the cache', async () => {
     const mark = join(newCache(), '..', 'mark')
