@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf } from './checkers.ts'
 import {
@@ -35,6 +36,7 @@ import {
   type Sandbox,
   type SandboxEngine,
 } from './sandbox/index.ts'
+import type { Lease } from './pool/index.ts'
 import { LeasedRun, settledRun, type StartedRun } from './started-run.ts'
 import { definedOf, type NamedPackage } from './support/index.ts'
 import { bridgedTools, prepareTools } from './tools/index.ts'
@@ -214,19 +216,36 @@ export class ScriptRunner {
     if (rejection !== undefined) {
       return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) })
     }
-    const finish = (result: ExecutionResult): Promise<ExecutionResult<T>> => {
-      const ran = withEnvironment(result, script, environment, declarer)
-      if (workspace === undefined) this.sandboxes.noteImports(script, ran, run.limits, environment)
-      return applySchema(ran, run.output)
-    }
+    const finishIn =
+      (present: PreparedEnvironment | undefined) =>
+      (result: ExecutionResult): Promise<ExecutionResult<T>> => {
+        const ran = withEnvironment(result, script, present, declarer)
+        if (workspace === undefined) this.sandboxes.noteImports(script, ran, run.limits, present)
+        return applySchema(ran, run.output)
+      }
     if (workspace !== undefined) {
       const { files, ...others } = request
       const lease = await this.workspaces.borrow(workspace, run, files)
       const { sandbox, executionId } = lease
-      return new LeasedRun(executor, { ...others, sandbox, executionId }, lease, finish)
+      return new LeasedRun(executor, { ...others, sandbox, executionId }, lease, finishIn(environment))
     }
-    const lease = await this.sandboxes.checkout(run.limits, environment, run)
-    return new LeasedRun(executor, { ...request, sandbox: lease.sandbox }, lease, finish)
+    const { lease, present } = await this.#leaseFor(wanted, environment, run)
+    return new LeasedRun(executor, { ...request, sandbox: lease.sandbox }, lease, finishIn(present))
+  }
+
+  /** Leases a sandbox. An environment whose directory was removed while the sandbox started is installed again, once. */
+  async #leaseFor(
+    wanted: DependencyRequest,
+    environment: PreparedEnvironment | undefined,
+    run: RunOptions,
+  ): Promise<{ readonly lease: Lease; readonly present: PreparedEnvironment | undefined }> {
+    try {
+      return { lease: await this.sandboxes.checkout(run.limits, environment, run), present: environment }
+    } catch (error) {
+      if (environment === undefined || existsSync(environment.environment.path)) throw error
+      const present = await this.environmentFor(wanted)
+      return { lease: await this.sandboxes.checkout(run.limits, present, run), present }
+    }
   }
 
   #executorFor<T>({ limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>): ScriptExecutor {

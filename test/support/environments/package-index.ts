@@ -9,6 +9,10 @@ export interface IndexFaults {
   lies?: boolean
   /** Answers every request with this status. */
   status?: number
+  /** Answers only to who has this name and password, as `name:password`. */
+  login?: string
+  /** Waits so long before each answer. */
+  delayMs?: number
   /** Never ends an answer of this kind. */
   endless?: 'page' | 'wheel' | undefined
   /** Sends a page without an end, as fast as it is read. */
@@ -72,7 +76,17 @@ export class PackageIndex implements AsyncDisposable {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const path = request.url ?? ''
     this.requests.push(path)
-    const { status, endless, flood } = this.faults
+    const { delayMs } = this.faults
+    if (delayMs === undefined) this.#answerNow(path, request, response)
+    else setTimeout(() => this.#answerNow(path, request, response), delayMs)
+  }
+
+  #answerNow(path: string, request: IncomingMessage, response: ServerResponse): void {
+    const { status, endless, flood, login } = this.faults
+    const given = Buffer.from(request.headers.authorization?.replace(/^Basic /, '') ?? '', 'base64').toString()
+    if (login !== undefined && given !== login) {
+      return void response.writeHead(401, { 'www-authenticate': 'Basic realm="test"' }).end()
+    }
     if (status !== undefined) return void response.writeHead(status).end()
     const project = /^\/simple\/([^/]+)\/$/.exec(path)?.[1]
     const file = this.#wheels.find(({ filename }) => path === `/files/${filename}`)
