@@ -2,6 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lastLine, linesOf, makeCli } from '../../support/cli/sandglass.ts'
+import { fence, modelModule } from './solve-modules.ts'
 import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
 import { PackageIndex } from '../../support/environments/package-index.ts'
 import { makeWheel } from '../../support/environments/wheel.ts'
@@ -40,6 +41,17 @@ describe.skipIf(skip || noUv !== undefined)('packages at the command line', () =
       environment: { packages: { demo: '1.0' }, cached: false },
     })
     expect(ended.code).toBe(0)
+  })
+
+  test('-c, batch and solve have packages, too', async () => {
+    const script = 'import demo\nemit_result(demo.VERSION)'
+    const model = modelModule(cli, 'model.ts', fence(script))
+    const [code, batch, solve] = await Promise.all([
+      sandglass(['run', '-c', script, '--json', '--with', 'demo', '--engine', 'local']),
+      sandglass(['batch', '--engine', 'local'], `${JSON.stringify({ id: 'a', script, dependencies: ['demo'] })}\n`),
+      sandglass(['solve', 'Import it', '--model', model, '--json', '--with', 'demo', '--engine', 'local']),
+    ])
+    expect([code, batch, solve].map((ended) => lastLine(ended)['final_data'])).toEqual(['1.0', '1.0', '1.0'])
   })
 
   test('declarations in a file are accepted for well-known packages; the same script from stdin is refused', async () => {

@@ -206,6 +206,33 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     await expect(sandglass.prepare(['demo', 'helper<1'])).rejects.toThrow(/uv said: .*helper/s)
   })
 
+  test("CA-11 a model reads the installer's own message in its next prompt; CA-12 its names inject nothing", async () => {
+    const environments = { fromScript: 'declared', allow: 'any' } as const
+    await using sandglass = await open(index, cacheDir, { environments })
+    const names = ['absent', '--index-url=http://127.0.0.1:1', 'other; $(touch x)', 'other']
+    const prompts: string[] = []
+    const model = (prompt: string): Promise<string> => {
+      const script = declares('other').replace('"other"', JSON.stringify(names[prompts.length]))
+      prompts.push(prompt)
+      return Promise.resolve(`\`\`\`python\n${script}\n\`\`\``)
+    }
+    const solved = await sandglass.solve('import it', { model, policy: 'off', maxRetries: 3 })
+    expect(solved).toMatchObject({ success: true, finalData: 1 })
+    expect(prompts[1]).toMatch(/has no package absent.*uv said: .*absent was not found/s)
+    expect(prompts[2]).toContain('is an option, not a requirement')
+    expect(prompts[3]).toContain('is not a requirement, from')
+  })
+
+  test('packages of Python tools are installed for the runs that have them', async () => {
+    await using sandglass = await open(index, cacheDir)
+    const source = 'def version() -> str:\n    """The version."""\n    import other\n    return other.VERSION\n'
+    const tools = [definePythonTool({ source, dependencies: ['other'] })]
+    expect(await sandglass.run('emit_result(version())', { tools })).toMatchObject({
+      finalData: '2.0',
+      environment: { packages: { other: '2.0' } },
+    })
+  })
+
   test('a package that is missing names itself and the remedy', async () => {
     await using sandglass = await open(index, cacheDir)
     expect((await sandglass.run('import cv2')).error).toMatch(/cv2 is in opencv-python .*declare it/)
