@@ -36,7 +36,6 @@ import {
   type Sandbox,
   type SandboxEngine,
 } from './sandbox/index.ts'
-import type { Lease } from './pool/index.ts'
 import { LeasedRun, settledRun, type StartedRun } from './started-run.ts'
 import { definedOf, type NamedPackage } from './support/index.ts'
 import { bridgedTools, prepareTools } from './tools/index.ts'
@@ -238,7 +237,10 @@ export class ScriptRunner {
     wanted: DependencyRequest,
     environment: PreparedEnvironment | undefined,
     run: RunOptions,
-  ): Promise<{ readonly lease: Lease; readonly present: PreparedEnvironment | undefined }> {
+  ): Promise<{
+    readonly lease: Awaited<ReturnType<WarmSandboxes['checkout']>>
+    readonly present: PreparedEnvironment | undefined
+  }> {
     try {
       return { lease: await this.sandboxes.checkout(run.limits, environment, run), present: environment }
     } catch (error) {
