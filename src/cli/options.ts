@@ -25,13 +25,13 @@ const MODES: readonly string[] = Object.values(ExecutionMode)
  * @throws UsageError.
  */
 export function sandboxFlags(given: Given, engines: EngineTable = ENGINES): SandboxFlags {
-  const policy = oneOf(given, '--policy', POLICIES)
-  const engine = chosenEngine(given, engines)
-  const limits = givenLimits(given)
+  const policy = parseOneOf(given, '--policy', POLICIES)
+  const engine = chooseEngine(given, engines)
+  const limits = parseLimits(given)
   const toolsDir = given.last('--tools-dir')
-  const required = requirements(given)
+  const required = parseRequirements(given)
   const packages = given.all('--with')
-  const mode = oneOf(given, '--mode', MODES)
+  const mode = parseOneOf(given, '--mode', MODES)
   return {
     options: {
       engine: engine as SandglassOptions['engine'] & string,
@@ -46,8 +46,8 @@ export function sandboxFlags(given: Given, engines: EngineTable = ENGINES): Sand
   }
 }
 
-function chosenEngine(given: Given, engines: EngineTable): string {
-  const engine = oneOf(given, '--engine', ['auto', ...Object.keys(engines)]) ?? 'auto'
+function chooseEngine(given: Given, engines: EngineTable): string {
+  const engine = parseOneOf(given, '--engine', ['auto', ...Object.keys(engines)]) ?? 'auto'
   const flags = Object.values(engines).flatMap((row) => Object.keys(row.flags))
   for (const flag of new Set(flags)) if (given.has(flag)) refuseForeignFlag(flag, engine, engines)
   return engine
@@ -69,7 +69,7 @@ function engineOptions(given: Given, engine: string, engines: EngineTable): Reco
   return set.length === 0 ? {} : { [engine]: Object.fromEntries(set) }
 }
 
-function givenLimits(given: Given): ResourceLimits {
+function parseLimits(given: Given): ResourceLimits {
   const parseSizeFlag = (flag: string): number | undefined =>
     parseIfGiven(given.last(flag), (text) => parseSize(flag, text))
   const parseCountFlag = (flag: string): number | undefined =>
@@ -90,7 +90,7 @@ function givenLimits(given: Given): ResourceLimits {
   return limits
 }
 
-function requirements(given: Given): Requirement[] {
+function parseRequirements(given: Given): Requirement[] {
   return given
     .all('--require')
     .flatMap((list) => list.split(','))
@@ -104,7 +104,7 @@ function requirements(given: Given): Requirement[] {
     })
 }
 
-function oneOf(given: Given, flag: string, known: readonly string[]): string | undefined {
+function parseOneOf(given: Given, flag: string, known: readonly string[]): string | undefined {
   const value = given.last(flag)
   if (value === undefined || known.includes(value)) return value
   throw new UsageError(

@@ -6,7 +6,7 @@ import { EXIT } from './exit-codes.ts'
 import { failureOf } from './failure.ts'
 import { table } from './table.ts'
 
-/** `sandglass ps`: everything of this product on the machine. Resolves to the exit code. */
+/** `sandglass ps`: every resource of Sandglass on the machine. Resolves to the exit code. */
 export function ps(given: Given, context: Context): Promise<number> {
   return print(given, context, (engine) => engine.listResources?.(), 'nothing of Sandglass runs or was orphaned')
 }

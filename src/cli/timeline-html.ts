@@ -2,8 +2,8 @@ import { msText } from './figures.ts'
 import { html, type Html } from './html.ts'
 import type { Span, SpanKind, Timeline, TimelineRow } from './timeline.ts'
 
-/** The least width of a span that can be seen, in percent. */
-const LEAST = 0.4
+/** The minimum width of a span, so that it can be seen, in percent. */
+const MIN_WIDTH = 0.4
 const WORDS: Readonly<Record<SpanKind, string>> = {
   model: 'model writes',
   check: 'script is checked',
@@ -38,7 +38,7 @@ function rowHtml({ step, attempt, spans }: TimelineRow, totalMs: number): Html {
 }
 
 function spanHtml({ kind, from, ms, name }: Span, totalMs: number): Html {
-  const width = Math.max(LEAST, (100 * ms) / totalMs)
+  const width = Math.max(MIN_WIDTH, (100 * ms) / totalMs)
   const x = Math.min((100 * from) / totalMs, 100 - width)
   const [y, height] = kind === 'call' ? [17, 6] : [0, 14]
   const words = `${name ?? WORDS[kind]}, ${msText(ms)}`

@@ -31,7 +31,7 @@ export interface EngineFlag {
 /** Engines by name, in the order in which `auto` tries them. */
 export type EngineTable = Readonly<Record<string, EngineRow>>
 
-/** The engines of this product: the only list of them. */
+/** The engines of Sandglass: the only list of them. */
 export const ENGINES = {
   /** Options of the local engine. */
   local: {
@@ -67,7 +67,7 @@ export const ENGINES = {
   },
 }
 
-/** The name of an engine of this product. */
+/** The name of an engine of Sandglass. */
 export type EngineName = keyof typeof ENGINES
 
 /** The names in the order of the table. */

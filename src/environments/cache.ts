@@ -16,7 +16,7 @@ import type { PythonTarget } from './target.ts'
 export interface EnvironmentRecord {
   readonly key: string
   readonly target: PythonTarget
-  /** That for which it was first made. */
+  /** The declaration for which it was first made. */
   readonly declaration: Declaration
   /** Version by normal name. */
   readonly packages: Readonly<Record<string, string>>
@@ -25,7 +25,7 @@ export interface EnvironmentRecord {
   readonly bytes: number
   /** A digest of the lists of files that the wheels brought; `verify` begins with it. */
   readonly manifest: string
-  /** The directory of the packages: another one after each build, so that no sandbox of an earlier one serves. */
+  /** The directory of the packages. Each build gets a new one, so that no sandbox of an earlier build serves again. */
   readonly directory: string
   /** The time at which it was made, as an ISO date. */
   readonly created: string
@@ -51,9 +51,9 @@ export const READ_ONLY: readonly string[] = ['bin', 'environments', 'locks', 're
 const KEY = /^[0-9a-f]{20}$/
 const DIRECTORY = /^packages-[0-9a-f]{8}$/
 const DAY_MS = 86_400_000
-/** No file takes so long to be written and moved to its place. */
+/** A file that is older than this was not moved to its place: its writer died. */
 const ABANDONED_MS = 60_000
-/** The use of an environment is noted at most this often. */
+/** The shortest time between two notes of the use of an environment. */
 const NOTE_USE_MS = 60_000
 
 /**
@@ -123,7 +123,7 @@ export class EnvironmentCache {
   /** Takes an environment into use; undefined if it is not there. */
   async lease(key: string): Promise<EnvironmentLease | undefined> {
     if (!KEY.test(key) || !existsSync(this.#recordOf(key))) return undefined
-    // Others hold it alone only to look whether it is used, or to remove it: then its record is gone.
+    // Others take it exclusively only to see whether it is used, or to remove it: then its record is gone.
     const lock = await this.#await(this.#lockOf(key, 'use'), 'shared')
     const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
     if (record?.key !== key || !DIRECTORY.test(record.directory)) {
@@ -163,7 +163,7 @@ export class EnvironmentCache {
     }
   }
 
-  /** Bytes of downloads that no environment shares: what {@link cleanDownloads} with `all` frees. */
+  /** Bytes of downloads that no environment shares: {@link cleanDownloads} with `all` frees them. */
   async downloadBytes(): Promise<number> {
     let bytes = 0
     for (const [at, { parentPath, name }] of (await filesBelow(join(this.root, 'uv'), Infinity)).entries()) {
@@ -231,8 +231,9 @@ export class EnvironmentCache {
   }
 
   /**
-   * Removes what is too old and what a dead builder left; above the limit of bytes also downloads, which can be fetched again,
-   * and then the environments used least recently; never one in use. Returns the keys of removed environments.
+   * Removes environments that are too old, and the files of builders that died. Above the limit of bytes it removes all
+   * downloads, which can be fetched again, and then the environments used least recently. An environment in use stays. Returns
+   * the keys of removed environments.
    */
   async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
     await this.cleanDownloads({ all: false })
@@ -277,7 +278,7 @@ export class EnvironmentCache {
     )
   }
 
-  /** Removes work of builders that died: nobody builds now. A file may be on its way to its place. */
+  /** Removes the work of builders that died; the caller holds the lock, so nobody builds. A new file may still be moved. */
   async #removeAbandoned(): Promise<void> {
     const directory = join(this.root, 'work')
     for (const name of await namesIn(directory)) {
@@ -296,7 +297,7 @@ export class EnvironmentCache {
     }
   }
 
-  /** A probe for users takes their lock for a moment. Probes go one at a time, so that none takes another for a user. */
+  /** A probe for users takes their lock for a moment. Probes run one at a time, so that none mistakes another for a user. */
   async #asOnlyProbe<T>(work: () => Promise<T>): Promise<T> {
     const only = await this.#await(this.#lockOf('probe', 'use'), 'exclusive')
     try {

@@ -17,7 +17,7 @@ export interface InstallProgress {
   readonly packages: number
   /** Bytes of wheels that arrived. */
   readonly bytes: number
-  /** Bytes of all wheels, as far as the index tells; 0 before they are known. */
+  /** Bytes of all wheels whose sizes the index reports; 0 before they are known. */
   readonly totalBytes: number
 }
 
@@ -41,9 +41,9 @@ export interface EnvironmentOptions {
    */
   readonly pyodidePackages?: string
   /**
-   * Packages uploaded after this time do not exist: a date, or an age such as `7 days`. For what a script names the default
-   * is `7 days`; for what the host names there is none. `none`: no limit, also for scripts, as an index needs that tells
-   * no times of upload.
+   * Ignores packages that were uploaded after this time: a date, or an age such as `7 days`. Default: `7 days` for packages
+   * that a script names, no limit for those that the host names. `none`: no limit for scripts either. An index that reports
+   * no upload times needs it.
    */
   readonly excludeNewer?: string
   /**
@@ -53,7 +53,7 @@ export interface EnvironmentOptions {
   readonly fromScript?: 'off' | 'declared' | 'imports'
   /**
    * The packages that a script may name, and those that they need in turn. Default `known`: the packages of the shipped
-   * list of well-known ones. The question comes before anything is downloaded.
+   * list of well-known ones. It is checked before anything is downloaded.
    */
   readonly allow?: 'known' | 'any' | readonly string[] | ((wanted: LockedPackage) => boolean)
   /** Called while packages are installed. */

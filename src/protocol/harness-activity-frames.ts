@@ -49,7 +49,7 @@ export interface EntriesFrame {
   entries: EntryOnWire[]
 }
 
-/** So many more bytes of input may come. */
+/** The host may send this many more bytes of input. */
 export interface HarnessCreditFrame {
   type: 'credit'
   execution_id: string
@@ -67,14 +67,14 @@ export interface ActivityFailure {
 export interface ActivityDoneFrame {
   type: 'activity_done'
   execution_id: string
-  /** Null for what is no process, and for a program that could not be executed. */
+  /** Null for an activity without a process, and for a program that could not be executed. */
   ending: WireEnding | null
   error: ActivityFailure | null
   result?: unknown
   /** Names that a listing left out because they are not UTF-8. */
   skipped: number
   duration_ms: number
-  /** True if every process of it is known to be dead. */
+  /** True if all its processes are known to be dead. */
   confirmed: boolean
 }
 
@@ -88,7 +88,7 @@ export type HarnessActivityFrame =
   | HarnessCreditFrame
   | ActivityDoneFrame
 
-/** Entries of one frame. */
+/** Maximum number of entries in one frame. */
 const MAX_ENTRIES = 200
 const MAX_MESSAGE = CAPS.errorMessage
 const executionId = z.string().min(1).max(CAPS.executionId)

@@ -2,7 +2,7 @@ import { MIN_LENGTH, type Patterns } from './patterns.ts'
 import type { Span } from './scanner.ts'
 import { readUnits } from './unit-reader.ts'
 
-/** At which of its ends a text may have lost a part. */
+/** The ends of a text at which a part may be missing. */
 export interface Cuts {
   readonly start?: boolean
   readonly end?: boolean
@@ -37,7 +37,8 @@ const MIN_BEHIND_REST = 6
 
 /**
  * The longest start of a text that is an end of a secret, where the start of the text was cut. A piece of fewer than 4
- * units stays, so that ordinary starts do. The text is read once, backwards: gaps can be forged, and 1 MiB holds 20,000.
+ * units is not hidden, because ordinary texts begin with such pieces. The text is read once, backwards: gaps can be forged,
+ * and 1 MiB holds 20,000.
  */
 export function findEndOfSecret(text: string, { backwards, longest }: Patterns): Span | undefined {
   const rest = REST_OF_ESCAPE.exec(text)?.[0].length ?? 0
@@ -48,7 +49,7 @@ export function findEndOfSecret(text: string, { backwards, longest }: Patterns):
     state = backwards.step(state, units.charCodeAt(at))
     // Each character of the rest is a unit of its own.
     if (at > rest) continue
-    // Never the whole of a form: that is found without this.
+    // Never a whole form of a secret: the scanner finds those.
     const piece = backwards.open(state)
     const length = backwards.depth(piece)
     if (length < (at === 0 ? MIN_LENGTH : MIN_BEHIND_REST)) continue

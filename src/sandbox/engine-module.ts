@@ -26,7 +26,7 @@ export interface EngineModule<Options extends object = object> {
   pruneOrphans?(): Promise<readonly Resource[]>
 }
 
-/** A resource of this product on the machine, in use or left by an owner that died. The keys are those of `ps --json`. */
+/** A resource of Sandglass on the machine, in use or left by an owner that died. The keys are those of `ps --json`. */
 export interface Resource {
   /** A word of the engine's own, for example `process` or `container`. */
   readonly kind: string

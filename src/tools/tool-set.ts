@@ -69,7 +69,7 @@ export function prepareTools(given: ToolsInput): ToolSet {
 
 /**
  * Prepares tools whose schemas come from elsewhere, with a turn of the event loop after each, so that {@link prepareTools} has
- * little to do. What is wrong with them is its to say.
+ * little to do. It ignores invalid tools: {@link prepareTools} reports them.
  */
 export async function prepareInTurns(tools: readonly Tool[]): Promise<void> {
   try {
@@ -168,7 +168,7 @@ const MAX_KEPT_TEXTS = 4
 
 /**
  * Prepares a tool so that its class names are unique in the set, except for equal classes.
- * @throws TypeError for a tool whose classes have names of others whatever their prefix.
+ * @throws TypeError for a tool whose classes are named like others with every prefix.
  */
 function withOwnClasses(tool: Tool, classes: ReadonlyMap<string, string>, prefixes: Map<string, number>): PreparedTool {
   const clashes = (made: PreparedTool): boolean =>

@@ -37,7 +37,7 @@ export async function checkFilesInput(given: unknown): Promise<readonly CheckedF
   return Promise.all(Object.entries(given).map(([path, value]) => checkFile(path, value)))
 }
 
-/** Writes files; each is there as a whole or not at all. The first that fails ends it. */
+/** Writes files. Each appears as a whole or not at all; the first failure ends the transfer. */
 export async function putFiles(
   link: Link,
   files: readonly CheckedFile[],
@@ -93,7 +93,7 @@ async function checkFile(path: string, value: unknown): Promise<CheckedFile> {
   return { ...file, open: () => [bytes] }
 }
 
-/** The content of a file, in one piece of memory: each is valid until the next is asked for. */
+/** Yields the content of a file in pieces, all in one buffer: a piece is valid until the next one is requested. */
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
   const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
   await using file = await open(path)
@@ -110,7 +110,7 @@ function partsOf(value: unknown, field: string): Record<'content' | 'path' | 'st
   const sources = ['content', 'path', 'stream'] as const
   const given = sources.filter((name) => typeof value === 'object' && value !== null && Object.hasOwn(value, name))
   if (given.length === 1) return { ...none, ...(value as object) }
-  throw invalid(field, `${formatValue(value)} is no file: give a string, bytes, { content }, { path } or { stream }`)
+  throw invalid(field, `${formatValue(value)} is not a file: give a string, bytes, { content }, { path } or { stream }`)
 }
 
 async function checkHostFile(path: string, field: string): Promise<void> {

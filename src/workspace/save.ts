@@ -159,7 +159,7 @@ class TargetDirectory {
       await mkdir(parent).catch((error: unknown) => {
         if (errnoOf(error) !== 'EEXIST') throw error
       })
-      if (!(await lstat(parent)).isDirectory()) throw new Error('a part of the path is no directory')
+      if (!(await lstat(parent)).isDirectory()) throw new Error('a part of the path is not a directory')
       this.#checked.add(parent)
     }
   }

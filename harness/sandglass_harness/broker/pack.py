@@ -117,7 +117,7 @@ def _read_header(part):
     try:
         header = decode(part)
     except ValueError:
-        raise FileError("invalid", "a header is no JSON object") from None
+        raise FileError("invalid", "a header is not a JSON object") from None
     path, mode = header.get("path"), header.get("mode", DEFAULT_MODE)
     if type(path) is not str:
         raise FileError("invalid", "a header has no path")

@@ -85,28 +85,28 @@ class _Strict:
     def check(self):
         """Checks names, imports, attributes, calls, then syntax."""
         for node, _, _ in self._walk.names:
-            self._name(node.id, node)
+            self._check_name(node.id, node)
         for name, node, _ in self._walk.bound:
-            self._bound(name, node)
+            self._check_binding(name, node)
         for statement, alias, _, _ in self._walk.imports:
-            self._import(statement, alias)
+            self._check_import(statement, alias)
         for node, scope, _ in self._walk.attributes:
-            self._attribute(node, scope)
+            self._check_attribute(node, scope)
         for node, scope, _ in self._walk.calls:
-            self._call(node, scope)
+            self._check_call(node, scope)
         for node, scope in self._walk.others:
-            self._syntax(node, scope)
+            self._check_syntax(node, scope)
 
     # ── names ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _name(self, name, node):
+    def _check_name(self, name, node):
         if name in self._forbidden:
             self._report.add("forbidden_name", node, f"{name} is not allowed in a strict script", _ALTERNATIVES[name])
         elif name.startswith("__") and name != "__name__":
             hint = "Leave it out: scripts need none of Python's own names."
             self._report.add("forbidden_name", node, f"the name {shorten(name)} is not allowed in a strict script", hint)
 
-    def _bound(self, name, node):
+    def _check_binding(self, name, node):
         if name in FORBIDDEN_NAMES:
             message = f"the name {name} is not allowed in a strict script"
             self._report.add("forbidden_name", node, message, "Choose another name.")
@@ -120,7 +120,7 @@ class _Strict:
 
     # ── modules ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _import(self, statement, alias):
+    def _check_import(self, statement, alias):
         if statement.__class__ is ast.Import:
             # `import a.b` binds a
             plain = alias.asname is None and "." in alias.name
@@ -133,7 +133,7 @@ class _Strict:
             if statement.module in _REFUSED:
                 self._refuse_attribute(alias, statement.module, "*", "Import the names that are needed.")
         else:
-            self._public(alias, statement.module, alias.name)
+            self._check_public(alias, statement.module, alias.name)
 
     def _admits(self, module):
         if module in self._allowed:
@@ -149,7 +149,7 @@ class _Strict:
             hint = f"Use a tool ({join_names(self._known.tools, 4)}), or json, math, re, datetime, collections, itertools."
         self._report.add("forbidden_import", statement, f"{shorten(module)} may not be imported in a strict script", hint)
 
-    def _public(self, node, module, attribute):
+    def _check_public(self, node, module, attribute):
         """Refuses a name of an admitted module that is not public."""
         known = check_modules.get_public_names(module)
         if module in self._given or known is None or attribute in ("abc",) and module == "collections":
@@ -168,7 +168,7 @@ class _Strict:
 
     # ── attributes ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _attribute(self, node, scope):
+    def _check_attribute(self, node, scope):
         attribute = node.attr
         modules, _ = find_modules(node.value, scope, self._walk)
         if _INTERNALS.match(attribute):
@@ -176,9 +176,9 @@ class _Strict:
                 self._refuse_internal(node, attribute)
         else:
             for module in modules:
-                self._public(node, module, attribute)
+                self._check_public(node, module, attribute)
         if attribute in ("format", "format_map"):
-            self._template(node, scope)
+            self._check_template(node, scope)
 
     def _is_own(self, node, scope):
         """True for `self._x` in a method: a private attribute of the script's own class."""
@@ -198,17 +198,17 @@ class _Strict:
 
     # ── text that reaches attributes ────────────────────────────────────────────────────────────────────────────
 
-    def _template(self, node, scope):
+    def _check_template(self, node, scope):
         call = node.parent
-        text = self._text(node.value, scope)
+        text = self._read_text(node.value, scope)
         if node.value.__class__ is ast.Name and node.value.id == "str" and call.__class__ is ast.Call and call.args:
-            text = self._text(call.args[0], scope)
+            text = self._read_text(call.args[0], scope)
         if text is None:
             return
-        fields = list(_fields(text))
+        fields = list(_find_fields(text))
         if node.attr == "format_map" and any("." in each or "[" in each for each in fields):
             self._refuse_template(node)
-        elif any(_INTERNALS.match(part) for each in fields for part in _parts(each)):
+        elif any(_INTERNALS.match(part) for each in fields for part in _split_parts(each)):
             self._refuse_template(node)
 
     def _refuse_template(self, node):
@@ -216,7 +216,7 @@ class _Strict:
         message = f"a template of {node.attr} reaches into a value"
         self._report.add("forbidden_attribute", node, message, hint)
 
-    def _text(self, node, scope):
+    def _read_text(self, node, scope):
         """Returns the text of a constant expression, even through one assignment."""
         if node.__class__ is ast.Constant:
             return node.value if isinstance(node.value, str) else None
@@ -233,22 +233,22 @@ class _Strict:
             return value.value if value.__class__ is ast.Constant and isinstance(value.value, str) else None
         return None
 
-    def _call(self, node, scope):
+    def _check_call(self, node, scope):
         func = node.func
         name = func.id if func.__class__ is ast.Name else getattr(func, "attr", None)
         if name in _BY_TEXT:
             for position, each in enumerate(node.args):
                 if name == "getattr" and position != 1:
                     continue
-                text = self._text(each, scope)
+                text = self._read_text(each, scope)
                 if text is not None:
-                    self._text_attribute(node, text, scope)
+                    self._check_text(node, text, scope)
         if name == "type" and self._is_type(func, scope):
             if len(node.args) > 1 or node.keywords or any(each.__class__ is ast.Starred for each in node.args):
                 hint = "Write a class statement, or use dataclasses or a dict."
                 self._report.add("forbidden_syntax", node, "type() with three arguments is not allowed", hint)
 
-    def _text_attribute(self, node, text, scope):
+    def _check_text(self, node, text, scope):
         for part in text.split("."):
             if _INTERNALS.match(part):
                 message = f"getattr of {shorten(part)} is not allowed in a strict script"
@@ -258,24 +258,24 @@ class _Strict:
                 self._report.add("forbidden_attribute", node, message, hint)
                 return
         for module in find_modules(node.args[0], scope, self._walk)[0]:
-            self._public(node, module, text)
+            self._check_public(node, module, text)
 
     def _is_type(self, func, scope):
         return func.__class__ is ast.Name and self._known.is_builtin(func, scope)
 
     # ── syntax ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _syntax(self, node, scope):
+    def _check_syntax(self, node, scope):
         kind = node.__class__
         if kind is ast.ClassDef:
-            self._class(node, scope)
+            self._check_class(node, scope)
         elif kind is ast.MatchClass:
-            self._pattern(node, scope)
+            self._check_pattern(node, scope)
         elif kind.__name__ == "TryStar":
             hint = "Write except in place of except*."
             self._report.add("forbidden_syntax", node, "except* is not allowed in a strict script", hint)
 
-    def _class(self, node, scope):
+    def _check_class(self, node, scope):
         for each in node.keywords:
             if each.arg in (None, "metaclass"):
                 hint = "Leave it out, or use a decorator or a base class."
@@ -285,7 +285,7 @@ class _Strict:
                 hint = "Use a decorator or a base class."
                 self._report.add("forbidden_syntax", base, "a metaclass is not allowed in a strict script", hint)
 
-    def _pattern(self, node, scope):
+    def _check_pattern(self, node, scope):
         for attribute in node.kwd_attrs:
             if _INTERNALS.match(attribute):
                 self._refuse_internal(node, attribute)
@@ -311,7 +311,7 @@ def _is_inherited_call(node):
     )
 
 
-def _fields(text, depth=0):
+def _find_fields(text, depth=0):
     """Returns the fields of a format template as written, and those in the format of a field."""
     if depth > 2:
         return
@@ -320,10 +320,10 @@ def _fields(text, depth=0):
             if field is not None:
                 yield field
             if spec:
-                yield from _fields(spec, depth + 1)
+                yield from _find_fields(spec, depth + 1)
     except ValueError:
         return
 
 
-def _parts(field):
+def _split_parts(field):
     return [part for part in re.split(r"[.\[\]]", field)[1:] if part]

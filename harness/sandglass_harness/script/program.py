@@ -76,7 +76,7 @@ def _environment(request):
 
 def _limit(name, amount):
     if name == "pids":
-        # The kernel counts all processes of the uid, so those that are there already come on top.
+        # The kernel counts all processes of the uid, so the limit includes those that exist already.
         amount += sum(entry.isdigit() for entry in os.listdir("/proc"))
         child.lower(resource.RLIMIT_NPROC, amount, amount)
     else:

@@ -7,7 +7,7 @@ import { Semaphore } from './semaphore.ts'
 import type { DockerEngineOptions } from './options.ts'
 import { LABEL, ownerPid, type OwnerState, ownerState } from './owner.ts'
 
-/** A container of this product, in use or left by an owner that died. */
+/** A container of Sandglass, in use or left by an owner that died. */
 export interface ContainerResource {
   readonly id: string
   readonly name: string
@@ -25,7 +25,7 @@ const NOT_RUNNING = ['created', 'exited', 'dead']
 const EXPIRED_MS = 3_600_000
 
 /**
- * Lists every container of this product on a daemon, of any owner.
+ * Lists every container of Sandglass on a daemon, of any owner.
  * @throws TypeError naming an option that is wrong, SandglassError when the daemon cannot be asked.
  */
 export async function listResources(options: DockerEngineOptions = {}): Promise<ContainerResource[]> {
@@ -98,7 +98,7 @@ function resourceOf(info: Docker.ContainerInfo, now: number): ContainerResource 
 }
 
 /**
- * A container of this product runs at once or is removed, and a running one ends with its host. One that does neither for
+ * A container of Sandglass runs at once or is removed, and a running one ends with its host. One that does neither for
  * an hour belongs to a host that died: on this machine before it was restarted, or on another one. Without the daemon's
  * clock nothing expires.
  */

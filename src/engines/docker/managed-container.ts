@@ -29,11 +29,11 @@ export interface ContainerHandle {
 }
 
 /** The time that a container may take to end after its connection ended. */
-const LEAVING_MS = 5000
-/** The age beyond which a kill for memory did not end the container. */
+const END_MS = 5000
+/** A kill for memory that is older than this did not end the container. */
 const MEMORY_KILL_MS = 2000
 /** The time that the event of such a kill may take after the end: they use two connections. */
-const WORD_MS = 300
+const EVENT_MS = 300
 
 /**
  * A container driven over its attached standard input and output. It ends when the connection does, so a killed host
@@ -137,11 +137,11 @@ export class ManagedContainer {
     await this.closed
   }
 
-  /** Tells the end of a container, after which the daemon ends the connection, from a broken connection. */
+  /** Kills the container if only its connection broke: the daemon reports the end of a container soon after the connection's. */
   #expectEnd(): void {
     this.#disconnected = true
     if (this.#ending !== undefined) return
-    const timer = setTimeout(() => void this.kill(), LEAVING_MS)
+    const timer = setTimeout(() => void this.kill(), END_MS)
     timer.unref()
     void this.closed.then(() => clearTimeout(timer))
   }
@@ -169,10 +169,10 @@ export class ManagedContainer {
     const isRecent = (): boolean => this.#memoryKillAt !== undefined && endedAt - this.#memoryKillAt < MEMORY_KILL_MS
     if (isRecent()) return true
     const isReported = this.#memoryKillAt !== undefined
-    const { promise: word, resolve } = Promise.withResolvers<void>()
+    const { promise: reported, resolve } = Promise.withResolvers<void>()
     this.#onMemoryKill = resolve
-    const timer = setTimeout(resolve, WORD_MS)
-    await word
+    const timer = setTimeout(resolve, EVENT_MS)
+    await reported
     clearTimeout(timer)
     // Under load the daemon may miss the event. The log of the kernel may lack the last of several kills.
     return isRecent() || (!isReported && this.#handle.diedOfMemory())

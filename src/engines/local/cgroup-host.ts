@@ -4,7 +4,7 @@ import { errnoOf, shortageError } from '../../errors/index.ts'
 import type { EnforcedLimit } from '../../sandbox/index.ts'
 import { makeDirectory } from '../../support/index.ts'
 
-/** Name of the directory that contains every group of this product. */
+/** Name of the directory that contains every group of Sandglass. */
 export const GROUP_PARENT = 'sandglass'
 
 /** The places on this machine where control groups can be made. */
@@ -90,7 +90,7 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
   return { version: parents.length > 0 ? 1 : null, enforces, parents, problems }
 }
 
-/** Lists the groups of this product, of any owner. */
+/** Lists the groups of Sandglass, of any owner. */
 export function existingGroups(host: CgroupHost): string[] {
   return host.parents.flatMap(({ path }) => {
     try {

@@ -7,7 +7,7 @@ type Namespace = (typeof NAMESPACES)[number]
 
 /** The first process of a sandbox, as the host's kernel shows it. */
 export interface Outside {
-  /** Kinds of which it is in another one than the host. */
+  /** The kinds of which its namespace is not the host's. */
   readonly namespaces: readonly Namespace[]
   /** Describes each difference from the plan. */
   readonly problems: readonly string[]
@@ -25,7 +25,7 @@ export interface InspectedProcess {
   readonly readLink?: (path: string) => string
 }
 
-/** Compares a process with this one: never takes the word of the inside for it. */
+/** Compares a process with this one. It asks the host's kernel: a sandbox may claim anything of itself. */
 export function inspectOutside({ pid, uid, info, readLink = readlinkSync }: InspectedProcess): Outside {
   const namespaces: Namespace[] = []
   const problems: string[] = []
@@ -50,7 +50,7 @@ export function inspectOutside({ pid, uid, info, readLink = readlinkSync }: Insp
   return { namespaces, problems }
 }
 
-/** As the link in /proc says it, for example `ipc:[4026531839]`. */
+/** The namespace as its link in /proc names it, for example `ipc:[4026531839]`. */
 function namespaceOf(pid: number, name: Namespace, info: string, readLink: (path: string) => string): string {
   try {
     return readLink(`/proc/${pid}/ns/${name}`)

@@ -13,7 +13,7 @@ export function killMember(pid: number, group: string): boolean {
   return isIn(pid, group) && kill(pid)
 }
 
-/** True if the kernel lists a group of this product for a process. `text` is replaced by tests only. */
+/** True if the kernel lists a group of Sandglass for a process. `text` is replaced by tests only. */
 export function isIn(pid: number, group: string, text?: string): boolean {
   try {
     const lines = (text ?? readFileSync(`/proc/${pid}/cgroup`, 'utf8')).split('\n')

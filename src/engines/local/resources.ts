@@ -34,14 +34,14 @@ type Claim = Pick<LocalResource, 'owner' | 'uid'>
 const FORMING_MS = 60_000
 const UNCLAIMED = { sandbox: null, owner: 'unknown', uid: null } as const
 
-/** Lists everything of this product, with the state of its owner. `[]` when clean. */
+/** Lists every resource of Sandglass, with the state of its owner. `[]` when clean. */
 export async function listResources(stateDir: string = defaultStateDir()): Promise<LocalResource[]> {
   const found = await findResources(new StateDirectory(stateDir), findCgroups())
   return Object.values(found).flatMap((some: Found<object>[]) => some.map(({ resource }) => resource))
 }
 
 /**
- * Finds everything of this product. A record is written before anything it names and removed after it. So the records are
+ * Finds every resource of Sandglass. A record is written before anything it names and removed after it. So the records are
  * read last: whatever has no record then and still exists has none.
  */
 export async function findResources(state: StateDirectory, host: CgroupHost): Promise<FoundResources> {
