@@ -16,10 +16,10 @@ const MAX_PATH = 200
 
 /** `sandglass show`: one task in full, as text, JSON or a page. Resolves to the exit code. */
 export async function show(given: Given, context: Context): Promise<number> {
-  const word = runWord(given)
+  const asked = parseRun(given)
   const place = journalPlace(given, context.env)
   const store = existingJournal(place)
-  const runId = findRun(word, (await store?.list()) ?? [], place)
+  const runId = findRun(asked, (await store?.list()) ?? [], place)
   const run = store === undefined ? undefined : await readRun(store, runId)
   await store?.close()
   if (run === undefined) {
@@ -46,7 +46,7 @@ export async function show(given: Given, context: Context): Promise<number> {
   return EXIT.ok
 }
 
-function runWord(given: Given): string {
+function parseRun(given: Given): string {
   const [word, ...others] = given.positionals
   if (word === undefined) {
     throw new UsageError(

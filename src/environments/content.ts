@@ -29,7 +29,7 @@ const MAX_RECORD_BYTES = 16 * 1024 * 1024
 /** Modules at the top of an environment. */
 const MAX_MODULES = 10_000
 
-/** Entries that are no modules: programs and locks of wheels, and the directory that is made here later. */
+/** Entries that are not modules: programs and locks of wheels, and the directory that is made here later. */
 const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
 /** Files that are looked at before others get their turn: some 2 ms. */
 export const SLICE = 512

@@ -7,10 +7,10 @@ import { digestOf } from './lock-file.ts'
 export interface IndexSettings {
   /** The base address of the index that is asked first; it may hold credentials. */
   readonly base: string
-  /** Arguments and variables of uv that follow from the options. An address may hold a password, so it is no argument. */
+  /** Arguments and variables of uv that follow from the options. An address may hold a password, so it is a variable. */
   readonly args: readonly string[]
   readonly variables: Readonly<Record<string, string>>
-  /** Names the settings without their credentials: a lock of other settings is another lock. */
+  /** Identifies the settings, without their credentials: other settings need a lock of their own. */
   readonly digest: string
 }
 
@@ -27,7 +27,7 @@ const DECIDING: readonly string[] = [
   'UV_PRERELEASE',
   'UV_CONFIG_FILE',
 ]
-/** Variables that decide how uv reaches them. */
+/** Variables that decide how uv reaches an index. */
 const REACHING =
   /^(?:PATH|HOME|USER|LOGNAME|LANG|NETRC|XDG_CONFIG_HOME|XDG_RUNTIME_DIR|DBUS_SESSION_BUS_ADDRESS|SSL_CERT_(?:FILE|DIR)|(?:https?|all|no)_proxy|UV_INDEX_[A-Z0-9_]+_(?:USERNAME|PASSWORD)|UV_(?:KEYRING_PROVIDER|NATIVE_TLS|SYSTEM_CERTS|INSECURE_HOST|HTTP_TIMEOUT|HTTP_CONNECT_TIMEOUT|HTTP_RETRIES|CONCURRENT_\w+))$/i
 
@@ -43,7 +43,7 @@ export function indexSettings(
     args: wheels === undefined ? [] : ['--find-links', resolve(wheels)],
     variables: index === undefined ? {} : { UV_DEFAULT_INDEX: index },
     digest: digestOf(
-      [withoutCredentials(index ?? ''), wheels === undefined ? '' : resolve(wheels), deciding, configuration(env)],
+      [withoutCredentials(index ?? ''), wheels === undefined ? '' : resolve(wheels), deciding, readConfiguration(env)],
       16,
     ),
   }
@@ -65,7 +65,7 @@ function addressOf(base: string): string {
 }
 
 /** The user's and the system's configuration of uv. Its secrets only enter a digest. */
-function configuration(env: NodeJS.ProcessEnv): string[] {
+function readConfiguration(env: NodeJS.ProcessEnv): string[] {
   const home = env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config')
   return [join(home, 'uv', 'uv.toml'), '/etc/uv/uv.toml'].map((path) => {
     try {

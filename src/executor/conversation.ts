@@ -27,7 +27,7 @@ const KILL_MS = 300
 const GRACE_MS = 2000
 /** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
-/** The bytes of all tool calls of a run together; each counts {@link MIN_CALL_BYTES} at least. */
+/** The maximum of bytes of all tool calls of a run together; each counts at least {@link MIN_CALL_BYTES}. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
 /** A `file` frame and the harness's own messages fit into a line, however small `maxOutputBytes` is. */
@@ -164,7 +164,7 @@ export class Conversation {
     })
   }
 
-  /** The next chunk, null at the end, or undefined when there are news of tool calls first. */
+  /** The next chunk, null at the end, or undefined if there is news of tool calls first. */
   async #receive(): Promise<Uint8Array | null | undefined> {
     this.#receiving ??= this.#run.sandbox.channel.receive()
     try {
@@ -207,7 +207,7 @@ export class Conversation {
     })
   }
 
-  /** Calls in the name of another run count as output, like anything else that no harness sends. */
+  /** A call with the id of another run counts as output, like everything that a harness never sends. */
   #isCall(frame: HarnessFrame): frame is ToolCallFrame {
     return frame.type === 'tool_call' && frame.execution_id === this.#run.executionId
   }
@@ -238,7 +238,7 @@ export class Conversation {
   #endFlood(): ConversationEnd {
     this.#takeUnfinished()
     const { maxOutputBytes } = this.#run
-    const tooLong = maxOutputBytes > constants.MAX_STRING_LENGTH ? '; a single line can not be that long' : ''
+    const tooLong = maxOutputBytes > constants.MAX_STRING_LENGTH ? '; a single line cannot be that long' : ''
     return { kind: 'output-limit', message: outputLimitMessage(maxOutputBytes) + tooLong }
   }
 

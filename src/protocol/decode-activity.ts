@@ -19,7 +19,7 @@ export interface FrameHead {
 }
 
 /**
- * Type and execution id of a line of a hostile peer; undefined for what is no frame of an activity. A line with a second
+ * Type and execution id of a line of a hostile peer; undefined if it is not a frame of an activity. A line with a second
  * `execution_id` may be one of another activity: whoever reads it must look at the id again.
  */
 export function headOfFrame(line: Buffer): FrameHead | undefined {
@@ -32,7 +32,7 @@ export function headOfFrame(line: Buffer): FrameHead | undefined {
   return typeof type === 'string' && typeof execution_id === 'string' ? { type, executionId: execution_id } : undefined
 }
 
-/** Reads a line that no run sends. Never throws; undefined for what is no frame of the protocol. */
+/** Reads a line that no run sends. Never throws; undefined if it is not a frame of the protocol. */
 export function decodeActivityFrame(line: Buffer): HarnessActivityFrame | undefined {
   const { parts, depth } = scanJson(line)
   if (parts > MAX_PARTS || depth > MAX_DEPTH) return undefined

@@ -80,7 +80,7 @@ export interface ToolCallFrame {
   args: Record<string, unknown>
 }
 
-/** One fault of a script. */
+/** One violation of a script. */
 export interface ViolationOnWire {
   code: string
   /** From 1, as Python counts. */

@@ -1,7 +1,7 @@
 /** The unit of all separators: blanks, line breaks, control characters, quotes, `+`, `-`, and what quotes lines: `|`, `>`, `#`. */
 export const SEPARATOR = 0x20
 
-/** Results of {@link UnitReader.read} that are no unit. */
+/** Results of {@link UnitReader.read} that are not a unit. */
 export const NOTHING = -1
 export const INCOMPLETE = -2
 /** The `b` of a further line of bytes: `pprint` writes `b'ab'`, a line break, `b'cd'`. */

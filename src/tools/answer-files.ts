@@ -6,7 +6,7 @@ export interface LeftFile {
   readonly size: number
   readonly sha256: string
   readonly content: Uint8Array
-  /** There if the content holds the value of a secret. */
+  /** Present if the content holds the value of a secret. */
   readonly holdsSecret?: true
 }
 
@@ -25,14 +25,15 @@ export type ShownFile = FileNote &
     | { readonly kind: 'image' | 'binary'; readonly data: string }
   )
 
-/** Files of one answer whose content goes to the model. */
+/** Maximum number of files of one answer whose content goes to the model. */
 const MAX_SHOWN = 10
+/** Maximum number of files of one answer that it names. */
 const MAX_LISTED = 100
 
-/** Facts about each file, its type by its name. */
+/** The path, size and type of each file. The type follows from the name. */
 export async function notesOf(files: readonly LeftFile[]): Promise<FileNote[]> {
   if (files.length === 0) return []
-  // Only where a script left files: its table takes 10 ms to load.
+  // Imported only if a script left files: its table takes 10 ms to load.
   const { default: mime } = await import('mime')
   const typeOf = (path: string): string => mime.getType(path) ?? 'application/octet-stream'
   return files.slice(0, MAX_LISTED).map(({ path, size }) => ({ path, size, type: typeOf(path) }))
@@ -40,7 +41,7 @@ export async function notesOf(files: readonly LeftFile[]): Promise<FileNote[]> {
 
 /**
  * The content that goes to the model: the first files that fit into `maxBytes` together. Never a file with a secret.
- * @param maxChars of a text.
+ * @param maxChars the longest text, in characters; a longer one is cut.
  */
 export function shownFiles(
   files: readonly LeftFile[],
@@ -63,7 +64,7 @@ type Part =
   | { readonly kind: 'image' | 'binary'; readonly data: string }
 
 function partOf(content: Uint8Array, type: string, maxChars: number): Part {
-  const text = isText(type) ? decoded(content) : undefined
+  const text = isText(type) ? decodeText(content) : undefined
   if (text !== undefined) return { kind: 'text', text: truncateAndCount(text, maxChars) }
   const data = Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('base64')
   return { kind: isImage(content, type) ? 'image' : 'binary', data }
@@ -74,7 +75,7 @@ function isText(type: string): boolean {
 }
 
 /** Undefined for bytes that are not UTF-8. */
-function decoded(content: Uint8Array): string | undefined {
+function decodeText(content: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content)
   } catch {

@@ -22,7 +22,7 @@ const NAME = /^[^/\0]{1,200}$/
 const READABLE_BY_ALL = 0o004
 const READ_ONLY = 0o444
 
-/** @throws SandglassError `invalid_request` for a name that is none in a directory, and for what is no regular file. */
+/** @throws SandglassError `invalid_request` for a name that no file can have, and for a path that is not a regular file. */
 export async function checkInput(
   name: unknown,
   path: unknown,

@@ -36,7 +36,7 @@ export interface ListOptions {
 interface CollectingOptions {
   /** Lists a link to a regular file in the workspace as that file. */
   readonly follow?: boolean
-  /** Called at the end: names that are no text, and directories that could not be read. */
+  /** Called at the end: names that are not text, and directories that could not be read. */
   readonly onUnlisted?: (count: number) => void
 }
 
@@ -110,7 +110,7 @@ function tooMany(max: number): SandglassError {
   return new SandglassError('too_large', `more than ${max} entries; ask for fewer, or raise the limit`)
 }
 
-/** A hostile sandbox may name anything: what is no path inside is an error, not an entry. */
+/** A hostile sandbox may name anything: a path that leads outside is an error, not an entry. */
 function checkNamed(path: string): string {
   const problem = pathProblem(path)
   if (problem === undefined) return path

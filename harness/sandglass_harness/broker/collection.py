@@ -1,7 +1,7 @@
 """Collects files from the workspace, by patterns and within caps.
 
-It runs when no process of a script is left, and still trusts no name: it walks paths by descriptor, follows no links, and has
-a time budget.
+It runs when no process of a script is left. The names that a script gave are hostile all the same: it walks paths by descriptor,
+follows no links, and has a time budget.
 """
 
 import os

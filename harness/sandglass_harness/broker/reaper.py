@@ -5,7 +5,7 @@ import signal
 import time
 
 DEATH_SEC = 0.6  # time for killed processes to be gone
-LOST_SEC = 0.2  # the same, when the zygote was killed, too
+LOST_SEC = 0.2  # the same, if the zygote was killed too
 
 
 class Reaper:

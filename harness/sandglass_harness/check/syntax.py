@@ -158,8 +158,8 @@ _MESSAGES = (
     (r"unindent does not match|inconsistent (use of tabs|dedent)", "Indent each line of a block by the same spaces."),
     (r"Maybe you meant '=='|cannot assign to .*==", "Write == to compare; = assigns."),
     (r"'return' outside function", "A script has no return: write emit_result(value) instead."),
-    (r"'await' outside async|outside async function|asynchronous comprehension outside", "Put it into async def and "
-     "begin that by asyncio.run(main()), or call the tool without await."),
+    (r"'await' outside async|outside async function|asynchronous comprehension outside", "Put it into async def main() "
+     "and call asyncio.run(main()), or call the tool without await."),
     (r"'await' outside function", "Put it into async def main() and call asyncio.run(main())."),
     (r"'yield' outside function|'yield from' outside", "Only a function can yield: use a list, or write a def."),
     (r"outside loop|not properly in loop", "break and continue are for loops; use if and else here."),

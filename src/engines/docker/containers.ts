@@ -77,7 +77,7 @@ export async function removeOrphans(daemon: Daemon): Promise<ContainerResource[]
 async function exists(daemon: Daemon, { Id, State }: Docker.ContainerInfo): Promise<boolean> {
   if (State !== 'dead') return true
   const container = daemon.docker.getContainer(Id)
-  const inspected = daemon.call('look at a container', (abortSignal) => container.inspect({ abortSignal }))
+  const inspected = daemon.call('inspect a container', (abortSignal) => container.inspect({ abortSignal }))
   return inspected.then(
     () => true,
     (error: unknown) => !isUnknown(error),

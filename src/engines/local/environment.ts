@@ -39,7 +39,7 @@ const REMEDY = 'give the host a control group to write (docs/running-in-a-contai
 /** The remedy for each missing limit, and the limit that is in force instead. */
 const MISSING: Readonly<Partial<Record<EnforcedLimit, string>>> = {
   memory: `${REMEDY}each process alone is then held to the default by RLIMIT_AS`,
-  pids: `${REMEDY}the number of processes is then not limited, because the kernel counts none of root`,
+  pids: `${REMEDY}the number of processes is then not limited, because the kernel counts no processes of root`,
   cpu: `${REMEDY}CPU time is then not limited`,
 }
 
@@ -61,7 +61,7 @@ export async function prepare(options: LocalEngineOptions): Promise<EngineEnviro
   const state = new StateDirectory(options.stateDir ?? defaultStateDir())
   const own = process.getuid?.() ?? 0
   const firstUid = own === 0 ? firstSandboxUid() : undefined
-  // Any uid of the range represents all: none owns anything on the host.
+  // One uid of the range stands for all: none of them owns anything on the host.
   const uid = firstUid ?? own
   state.prepare(uid)
   const slot = await state.slots.take()

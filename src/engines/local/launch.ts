@@ -79,9 +79,9 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     uid: options.uid,
   })
   const pipes = child.stdio as unknown as readonly unknown[]
-  const words = lastOutput(child.stderr)
+  const output = lastOutput(child.stderr)
   const inner: Inner = { pid: 0, start: undefined, killed: false }
-  const closed = awaitEnding(child, words, inner, options.id)
+  const closed = awaitEnding(child, output, inner, options.id)
   unrefAll(child)
   const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
@@ -96,7 +96,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
     const ready = await awaitReady(channel, {
       timeoutMs: options.startTimeoutMs,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
-      lastOutput: words,
+      lastOutput: output,
     })
     // Only now: bubblewrap makes its last namespace just before it starts the harness.
     const outside = inspectOutside({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
@@ -104,7 +104,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
   } catch (error) {
     if (child.exitCode !== null) await awaitStreamEnd(child.stderr) // its exit can be reported before what it wrote
     await kill()
-    throw explainFailure(error, words())
+    throw explainFailure(error, output())
   }
 }
 
@@ -180,10 +180,10 @@ interface Inner {
   killed: boolean
 }
 
-function awaitEnding(child: ChildProcess, words: () => string, inner: Inner, id: string): Promise<Ending> {
+function awaitEnding(child: ChildProcess, output: () => string, inner: Inner, id: string): Promise<Ending> {
   return new Promise((resolve) => {
     const finish = (exitCode: number | null, signal: string | null): void => {
-      const message = words().trim()
+      const message = output().trim()
       const ending: Ending = {
         cause: inner.killed ? 'destroyed' : signal === null ? 'exit' : 'signal',
         exitCode,
@@ -230,8 +230,8 @@ function unrefAll(child: ChildProcess): void {
   for (const stream of child.stdio) (stream as unknown as { unref?: () => void } | null)?.unref?.()
 }
 
-function explainFailure(error: unknown, words: string): unknown {
-  const text = words.trim()
+function explainFailure(error: unknown, output: string): unknown {
+  const text = output.trim()
   if (
     /(No permissions to creat\w+ (a )?new namespace|Creating new namespace failed|setting up uid map|unshare user ns|user namespace|Failed RTM_NEW|Operation not permitted.*clone)/i.test(
       text,

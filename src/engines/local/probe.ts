@@ -76,7 +76,7 @@ function findWarnings(at: EngineEnvironment, held: readonly EnforcedLimit[]): Re
     result.push({
       severity: 'warning',
       code: 'no_cgroup',
-      message: `no writable control group for ${missing.join(', ')}: ${problems.join('; ')}. Memory is then limited for each process alone (RLIMIT_AS), processes ${at.countsProcesses ? 'by RLIMIT_NPROC' : 'not at all (the kernel counts none of root)'}, CPU not at all`,
+      message: `no writable control group for ${missing.join(', ')}: ${problems.join('; ')}. Memory is then limited for each process alone (RLIMIT_AS), processes ${at.countsProcesses ? 'by RLIMIT_NPROC' : 'not at all (the kernel counts no processes of root)'}, CPU not at all`,
       remedy:
         'run as root, or give the user a delegated group (systemd: `systemd-run --user --scope -p Delegate=yes …`); see docs/running-in-a-container.md',
     })

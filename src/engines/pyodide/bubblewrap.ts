@@ -50,20 +50,20 @@ export interface Contents extends GuestCommand {
 }
 
 /**
- * Runs a command in bubblewrap: without a network, with its own processes only. Of the host's files it sees, read-only, Node, the
- * directories of Node's shared libraries and the named paths. It is in the process group of bubblewrap, which can be killed at
- * once.
+ * The command that runs another one in bubblewrap: without a network, with its own processes only. It sees three parts of the
+ * host's files, read-only: Node, the directories of Node's shared libraries, and the named paths. It is in the process group of
+ * bubblewrap, which can be killed at once.
  */
 export function wrapInBubblewrap(bubblewrap: Bubblewrap, { program, args, readable }: Contents): GuestCommand {
   if (bubblewrap.bwrap === undefined) return { program, args }
-  const measures = [
+  const flags = [
     ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--cap-drop', 'ALL'],
     ['--uid', '1000', '--gid', '1000', '--hostname', OBSERVED.hostname],
     ...bubblewrap.libraries.map((path) => ['--ro-bind-try', path, path]),
     ...[program, ...readable].map((path) => ['--ro-bind', path, path]),
     ['--proc', '/proc', '--remount-ro', '/proc', '--remount-ro', '/', '--chdir', '/'],
   ]
-  return { program: bubblewrap.bwrap, args: [...measures.flat(), '--', program, ...args], isInBubblewrap: true }
+  return { program: bubblewrap.bwrap, args: [...flags.flat(), '--', program, ...args], isInBubblewrap: true }
 }
 
 /** Properties of bubblewrap that an instance can observe. */
