@@ -59,7 +59,7 @@ export interface Sandglass extends AsyncDisposable {
   asTool(options?: AsToolOptions): RunPythonTool
   /**
    * Lets a model solve a task by writing Python against tools. Whatever happens is a value.
-   * @throws TypeError for an option that is wrong.
+   * @throws TypeError or SandglassError (`invalid_request`, `workspace_closed`) for an option that is wrong.
    */
   solve<T = unknown>(task: string, options: SolveOptions<T>): Promise<ToolExecutionResult<T>>
   /** The same as events while it continues; the last one is the result. Leaving the loop cancels it. */
