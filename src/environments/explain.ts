@@ -98,8 +98,8 @@ const RULES: readonly Rule[] = [
     /`([^`]{1,200})` was filtered by `exclude-newer`(?!.*published at)/i,
     'dependency_too_new',
     ({ index, excludeNewer }, name) =>
-      `the package index ${index} tells of no ${name} that was uploaded before the limit environments.excludeNewer (${excludeNewer ?? 'unset'}): ` +
-      "ask for an older version, or set excludeNewer: 'none' if this index tells no times of upload",
+      `the package index ${index} reports no version of ${name} that was uploaded before the limit environments.excludeNewer (${excludeNewer ?? 'unset'}): ` +
+      "ask for an older version, or set excludeNewer: 'none' if this index reports no upload times",
   ],
   [
     /`([^`]{1,200})` was filtered by `exclude-newer`|exclude-newer/i,

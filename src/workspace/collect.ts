@@ -76,7 +76,7 @@ function checkSkipped(given: unknown): CollectOptions['onSkipped'] {
 /** The report of an entry that is left out. Directories are not reported: their files are collected. */
 function skippedOf({ kind, path, target = '' }: FileEntry): SkippedFile | undefined {
   if (kind === 'link')
-    return { path, reason: 'link', message: `it leads to ${formatPath(target)}, which is no file in the workspace` }
+    return { path, reason: 'link', message: `it leads to ${formatPath(target)}, which is not a file in the workspace` }
   if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
   return undefined
 }

@@ -42,7 +42,7 @@ test.each([
     {},
     `${NO_SOLUTION}there are no versions of demo and you require demo, …${FILTERED} The latest version is v2.0.`,
     'dependency_too_new',
-    "excludeNewer: 'none' if this index tells no times of upload",
+    "excludeNewer: 'none' if this index reports no upload times",
   ],
   [
     'too new',
