@@ -19,7 +19,7 @@ export async function readBounded(path: string, what: string, maxBytes: number, 
     }
   } catch (error) {
     signal.throwIfAborted()
-    throw error instanceof UsageError ? error : unreadable(what, error)
+    throw error instanceof UsageError ? error : makeReadError(what, error)
   }
   signal.throwIfAborted()
   return Buffer.concat(chunks, length)
@@ -37,10 +37,10 @@ export async function readText(path: string, what: string, maxBytes: number, sig
 
 /**
  * Opens a file, or stdin for `-`, as a stream that ends early when `signal` fires.
- * @throws UsageError for a directory, or what does not exist.
+ * @throws UsageError for a directory, or a path that does not exist.
  */
 export function openInput(path: string, what: string, signal: AbortSignal): Readable {
-  const stream = path === '-' ? process.stdin : createReadStream(checkedFile(path, what))
+  const stream = path === '-' ? process.stdin : createReadStream(checkFile(path, what))
   const stop = (): void => void stream.destroy()
   if (signal.aborted) stop()
   else signal.addEventListener('abort', stop, { once: true })
@@ -48,21 +48,21 @@ export function openInput(path: string, what: string, signal: AbortSignal): Read
   return stream
 }
 
-/** Its size in bytes, or undefined where that is not known. */
+/** The size of a file in bytes; undefined if it is not known, as for stdin. */
 export function sizeOf(path: string): number | undefined {
   const found = path === '-' ? undefined : statSync(path, { throwIfNoEntry: false })
   return found?.isFile() === true ? found.size : undefined
 }
 
-function checkedFile(path: string, what: string): string {
+function checkFile(path: string, what: string): string {
   try {
     if (statSync(path).isDirectory()) throw new Error('it is a directory')
     return path
   } catch (error) {
-    throw unreadable(what, error)
+    throw makeReadError(what, error)
   }
 }
 
-function unreadable(what: string, error: unknown): UsageError {
+function makeReadError(what: string, error: unknown): UsageError {
   return new UsageError('invalid_request', `cannot read ${what}: ${messageOf(error)}`, { cause: error })
 }

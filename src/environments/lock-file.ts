@@ -9,18 +9,18 @@ export interface Lock {
   readonly text: string
   /** By name, in order. */
   readonly packages: readonly LockedWheel[]
-  /** Bytes of the largest wheel of each package together, as far as the index tells them. */
+  /** Bytes of the largest wheel of each package together. Counts the wheels whose sizes the index reports. */
   readonly downloadBytes: number
 }
 
 interface LockedWheel extends LockedPackage {
   /** SHA-256 of each wheel that may be taken, in order. */
   readonly hashes: readonly string[]
-  /** Bytes of the largest of them; 0 if the index does not tell. */
+  /** Bytes of the largest of them; 0 if the index reports no sizes. */
   readonly bytes: number
 }
 
-/** An environment of more bytes of lock is a mistake or an attack. */
+/** The maximum size of a lock. A longer one is a mistake or an attack. */
 const MAX_LOCK_SIZE = 4 * 1024 * 1024
 const SHA256 = /^[0-9a-f]{64}$/
 

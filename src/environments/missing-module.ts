@@ -4,7 +4,7 @@ import { parseRequirement, type Requirement } from './requirement.ts'
 const MISSING = /^ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,200})'/
 /** A call of pip within a script, as a command or as a list of words. */
 const PIP_INSTALL = /\b(?:pip3?|uv)\b["']?[\s,]{1,5}["']?install\b/
-/** The same as a script would run it: in quotes, in a list of words, or as notebooks do; not within a sentence. */
+/** A call that a script would execute: in quotes, in a list of words, or as in notebooks. A sentence does not match. */
 const PIP_COMMAND =
   /(?:^[ \t]{0,40}[!%]|["'](?:[^"'\n]{0,60}(?:&&|;|-m|sudo|uv|\/)\s{0,5})?)pip3?["']?[\s,]{1,40}["']?install\b/m
 const COMMENT = /^[ \t]*#.*$/gm
@@ -45,21 +45,21 @@ export function explainModule(module: string, declarer: Declarer): string | unde
 }
 
 function explainPip(script: string, declarer: Declarer): string | undefined {
-  return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? noPip(declarer) : undefined
+  return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? explainNoPip(declarer) : undefined
 }
 
 /** The same for a script that continues after it called pip; undefined if it calls none. */
 export function warnOfPip(script: string, declarer: Declarer = 'program'): string | undefined {
-  return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? noPip(declarer) : undefined
+  return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? explainNoPip(declarer) : undefined
 }
 
-function noPip(declarer: Declarer): string {
+function explainNoPip(declarer: Declarer): string {
   return `A script cannot install packages: its sandbox has no network${INSTEAD[declarer]}`
 }
 
 /**
  * Requirements for the modules that a script imports at the top level of a line, as far as a well-known package brings them.
- * @param named names of packages that are there anyhow.
+ * @param named names of packages that are declared already.
  */
 export function requirementsOfImports(script: string, named: ReadonlySet<string>): readonly Requirement[] {
   const found = new Map<string, Requirement>()

@@ -28,7 +28,7 @@ export interface ScriptExecutorOptions {
 }
 
 /**
- * Runs scripts in checked-out sandboxes, one at a time in each. It works on any channel and never asks which. A sandbox
+ * Runs scripts in checked-out sandboxes, one at a time in each. It works on any channel, of any engine. A sandbox
  * that must not serve again is destroyed before the run settles, so that its pool sees it closed; any other is left as
  * it was.
  */
@@ -59,7 +59,7 @@ export class ScriptExecutor {
   /**
    * Runs one script and yields its events while it runs; the last is `result`. The sandbox is read only as fast
    * as the events are taken, while its timeout keeps running. Leaving the loop cancels the run and waits until it has
-   * settled. Throws on the first event what {@link run} throws.
+   * settled. Errors of {@link run} are thrown in place of the first event.
    */
   async *stream(request: SandboxRunRequest): AsyncGenerator<RunEvent, void, void> {
     const left = new AbortController()

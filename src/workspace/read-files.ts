@@ -5,7 +5,7 @@ import type { Link } from './link.ts'
 import { Operation, type Question } from './operation.ts'
 import { PackError, type PackHeader, type PackPart, PackReader } from './pack.ts'
 
-/** Bounds of a reading. */
+/** The bounds of one read. */
 export interface ReadBounds {
   readonly maxFileBytes: number | null
   readonly maxTotalBytes: number | null
@@ -17,8 +17,8 @@ const WINDOW_BYTES = 1024 * 1024
 const WHAT = 'a file could not be read'
 
 /**
- * The files at these paths as parts of a pack: for each path, in this order, a header, its bytes and an end. The sandbox is
- * believed nothing else. Leaving the loop ends the reading.
+ * The files at these paths as parts of a pack: for each path, in this order, a header, its bytes and an end. Anything
+ * else from the sandbox is an error. Leaving the loop ends the read.
  * @throws SandglassError `path_not_found`, `path_refused`, `too_large`, `workspace_io`, `aborted`
  */
 export async function* readFiles(
@@ -58,7 +58,7 @@ export async function getFile(link: Link, path: string, bounds: ReadBounds): Pro
   return Buffer.concat(parts)
 }
 
-/** Holds what comes against what was asked for. */
+/** Compares the parts of a pack with the request. */
 class ExpectedFiles {
   readonly #paths: readonly string[]
   readonly #maxFileBytes: number

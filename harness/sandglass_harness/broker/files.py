@@ -42,7 +42,7 @@ class Files:
         try:
             os.close(open_directory(self._root, path, plain_parts(path), mode))
         except FileError as error:
-            raise problem("exists", path, "it exists") if self._is_no_directory(path, error) else error from None
+            raise problem("exists", path, "it exists") if self._is_other_kind(path, error) else error from None
 
     def remove(self, path, recursive):
         """Removes a file, a link or a directory. Yields None; returns None."""
@@ -123,7 +123,7 @@ class Files:
         os.close(fd)
         raise problem("not_a_directory", path, "it is a file")
 
-    def _is_no_directory(self, path, error):
+    def _is_other_kind(self, path, error):
         if error.code != "not_a_directory":
             return False
         try:

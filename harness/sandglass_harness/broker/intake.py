@@ -53,12 +53,12 @@ def problem_of_request(frame):
     missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
     if missing:
         return "secrets", f"required secrets are missing: {', '.join(missing)}"
-    problem = _sources_problem(frame.get("tool_sources") or ())
+    problem = _check_sources(frame.get("tool_sources") or ())
     return None if problem is None else ("request", problem)
 
 
-def _sources_problem(sources):
-    """Returns the problem of the Python tools of a run, or None."""
+def _check_sources(sources):
+    """Checks the Python tools of a run. Returns a message if they are over a limit, or None."""
     if len(sources) > MAX_TOOL_SOURCES:
         return f"the run brings {len(sources)} Python tools; at most {MAX_TOOL_SOURCES} are allowed"
     for source in sources:

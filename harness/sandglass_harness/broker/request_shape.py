@@ -14,7 +14,8 @@ MAX_MODE = 0o777
 
 
 def read(line, fields=None):
-    """Reads a line of the host; `fields` are the checks by type and name, FIELDS by default. Raises ValueError, which names the fault and repeats nothing of the line."""
+    """Reads a line of the host. `fields` are the checks by type and name, FIELDS by default. Raises ValueError, which names the
+    fault and repeats nothing of the line."""
     try:
         frame = _DECODER.decode(line.decode())  # decode() of bytes would guess at other encodings
     except BeyondFloat:

@@ -71,26 +71,26 @@ class _Results:
         parent = node.parent
         kind = parent.__class__
         if kind is ast.Subscript and parent.value is node:
-            self._index(node, parent, typed)
+            self._check_index(node, parent, typed)
         elif kind is ast.Attribute and parent.ctx.__class__ is ast.Load:
-            self._attribute(node, parent, typed)
+            self._check_attribute(node, parent, typed)
         elif kind is ast.Call and parent.func is node:
-            self._wrong(node, typed, "called", f"write {_source(node)} without ().")
+            self._report_use(node, typed, "called", f"write {_source(node)} without ().")
         elif kind in (ast.For, ast.comprehension) and parent.iter is node or kind in (ast.Starred, ast.YieldFrom):
             if not typed.types & _ITERABLE:
                 counts = typed.types <= {"integer"}
-                self._wrong(node, typed, "looped over", f"loop over range({_source(node)}), or over a list." if counts
+                self._report_use(node, typed, "looped over", f"loop over range({_source(node)}), or over a list." if counts
                             else "loop over a list instead.")  # fmt: skip
         elif kind is ast.Call:
-            self._argument(node, parent, typed, scope)
+            self._check_argument(node, parent, typed, scope)
         elif kind is ast.BinOp:
-            self._operator(node, parent, typed, scope)
+            self._check_operator(node, parent, typed, scope)
         elif kind is ast.Compare:
-            self._comparison(node, parent, typed, scope)
+            self._check_comparison(node, parent, typed, scope)
         elif kind is ast.FormattedValue:
-            self._format(node, parent, typed)
+            self._check_format(node, parent, typed)
 
-    def _index(self, node, parent, typed):
+    def _check_index(self, node, parent, typed):
         index, types = parent.slice, typed.types
         shown = _source(node)
         if index.__class__ is ast.Constant and isinstance(index.value, str):
@@ -99,23 +99,23 @@ class _Results:
                     hint = f"take one element first, as in {shown}[0][{index.value!r}], or loop over it."
                 else:
                     hint = f"use it as it is, without [{cut(repr(index.value), 40)}]."
-                self._wrong(node, typed, "not a dict", hint)
+                self._report_use(node, typed, "not a dict", hint)
             elif parent.ctx.__class__ is ast.Load and self._types.lacks_field(typed, index.value):
-                self._no_field(parent, node, typed, index.value, "[{!r}]")
+                self._report_field(parent, node, typed, index.value, "[{!r}]")
         elif index.__class__ is ast.Slice or _is_integer(index):
             if not types & {"array", "string"}:
-                hint = f"take a field: {_fields(typed)}." if "object" in types else "use it as it is."
-                self._wrong(node, typed, "not a list", hint)
+                hint = f"take a field: {_list_fields(typed)}." if "object" in types else "use it as it is."
+                self._report_use(node, typed, "not a list", hint)
         elif not types & _ITERABLE:
-            self._wrong(node, typed, "neither a list nor a dict", "use it as it is.")
+            self._report_use(node, typed, "neither a list nor a dict", "use it as it is.")
 
-    def _attribute(self, node, parent, typed):
+    def _check_attribute(self, node, parent, typed):
         attribute = parent.attr
         if is_of_future(attribute) or any(attribute in _METHODS[each] for each in typed.types):
             return
         if "object" in typed.types:
             if self._types.lacks_field(typed, attribute):
-                self._no_field(parent, node, typed, attribute, ".{}")
+                self._report_field(parent, node, typed, attribute, ".{}")
             return
         shown = _source(node)
         if typed.types == {"array"}:
@@ -124,16 +124,16 @@ class _Results:
                 hint = f"take one element first, as in {shown}[0].{shorten(attribute)}, or loop over it."
         else:
             hint = f"use it as it is, without .{shorten(attribute)}."
-        self._wrong(node, typed, f"which has no .{shorten(attribute)}", hint)
+        self._report_use(node, typed, f"which has no .{shorten(attribute)}", hint)
 
-    def _no_field(self, place, node, typed, key, form):
+    def _report_field(self, place, node, typed, key, form):
         properties = typed.schema.get("properties") or {}
         meant = find_nearest(key, properties)
         has = f"It has {join_names(properties, 12)}."
         hint = has if meant is None else f"Did you mean {form.format(meant)}? {has}"
         self._report.add("result_type", place, f"{_source(node)} has no field {shorten(key)!r}", hint)
 
-    def _argument(self, node, call, typed, scope):
+    def _check_argument(self, node, call, typed, scope):
         func = call.func
         if func.__class__ is not ast.Name or not call.args or call.args[0] is not node:
             return
@@ -141,14 +141,14 @@ class _Results:
             return
         shown = _source(node)
         if func.id in _LOOPS and not typed.types & _ITERABLE:
-            self._wrong(node, typed, f"which {func.id}() does not take", f"use it without {func.id}().")
+            self._report_use(node, typed, f"which {func.id}() does not take", f"use it without {func.id}().")
         elif func.id in _NUMBERS and typed.types <= {"array", "object"}:
-            hint = f"write len({shown}) for how many there are." if typed.types == {"array"} else f"take a field: {_fields(typed)}."
-            self._wrong(node, typed, f"which {func.id}() does not take", hint)
+            hint = f"write len({shown}) for how many there are." if typed.types == {"array"} else f"take a field: {_list_fields(typed)}."
+            self._report_use(node, typed, f"which {func.id}() does not take", hint)
         elif func.id == "range" and typed.types <= {"array", "object", "string"}:
-            self._wrong(node, typed, "not a number", f"write range(len({shown})), or loop over it.")
+            self._report_use(node, typed, "not a number", f"write range(len({shown})), or loop over it.")
 
-    def _operator(self, node, parent, typed, scope):
+    def _check_operator(self, node, parent, typed, scope):
         other = parent.right if parent.left is node else parent.left
         beside = self._types.of(other, scope)
         if beside is None:
@@ -160,7 +160,7 @@ class _Results:
         if "string" in beside.types and typed.types <= _NUMERIC:
             hint = f"write str({shown}), or an f-string with {{{shown}}} in it."
         elif typed.types == {"object"}:
-            hint = f"take a field: {_fields(typed)}."
+            hint = f"take a field: {_list_fields(typed)}."
         elif typed.types == {"array"}:
             hint = f"write len({shown}) for how many there are, or loop over it."
         else:
@@ -172,26 +172,26 @@ class _Results:
             f"{shown} is {_with_article(typed.describe())}: {hint}",
         )
 
-    def _comparison(self, node, parent, typed, scope):
+    def _check_comparison(self, node, parent, typed, scope):
         if len(parent.ops) != 1:
             return
         op, other = parent.ops[0].__class__, parent.comparators[0]
         if op in (ast.In, ast.NotIn):
             if other is node and not typed.types & _ITERABLE:
-                self._wrong(node, typed, "in which nothing can be looked up", f"compare with == {_source(node)}.")
+                self._report_use(node, typed, "in which nothing can be looked up", f"compare with == {_source(node)}.")
             return
         beside = self._types.of(parent.left if other is node else other, scope)
         if op not in _ORDER or beside is None:
             return
-        if any(_comparable(a, b) for a in typed.types for b in beside.types):
+        if any(_can_compare(a, b) for a in typed.types for b in beside.types):
             return
         shown = _source(node)
-        hint = f"compare len({shown})." if typed.types == {"array"} else f"compare a field: {_fields(typed)}."
+        hint = f"compare len({shown})." if typed.types == {"array"} else f"compare a field: {_list_fields(typed)}."
         if not typed.types & {"array", "object"}:
             hint = "convert one of the two first, as in float(text)."
-        self._wrong(node, typed, f"not comparable with {beside.describe()}", hint)
+        self._report_use(node, typed, f"not comparable with {beside.describe()}", hint)
 
-    def _format(self, node, parent, typed):
+    def _check_format(self, node, parent, typed):
         spec = parent.format_spec
         if spec is None or parent.conversion != -1 or len(spec.values) != 1 or spec.values[0].__class__ is not ast.Constant:
             return
@@ -199,9 +199,9 @@ class _Results:
         numeric = text[-1:] in "bdoxXeEfFgGn%" and text[-1:] != ""
         if typed.types <= {"array", "object", "null"} or typed.types == {"string"} and numeric:
             what = "take a field of it" if typed.types == {"object"} else "format it without the part after the :"
-            self._wrong(node, typed, f"which the format :{cut(text, 20)} does not take", f"{what}.")
+            self._report_use(node, typed, f"which the format :{cut(text, 20)} does not take", f"{what}.")
 
-    def _wrong(self, node, typed, what, hint):
+    def _report_use(self, node, typed, what, hint):
         shown, words = _source(node), typed.describe()
         sentence = what if what.startswith(("not ", "neither ", "which ", "in which ")) else f"cannot be {what}"
         joiner = ", " if sentence is what else " and "
@@ -231,7 +231,7 @@ def _accepts(op, a, b):
     return op is ast.BitOr and a == b == "object"
 
 
-def _comparable(a, b):
+def _can_compare(a, b):
     return (a in _NUMERIC and b in _NUMERIC) or (a == b and a in ("string", "array"))
 
 
@@ -245,7 +245,7 @@ def _is_integer(node):
     return node.__class__ is ast.Constant and node.value.__class__ is int
 
 
-def _fields(typed):
+def _list_fields(typed):
     properties = (typed.schema or {}).get("properties")
     return join_names(properties, 8) if isinstance(properties, dict) and properties else "it is a dict"
 
