@@ -1,4 +1,5 @@
 import type { DependencyRequest } from './dependencies.ts'
+import { ENGINE_NAMES, ENGINES } from './engines/index.ts'
 import { SandglassError } from './errors/index.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult, RunEvent } from './executor/index.ts'
@@ -164,9 +165,16 @@ export class Workspaces {
   #unavailable(): SandglassError {
     return new SandglassError(
       'workspaces_unavailable',
-      `the engine ${this.#engine.name} has no workspaces here; docs/engines.md says which engines have them`,
+      `the engine ${this.#engine.name} has no workspaces here; engines with workspaces: ${listCapableEngines()} (docs/engines.md)`,
     )
   }
+}
+
+/** The engines of the table that have workspaces, each with its condition. */
+function listCapableEngines(): string {
+  return ENGINE_NAMES.filter((name) => ENGINES[name].workspaces !== 'no')
+    .map((name) => `${name}${ENGINES[name].workspaces.replace(/^yes,?/, '')}`)
+    .join(', ')
 }
 
 function abortedOpening(): SandglassError {

@@ -4,6 +4,7 @@ import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
+import { plural } from './figures.ts'
 import { InstallLine } from './install-line.ts'
 import { sandboxFlags } from './options.ts'
 import { startSandglass } from './start.ts'
@@ -93,7 +94,7 @@ async function prune(_: void, given: Given, context: Context): Promise<number> {
   else {
     const bytes = gone.reduce((sum, one) => sum + one.bytes, downloads)
     await context.stdout.write(
-      `removed ${gone.length} environments that nobody uses, and downloads: ${bytesText(bytes)}\n`,
+      `removed ${plural(gone.length, 'environment')} that nobody uses, and downloads: ${bytesText(bytes)}\n`,
     )
   }
   return EXIT.ok

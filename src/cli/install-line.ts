@@ -1,5 +1,6 @@
 import type { InstallProgress } from '../environments/index.ts'
 import { type Context, isLively } from './context.ts'
+import { plural } from './figures.ts'
 import { LiveLine } from './live-line.ts'
 
 const BAR = 24
@@ -33,5 +34,5 @@ function textOf(progress: InstallProgress | undefined): string {
   const { packages, bytes, totalBytes } = progress
   const full = totalBytes === 0 ? 0 : Math.round((bytes / totalBytes) * BAR)
   const sizes = `${(bytes / 1e6).toFixed(1)} of ${(totalBytes / 1e6).toFixed(1)} MB`
-  return `installing ${packages} packages [${'#'.repeat(full)}${'.'.repeat(BAR - full)}] ${sizes}`
+  return `installing ${plural(packages, 'package')} [${'#'.repeat(full)}${'.'.repeat(BAR - full)}] ${sizes}`
 }

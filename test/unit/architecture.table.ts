@@ -181,6 +181,7 @@ export const ROOMS: readonly Room[] = [
       'errors',
       'support',
       'sandbox',
+      'engines',
       'executor',
       'environments',
       'dependencies',
