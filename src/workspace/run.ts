@@ -99,7 +99,9 @@ class RunLines implements SharedChannel {
       return
     }
     const { head, body } = partsOfExecute(request)
-    await this.send(head)
+    // As one line, however long: the sandbox takes no input of a run that it does not know yet.
+    this.#begun = true
+    await this.#link.outbound.send(head)
     for (const piece of body) await this.#activity?.write(piece)
   }
 

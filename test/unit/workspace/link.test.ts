@@ -1,4 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
+import type { SharedChannel } from '../../../src/executor/index.ts'
+import { encodeExecute } from '../../../src/protocol/index.ts'
 import { FakeWorkspace, type HostSaid, obedient } from '../../support/fake-workspace.ts'
 
 const EXITED = { cause: 'exit', exitCode: 1, signal: null, by: 'harness' } as const
@@ -144,6 +146,28 @@ describe('what goes to a sandbox', () => {
     await reader.next()
     await until(() => fake.said.some(({ type }) => type === 'credit'))
     await reader.return?.()
+    await fake.ws.close()
+  })
+
+  test('a request goes as one line up to its large fields, however long that is; they follow as input', async () => {
+    const fake = new FakeWorkspace()
+    const wish = { hasSecrets: true, shareSecrets: false, maxOutputBytes: 1000 }
+    const { sandbox, executionId } = await fake.ws.borrow(wish)
+    const head = {
+      execution_id: executionId,
+      mode: 'plan' as const,
+      timeout_sec: 1,
+      max_output_bytes: 1000,
+      secrets: { KEY: 'k'.repeat(100 * KiB) },
+      required_secrets: [],
+      collect: [],
+      limits: {},
+    }
+    const body = { script: 's'.repeat(10 * KiB), inputs: {} }
+    await (sandbox.channel as SharedChannel).sendRequest(encodeExecute(head, body))
+    const [first, ...pieces] = fake.said
+    expect(first).toEqual({ type: 'execute_in_parts', ...head, body_bytes: JSON.stringify(body).length })
+    expect(JSON.parse(pieces.map(({ payload = '' }) => payload).join(''))).toEqual(body)
     await fake.ws.close()
   })
 
