@@ -34,8 +34,10 @@ def live(preloaded, fds, checks=False):
             code = _check_on(emitter, preloaded)
         else:
             runtime.rehearse()
+            request = script_process.receive()
+            # Not before: while this process waits, the broker counts the space in use, and wipes what a refused request left.
             script_process.copy_home_files()
-            code = run(script_process.receive(), emitter, preloaded)
+            code = run(request, emitter, preloaded)
     except BaseException:
         code = 70
     os._exit(code)

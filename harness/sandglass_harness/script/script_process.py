@@ -84,8 +84,7 @@ def run(request, emitter, preloaded, make_bridge):
 
 
 def copy_home_files():
-    """Copies files that packages expect in the home directory, such as a font cache that takes long to build. A process that
-    waits for its script does it ahead."""
+    """Copies files that packages expect in the home directory, such as a font cache that takes long to build."""
     for path in sys.path[1:]:  # the first is the workspace
         source = os.path.join(path, _HOME)
         if path.startswith("/") and os.path.isdir(source):
