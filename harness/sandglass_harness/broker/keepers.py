@@ -29,12 +29,15 @@ class KeptSpare(Spare):
         super().close_child_ends()
 
     def take_first(self):
-        """Reads the pid of the process from its keeper. Returns False if the keeper could not fork it, or is gone."""
+        """Reads the pid of the process from its keeper. Returns False if the keeper could not fork it, or one of them is gone."""
         number, self.has_domain = self.read_answer() or (-1, False)
         if number <= 0:
             return False
         self.pid = number
-        self.pid_fd = os.pidfd_open(number)
+        try:
+            self.pid_fd = os.pidfd_open(number)
+        except ProcessLookupError:  # it was killed, and its keeper has reaped it
+            return False
         return True
 
     def read_answer(self):
