@@ -77,6 +77,7 @@ function programLine(result: ExecResult): Record<string, unknown> {
     exit_code: result.exitCode,
     signal: result.signal,
     timed_out: result.timedOut,
+    out_of_memory: result.outOfMemory,
     stdout: result.stdout,
     stderr: result.stderr,
     stdout_bytes: result.stdoutBytes,

@@ -22,6 +22,7 @@ describe.skipIf(skip)('sandglass exec', () => {
       exit_code: 137,
       signal: 'SIGKILL',
       timed_out: false,
+      out_of_memory: false,
       stdout: 'out\n',
       stdout_bytes: 4,
       truncated: false,

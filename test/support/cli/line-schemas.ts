@@ -328,6 +328,7 @@ const program = z
       .meta({ description: '128 and the number of the signal if one ended it; -1 if it could not be executed.' }),
     signal: z.string().nullable(),
     timed_out: z.boolean(),
+    out_of_memory: z.boolean(),
     stdout: z.string(),
     stderr: z.string(),
     stdout_bytes: count,
