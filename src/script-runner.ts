@@ -228,12 +228,12 @@ export class ScriptRunner {
       const { sandbox, executionId } = lease
       return new LeasedRun(executor, { ...others, sandbox, executionId }, lease, finishIn(environment))
     }
-    const { lease, present } = await this.#leaseFor(wanted, environment, run)
+    const { lease, present } = await this.leaseFor(wanted, environment, run)
     return new LeasedRun(executor, { ...request, sandbox: lease.sandbox }, lease, finishIn(present))
   }
 
   /** Leases a sandbox. An environment whose directory was removed while the sandbox started is installed again, once. */
-  async #leaseFor(
+  async leaseFor(
     wanted: DependencyRequest,
     environment: PreparedEnvironment | undefined,
     run: RunOptions,

@@ -1,5 +1,5 @@
 import { checkAnswer } from './checkers.ts'
-import { dependencyViolation } from './dependencies.ts'
+import { type DependencyRequest, dependencyViolation } from './dependencies.ts'
 import { explainMissingModule, type PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult, Violation } from './executor/index.ts'
 import type { RunOptions, Workspace, WorkspaceOptions } from './options.ts'
@@ -27,24 +27,33 @@ export class TaskHost implements ScriptHost {
   readonly sandboxName = 'default'
   readonly #runner: ScriptRunner
   readonly #needs: TaskNeeds
-  readonly #environment: PreparedEnvironment | undefined
+  readonly #script: string | undefined
+  #environment: PreparedEnvironment | undefined
   /** The hosts for scripts that name packages themselves, by the key of the environment; this one among them. */
   readonly #hosts: Map<string, TaskHost>
 
+  /** @param script the one whose packages are in the environment, beside those of the task. */
   constructor(
     runner: ScriptRunner,
     needs: TaskNeeds,
     environment: PreparedEnvironment | undefined,
     hosts: Map<string, TaskHost> = new Map(),
+    script?: string,
   ) {
     this.#runner = runner
     this.#needs = needs
     this.#environment = environment
+    this.#script = script
     this.#hosts = hosts.set(keyOf(environment), this)
   }
 
-  checkout(signal: AbortSignal): Promise<Loan> {
-    return this.#runner.sandboxes.checkout(this.#needs.limits, this.#environment, { signal })
+  async checkout(signal: AbortSignal): Promise<Loan> {
+    const { dependencies, tools, limits } = this.#needs
+    const wanted: DependencyRequest = { dependencies, tools, script: this.#script, signal }
+    const run = { signal, ...(limits === undefined ? {} : { limits }) }
+    const { lease, present } = await this.#runner.leaseFor(wanted, this.#environment, run)
+    this.#environment = present
+    return lease
   }
 
   check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
@@ -58,7 +67,7 @@ export class TaskHost implements ScriptHost {
     try {
       const environment = await this.#runner.environmentFor({ dependencies, tools, script, signal })
       const known = this.#hosts.get(keyOf(environment))
-      return known ?? new TaskHost(this.#runner, this.#needs, environment, this.#hosts)
+      return known ?? new TaskHost(this.#runner, this.#needs, environment, this.#hosts, script)
     } catch (error) {
       const violation = dependencyViolation(error, script)
       if (violation === undefined) throw error

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { localEngine } from '../../../src/engines/local/index.ts'
 import { createSandglass } from '../../../src/index.ts'
 import type { SandboxEngine } from '../../../src/sandbox/index.ts'
+import { scriptedModel } from '../../../src/testing/index.ts'
 import { noUv } from '../../support/environments/fixture.ts'
 import { demo, helper, IMPORT, newCache, newIndex } from '../../support/environments/indexed.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
@@ -13,7 +14,7 @@ const { skip } = await requireLocalEngine()
 if (noUv !== undefined) skipFor('uv', noUv)
 
 describe.skipIf(skip || noUv !== undefined)('an environment that is removed while a sandbox starts', () => {
-  test('is installed again for that run', async () => {
+  test.each(['run', 'solve'] as const)('is installed again for that %s', async (call) => {
     const index = await newIndex(demo, helper)
     const cacheDir = newCache()
     const local = localEngine()
@@ -33,10 +34,11 @@ describe.skipIf(skip || noUv !== undefined)('an environment that is removed whil
     }
     const environments = { cacheDir, index: index.address }
     await using sandglass = await createSandglass({ engine, poolSize: 1, environments })
-    expect(await sandglass.run(IMPORT, { dependencies: ['demo'] })).toMatchObject({
-      success: true,
-      finalData: ['1.0', '1.0'],
-    })
+    const dependencies = ['demo']
+    const result = await (call === 'run'
+      ? sandglass.run(IMPORT, { dependencies })
+      : sandglass.solve('Import.', { dependencies, model: scriptedModel(IMPORT) }))
+    expect(result).toMatchObject({ success: true, finalData: ['1.0', '1.0'] })
     expect(isToBeRemoved).toBe(false)
   })
 })
