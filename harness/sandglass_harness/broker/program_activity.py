@@ -55,7 +55,12 @@ class ProgramActivity(ProcessActivity):
         window, tty = self.frame["window"], self.frame["tty"]
         given = []
         if tty is not None:
-            self._terminal, slave = os.openpty()
+            try:
+                self._terminal, slave = os.openpty()
+            except OSError as error:  # scripts can take all terminals of the machine
+                self._error = {"code": "busy", "message": f"no terminal could be made: {error.strerror or error}"}
+                self.end(None)
+                return
             _resize(self._terminal, tty["rows"], tty["columns"])
             given.append(slave)
             self._input = InputPipe(self, os.dup(self._terminal))
