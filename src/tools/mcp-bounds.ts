@@ -81,24 +81,34 @@ async function fetchThere(url: string | URL, init?: RequestInit): Promise<Respon
 }
 
 async function readBounded(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
+  // One buffer that grows: a list of chunks of one byte would take many times their size.
+  let bytes = Buffer.allocUnsafe(FIRST_BYTES)
   let length = 0
   for await (const chunk of body) {
+    if (length + chunk.length > MAX_MESSAGE_BYTES) {
+      throw new RangeError(`the answer has more than ${MAX_MESSAGE_BYTES} bytes`)
+    }
+    if (length + chunk.length > bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.min(MAX_MESSAGE_BYTES, Math.max(2 * bytes.length, length + chunk.length)))
+      bytes.copy(larger, 0, 0, length)
+      bytes = larger
+    }
+    bytes.set(chunk, length)
     length += chunk.length
-    if (length > MAX_MESSAGE_BYTES) throw new RangeError(`the answer has more than ${MAX_MESSAGE_BYTES} bytes`)
-    chunks.push(chunk)
   }
-  return Buffer.concat(chunks)
+  return bytes.subarray(0, length)
 }
 
 /** Passes on whole lines of a stream of events; fails where an event is longer or holds more than a message may. */
 function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Array> {
   const lines = new LineSplitter(MAX_MESSAGE_BYTES)
+  const plain = plainLineEnds()
+  let isFirst = true
   // Of the present event, which may have several lines of data.
   let bytes = 0
   let parts = 0
   const boundLine = (line: Buffer): Buffer => {
-    if (line.length <= 1) {
+    if (line.length === 0) {
       bytes = parts = 0
       return line
     }
@@ -114,7 +124,12 @@ function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Arr
   return new TransformStream({
     transform(chunk, controller) {
       try {
-        for (const line of lines.push(chunk)) controller.enqueue(Buffer.concat([boundLine(line), NEWLINE]))
+        for (const each of lines.push(plain(chunk))) {
+          const line =
+            isFirst && each.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? each.subarray(3) : each
+          isFirst = false
+          controller.enqueue(Buffer.concat([boundLine(line), NEWLINE]))
+        }
       } catch (error) {
         controller.error(error)
         onExcess()
@@ -123,4 +138,30 @@ function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Arr
   })
 }
 
+/**
+ * Makes every end of a line a line feed. A stream of events may also end lines by a carriage return, alone or before the line
+ * feed, as the client reads it too.
+ */
+function plainLineEnds(): (chunk: Uint8Array) => Uint8Array {
+  let endsInReturn = false
+  return (chunk) => {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const skipsFeed = endsInReturn && bytes[0] === FEED
+    if (bytes.length > 0) endsInReturn = bytes.at(-1) === RETURN
+    if (!bytes.includes(RETURN)) return skipsFeed ? bytes.subarray(1) : bytes
+    const plain = Buffer.allocUnsafe(bytes.length)
+    let length = 0
+    for (let at = skipsFeed ? 1 : 0; at < bytes.length; at += 1) {
+      const byte = bytes[at] as number
+      if (byte === FEED && at > 0 && bytes[at - 1] === RETURN) continue
+      plain[length] = byte === RETURN ? FEED : byte
+      length += 1
+    }
+    return plain.subarray(0, length)
+  }
+}
+
 const NEWLINE = Buffer.from('\n')
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
+const [FEED, RETURN] = [0x0a, 0x0d]
+const FIRST_BYTES = 64 * 1024

@@ -62,6 +62,47 @@ test.each<[string, string, string]>([
   expect([ended, stall < 250]).toEqual([want, true])
 })
 
+const MANY = `[${'[],'.repeat(300_000)}0]`
+test.each<[string, string]>([
+  ['behind a comment that a carriage return ends', `:\rdata: ${MANY}\n\n`],
+  ['behind a byte order mark', `\uFEFFdata: ${MANY}\n\n`],
+  ['in lines that carriage returns end', `data: [\rdata: ${MANY}\r\ndata: ]\r\r`],
+  ['around a line of one character', `data: ${MANY.slice(0, 450_000)}\nx\ndata: ${MANY.slice(450_000)}\n\n`],
+])('a stream of events of a tool server may not hold too many values %s', async (_, text) => {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.end(text)
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  const read = boundedFetch(() => undefined)(`http://127.0.0.1:${port}/`).then((response) => response.text())
+  await expect(read).rejects.toThrow(RangeError)
+  server.close()
+})
+
+test('lines of a stream of events keep their data, whatever ends them', async () => {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const text = Buffer.from('\uFEFFdata: 1\r\ndata: 2\rid: x\n\r\n: ok\r\r')
+    // Byte by byte, so that each place can be the end of a chunk.
+    let at = 0
+    const send = (): void => {
+      if (at === text.length) response.end()
+      else response.write(text.subarray(at, (at += 1)), send)
+    }
+    send()
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  const response = await boundedFetch(() => undefined)(`http://127.0.0.1:${port}/`)
+  expect(await response.text()).toBe('data: 1\ndata: 2\nid: x\n\n: ok\n\n')
+  server.close()
+})
+
 test('a stream of events of a tool server may not hold an event without an end', async () => {
   let sent = 0
   const server = createServer((_request, response) => {
