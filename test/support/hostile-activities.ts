@@ -62,6 +62,15 @@ export function testHostileActivities(at: { readonly ws: Workspace }): void {
     await settle(neighbour, 'still here')
   })
 
+  test('a file that has the name of a module runs in no program of another activity', async () => {
+    const names = ['warnings', 'fcntl', 'json', 'encodings', 'struct', 'os', 'signal', 'array', 'posixpath']
+    const planted = 'open("/tmp/ran", "a").write(__name__)\n'
+    await at.ws.put(Object.fromEntries(names.map((name) => [`${name}.py`, planted])))
+    const { exitCode } = await at.ws.exec('true', [], { env: { KEY: 'of-the-program' } })
+    const { stdout } = await at.ws.exec('sh', ['-c', 'cat /tmp/ran; rm -f *.py'])
+    expect([exitCode, stdout]).toEqual([0, ''])
+  })
+
   test('WS-14: a program whose output nobody reads delays no other', async () => {
     await using flood = await at.ws.start('sh', ['-c', 'yes'])
     await using other = await at.ws.start('sleep', ['300'])

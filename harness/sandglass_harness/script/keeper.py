@@ -142,7 +142,7 @@ def _live(fds, preloaded):
         # Not before: an activity could open its memory, and read what comes there, or change what it does, when it is over itself.
         child.open_up()
         if kind == b"P":
-            program.become(script_process.receive(), received)
+            program.become(script_process.receive, received)
         elif kind:
             emitter = emit.Emitter(FRAME_FD)
             emit.use(emitter)

@@ -5,7 +5,9 @@ import json
 import os
 import resource
 import signal
+import sys
 import termios
+import warnings  # noqa: F401 - os.execvpe imports it, and would look for it in the workspace first
 
 from . import child
 from .script_process import FRAME_FD
@@ -19,8 +21,12 @@ LIMITS = {
 }
 
 
-def become(request, fds):
-    """Executes the program of a request. Reports why it could not, and ends this process."""
+def become(receive, fds):
+    """Executes the program of the request that `receive` returns. Reports why it could not, and ends this process."""
+    # A file that another activity left under the name of a module must not run here, where the secrets of the program are.
+    workspace = os.getcwd()
+    sys.path[:] = [path for path in sys.path if os.path.realpath(path) != workspace]
+    request = receive()
     try:
         _take_descriptors(request["tty"], fds)
         if not _enter(request["cwd"]):
