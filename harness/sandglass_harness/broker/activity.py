@@ -122,6 +122,9 @@ class ProcessActivity(Activity):
     def check_end(self, now):
         """Gives the end up if it takes too long: then the sandbox ends."""
         if self._end_due is not None and now >= self._end_due:
+            if self.spare.has_answered():  # while the broker was busy with other activities
+                self._on_keeper()
+                return
             self._close_keeper()
             self.on_dead(signal.SIGKILL, False)
             self.host.end_sandbox()

@@ -1,6 +1,7 @@
 """The broker's view of a keeper and of the process that waits in it for an activity."""
 
 import os
+import select
 import socket
 import struct
 
@@ -47,6 +48,12 @@ class KeptSpare(Spare):
         except OSError:
             return None
         return ANSWER.unpack(answer) if len(answer) == ANSWER.size else None
+
+    def has_answered(self):
+        """True if an answer of the keeper, or its end, waits to be read."""
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        return bool(poll.poll(0))
 
     def ask_to_end(self):
         """Has the keeper kill everything of its activity. It answers the status of the first process, and whether nothing is left.

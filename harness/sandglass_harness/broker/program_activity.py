@@ -14,7 +14,7 @@ from .input_pipe import InputPipe
 from .sources import Source
 from .to_child import ToChild
 
-NO_LIMIT = 1 << 40  # bytes
+REST_BYTES = 1 << 20  # the most that Linux lets a program make its pipe hold
 
 
 class ProgramActivity(ProcessActivity):
@@ -139,8 +139,8 @@ class ProgramActivity(ProcessActivity):
         self._confirmed = confirmed
         for data in self._read_start():
             self._take_start(data)
-        for source in self._sources:  # at most what the pipes hold, whether the host takes it or not
-            source.is_last, source.credit = True, NO_LIMIT
+        for source in self._sources:  # what the pipes hold, whether the host takes it or not
+            source.is_last, source.credit = True, REST_BYTES
         self._finish_if_read()
 
     def _add_source(self, fd, stream, window):

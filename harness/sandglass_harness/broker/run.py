@@ -217,7 +217,8 @@ class Run:
             raise ValueError("not a frame of a script")
 
     def _take_call(self, frame):
-        """Passes a tool call on. Only the length of its line is bounded here; the host bounds the number of calls."""
+        """Passes a tool call on. Only the length of its line is bounded here, as it is written: `1e15` of a script becomes longer.
+        The host bounds the number of calls."""
         number, name, args = (frame.get(key) for key in ("id", "name", "args"))
         if not isinstance(number, str) or not isinstance(name, str) or not isinstance(args, dict):
             raise ValueError("not a tool call")
@@ -225,7 +226,10 @@ class Run:
             raise ValueError("not a tool call")
         line = frame.get("line")
         place = {"line": line} if type(line) is int and line > 0 else {}
-        self.emit({"type": "tool_call", "id": number, "name": name, **place, "args": args}, counted=False)
+        call = self._line({"type": "tool_call", "id": number, "name": name, **place, "args": args})
+        if len(call) > MAX_ARG_BYTES + CALL_HEAD_BYTES:
+            raise ValueError("not a tool call")
+        self._outbox.put(call)
 
     def _take_error(self, frame, now):
         claimed = frame.get("kind")

@@ -83,7 +83,10 @@ class Sources:
         source.bytes += len(data)
         self._channel.send_payload(source.run_id_json, source.stream, data)
         self.remove(source)  # to the end of the line
-        self.add(source)
+        if source.is_last and source.credit <= 0:  # no pipe held as much: another activity has it and writes
+            source.end()
+        else:
+            self.add(source)
 
     def _finish(self, source):
         self.remove(source)

@@ -105,6 +105,13 @@ class ToolCallTest(RunTestCase):
                 frames, counted = self.sent(frame, tools=[{}])
                 self.assertEqual((frames, counted > 100), ([], True))
 
+    def test_a_call_that_becomes_longer_than_the_host_takes_counts_as_junk(self):
+        """The broker writes `1e15` as `1000000000000000.0`."""
+        args = b'{"a":[' + b"1e15," * ((4 << 20) // 5 - 100) + b"1]}"
+        data = b'{"type":"tool_call","id":"1","name":"x","args":' + args + b"}\n"
+        self.assertEqual(self.take(data, max_output=8 << 20, tools=[{}]), [])
+        self.assertGreater(self.run_.sent, len(args))
+
     def test_a_run_without_tools_makes_no_call(self):
         frames, counted = self.sent(self.CALL)
         self.assertEqual((frames, counted > 100), ([], True))
