@@ -81,6 +81,22 @@ export function testHostileActivities(at: { readonly ws: Workspace }): void {
     expect(performance.now() - began).toBeLessThan(END_MS)
   })
 
+  test('a program whose output another activity goes on writing ends, and the workspace does not', async () => {
+    const taker = [
+      'import os, socket',
+      'server = socket.socket(socket.AF_UNIX); server.bind("taken"); server.listen()',
+      'print("ready", flush=True)',
+      '_, fds, _, _ = socket.recv_fds(server.accept()[0], 1, 1)',
+      'while True: os.write(fds[0], b"x" * 65536)',
+    ].join('\n')
+    const giver =
+      'import socket\nto = socket.socket(socket.AF_UNIX); to.connect("taken")\nsocket.send_fds(to, [b"1"], [1])'
+    await using taking = await at.ws.start('python3', ['-c', taker])
+    await taking.poll({ waitMs: 10_000 })
+    const { exitCode } = await at.ws.exec('python3', ['-c', giver])
+    expect([exitCode, taking.status, (await at.ws.exec('rm', ['taken'])).exitCode]).toEqual([0, 'running', 0])
+  })
+
   test('jobs of an interactive shell are not stopped by the end of another program', async () => {
     await using shell = await at.ws.start('bash', ['--norc', '-i'], { tty: true })
     await shell.write('sleep 300 & echo st""arted', true)
