@@ -8,21 +8,24 @@ import { parseEvents } from './parse-event.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
+const TABLE = `events (
+    run_id TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, at TEXT NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (run_id, seq)
+  ) WITHOUT ROWID`
+const INDEX = 'runs ON events (at, run_id) WHERE seq = 0'
 const SCHEMA = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
-  CREATE TABLE IF NOT EXISTS events (
-    run_id TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, at TEXT NOT NULL, body TEXT NOT NULL,
-    PRIMARY KEY (run_id, seq)
-  ) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS runs ON events (at, run_id) WHERE seq = 0;`
-const COLUMNS = 'run_id seq type at body'
+  CREATE TABLE IF NOT EXISTS ${TABLE};
+  CREATE INDEX IF NOT EXISTS ${INDEX};`
+/** As SQLite keeps them. The index is missing while another process makes the database. */
+const DEFINITIONS: readonly string[] = [`CREATE TABLE ${TABLE}`, `CREATE INDEX ${INDEX}`]
 const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
 /** One row at a time: all rows of a task at once would stop the host. */
 const SELECT = 'SELECT seq, body FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT 1'
-/** Views and triggers run whatever their author wrote, for as long as that takes. */
-const FOREIGN =
-  "SELECT count(*) AS count FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
+/** Views and triggers run whatever their author wrote, for as long as that takes, and so do a CHECK or an index of theirs. */
+const DEFINED =
+  "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger') OR tbl_name = 'events' COLLATE NOCASE LIMIT 3"
 const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?'
 const NOT_OURS = 'it is not a journal of Sandglass'
 
@@ -163,9 +166,11 @@ function tablesOf(database: Sqlite.DatabaseSync): number {
 }
 
 function isOurs(database: Sqlite.DatabaseSync): boolean {
-  const columns = database.prepare('PRAGMA table_info(events)').all()
-  const foreign = Number(database.prepare(FOREIGN).get()?.['count'])
-  return foreign === 0 && columns.map(({ name }) => name).join(' ') === COLUMNS
+  const defined = database
+    .prepare(DEFINED)
+    .all()
+    .map(({ sql }) => sql)
+  return defined.includes(DEFINITIONS[0] ?? '') && defined.every((sql) => DEFINITIONS.includes(String(sql)))
 }
 
 /** Loaded on demand: Node 22 prints a warning when it loads this module. */

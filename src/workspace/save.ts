@@ -47,9 +47,15 @@ export async function saveFiles(
   refuseTwins(entries)
   const target = new TargetDirectory(directory, overwrite)
   await target.prepare(entries.map(({ path }) => path))
-  for (let at = 0; at < entries.length; at += BATCH)
-    await saveBatch(link, entries.slice(at, at + BATCH), target, bounds)
-  return entries.map(({ path, size }) => ({ path, size }))
+  const saved: SavedFile[] = []
+  let left = bounds.maxTotalBytes
+  for (let at = 0; at < entries.length; at += BATCH) {
+    // A file may have grown since it was listed.
+    const batch = await saveBatch(link, entries.slice(at, at + BATCH), target, { ...bounds, maxTotalBytes: left })
+    for (const { size } of batch) left -= size
+    saved.push(...batch)
+  }
+  return saved
 }
 
 async function saveBatch(
@@ -57,18 +63,26 @@ async function saveBatch(
   entries: readonly FileEntry[],
   target: TargetDirectory,
   { maxFileBytes, maxTotalBytes, signal }: CollectBounds,
-): Promise<void> {
+): Promise<readonly SavedFile[]> {
   const paths = entries.map(({ path }) => path)
+  const saved: SavedFile[] = []
   let file: TargetFile | undefined
+  let size = 0
   try {
     for await (const part of readFiles(link, paths, { maxFileBytes, maxTotalBytes, signal })) {
-      if (part.kind === 'header') file = await target.create(part.header.path, part.header.mode)
-      else if (part.kind === 'bytes') await file?.write(part.bytes)
-      else {
+      if (part.kind === 'header') {
+        file = await target.create(part.header.path, part.header.mode)
+        size = 0
+      } else if (part.kind === 'bytes') {
+        await file?.write(part.bytes)
+        size += part.bytes.length
+      } else {
         await file?.finish()
         file = undefined
+        saved.push({ path: entries[saved.length]?.path ?? '', size })
       }
     }
+    return saved
   } finally {
     await file?.abandon()
   }

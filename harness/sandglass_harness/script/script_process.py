@@ -110,14 +110,21 @@ def _give_input(content):
     """Makes descriptor 0 read these bytes: from a file without a name, so that programs of the script can read them, too."""
     if content is None:
         return
-    path = os.path.join(os.environ.get("TMPDIR") or "/tmp", f".sandglass-input-{os.getpid()}")
-    with open(path, "x+b", buffering=0) as file:
-        os.unlink(path)
+    with _open_unnamed() as file:
         left = memoryview(binascii.a2b_base64(content))
         while left:
             left = left[file.write(left) :]
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         os.dup2(file.fileno(), 0)
+
+
+def _open_unnamed():
+    if hasattr(os, "memfd_create"):  # nobody else can open it, and no full disk concerns it
+        return open(os.memfd_create("input"), "w+b", buffering=0)
+    path = os.path.join(os.environ.get("TMPDIR") or "/tmp", ".sandglass-input")
+    file = open(path, "x+b", buffering=0)
+    os.unlink(path)
+    return file
 
 
 def _check(request, emitter, preloaded):

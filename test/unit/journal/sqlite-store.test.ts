@@ -16,6 +16,9 @@ describe('a store in SQLite', () => {
     ['of something else', 'CREATE TABLE users (name TEXT); INSERT INTO users VALUES (1)'],
     ['with events of something else', 'CREATE TABLE events (id INTEGER, body TEXT)'],
     ['whose events are a view without an end', `CREATE VIEW events AS ${ENDLESS}`],
+    ['with a virtual table', `CREATE  VIRTUAL TABLE events USING fts5(${COLUMNS})`],
+    ['without the key', 'CREATE TABLE events (run_id TEXT, seq INTEGER, type TEXT, at TEXT, body TEXT)'],
+    ['with a check', `CREATE TABLE events (${COLUMNS}, CHECK (body LIKE '%_%_%_%_%'))`],
     ['with a trigger', `CREATE TABLE events (${COLUMNS}); ${TRIGGER}`],
   ])('refuses a database %s, and leaves it as it is', async (_, sql) => {
     const path = join(directory(), 'foreign.db')
