@@ -34,7 +34,8 @@ export interface JournalSandbox {
 export interface FileFacts {
   readonly path: string
   readonly size: number
-  readonly sha256: string
+  /** Null for a file that holds a secret of its run: a digest would let a short one be guessed. */
+  readonly sha256: string | null
 }
 
 /** The place of an event in a task: `step` is null in PLAN mode. Both count from 1; attempts within their step. */

@@ -101,7 +101,7 @@ const SHAPES: Shapes = {
     stdout: text,
     stderr: text,
     warnings: listOf(shaped({ code: text, message: text })),
-    files: orAbsent(listOf(shaped({ path: text, size: number, sha256: text }))),
+    files: orAbsent(listOf(shaped({ path: text, size: number, sha256: orNull(text) }))),
     tool_calls: number,
     duration_ms: number,
     sandbox,

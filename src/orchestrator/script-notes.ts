@@ -89,7 +89,11 @@ export class ScriptNotes {
       has_result: result.hasResult,
       final_data: result.finalData,
       warnings: result.warnings.map(({ code, message }) => ({ code, message })),
-      files: result.files.map(({ path, size, sha256 }) => ({ path, size, sha256 })),
+      files: result.files.map(({ path, size, sha256, holdsSecret }) => ({
+        path,
+        size,
+        sha256: holdsSecret === true ? null : sha256,
+      })),
       tool_calls: this.calls,
       duration_ms: result.durationMs,
       sandbox: { id, engine, level, python, use, limits_enforced: limitsEnforced, network },

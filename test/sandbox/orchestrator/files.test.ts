@@ -54,6 +54,12 @@ await onLocal((at) => {
     ])
   }, 60_000)
 
+  test('the record has no digest of a file that holds a secret', async () => {
+    const model = scriptedModel('import os\nopen("k.txt", "w").write(os.environ["PIN"]); emit_result(1)')
+    const done = await at.sg.solve('Pin', { model, policy: 'off', secrets: { PIN: '4711-0815' }, collect: ['*.txt'] })
+    expect(done.record.attempts.map(({ files }) => files)).toEqual([[{ path: 'k.txt', size: 9, sha256: null }]])
+  }, 60_000)
+
   test('in a workspace, files stay from script to script', async () => {
     await using ws = await at.sg.workspace()
     const model = scriptedModel(
