@@ -145,7 +145,7 @@ export class Activity implements DataSource {
   /** Asks the sandbox to end it at once; its last frame follows. */
   cancel(): void {
     if (this.#isOver) return
-    this.#dropInput()
+    this.dropInput()
     this.#owner.cancel(this)
   }
 
@@ -153,11 +153,12 @@ export class Activity implements DataSource {
   end(end: ActivityEnd): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#dropInput()
+    this.dropInput()
     this.handler.onEnd(end)
   }
 
-  #dropInput(): void {
+  /** Gives up input that was not sent: the sandbox takes no more. */
+  dropInput(): void {
     this.#endsInput = true
     this.#inputRoom = Number.NEGATIVE_INFINITY
     const dropped = this.#input

@@ -169,7 +169,10 @@ export class Link implements ActivityOwner {
     if (handler.onLine !== undefined && payload === undefined && head.type !== CREDIT) {
       // The handler's reader looks at the frame itself; here it only matters that no more comes.
       const isLast = head.type === RUN_END
-      if (isLast) this.forget(activity)
+      if (isLast) {
+        this.forget(activity)
+        activity.dropInput()
+      }
       handler.onLine(line, isLast)
       return
     }

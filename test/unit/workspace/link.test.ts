@@ -171,6 +171,28 @@ describe('what goes to a sandbox', () => {
     await fake.ws.close()
   })
 
+  test('a request that is refused before all of it was sent is sent no further', async () => {
+    const fake = new FakeWorkspace()
+    const wish = { hasSecrets: false, shareSecrets: false, maxOutputBytes: 1000 }
+    const { sandbox, executionId: execution_id } = await fake.ws.borrow(wish)
+    const head = {
+      execution_id,
+      mode: 'plan' as const,
+      timeout_sec: 1,
+      max_output_bytes: 1000,
+      secrets: {},
+      required_secrets: [],
+      collect: [],
+      limits: {},
+    }
+    const body = { script: 's'.repeat(1024 * KiB), inputs: {} }
+    const sent = (sandbox.channel as SharedChannel).sendRequest(encodeExecute(head, body))
+    fake.frames({ type: 'script_done', execution_id })
+    await sent
+    expect(fake.said.length).toBeLessThan(10)
+    await fake.ws.close()
+  })
+
   test('a sandbox that does not confirm a cancellation is lost within a second', async () => {
     const fake = new FakeWorkspace()
     fake.answer = ({ type, execution_id: id }) =>
