@@ -72,7 +72,7 @@ describe('the table of warnings', () => {
   test('has every code that the harness sends', () => {
     // A code in an error belongs to a tool call or an activity; one with a line is a violation.
     const sent = read('harness/sandglass_harness/**/*.py').matchAll(
-      /(?<!\berror"?\s*[:=]\s*\{)"code": "(\w+)"(?!, "line")/g,
+      /(?<!error"?\s*[:=]\s*\{)"code": "(\w+)"(?!, "line")/g,
     )
     const codes = [...new Set([...sent].map(([, code = '']) => code))]
     expect(codes).toContain('collect_skipped')
