@@ -13,7 +13,7 @@ export interface Question {
   readonly offline: boolean
 }
 
-/** Of packages that unpack to more than the limit. */
+/** The explanation for packages that unpack to more than the limit. */
 export const TOO_LARGE: string =
   'the packages unpack to more than 20 times their wheels, as an archive bomb does, or to more than the whole cache may have ' +
   '(environments.maxBytes)'

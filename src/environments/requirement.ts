@@ -9,7 +9,7 @@ export interface Requirement {
   readonly text: string
 }
 
-/** Requirements of one set. */
+/** The maximum number of requirements in one set. */
 export const MAX_REQUIREMENTS = 256
 const MAX_CHARS = 500
 
@@ -123,7 +123,7 @@ class Reader {
     return this.#text.slice(this.#at)
   }
 
-  /** The match at the present place, which moves behind it; undefined if there is none. */
+  /** Matches a pattern at the current position and moves past the match; undefined if it does not match. */
   take(sticky: RegExp): RegExpExecArray | undefined {
     sticky.lastIndex = this.#at
     const found = sticky.exec(this.#text)

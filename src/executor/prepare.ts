@@ -48,7 +48,7 @@ export interface PreparedRun {
   readonly tools: RunTools | undefined
   /** True for a check, which runs nothing and answers with violations. */
   readonly checks: boolean
-  /** The `execute` frame as it goes over the wire, and where its large fields begin; of a check there are none. */
+  /** The `execute` or `check` frame as it goes over the wire, and where its large fields begin; a check has none. */
   readonly execute: LineInParts
   readonly signal: AbortSignal | undefined
 }

@@ -19,7 +19,7 @@ const TEXTS: ReadonlySet<string> = new Set([
   'stderr',
   'result_json',
 ])
-/** Fields with their data; keys can contain secrets, too. */
+/** Fields with data of the same origin; keys can contain secrets, too. */
 const DATA: ReadonlySet<string> = new Set(['args', 'data', 'final_data', 'partial'])
 /** Fields with objects of the journal itself, and the members of these that hold foreign text. */
 const WITHIN: ReadonlyMap<string, ReadonlySet<string>> = new Map([

@@ -142,7 +142,7 @@ export class ScriptRuns {
 
   /**
    * Runs a script as {@link run} does, once more if its sandbox is lost before any `write` began.
-   * @param lease borrows a sandbox that lives.
+   * @param lease borrows a working sandbox.
    */
   async runWithRerun(
     place: Place,

@@ -72,7 +72,7 @@ export interface SignalFrame {
   signal: string
 }
 
-/** The host has taken so many more bytes of a stream. */
+/** The host has taken bytes of a stream: the sandbox may send `bytes` more. */
 export interface HostCreditFrame {
   type: 'credit'
   execution_id: string

@@ -108,7 +108,8 @@ export function runPythonTool(
   const maxBytes = options.maxAnswerFileBytes ?? ANSWER_FILE_BYTES
   const description = describe(set, options)
   const inputSchema = z.object({ script: z.string().describe('Python source of the whole script') })
-  // Not in the answer: frameworks store answers as JSON. One that was stored has no content any more.
+  // Content of files is kept beside the answers, not in them: frameworks store answers as JSON. An answer that was read back from
+  // such a store has no content any more.
   const shown = new WeakMap<RunPythonAnswer, readonly ShownFile[]>()
   const answerTo = async (script: string, signal: AbortSignal | undefined): Promise<RunPythonAnswer> => {
     const ran = await run(script, signal)

@@ -53,8 +53,8 @@ class Sandbox:
         return integrity.no_process_but([*self._pids, pid])
 
     def is_collected(self):
-        """True when the kernel has freed the sockets and files of earlier runs. Asked once a spare waits: clean() may run
-        while the process of the run still exits."""
+        """True when the kernel has freed the sockets and files of earlier runs. The broker asks when the next spare is ready, and
+        not in clean(), during which the process of the run may still be exiting."""
         return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
 
     def clean(self, closed_sockets=0):

@@ -16,7 +16,7 @@ class Traffic:
     """Reads and writes the descriptors of one run when they are ready.
 
     It calls `end(cause)` when the process has ended (None) or must end for a cause, and `finished()` when its runtime has
-    finished in good order.
+    finished normally.
     """
 
     def __init__(self, run, watcher, end, finished):

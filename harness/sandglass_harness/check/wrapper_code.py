@@ -21,7 +21,7 @@ class WrapperCode:
     def __init__(self, preamble, postamble):
         first, wrong = _parse("preamble", preamble)
         last, also_wrong = _parse("postamble", postamble)
-        self.violations = wrong or also_wrong  # one alone: the script is not the cause
+        self.violations = wrong or also_wrong  # at most one, and no others are reported with it: the script is not the cause
         walk = Walk(first)
         walk.stars = check_modules.find_star_names(walk)
         self.is_dynamic = is_dynamic(walk)  # the preamble may bind names that its text does not show

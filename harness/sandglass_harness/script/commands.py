@@ -1,4 +1,4 @@
-"""The zygote's end of the broker's commands: messages with descriptors, answers, and the state that one script leaves to the next."""
+"""The zygote's end of the broker's commands: messages with descriptors, answers, and the removal of what a script leaves behind."""
 
 import _socket
 import array
@@ -32,8 +32,8 @@ def answer(control, number):
 
 
 def discard_signals():
-    """Removes the signals that a script sent to this process. They are blocked and would stay queued: data for the next run,
-    and slots that it lacks."""
+    """Removes the signals that a script sent to this process. They are blocked and would stay queued: the next run could read
+    them as data, and would find less room in the queue."""
     while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
         pass
 

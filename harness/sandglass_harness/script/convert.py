@@ -48,8 +48,8 @@ def to_json_with_nulls(value):
 
 
 class _Ancestors(set):
-    """The ids of the containers around the present value. `hold_nan` is set at the first NaN: only then the copy is walked
-    again, to replace NaNs and list their paths."""
+    """The ids of the containers around the current value. `hold_nan` is set at the first NaN: without one, the copy need not be
+    walked again to replace NaNs and list their paths."""
 
     hold_nan = False
 

@@ -139,7 +139,8 @@ def _live(fds, preloaded):
         connection = _socket.socket(fileno=FRAME_FD)
         kind, received = receive_with_fds(connection, 1)
         connection.detach()
-        # Not before: an activity could open its memory, and read what comes there, or change what it does, when it is over itself.
+        # Not earlier: while this process waits, another activity could open its memory. Through that, it could read the request,
+        # or change what this process does after that activity has ended.
         child.open_up()
         if kind == b"P":
             program.become(script_process.receive, received)

@@ -119,7 +119,7 @@ def _give_input(content):
 
 
 def _open_unnamed():
-    if hasattr(os, "memfd_create"):  # nobody else can open it, and no full disk concerns it
+    if hasattr(os, "memfd_create"):  # nobody else can open it, and it needs no space on the disk
         return open(os.memfd_create("input"), "w+b", buffering=0)
     path = os.path.join(os.environ.get("TMPDIR") or "/tmp", ".sandglass-input")
     file = open(path, "x+b", buffering=0)
