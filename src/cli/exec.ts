@@ -11,10 +11,10 @@ import { startSandglass } from './start.ts'
 import { escapeForMessage } from './terminal-text.ts'
 import { reword } from './wording.ts'
 
-/** As timeout(1), env(1) and shells have them. */
+/** Exit codes, as timeout(1), env(1) and shells use them. */
 const TIMED_OUT = 124
 const NO_PROGRAM = 127
-/** With `--json`, of each stream. */
+/** The bytes of each stream that `--json` shows. */
 const MAX_OUTPUT_BYTES = 1024 * 1024
 
 /** `sandglass exec`: one program in a workspace of its own. Resolves to the exit code. */

@@ -39,7 +39,7 @@ export async function* inputLines(
   }
 }
 
-/** A chunk in parts that hold at most one end of a line, each at their own end. */
+/** Splits a chunk after each newline. */
 function* pieces(chunk: Uint8Array): Generator<Uint8Array, void, void> {
   let start = 0
   while (start < chunk.length) {

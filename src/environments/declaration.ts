@@ -48,7 +48,7 @@ export function declarationOf(options: ResolvedEnvironmentOptions, wish: Wish): 
   }
 }
 
-/** The options with which a declaration is asked for again. Credentials of an index come from the present ones. */
+/** The options with which a declaration is asked for again. Credentials of an index come from `present`. */
 export function optionsOf(
   { index, wheels, excludeNewer, pyodidePackages, allow = 'known' }: Declaration,
   present: ResolvedEnvironmentOptions,

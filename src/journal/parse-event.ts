@@ -32,10 +32,10 @@ export function parseEvent(line: string): JournalEvent | undefined {
   return isEvent(given) ? given : undefined
 }
 
-/** The longest time in which a stored task is read without a turn of the event loop, beside the longest line. */
+/** The longest time in which lines are parsed without a turn of the event loop. A single line may take longer. */
 const MAX_READ_MS = 20
 
-/** Parses the lines of a stored task, which may be long: other work has its turn meanwhile. */
+/** Parses the lines of a stored task. It can be long, so the event loop gets turns in between. */
 export async function parseEvents(lines: Iterable<string>): Promise<JournalEvent[]> {
   const events: JournalEvent[] = []
   let since = performance.now()

@@ -32,7 +32,7 @@ export function headOfFrame(line: Buffer): FrameHead | undefined {
   return typeof type === 'string' && typeof execution_id === 'string' ? { type, executionId: execution_id } : undefined
 }
 
-/** Reads a line that no run sends. Never throws; undefined if it is not a frame of the protocol. */
+/** Decodes a frame of an activity; `decodeLine` does it for the frames of a run. Never throws; undefined for any other line. */
 export function decodeActivityFrame(line: Buffer): HarnessActivityFrame | undefined {
   const { parts, depth } = scanJson(line)
   if (parts > MAX_PARTS || depth > MAX_DEPTH) return undefined

@@ -104,7 +104,7 @@ function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Arr
   const lines = new LineSplitter(MAX_MESSAGE_BYTES)
   const plain = plainLineEnds()
   let isFirst = true
-  // Of the present event, which may have several lines of data.
+  // Counts of the current event, which may have several lines of data.
   let bytes = 0
   let parts = 0
   const boundLine = (line: Buffer): Buffer => {

@@ -67,7 +67,7 @@ class Run:
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
         self.killed_for = None  # the first cause for which the broker ended it
-        self.finished = False  # the runtime finished in good order
+        self.finished = False  # the runtime finished normally
         self.reported_error = self.reported_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
         self.to_child = ToChild(spare.socket.fileno())

@@ -15,7 +15,7 @@ class Source:
         self.stream = stream
         self.credit = credit
         self.bytes = 0
-        self.is_last = False  # True once no process writes any more: the rest is in the pipe already
+        self.is_last = False  # True once no process writes any more: the remaining bytes are in the pipe already
         self._on_end = on_end
 
     def end(self):
@@ -40,7 +40,7 @@ class Sources:
 
     @property
     def has_rest(self):
-        """True if a stream without a writer has a rest: no event reports it."""
+        """True if a stream that nobody writes to any more has unread bytes: no event reports them."""
         return any(source.is_last and source.credit > 0 for source in self._all.values())
 
     def add(self, source):
@@ -83,7 +83,7 @@ class Sources:
         source.bytes += len(data)
         self._channel.send_payload(source.run_id_json, source.stream, data)
         self.remove(source)  # to the end of the line
-        if source.is_last and source.credit <= 0:  # no pipe held as much: another activity has it and writes
+        if source.is_last and source.credit <= 0:  # more than a pipe can hold: a process of another activity still writes to it
             source.end()
         else:
             self.add(source)

@@ -1,4 +1,4 @@
-"""The zygote's end of the broker's commands: messages with descriptors, answers, and the removal of what a script leaves behind."""
+"""The zygote's end of the broker's commands: messages with descriptors, answers, and clean-up after a script."""
 
 import _socket
 import array

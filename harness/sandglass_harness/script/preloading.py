@@ -24,7 +24,7 @@ def load(config):
     scope = tools.fresh_scope()
     files = tools.list_tool_files(config["tools"]) if config["tools"] else []
     if files:
-        import asyncio  # noqa: F401  once, as async tools need it; without tools each fork and each end would be slower
+        import asyncio  # noqa: F401  once, for async tools; only if there are tools, because it slows each fork and each exit
     jobs = [("preload", name, _guard_forks(_make_importer(name))) for name in config["preload"]]
     jobs += [("tools", os.path.basename(path), _guard_forks(functools.partial(tools.load_file, path, loop=loop))) for path in files]
     report = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}

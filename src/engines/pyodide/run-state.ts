@@ -41,7 +41,7 @@ export class RunState {
   readonly streams: readonly [stdout: OutputGatherer, stderr: OutputGatherer]
   /** The first reason for which it was ended from outside. */
   killedFor: KillCause | undefined
-  /** True if the runtime ended in order. */
+  /** True if the runtime finished normally. */
   finished = false
   over = false
   exitCode: number | null = null
@@ -197,7 +197,7 @@ export class RunState {
       }
     }
     if (line.length < 3 || line[0] !== 0x7b || line.at(-1) !== 0x7d) return false
-    // Before it is decoded.
+    // Before the line is decoded, which costs far more than its bytes.
     if (
       this.#sent + line.length > this.maxOutput &&
       !MAY_EXCEED.test(Buffer.from(line.subarray(0, 24)).toString('latin1'))
