@@ -31,7 +31,7 @@ const MAX_MODULES = 10_000
 
 /** Entries that are not modules: programs and locks of wheels, and the directory that is made here later. */
 const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
-/** Files that are looked at before others get their turn: some 2 ms. */
+/** Files that are handled before the event loop gets a turn: about 2 ms of work. */
 export const SLICE = 512
 
 /** Removes from a new environment what no script imports (programs, locks, links), and lets every user read the rest. */

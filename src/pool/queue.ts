@@ -66,7 +66,7 @@ export class Queue {
     for (const waiter of this.#waiters) if (waiter.checking === pooled) waiter.checking = null
   }
 
-  /** A failed creation ends the hopes of one waiter: its own, or the first that had one started and still hopes. */
+  /** Charges a failed creation to one waiter: `origin`, for which it began, or else the first that had one started and has no failure. */
   charge(origin: Waiter, error: unknown): void {
     const hopeful = [...this.#waiters].filter((one) => one.demanded && one.failed === null)
     const waiter = hopeful.includes(origin) ? origin : hopeful[0]
@@ -123,7 +123,7 @@ export class Queue {
     return PASS
   }
 
-  /** Makes sure that one more may start, at the cost of a free one of another key that nobody further ahead counts on. */
+  /** Makes room for one more sandbox: if necessary, ends an idle one of another key on which no earlier waiter counts. */
   #makeRoom(key: string, countedOn: ReadonlySet<PooledSandbox>): boolean {
     if (this.#stock.sandboxes.size + this.#stock.starting < this.#capacity) return true
     const victim = chooseVictim(this.#stock.sandboxes, key, countedOn)
@@ -139,12 +139,12 @@ export class Queue {
   }
 }
 
-/** The sandboxes that waiters further ahead count on, while the queue is served once. */
+/** The sandboxes on which earlier waiters count, while the queue is served once. */
 interface Round {
   /** Creations in progress. */
   claimed: number
   /** Recovering sandboxes. */
   readonly countedOn: Set<PooledSandbox>
-  /** True if one whose creation failed waits for the others' creations: then no further one is tried. */
+  /** True if a waiter whose creation failed still waits for the creations of others: then no further one is started. */
   failing: boolean
 }

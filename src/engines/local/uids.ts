@@ -109,7 +109,7 @@ function uidsInUse(): Set<number> {
       const uid = /^Uid:\s*(\d+)/m.exec(status)?.[1]
       if (uid !== undefined) uids.add(Number(uid))
     } catch (error) {
-      // It ended meanwhile, unless it could not be read: its uid is then not free.
+      // It ended meanwhile, except if this process lacks the means to read it: its uid may then be in use.
       const shortage = shortageError(error, 'the uids in use cannot be read')
       if (shortage !== undefined) throw shortage
     }
