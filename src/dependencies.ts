@@ -24,7 +24,7 @@ import { dependenciesOf, type ToolsInput } from './tools/index.ts'
 
 /** The packages that a run asks for. */
 export interface DependencyRequest {
-  /** In place of those of `createSandglass`. */
+  /** They replace those of `createSandglass`. */
   readonly dependencies?: readonly string[] | undefined
   readonly tools?: ToolsInput | undefined
   /** The script, whose own wishes count as far as `environments.fromScript` admits. */
@@ -93,7 +93,7 @@ export class Dependencies {
     return this.#hasDirectory ? '' : scriptPackagesText(this.environments.options)
   }
 
-  /** The Python for which packages are chosen; the one of the last time until a sandbox tells it. */
+  /** The Python for which packages are chosen: that of a sandbox, or the remembered one until a sandbox has started. */
   async knownTarget(): Promise<PythonTarget | undefined> {
     return (this.#target ??= await this.environments.recallTarget(this.#engineId))
   }
@@ -222,7 +222,7 @@ export function dependencyViolation(error: unknown, script: string): Violation |
   }
 }
 
-/** A result with its environment, and with the package that a missing module is in, or the way to one where pip was called. */
+/** Adds the environment to a result, and a hint: the package of a missing module, or what to do in place of calling pip. */
 export function withEnvironment<T>(
   result: ExecutionResult<T>,
   script: string,

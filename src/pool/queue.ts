@@ -66,7 +66,7 @@ export class Queue {
     for (const waiter of this.#waiters) if (waiter.checking === pooled) waiter.checking = null
   }
 
-  /** Charges a failed creation to one waiter: `origin`, for which it began, or else the first that had one started and has no failure. */
+  /** Charges a failed creation to one waiter: to `origin`, for which it began, or to the first other one that had one started. */
   charge(origin: Waiter, error: unknown): void {
     const hopeful = [...this.#waiters].filter((one) => one.demanded && one.failed === null)
     const waiter = hopeful.includes(origin) ? origin : hopeful[0]

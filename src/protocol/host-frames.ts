@@ -12,9 +12,9 @@ export interface ToolParameter {
   required: boolean
   /** True if `None` is a value; otherwise `None` means "left out" if the parameter is optional. */
   nullable: boolean
-  /** Python default; absent where leaving it out is left to the tool. */
+  /** Python default; absent where the tool itself decides what a left-out value means. */
   default?: unknown
-  /** Of a Python tool: taken by position, or by keyword, alone. */
+  /** Only for Python tools: the parameter is taken by position only, or by keyword only. */
   kind?: 'positional' | 'keyword' | undefined
 }
 
@@ -46,7 +46,7 @@ export interface CheckedTool extends ToolSignature {
 
 /** A Python tool: its function runs in the process of the script. */
 export interface PythonToolSource {
-  /** Of the function. */
+  /** The name of the function. */
   name: string
   source: string
   /** The text that `describe_tool` returns. */
@@ -70,7 +70,7 @@ export interface ExecuteHead {
   max_tool_wait_sec?: number | undefined
 }
 
-/** The others. */
+/** The fields of an `execute` that can be large. */
 export interface ExecuteBody {
   script: string
   inputs: Record<string, unknown>

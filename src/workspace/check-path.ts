@@ -9,7 +9,7 @@ export function checkPath(field: string, path: unknown): string {
   throw invalid(field, `${formatValue(path)} is not a path in the workspace: ${problem}`)
 }
 
-/** Checks the path of a directory, and returns it: '' for the root, '' or '.'. @throws SandglassError `invalid_request` */
+/** Checks the path of a directory, and returns it; '' for the root ('' or '.'). @throws SandglassError `invalid_request` */
 export function checkDirectory(field: string, path: unknown): string {
   return path === '' || path === '.' ? '' : checkPath(field, path)
 }

@@ -24,8 +24,8 @@ class Uncollected:
         self._sockets, self._space = self._count_sockets(), self._read_space()
 
     def is_gone(self, budget_sec, closed_sockets=0):
-        """Waits until no more is in use than before the first run, `closed_sockets` fewer of the sockets. Returns False if that
-        takes longer than the budget."""
+        """Waits until no more is in use than before the first run. For sockets the bound is `closed_sockets` lower. Returns False
+        if that takes longer than the budget."""
         deadline = time.monotonic() + budget_sec
         while self._count_sockets() > self._sockets - closed_sockets or self._takes_space():
             if time.monotonic() > deadline:

@@ -279,7 +279,7 @@ async function findCpuLimit(
   return cpu
 }
 
-/** Another kernel than the daemon's may be that of its restarted machine: a virtual machine is reported only if it is not. */
+/** The level of a container. Before `vm`, the daemon's kernel is fetched again: its machine may have restarted with another one. */
 async function levelIn({ daemon, kernel }: EngineEnvironment, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
   const level = levelOf(checks, kernel)
   return level === 'vm' ? levelOf(checks, await fetchKernel(daemon)) : level
