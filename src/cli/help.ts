@@ -198,7 +198,7 @@ Task:
   --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
   --input NAME=JSON         a global of every script, by value; repeat for more
   --secret NAME             an environment variable of yours for the scripts, hidden in all output; repeat for more
-  --output SCHEMA           JSON Schema that the answer must match: a file, or the schema itself; a mismatch is told the model
+  --output SCHEMA           JSON Schema that the answer must match: a file, or the schema itself; the model learns of a mismatch
   --allow-module NAME       a module that scripts may import in addition to those of strict; repeat for more
   --interactive             step by step in one sandbox, instead of one script for the whole task
   --max-retries N           attempts after the first, of each step with --interactive; default 3

@@ -1,6 +1,6 @@
 import type { ReadyFrame } from '../protocol/index.ts'
 
-/** The facts that the harness must report in every sandbox. The default is closed. */
+/** The facts that the harness must report in every sandbox. A missing one counts as failed. */
 const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   pid: 1,
   leaked_fds: 0,

@@ -90,7 +90,7 @@ function makeUncheckedIssue(why: string): SchemaIssue {
 
 function jsonOf(value: unknown): string | undefined {
   try {
-    // Nothing becomes null, here and where it is sent.
+    // `undefined` becomes null, as it does where the value is sent.
     return JSON.stringify(emptyIfBytes(value ?? null), holdsBytes(value) ? withoutBytes : undefined)
   } catch {
     return undefined
@@ -98,8 +98,8 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /**
- * Replaces bytes by an object without fields, for `JSON.stringify`, which would write a field for each. It does so in what
- * holds them, because a Buffer's own toJSON comes first.
+ * Replaces bytes by an object without fields, for `JSON.stringify`, which would write a field for each. It replaces them in the
+ * object that holds them: `JSON.stringify` calls the toJSON of a Buffer before it passes the Buffer here.
  */
 function withoutBytes(_key: string, item: unknown): unknown {
   if (typeof item !== 'object' || item === null) return item

@@ -279,7 +279,7 @@ async function findCpuLimit(
   return cpu
 }
 
-/** The level of a container. Before `vm`, the daemon's kernel is fetched again: its machine may have restarted with another one. */
+/** The level of a container. Before `vm`, the daemon's kernel is fetched again: a restart may have changed it. */
 async function levelIn({ daemon, kernel }: EngineEnvironment, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
   const level = levelOf(checks, kernel)
   return level === 'vm' ? levelOf(checks, await fetchKernel(daemon)) : level

@@ -16,11 +16,11 @@ export interface Cgroup {
   /** Gives its processes little of a busy processor, or their share. */
   setBackground(on: boolean): void
   /**
-   * Lifts the CPU limit until every one of these was disposed of. Never throws itself; disposing throws when the limit
+   * Lifts the CPU limit until every returned object is disposed of. Never throws itself; disposing throws when the limit
    * cannot be put back on a group that is still there.
    */
   liftCpu(): Disposable
-  /** Lowers the CPU limit until it is disposed of. Throws when the limit cannot be set, and disposing as that of liftCpu. */
+  /** Lowers the CPU limit until the returned object is disposed of. Throws when the limit cannot be set; disposing as above. */
   lowerCpu(cpus: number): Disposable
   /** The number of processes that the kernel killed in it for memory; null when nothing counts them. Keeps its last value. */
   memoryKills(): number | null
@@ -110,7 +110,7 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   set('memory.limit_in_bytes', String(limits.memoryBytes))
   const withSwap = join(path, 'memory.memsw.limit_in_bytes')
   if (existsSync(withSwap)) writeFileSync(withSwap, String(limits.memoryBytes))
-  // Version 1 counts the buffers of TCP and UDP apart, and without a limit of theirs not at all.
+  // Version 1 counts the buffers of TCP and UDP separately, and only if they have a limit of their own.
   const ofSockets = join(path, 'memory.kmem.tcp.limit_in_bytes')
   if (existsSync(ofSockets)) writeFileSync(ofSockets, String(limits.memoryBytes))
   return undefined

@@ -2,7 +2,7 @@ import type { ReadyFrame } from '../../protocol/index.ts'
 import type { EnforcedLimit, SandboxInfo } from '../../sandbox/index.ts'
 import { OBSERVED, type Bubblewrap } from './bubblewrap.ts'
 
-/** The checks that every instance must pass: default is closed. */
+/** The checks that every instance must pass. A missing one counts as failed. */
 const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   files_refused: true,
   processes_refused: true,
