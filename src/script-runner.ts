@@ -65,7 +65,7 @@ export class ScriptRunner {
   readonly dependencies: Dependencies
   readonly workspaces: Workspaces
   readonly #engine: SandboxEngine
-  /** The packages that runs find which name none. */
+  /** The packages of runs that name none. */
   packages: readonly NamedPackage[] = []
   readonly #finisher: Finisher
   readonly #closed = new AbortController()
@@ -94,7 +94,7 @@ export class ScriptRunner {
     return first
   }
 
-  /** A sandbox with the packages of this Sandglass. Only the first time on a machine, its Python must be found out before. */
+  /** A sandbox with the packages of this Sandglass. If its Python is not known yet, another sandbox is made first to learn it. */
   async #firstSandbox(): Promise<Sandbox> {
     const { dependencies } = this
     const signal = definedOf(this.options, ['signal'])
@@ -148,7 +148,7 @@ export class ScriptRunner {
     return environment
   }
 
-  /** Gives back environments of which there are no sandboxes: a cache could not keep its limit otherwise. */
+  /** Gives back environments that no sandbox uses: a cache could not keep its limit otherwise. */
   #releaseEnvironments(): void {
     const isUsed = (path: string): boolean =>
       this.sandboxes.pool.hasUsers(({ packages }) => packages === path) || this.workspaces.hasUsers(path)

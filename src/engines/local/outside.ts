@@ -7,7 +7,7 @@ type Namespace = (typeof NAMESPACES)[number]
 
 /** The first process of a sandbox, as the host's kernel shows it. */
 export interface Outside {
-  /** The kinds of which its namespace is not the host's. */
+  /** The kinds for which it has a namespace of its own. */
   readonly namespaces: readonly Namespace[]
   /** Describes each difference from the plan. */
   readonly problems: readonly string[]
