@@ -10,7 +10,7 @@ import { sandboxFlags } from './options.ts'
 import { startSandglass } from './start.ts'
 import { table } from './table.ts'
 
-/** Another process uses it. */
+/** The exit code if another process uses the environment. */
 const IN_USE = 9
 const MAX_NAMED = 6
 const MAX_DIFFERENCES = 20

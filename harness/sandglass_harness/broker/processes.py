@@ -116,7 +116,7 @@ class Spare:
         os.close(self._child_err)
 
     def end_requests(self):
-        """Makes it end after its present request."""
+        """Makes it end after its current request."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def exit_status(self):
