@@ -29,15 +29,15 @@ export interface Environment {
   readonly bytes: number
 }
 
-/** A wish for an environment. */
+/** A request for an environment. */
 export interface EnvironmentRequest {
   readonly requirements: readonly Requirement[]
   readonly target: PythonTarget
   /** True if a script named some of them: then `allow` and an age of seven days apply. */
   readonly fromScript?: boolean | undefined
   /**
-   * The requirements among them that the host named itself: `allow` is not asked for the packages that they come to without
-   * those of the script.
+   * The requirements among them that the host named itself. `allow` is not asked for the packages to which these alone, without
+   * those of the script, resolve.
    */
   readonly host?: readonly Requirement[] | undefined
   readonly signal?: AbortSignal | undefined
@@ -67,7 +67,7 @@ export class Builder {
 
   /**
    * Resolves and installs what was asked for, once over all processes.
-   * @param options.isUpdate what was resolved before does not count, and stays if this fails.
+   * @param options.isUpdate resolves again what was resolved before; the old result stays if this fails.
    */
   async build(
     request: EnvironmentRequest,
@@ -113,7 +113,7 @@ export class Builder {
         throw error
       } finally {
         downloads.release()
-        // Of an invalid package, all that was unpacked is of no use.
+        // Nothing that was unpacked of an invalid package is of any use.
         const isInvalid = failure instanceof SandglassError && failure.code === 'dependency_invalid'
         if (failure !== undefined) await this.#cache.cleanDownloads({ all: isInvalid })
       }

@@ -61,7 +61,7 @@ function readPackage(one: unknown): LockedWheel {
   return { name: normalName(name), version, hashes: hashes.toSorted(), bytes: Math.max(...sizes) }
 }
 
-/** A digest of parts that can hold anything. */
+/** A digest of values that JSON can represent, in the first `length` hexadecimal digits. */
 export function digestOf(parts: unknown, length: number): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, length)
 }

@@ -8,7 +8,7 @@ export interface CollectedItem {
 }
 
 const MAX_CHARS = 24_000
-/** The length to which an item is cut at most, if there are too many items. */
+/** The shortest length to which an item is cut, if there are too many items. */
 const LEAST = 200
 const MAX_LABEL = 100
 
