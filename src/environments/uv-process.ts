@@ -29,7 +29,7 @@ export interface UvEnd {
   readonly stderr: string
 }
 
-/** In `stderr` of a call that wrote too much: the kernel's words for one file. */
+/** The line in `stderr` of a call that wrote too much: the kernel's own message for one file. */
 const TOO_LARGE = 'File too large'
 const MAX_OUTPUT = 256 * 1024
 /** Memory of uv, which holds answers of an index in it, and that of the threads of one processor. */

@@ -7,8 +7,8 @@ import { within } from './bounded.ts'
 const PUT_BACK_MS = 500
 
 /**
- * Changes the CPU limit of a sandbox for one run: lowers it if the run asks for less, and lifts it while the run has to end. The broker, which ends it, shares that limit with the script:
- * behind dozens of busy processes it would wait for its turn for seconds.
+ * Changes the CPU limit of a sandbox for one run: lowers it if the run asks for less, and lifts it while the run has to end.
+ * The broker, which ends it, shares that limit with the script: behind dozens of busy processes it would wait for seconds.
  */
 export class CpuBoost {
   readonly #sandbox: Sandbox

@@ -104,7 +104,7 @@ interface RunFacts {
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly error: string | null
   /**
-   * True if not the script failed but what the caller gives it: a secret is missing, a Python tool or a preloaded module
+   * True if the cause is not the script but what the caller gives it: a secret is missing, a Python tool or a preloaded module
    * cannot be loaded, or the preamble raised. Nothing of the script ran.
    */
   readonly setupFailed: boolean
@@ -116,8 +116,8 @@ interface RunFacts {
   readonly stdoutBytes: number
   readonly stderrBytes: number
   /**
-   * The bytes that counted towards `maxOutputBytes`: of stdout and stderr the text in UTF-8, of every other frame but
-   * those of files its whole line. The same for the same output, whatever the timing.
+   * The bytes that counted towards `maxOutputBytes`: the text of stdout and stderr in UTF-8, and the whole lines of all other
+   * frames except those of files. The same for the same output, whatever the timing.
    */
   readonly outputBytes: number
   /** True if `stdout` or `stderr` above is shorter than the script's output. */
