@@ -74,7 +74,7 @@ export class Sender {
   }
 }
 
-/** A channel that others share: a large request goes in pieces, between which theirs go. */
+/** A channel that other activities share: a large request goes in pieces, so that their frames can go between them. */
 export interface SharedChannel extends Channel {
   sendRequest(request: LineInParts): Promise<void>
 }

@@ -26,8 +26,7 @@ export interface ToolRun {
   noteExecution(id: string): () => void
   /** A call that began came to its end. */
   noteEnd(id: string, outcome: ToolOutcome): void
-  /** A text without the secrets of the run. */
-  /** @param isCut true if the text may end within a secret. */
+  /** A text without the secrets of the run. @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string
 }
 

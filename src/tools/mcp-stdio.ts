@@ -15,12 +15,12 @@ export interface StdioProgram {
 }
 
 const GRACE_MS = 2000
-/** Requests of the server that may wait for an answer: one that sends more, or reads no answers, gets none to the others. */
+/** Requests of the server that may wait for an answer at a time. Requests beyond that get none. */
 const MAX_UNANSWERED = 32
 
 /**
- * The transport of a client to an MCP server that is a program. The client's own one copies all that has come of a message at each
- * piece, and parses whatever comes.
+ * The transport of a client to an MCP server that is a program. The client's own one copies a whole unfinished message for each
+ * piece that arrives, and parses messages of any size.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void

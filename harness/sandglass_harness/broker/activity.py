@@ -48,7 +48,7 @@ class Activity:
         self.finish(error={"code": code, "message": message})
 
     def cancel(self):
-        """Ends it because the host wants so."""
+        """Ends it because the host asked for it."""
         self.refuse("cancelled", "the activity was cancelled")
 
     def send(self, frame):
@@ -106,7 +106,7 @@ class ProcessActivity(Activity):
             self._on_lost_keeper()
 
     def cancel(self):
-        """Ends it because the host wants so."""
+        """Ends it because the host asked for it."""
         if self.spare is None:
             super().cancel()
         else:
