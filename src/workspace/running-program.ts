@@ -18,7 +18,7 @@ export interface ProgramExit {
   readonly signal: string | null
   /** True if it was killed because its `timeoutSec` was over. */
   readonly timedOut: boolean
-  /** True if SIGKILL ended it, or a process of it as a shell reports that, while the kernel killed for memory in this workspace. */
+  /** True if SIGKILL ended it (or it exited with 137, as shells do) while the kernel killed for memory in this workspace. */
   readonly outOfMemory: boolean
   /** Bytes that it wrote. */
   readonly stdoutBytes: number
@@ -39,9 +39,9 @@ type Stream = ProgramOutput['stream']
 const BOOST_AFTER_MS = 100
 /** The sandbox has its own clock; if it does not act, the host does. */
 const BACKSTOP_MS = 2000
-/** Of a program that SIGKILL ended, also as a shell passes it on. */
+/** The exit code of a program that SIGKILL ended. A shell exits with it, too, if SIGKILL ended its command. */
 const KILLED_EXIT_CODE = 137
-/** A secret of four characters grows to its marker: less may be on its way. */
+/** The marker of a secret is longer than the secret, which can have four characters. So with secrets the window is smaller. */
 const SECRETS_WINDOW_SHARE = 4
 
 /** Everything that starting a program takes. */
