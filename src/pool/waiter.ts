@@ -21,7 +21,7 @@ export interface Waiter extends Wish {
   refuse(error: unknown): void
 }
 
-/** A waiter's wish, its patience, and the callbacks for when it gives up. */
+/** What a waiter asks for, how long it waits, and the callbacks for when it gives up. */
 export interface WaiterOptions {
   readonly key: string
   readonly wanted: PooledSandbox | null

@@ -261,7 +261,7 @@ class Workspace:
         self._assign()
 
     def _on_lost_spare(self):
-        """The process that waits, or its keeper, was killed: only activities that are not apart can do that."""
+        """The process that waits, or its keeper, was killed: only activities that the kernel does not isolate can do that."""
         self._take_spare().close()  # what is left of it ends with its socket
         self._make_spare()
 
