@@ -13,7 +13,7 @@ export interface Lease extends AsyncDisposable {
   readonly key: string
   /**
    * Gives the sandbox back for the next lease of the same key, or ends it when it is dead, used up or not needed any
-   * more; then it resolves when the sandbox is gone. The caller has it wiped before. A run that still uses it is
+   * more; then it resolves when the sandbox is gone. The caller must have wiped it before. A run that still uses it is
    * cancelled, and its sandbox ended. Never rejects.
    */
   release(): Promise<void>

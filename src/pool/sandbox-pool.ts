@@ -67,7 +67,7 @@ export class SandboxPool implements AsyncDisposable {
   /**
    * Makes a pool of the same engine for a variant of a spec of this pool. It has leases of its own and closes with this
    * pool. It starts no sandbox before its first checkout.
-   * @param name the spec here and there.
+   * @param name the name of the spec, in this pool and in the new one.
    * @throws SandglassError `unknown_spec`, `pool_closed`; TypeError naming the option that is wrong.
    */
   beside(

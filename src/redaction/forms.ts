@@ -74,7 +74,7 @@ const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
 
 /**
  * The part of base64 that does not depend on the bytes around the value: for each of its three places within a group of
- * three bytes, the characters that hold bits of the value alone. Its first and last byte show up to 4 bits beside.
+ * three bytes, the characters that hold bits of the value alone. Up to 4 bits of its first and of its last byte are in others.
  */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].map((before) => {

@@ -43,7 +43,7 @@ export class Redactor {
     return spans.length === 0 ? text : replaceSpans(text, spans, this.#patterns.names)
   }
 
-  /** A text that is cut at a greatest length, by characters: one that has it may be only a head. */
+  /** A text that was cut at `max` characters: one of that length may be only a head, and end within a secret. */
   head(text: string, max: number): string {
     return this.text(text, { end: text.length >= max })
   }

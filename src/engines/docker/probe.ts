@@ -83,7 +83,7 @@ function findWarnings(at: EngineEnvironment, sandbox: Sandbox): ReportReason[] {
       code: 'no_daemon_seccomp',
       message:
         `the daemon applies ${profile === undefined ? 'no seccomp profile' : `the seccomp profile ${profile}`} in place of ` +
-        "Docker's default one; beside it, the harness's filter is in force alone",
+        "Docker's default one; the harness's own filter is in force in any case",
       remedy: 'use a daemon built with seccomp, and its default profile',
     })
   }

@@ -4,7 +4,7 @@ import { Slots } from './slots.ts'
 import { Staging } from './staging.ts'
 import { prepareStatePath } from './state-path.ts'
 
-/** The state that all processes share which use one directory: who holds which slot, sandboxes, and copies for them. */
+/** The state that all processes with the same state directory share: who holds which slot, sandboxes, and copies for them. */
 export class StateDirectory {
   readonly path: string
   readonly slots: Slots
