@@ -21,7 +21,10 @@ export interface ContainerStart {
   readonly sealKey?: Uint8Array | undefined
   /** Gets the id or the name of a container that cannot be removed now. */
   readonly orphans: OrphanRetry
-  /** The time that the daemon may take to create it, and to start it, in milliseconds. A busy daemon takes longer for both than for other requests. */
+  /**
+   * The time that the daemon may take to create it, and to start it, in milliseconds. A busy daemon takes longer for both than
+   * for other requests.
+   */
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
 }

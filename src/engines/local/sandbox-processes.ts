@@ -101,7 +101,7 @@ function markOf(pid: number): string | undefined {
   try {
     return markIn(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
   } catch (error) {
-    // It ended meanwhile, unless it could not be read: it would then seem to belong to no sandbox.
+    // It ended meanwhile, except if this process lacks the means to read it: it would then seem to belong to no sandbox.
     const shortage = shortageError(error, 'the processes of this machine cannot be read')
     if (shortage !== undefined) throw shortage
     return undefined
