@@ -143,7 +143,7 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
   checkAsToolOptions(given)
   const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, ...run } = given
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
-  // In a workspace once: scripts may change them.
+  // Files are put into a workspace only once, because scripts may change them.
   const putOnce = onceDone(async () => {
     if (files !== undefined) await run.workspace?.put(files)
   })

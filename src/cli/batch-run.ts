@@ -55,7 +55,7 @@ export class BatchRun {
 
   /**
    * Resolves when every line has its answer, or after the signal when all runs have ended.
-   * @throws what an answer could not be written for; everything was cancelled then.
+   * @throws the error for which an answer could not be written; everything was cancelled then.
    */
   async serve(input: Readable): Promise<void> {
     try {

@@ -8,7 +8,7 @@ from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, landlock_abi, prctl, set_dum
 from . import control_group
 
 _PF_EXITING = 4  # of linux/sched.h
-# Beside Python and what every system has, by which people ask for what they need.
+# Programs that scripts often need, and that not every system has.
 _PROGRAMS = ("bash", "node", "perl", "git", "curl", "make", "gcc", "jq")
 _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
