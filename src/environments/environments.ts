@@ -190,7 +190,7 @@ export class Environments {
     return this.#builder.findFailing(request)
   }
 
-  /** Gives back environments that nothing uses, but the ones asked for last: then they may be removed. */
+  /** Gives back environments that nothing uses, except those asked for last. They may then be removed. */
   releaseUnused(isUsed: (path: string) => boolean): void {
     for (const [key, lease] of [...this.#leases].slice(0, -KEPT)) {
       if (isUsed(lease.path)) continue

@@ -73,7 +73,7 @@ const IDLE_MS = 10_000
 /** The most kinds of questions that are known to overrun. */
 const MAX_KINDS = 256
 
-/** The kinds of questions that overran of late, and how often. */
+/** The kinds of questions that overran recently, and how often. */
 class Overruns {
   readonly #counts = new Map<string, number>()
 
@@ -148,7 +148,7 @@ class JudgeThread {
   readonly #turns = new Turns()
   readonly #maxTryMs: number
   readonly #onOverrun: (waiting: Waiting) => void
-  /** Of each question that waits, for the end of its wait. */
+  /** The timer of each question that waits; it ends the wait. */
   readonly #timers = new Map<Waiting, NodeJS.Timeout>()
   #busy = false
   #worker: Worker | undefined
