@@ -14,7 +14,7 @@ export interface ExecResult {
   readonly signal: string | null
   /** True if it was killed, with everything that it had started, because `timeoutSec` was over. */
   readonly timedOut: boolean
-  /** True if SIGKILL ended it, or a process of it as a shell reports that, while the kernel killed for memory in this workspace. */
+  /** True if SIGKILL ended it (or it exited with 137, as shells do) while the kernel killed for memory in this workspace. */
   readonly outOfMemory: boolean
   /** Its beginning and its end with a mark between them where it was longer than `maxOutputBytes`. */
   readonly stdout: string

@@ -25,9 +25,9 @@ export interface FileEntry {
 export interface ListOptions {
   /** Globs relative to the directory: `*`, `?`, `[…]` and `**`. Default: everything below it. */
   readonly patterns?: string | readonly string[]
-  /** Names that begin with a dot, also where no glob writes the dot. Default false. */
+  /** Includes names that begin with a dot, also where no glob writes the dot. Default false. */
   readonly hidden?: boolean
-  /** An error above it. Default 100,000. */
+  /** More entries are an error. Default 100,000. */
   readonly maxEntries?: number
   readonly signal?: AbortSignal
 }

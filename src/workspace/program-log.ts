@@ -22,7 +22,7 @@ export interface PollOptions {
   readonly maxBytes?: number
   /** Milliseconds to wait for a first byte, or for the end of the program. Default 0. */
   readonly waitMs?: number
-  /** Continues until no output came for so many milliseconds, at most ten times as long. Default 0. */
+  /** Continues until no output came for this many milliseconds, for at most ten times as long. Default 0. */
   readonly settleMs?: number
 }
 
