@@ -135,7 +135,7 @@ export class EnvironmentCache {
     return { record, path, release: () => lock.release() }
   }
 
-  /** Waits until no other process builds this environment, or resolves this request, and takes its place. */
+  /** Locks the build of an environment, or the resolution of a request. Waits while another process has the lock. */
   async lockBuild(name: string, signal: AbortSignal): Promise<FileLock> {
     return this.#await(this.#lockOf(name, 'build'), 'exclusive', signal)
   }

@@ -114,7 +114,7 @@ class TargetDirectory {
   readonly #directory: string
   readonly #overwrite: boolean
   #root = ''
-  /** Directories that were found to be none but directories. */
+  /** Paths that were found to be directories, and not links. */
   readonly #checked = new Set<string>()
 
   constructor(directory: string, overwrite: boolean) {

@@ -35,7 +35,7 @@ export interface WorkspaceActivities extends AsyncDisposable {
    */
   exec(command: string, args?: readonly string[], options?: ExecOptions): Promise<ExecResult>
   /**
-   * Starts a program that runs on beside what follows. Resolves when it was executed.
+   * Starts a program in the background. Resolves when it was executed.
    * @throws SandglassError `program_not_found`, and what `exec` throws.
    */
   start(command: string, args?: readonly string[], options?: StartOptions): Promise<Program>
@@ -310,7 +310,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#enter(Object.keys(secrets).length > 0, shareSecrets)
   }
 
-  /** A script or program begins; the result is to be called at its end. Where memory is shared, secrets are alone. */
+  /** A script or program begins; call the result at its end. Where activities share memory, one with secrets must be alone. */
   #enter(hasSecrets: boolean, shareSecrets: boolean): () => void {
     const activity = { isPrivate: hasSecrets && !shareSecrets }
     if (this.trust === 'shared' && this.#living.size > 0) {
