@@ -57,7 +57,7 @@ export type JournalBody =
       readonly tools_digest: string | null
       readonly max_retries: number
       readonly max_steps: number | null
-      /** Without `cost` in journals of before it. */
+      /** `cost` is absent in journals of versions that did not have it. */
       readonly budget: Readonly<Record<Exclude<BudgetName, 'cost'>, number | null> & { cost?: number | null }>
     }
   | { readonly type: 'step_started'; readonly step: number; readonly force_finish: boolean }
@@ -73,7 +73,7 @@ export type JournalBody =
       readonly model: string | null
       readonly prompt_tokens: number | null
       readonly completion_tokens: number | null
-      /** Absent in journals of before it, as `cost` is; null if it is not known. */
+      /** Absent in journals of earlier versions, as `cost` is; null if it is not known. */
       readonly cached_prompt_tokens?: number | null
       readonly cost?: number | null
       readonly latency_ms: number
@@ -127,7 +127,7 @@ export type JournalBody =
       readonly stdout: string
       readonly stderr: string
       readonly warnings: readonly { readonly code: string; readonly message: string }[]
-      /** Without their content; absent in journals of before it. */
+      /** Without their content; absent in journals of earlier versions. */
       readonly files?: readonly FileFacts[]
       readonly tool_calls: number
       readonly duration_ms: number

@@ -31,7 +31,7 @@ const REST_BYTES = 1024 * 1024 + MAX_PAYLOAD_BYTES
 const COPIED_BYTES = 16 * 1024
 /** The last frame of a run. */
 const RUN_END = 'script_done'
-/** Concerns what the host sends; a run's reader does not know it. */
+/** The frame that grants more input. It is not one of a run, whose reader would not know it. */
 const CREDIT = 'credit'
 
 /** Owns the channel of a workspace: one reader, one writer, many activities. */
@@ -95,7 +95,7 @@ export class Link implements ActivityOwner {
     return () => void this.#onEnd.delete(listener)
   }
 
-  /** A run sends lines of up to so many bytes. */
+  /** Allows lines of up to this many bytes, for a run that sends them. */
   allowLines(bytes: number): void {
     this.#splitter.maxLineBytes = Math.max(this.#splitter.maxLineBytes, bytes)
   }
