@@ -48,7 +48,7 @@ export function explainFailure(stderr: string, question: Question): SandglassErr
   )
 }
 
-/** The errors that follow from the pages of an index. */
+/** The errors that depend on what an index lists; offline, that is only what the cache holds. */
 const FROM_PAGES: ReadonlySet<SandglassError['code']> = new Set(['dependency_conflict', 'dependency_too_new'])
 
 type Rule = readonly [

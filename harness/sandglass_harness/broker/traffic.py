@@ -51,7 +51,7 @@ class Traffic:
             self._listen(True)
 
     def wait_for_end(self):
-        """Stops listening, once the runtime is done: its death closes every descriptor, and each would wake the broker."""
+        """Stops listening, once the runtime is done: as its process ends, each descriptor that closes would wake the broker."""
         self._listen(False)
         self.run.poll_soon()
 
