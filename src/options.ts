@@ -234,7 +234,7 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
 function packagesOfWorkspace(name: string): SandglassError {
   return new SandglassError(
     'invalid_request',
-    `${name}: a run in a workspace takes the sandbox and the packages of that`,
+    `${name}: a run in a workspace uses the sandbox and the packages of the workspace`,
   )
 }
 

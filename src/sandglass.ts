@@ -54,7 +54,7 @@ export interface Sandglass extends AsyncDisposable {
   /**
    * One tool that lets an agent run Python with these tools as functions, for the AI SDK or, under `mcp`, for an MCP
    * server. Scripts are checked (policy `standard`) unless another policy is asked for.
-   * @throws TypeError for an option that does not exist, and for tools that no function can stand for.
+   * @throws TypeError for an option that does not exist, and for tools that cannot become functions.
    */
   asTool(options?: AsToolOptions): RunPythonTool
   /**
@@ -198,7 +198,7 @@ function onceDone(act: () => Promise<void>): () => Promise<void> {
   }
 }
 
-/** A script that asks for packages which it cannot have. */
+/** The result of a script that names packages which it may not use. */
 function notRun(violation: Violation): RanScript {
   const error = rejectionText([violation])
   const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [] }

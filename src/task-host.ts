@@ -84,7 +84,7 @@ export class TaskHost implements ScriptHost {
   }
 }
 
-/** Runs the scripts of a task in a workspace, with the packages of that. */
+/** Runs the scripts of a task in a workspace, with the packages of the workspace. */
 export class WorkspaceHost implements ScriptHost {
   readonly sandboxName = 'workspace'
   readonly keepsFiles = true

@@ -20,7 +20,7 @@ export async function applySchema<T>(
   schema: StandardSchema<T> | undefined,
 ): Promise<ExecutionResult<T>> {
   if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
-  // A requester of its own: the results of runs take turns.
+  // With a requester for each result, those of several runs take turns at the judge.
   const checked = await boundedValidator(schema as StandardToolSchema<T>)(result.finalData, { isOver: false })
   if (checked.issues === undefined) return { ...result, finalData: checked.value as T }
   const [first] = checked.issues

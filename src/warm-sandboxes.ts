@@ -9,7 +9,7 @@ import { definedOf } from './support/index.ts'
 
 const PING_TIMEOUT_MS = 2000
 
-/** Lends sandboxes by limits and packages, and has what recent scripts imported loaded ahead in further ones. */
+/** Lends sandboxes by limits and packages. New ones load ahead the modules that recent scripts imported. */
 export class WarmSandboxes {
   readonly pool: SandboxPool
   /** The name of the sandboxes without packages of an environment. */

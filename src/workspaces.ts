@@ -16,7 +16,7 @@ import { assertEnforced, DEFAULT_LIMITS, type Sandbox, type SandboxEngine } from
 import { definedOf } from './support/index.ts'
 import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './workspace/index.ts'
 
-/** The Sandglass of workspaces, as far as they need it. */
+/** The part of a Sandglass that its workspaces use. */
 export interface WorkspaceOwner {
   readonly options: SandglassOptions
   environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined>
@@ -115,7 +115,7 @@ export class Workspaces {
     }
   }
 
-  /** A report costs a sandbox, so a yes is remembered. */
+  /** A report costs a sandbox, so a positive answer is kept. */
   async #isCapable(signal: AbortSignal): Promise<boolean> {
     this.#wasCapable ||= (await this.#engine.report({ signal })).capabilities.workspaces === true
     return this.#wasCapable
@@ -128,7 +128,7 @@ export class Workspaces {
   ): Promise<ActivityWorkspace> {
     try {
       assertEnforced(sandbox.info, limits ?? {})
-      // An engine of the user's may not know the option.
+      // An engine of another author may ignore `activities`.
       if (typeof sandbox.ready.checks['signal_scope'] !== 'string') throw this.#unavailable()
       return new ActivityWorkspace(sandbox, { timeoutSec })
     } catch (error) {

@@ -6,12 +6,12 @@ import { escapeForMessage } from './terminal-text.ts'
 export const MAX_LINE = 400
 const MAX_NAME = 80
 
-/** A foreign text as safe lines for a terminal, each of at most `most` characters. */
+/** A foreign text as safe lines for a terminal, each of at most `max` characters. */
 export function asLines(text: string, max: number = MAX_LINE): string[] {
   return cutLines(text, max).map(escapeForMessage)
 }
 
-/** A foreign text as lines of at most `most` characters; control characters stay. */
+/** A foreign text as lines of at most `max` characters; control characters stay. */
 export function cutLines(text: string, max: number = MAX_LINE): string[] {
   return text
     .replace(/\r\n?/g, '\n')

@@ -4,7 +4,7 @@ import type { ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import type { PythonTarget } from './target.ts'
 
-/** A request with every setting that decides the answer: an update makes it again. It has no secrets. */
+/** A request with every setting that decides its answer, so that an update can repeat it. It holds no secrets. */
 export interface Declaration {
   readonly target: PythonTarget
   readonly requirements: readonly string[]
@@ -27,7 +27,7 @@ interface Wish {
   readonly host?: readonly Requirement[] | undefined
 }
 
-/** Incremented if what an environment holds changes for a reason that no requirement shows. */
+/** To be incremented when the content of environments changes for a reason that their requirements do not show. */
 export const LAYOUT = 1
 const SCRIPT_EXCLUDE_NEWER = '7 days'
 
@@ -60,7 +60,7 @@ export function optionsOf(
   return { ...given, cacheDir, fromScript, offline, maxBytes, maxAgeDays, timeoutMs, allow }
 }
 
-/** Names a declaration together with the settings of uv in this process: equal ones have the same answer. */
+/** The key of a declaration and of uv's settings in this process. Requests with equal keys have the same answer. */
 export function requestKeyOf(declaration: Declaration, options: ResolvedEnvironmentOptions): string {
   const { target, requirements, excludeNewer = null, pyodidePackages = null } = declaration
   const { digest } = indexSettings(options)

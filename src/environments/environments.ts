@@ -182,7 +182,7 @@ export class Environments {
   }
 
   /**
-   * The requirements that no installation alone can meet, each with its error. Nothing is installed.
+   * The requirements that cannot be met even on their own, each with its error. Nothing is installed.
    * @throws SandglassError when the machinery fails, `aborted`.
    */
   async findFailing(request: EnvironmentRequest): Promise<ReadonlyMap<string, SandglassError>> {

@@ -11,7 +11,7 @@ export interface ResolvedRequest {
   readonly lock: string
 }
 
-/** Requests whose answers are kept. Without its answer a request is resolved again. */
+/** Maximum number of requests whose answers are kept; any other request is resolved again. */
 const MAX_REQUESTS = 1000
 
 /** The locks that requests were resolved to, a file for each request. */
@@ -45,7 +45,7 @@ export class Resolutions {
     return all
   }
 
-  /** Removes what was asked for longest ago: a script can ask in any number of ways. */
+  /** Removes the answers that were saved first: scripts can make any number of different requests. */
   async evict(): Promise<void> {
     const names = await namesIn(this.#directory)
     if (names.length <= MAX_REQUESTS) return

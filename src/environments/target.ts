@@ -33,7 +33,7 @@ export function isSameTarget(a: PythonTarget, b: PythonTarget): boolean {
 
 const ABI = /^cpython-\d{2,4}t?-[a-z0-9_]+-[a-z0-9-]+$/
 const LIBC = /^(?:(?:glibc|musl|pyemscripten) \d{1,4}\.\d{1,3}|musl)$/
-/** Without a version: the oldest that present wheels are built for. */
+/** For a C library without a version: the oldest one that wheels are built for today. */
 const OLDEST = { glibc: [2, 17], musl: [1, 2] } as const
 
 /** The platform of a target; undefined for one that no wheels are built for. */

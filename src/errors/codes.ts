@@ -109,7 +109,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   docker_tls: {
     meaning:
-      'The connection to the Docker daemon is not secure as asked for: a certificate is missing or does not hold.',
+      'The connection to the Docker daemon failed at TLS: a certificate is missing or invalid, or the port does not serve TLS.',
     retryable: false,
   },
   docker_permission: { meaning: "This user may not use Docker's socket.", retryable: false },

@@ -12,7 +12,7 @@ type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 
 /** Options of {@link ScriptExecutor}. */
 export interface ScriptExecutorOptions {
-  /** Timeout, output limit and, for less than the sandbox has, memory, CPUs and pids. The sandbox's own by default. */
+  /** Timeout and output limit; memory, CPUs and pids only below those of the sandbox. Default: the limits of the sandbox. */
   readonly limits?: ResourceLimits
   /** PLAN (the default) needs a result; INTERACTIVE may end without one. */
   readonly mode?: ExecutionMode

@@ -80,7 +80,7 @@ class JsonCopy {
     if (this.#units > MAX_INPUT_UNITS) {
       throw invalid(
         'inputs',
-        'they are too large (32 MiB, each value taken for 8 bytes and its text); pass a file instead',
+        'they are too large (at most 32 MiB, of which each value takes 8 bytes and its text); pass a file instead',
       )
     }
   }

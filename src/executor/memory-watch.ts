@@ -23,7 +23,7 @@ export class MemoryWatch {
     this.#counted = kills
   }
 
-  /** The number of processes of the sandbox that the kernel has killed for memory since then. */
+  /** The number of processes of the sandbox that the kernel has killed for memory since the last run ended. */
   get kills(): number {
     const now = this.#sandbox.memoryKills()
     counted.set(this.#sandbox.channel, now)

@@ -14,8 +14,8 @@ const READ_ONLY = 'it was opened for reading'
 const MAX_OPEN = 64
 
 /**
- * Keeps each task in a file of its own in a directory, one JSON event per line, written immediately: the events of a killed process
- * are there. The directory is created for its owner only.
+ * Keeps each task in a file of its own in a directory, one JSON event per line. Events are written immediately and survive a
+ * kill of the process. The directory is created for its owner only.
  * @throws SandglassError `journal_unusable` if the directory cannot be created or written to.
  */
 export function jsonlStore(directory: string, { readOnly = false }: StoreOptions = {}): JournalStore {

@@ -23,7 +23,7 @@ const DEFINITIONS: readonly string[] = [`CREATE TABLE ${TABLE}`, `CREATE INDEX $
 const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
 /** One row at a time: all rows of a task at once would stop the host. */
 const SELECT = 'SELECT seq, body FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT 1'
-/** Views and triggers run whatever their author wrote, for as long as that takes, and so do a CHECK or an index of theirs. */
+/** Finds definitions of others: a view, a trigger, a CHECK or an index runs any expression of its author, for any time. */
 const DEFINED =
   "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger') OR tbl_name = 'events' COLLATE NOCASE LIMIT 3"
 const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?'
@@ -143,8 +143,8 @@ function openForWriting(path: string): Sqlite.DatabaseSync {
 }
 
 /**
- * A database without a write-ahead log is opened as immutable: so it can be in a read-only directory, and
- * no file is created beside it.
+ * A database without a write-ahead log is opened as immutable: this works in a read-only directory, and creates no file beside
+ * the database.
  */
 function openForReading(path: string): Sqlite.DatabaseSync {
   const url = pathToFileURL(resolve(path))

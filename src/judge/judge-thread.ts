@@ -143,7 +143,10 @@ class Turns {
   }
 }
 
-/** A thread that answers questions, one at a time. If one overruns and cannot be interrupted, it is killed; the next starts another. */
+/**
+ * A thread that answers questions, one at a time. A thread that cannot be interrupted when a question overruns is killed; the
+ * next question starts another.
+ */
 class JudgeThread {
   readonly #turns = new Turns()
   readonly #maxTryMs: number
@@ -156,7 +159,7 @@ class JudgeThread {
   #idle: NodeJS.Timeout | undefined
   #onMessage: ((message: ThreadMessage | Judgement) => void) | undefined
 
-  /** @param onOverrun takes a question that had less time than its deadline, and needed it. */
+  /** @param onOverrun called with a question that overran a try that was shorter than its deadline. */
   constructor(maxTryMs: number, onOverrun: (waiting: Waiting) => void) {
     this.#maxTryMs = maxTryMs
     this.#onOverrun = onOverrun

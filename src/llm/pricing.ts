@@ -9,8 +9,8 @@ export interface ModelPrice {
 }
 
 /**
- * Prices by the name of the model, as its provider reports it. A name also holds for the same name with a date behind it,
- * such as `m-2026-01-31`. One price alone also holds for a model that does not report its name.
+ * Prices by the name of the model, as its provider reports it. A price also applies to the same name with a date at its end,
+ * such as `m-2026-01-31`. If there is only one price, it also applies to a model that does not report its name.
  */
 export type Pricing = Readonly<Record<string, ModelPrice>>
 
@@ -26,7 +26,7 @@ const PER = 1_000_000
 /** Sums of binary fractions are rounded to this many digits after the point. */
 const DIGITS = 9
 
-/** @throws TypeError naming the price that is missing or no number of at least 0. */
+/** @throws TypeError naming the price that is missing, or is not a number of at least 0. */
 export function checkPricing(pricing: Pricing): Pricing {
   if (typeof pricing !== 'object' || pricing === null || Array.isArray(pricing)) {
     throw new TypeError('pricing: must be an object of model names and prices')

@@ -20,9 +20,9 @@ export interface PoolOptions {
    * least recently first. Default 1 GiB.
    */
   readonly maxIdleBytes?: number
-  /** A sandbox idle for at least this many milliseconds is asked for its health first. Default 30,000. */
+  /** A sandbox idle for at least this many milliseconds is checked by `isHealthy` first. Default 30,000. */
   readonly healthCheckAfterIdleMs?: number
-  /** Tells whether an idle sandbox still answers. A rejection, or 5 s of silence, is a no. Default: not asked. */
+  /** True if an idle sandbox still answers. A rejection, or no answer for 5 s, counts as false. Default: no check. */
   readonly isHealthy?: (sandbox: Sandbox) => Promise<boolean>
 }
 
@@ -30,9 +30,9 @@ export interface PoolOptions {
 export interface CheckoutOptions {
   /** Only leases of the same key share a sandbox. Default: one key for the whole pool instance. */
   readonly key?: string
-  /** Ask for this very sandbox, when it lives and belongs to the same key; else any will do. */
+  /** Asks for this sandbox, if it lives and has the same key; otherwise any sandbox will do. */
   readonly sandboxId?: string
-  /** Gives the checkout up. */
+  /** Cancels the checkout. */
   readonly signal?: AbortSignal
   /** In place of the pool's `checkoutTimeoutMs`, in milliseconds. */
   readonly timeoutMs?: number

@@ -2,7 +2,7 @@ import type { Sandbox } from '../sandbox/index.ts'
 
 /** The state of a sandbox of the pool. */
 export type PooledState =
-  /** Ready for the next lease. `since` is the time since which it is idle, by `performance.now()`; null while it is passed on. */
+  /** Ready for the next lease. `since`: when its idle time began, by `performance.now()`; null while it is offered to waiters. */
   | { readonly kind: 'idle'; readonly since: number | null }
   /** Taken out for one waiter while its health is checked. */
   | { readonly kind: 'checking' }
@@ -12,7 +12,7 @@ export type PooledState =
   /** No longer in the pool. `gone` resolves when it is gone, and never rejects. */
   | { readonly kind: 'ending'; readonly gone: Promise<void> }
 
-/** The memory of a sandbox whose harness does not tell. */
+/** The assumed memory of a sandbox whose harness does not report it. */
 const ASSUMED_BYTES = 16 * 1024 * 1024
 
 /** A sandbox of the pool and what the pool knows about it. Its state changes in this class only. */
@@ -61,7 +61,7 @@ export class PooledSandbox {
     this.#dead = true
   }
 
-  /** Free for the next waiter, before it comes to rest. */
+  /** Makes it free for the next waiter; `rest` follows if nobody takes it. */
   free(): void {
     this.#become({ kind: 'idle', since: null })
   }
@@ -96,8 +96,8 @@ export class PooledSandbox {
 }
 
 /**
- * The same sandbox with a hook that is called when its end begins. A container may take seconds to end, in which it
- * serves no more and `closed` is not settled yet.
+ * The same sandbox with a hook that is called when its end begins. A container may take seconds to end: in that time it
+ * cannot run anything, but `closed` is not settled yet.
  */
 function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
   const destroy = (): Promise<void> => {
@@ -120,7 +120,7 @@ function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
   }
 }
 
-/** The wish of a checkout. */
+/** What a checkout asks for: its lease key, and one sandbox if possible. */
 export interface Wish {
   readonly key: string
   readonly wanted: PooledSandbox | null

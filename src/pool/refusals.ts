@@ -22,7 +22,7 @@ export interface Fullness extends Pick<PoolStats, 'leased' | 'starting' | 'waiti
 /**
  * The error of a checkout that waited to its deadline.
  * @param name of the spec.
- * @param wanted the very sandbox that it waited for, or null.
+ * @param wanted the one sandbox that it waited for, or null if any would do.
  * @param lastError why the engine last failed, or undefined when it works.
  */
 export function exhaustedError(

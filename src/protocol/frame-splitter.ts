@@ -121,7 +121,7 @@ export const MAX_FRAME_BYTES: number = MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 
 /**
  * A frame with its payload, as it goes over the wire.
- * @param into takes the frame in place of memory of its own: a transfer would leave a buffer to the garbage for each piece.
+ * @param into a buffer to write the frame to. Otherwise a transfer would allocate one for each piece.
  * @throws RangeError for more than {@link MAX_PAYLOAD_BYTES}.
  */
 export function encodePayload(frame: object, bytes: Uint8Array, into?: Buffer): Uint8Array {

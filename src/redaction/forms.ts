@@ -15,7 +15,7 @@ export function formsOf(value: string): readonly string[] {
   return [...new Set([...plain.flatMap(unitsInPlace), ...encoded])]
 }
 
-/** The bytes of a text, each as a character: so `b'…'` and URLs show what is not ASCII. */
+/** The bytes of a text, each as a character, as `b'…'` and URLs write text that is not ASCII. */
 function latinOf(value: string): string {
   return Buffer.from(value).toString('latin1')
 }

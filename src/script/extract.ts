@@ -8,7 +8,7 @@ export type Extracted = FoundScript | { readonly problem: 'empty' | 'no-code' | 
 export interface FoundScript {
   /** Null if there is only `whole`. */
   readonly script: string | null
-  /** The whole answer, if no fence, tag or JSON marks a script in it, or one that may be in a string, and `script` is shorter. */
+  /** The whole answer, if it is longer than `script`, and no fence, tag or JSON marks `script` or the mark may be in a string. */
   readonly whole?: string
 }
 
@@ -42,7 +42,7 @@ function codeIn(text: string): Extracted {
 
 /** The first line that begins like a fence or a tag. */
 const FIRST_MARK = /^[ \t]*(?:```|~~~|<)/m
-/** A string of several lines, the only place in Python for a fence or a tag with its end. */
+/** The beginning of a string of several lines: nowhere else can Python contain a fence or a tag with its end. */
 const LONG_STRING = /"""|'''|\\\n/
 
 /** True if the first fence or tag may be a part of a string, so that the whole text may be Python. */

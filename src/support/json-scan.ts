@@ -29,8 +29,8 @@ const [ZERO, NINE] = [0x30, 0x39]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Counts what a JSON text in UTF-8 holds, without parsing it: a value costs a hundred times as much as its two bytes. Takes
- * linear time and no memory. The counts of a text that is not JSON mean nothing.
+ * Counts what a JSON text in UTF-8 holds, without parsing it: a parsed value takes a hundred times the memory of its two bytes.
+ * Takes linear time and no memory. The counts of a text that is not JSON mean nothing.
  */
 export function scanJson(given: Uint8Array): JsonScan {
   const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength)

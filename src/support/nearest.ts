@@ -23,7 +23,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return found === undefined ? '' : ` Did you mean ${JSON.stringify(found)}?`
 }
 
-/** The edit distance of two words, at most `most`; it stops as soon as every way costs that much. */
+/** The edit distance of two words, at most `max`; the search stops as soon as no distance below it is possible. */
 function editDistance(a: string, b: string, max: number): number {
   if (Math.abs(a.length - b.length) >= max) return max
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i)

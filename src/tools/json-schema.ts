@@ -12,7 +12,7 @@ export type JsonSchema = JsonSchemaObject | boolean
 
 const MAX_SCHEMA_CHARS = 1024 * 1024
 const MAX_SCHEMA_DEPTH = 100
-/** Bytes that definitions may add to a schema in {@link withoutReferences}: one that refers to itself twice doubles at each level. */
+/** Bytes that {@link withoutReferences} may add to a schema: a definition that refers to itself twice doubles at each level. */
 const MAX_ADDED_BYTES = 32 * 1024
 /** Memory of a schema, and of a keyword in it. */
 const SCHEMA_BYTES = 64
@@ -160,7 +160,7 @@ const CLOSING = new Set(['additionalItems', 'additionalProperties', 'items'])
 /** Keywords that do not restrict values. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 
-/** The bytes that schemas of one root may take without references. Make it by {@link roomOf}. */
+/** The bytes that the schemas of one root may take after their references are replaced. Made by {@link roomOf}. */
 export interface Room {
   left: number
 }

@@ -17,7 +17,7 @@ const DATA = /^data: ?/
 
 /**
  * A message as the client may parse it: one that holds too much becomes the error of its request.
- * @throws RangeError if it holds too much and its request cannot be told.
+ * @throws RangeError if it holds too much and its request cannot be identified.
  */
 export function boundMessage(message: Uint8Array): Uint8Array {
   const { parts, depth } = scanJson(message)
@@ -55,7 +55,10 @@ export function boundedFetch(onExcess: () => void): (url: string | URL, init?: R
   }
 }
 
-/** True for an answer of the client to a request of the server. The client writes its own requests and notices method first. */
+/**
+ * True for an answer of the client to a request of the server. In its own requests and notifications, the client writes `method`
+ * first.
+ */
 function isAnswer(init: RequestInit | undefined): boolean {
   const body = init?.method === 'POST' ? init.body : undefined
   return typeof body === 'string' && !body.startsWith('{"method"')

@@ -176,7 +176,7 @@ function textOf(block: unknown): string | undefined {
   return field(block, 'type') === 'text' ? String(field(block, 'text')) : undefined
 }
 
-/** The texts of an error, joined up to the maximum; what is cut is cut again, without secrets, where it is sent. */
+/** The texts of an error, joined up to the maximum. Before it is sent, its secrets are removed and it is cut further. */
 function errorTextOf(blocks: readonly unknown[]): string {
   let said = ''
   for (const block of blocks.slice(0, MAX_ERROR_CHARS)) {

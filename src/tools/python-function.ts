@@ -26,8 +26,8 @@ export interface PythonFunction {
 }
 
 /**
- * The functions at the top level of Python source, in order. A header without an end is undefined, and the last: such
- * source is invalid. Nothing is run.
+ * The functions at the top level of Python source, in order. Source with a header that does not end is invalid: such a function
+ * is undefined, and the last one. Nothing is run.
  */
 export function pythonFunctions(source: string): ReadonlyMap<string, PythonFunction | undefined> {
   const found = new Map<string, PythonFunction | undefined>()

@@ -26,7 +26,7 @@ export function answer({ schema, value, mustBeValid = false }: SchemaQuestion): 
   const issue = checkOf(schema, mustBeValid)(JSON.parse(value))
   if (issue === undefined) return ''
   const text = JSON.stringify(issue)
-  // Control characters of keys take six each, and JSON that is cut cannot be read.
+  // A control character in a key takes six characters of JSON, and JSON that is cut cannot be parsed.
   return text.length <= MAX_ANSWER_CHARS ? text : JSON.stringify(TOO_LONG)
 }
 

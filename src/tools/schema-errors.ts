@@ -38,8 +38,8 @@ function firstIssueOf(root: JsonSchemaObject, errors: readonly ErrorObject[]): S
 }
 
 /**
- * A value for an error text: its JSON, with Python's words for null, true and false. One that is long is only described: the
- * beginning of a secret is not recognised as one.
+ * A value for an error text: its JSON, with Python's words for null, true and false. A long value is described and not cut:
+ * redaction does not find a secret of which only the beginning is left.
  */
 export function formatForPython(value: unknown): string {
   if (value === null || value === undefined) return 'None'

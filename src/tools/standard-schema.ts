@@ -23,7 +23,7 @@ export type SchemaResult<T = unknown> =
 export interface SchemaIssue {
   readonly message: string
   readonly path?: readonly unknown[] | undefined
-  /** True if the value was not checked, which says nothing about it. */
+  /** True if the check could not be made: the value may be valid or not. */
   readonly isUnchecked?: true
 }
 

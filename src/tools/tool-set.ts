@@ -178,7 +178,7 @@ function withOwnClasses(tool: Tool, classes: ReadonlyMap<string, string>, prefix
   for (let attempt = 0; clashes(made); attempt += 1) {
     if (attempt === MAX_PREFIXES)
       throw new TypeError(`tools: rename ${JSON.stringify(tool.name)}: its classes are named like others`)
-    // Names that become the same prefix must not try each number again.
+    // The next tool with the same prefix continues from this number.
     const number = (prefixes.get(prefix) ?? 0) + 1
     prefixes.set(prefix, number)
     made = prepareTool(tool, { classPrefix: `${prefix}${number === 1 ? '' : number}` })

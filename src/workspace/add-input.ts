@@ -12,8 +12,9 @@ export interface WorkspaceInput {
   /** Its absolute path inside. */
   readonly path: string
   /**
-   * `linked`: it is the file itself, at once and of any size; what the host changes in it later shows. `copied`: a copy on the disk
-   * of the host, which takes no memory of the sandbox. `sent`: a file of the workspace, because its engine can show none of the host.
+   * `linked`: it is the file itself, at once and of any size; later changes by the host are visible. `copied`: a copy on the disk
+   * of the host, which takes no memory of the sandbox. `sent`: a file of the workspace, because its engine cannot show files of
+   * the host.
    */
   readonly how: 'linked' | 'copied' | 'sent'
 }

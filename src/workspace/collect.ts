@@ -7,13 +7,13 @@ import { getFile, readFile } from './read-files.ts'
 
 /** Options of {@link WorkspaceActivities.collect} and {@link WorkspaceActivities.save}. */
 export interface CollectOptions {
-  /** Files; more are an error. Default 100. */
+  /** Maximum number of files; more are an error. Default 100. */
   readonly maxFiles?: number
-  /** Bytes of a file; a larger one comes without its bytes. Default 4 MiB. */
+  /** Maximum bytes of a file: a larger one is listed, but its bytes cannot be read. Default 4 MiB. */
   readonly maxFileBytes?: number
-  /** Bytes of all files together. Default 64 MiB. */
+  /** Maximum bytes of all files together. Default 64 MiB. */
   readonly maxTotalBytes?: number
-  /** Called for each entry that globs match and that is left out. A file that is too large is not left out: it has no bytes. */
+  /** Called for each entry that globs match and that is left out. A file that is too large is not left out. */
   readonly onSkipped?: (skipped: SkippedFile) => void
   readonly signal?: AbortSignal
 }
@@ -82,7 +82,7 @@ function skippedOf({ kind, path, target = '' }: FileEntry): SkippedFile | undefi
 }
 
 /**
- * The regular files that globs match, each once; also by links that stay in the workspace.
+ * The regular files that globs match, each once; also through links that stay in the workspace.
  * @throws SandglassError `too_large` for more than `maxFiles`.
  */
 export async function* matchingFiles(
@@ -113,7 +113,7 @@ export async function* matchingFiles(
   }
 }
 
-/** The same, with their bytes. */
+/** The same files, each with functions that read its bytes. */
 export async function* collectFiles(
   link: Link,
   globs: string | readonly string[],

@@ -23,7 +23,7 @@ class Connection extends Duplex implements ActivityHandler {
     this.#activity.send({ type: 'dial', port, window: OUTPUT_WINDOW_BYTES })
   }
 
-  /** Users of sockets call them; there is nothing to set. */
+  /** HTTP clients call these three methods of sockets; here they do nothing. */
   setNoDelay(): this {
     return this
   }

@@ -31,7 +31,7 @@ export interface ExecResult {
 const MAX_OUTPUT_BYTES = 1024 * 1024
 const MOST_OUTPUT_BYTES = 256 * 1024 * 1024
 
-/** A program whose outcome is wanted, checked. */
+/** The checked arguments of {@link exec}. */
 export interface CheckedExec {
   readonly program: CheckedProgram
   readonly maxOutputBytes: number
@@ -75,7 +75,7 @@ export async function exec(sandbox: Sandbox, link: Link, given: CheckedExec): Pr
   }
 }
 
-/** Waits for calls of the caller's function, but not beyond its signal and the workspace. */
+/** Waits for the calls of `onOutput`. Rejects if the signal fires or the workspace ends before. */
 async function settled(calls: Promise<void>, link: Link, signal: AbortSignal | undefined): Promise<void> {
   const { promise: left, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(abortedError('the program'))

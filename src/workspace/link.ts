@@ -23,11 +23,11 @@ const CANCEL_MS = 1000
 const LAST_OUTPUT_MS = 500
 /** Maximum characters of the reason for a loss. */
 const MAX_REASON = 500
-/** The lines of a run hold a tool call or a piece of a file; a run with more output raises it. */
+/** Enough for a tool call or a piece of a file. A run whose limit of output is higher raises it. */
 const MAX_LINE_BYTES = CAPS.argBytes + 64 * 1024
-/** The rest of a dead program's pipe comes without credit. Linux lets a program make its pipe that large. */
+/** The rest of a dead program's pipe arrives without credit. A program on Linux can make its pipe 1 MiB large. */
 const REST_BYTES = 1024 * 1024 + MAX_PAYLOAD_BYTES
-/** A small payload would keep the whole chunk alive that it came in. */
+/** Smaller payloads are copied: a view of one would keep the whole chunk in which it arrived. */
 const COPIED_BYTES = 16 * 1024
 /** The last frame of a run. */
 const RUN_END = 'script_done'
@@ -52,7 +52,7 @@ export class Link implements ActivityOwner {
   #ignoredFrames = 0
   readonly #onEnd = new Set<(error: SandglassError) => void>()
 
-  /** @param onLost called once, when the channel is of no use any more. */
+  /** @param onLost called once, when the channel can no longer be used. */
   constructor(sandbox: Sandbox, onLost: (error: SandglassError) => void) {
     this.#sandbox = sandbox
     this.#onLost = onLost
@@ -88,7 +88,7 @@ export class Link implements ActivityOwner {
     return activity
   }
 
-  /** Calls a function when the channel is of no use any more. Returns one that takes this back. */
+  /** Calls a function when the channel can no longer be used. Returns a function that removes it again. */
   onEnd(listener: (error: SandglassError) => void): () => void {
     if (this.#ended === undefined) this.#onEnd.add(listener)
     else listener(this.#ended)
@@ -148,7 +148,7 @@ export class Link implements ActivityOwner {
     }
   }
 
-  /** The same, with what the sandbox says about its end. */
+  /** As `lose`, with what the sandbox reports about its end. */
   async #loseAfter(why: string): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => resolve(undefined), LAST_OUTPUT_MS)

@@ -94,7 +94,7 @@ export async function statFile(link: Link, path: string, signal?: AbortSignal): 
   const question = { type: 'file_stat', path } as const
   const { result } = await new Operation(link, 'a path could not be looked at', question, { signal }).awaitDone()
   const parsed = entryOnWire.safeParse(result)
-  if (!parsed.success) throw new SandglassError('workspace_io', 'the sandbox described a path in no known way')
+  if (!parsed.success) throw new SandglassError('workspace_io', 'the sandbox described a path in an invalid form')
   return entryOf(parsed.data, path)
 }
 

@@ -18,7 +18,7 @@ export type Answer =
 /** One operation on the files of a workspace: a question, its answers, and an end. */
 export class Operation implements ActivityHandler {
   readonly activity: Activity
-  /** Resolves when it is over, whatever came of it. */
+  /** Resolves when it is over, also after a failure. */
   readonly over: Promise<unknown>
   readonly #what: string
   readonly #signal: AbortSignal | undefined
@@ -40,7 +40,7 @@ export class Operation implements ActivityHandler {
     this.activity.send(question)
   }
 
-  /** Its last frame. @throws SandglassError for what the sandbox says went wrong. */
+  /** Its last frame. @throws SandglassError for a failure that the sandbox reports. */
   async awaitDone(): Promise<ActivityDoneFrame> {
     const done = await this.#done.promise
     if (done.error === null) return done

@@ -5,7 +5,7 @@ import type { Channel } from '../sandbox/index.ts'
 export interface DataSource {
   /**
    * The next piece, a whole frame of at most 64 KiB and its header; undefined if it has nothing that may be sent now.
-   * @param into may hold it, until it was sent.
+   * @param into a buffer that may hold the piece until it was sent.
    */
   nextPiece(into: Buffer): Uint8Array | undefined
 }

@@ -1,5 +1,5 @@
 /**
- * The pieces of a source, until `over` settles. A source that stalls is left behind then: nobody can make it continue.
+ * The pieces of a source, until `over` settles. A source that stalls is then abandoned: nothing can make it continue.
  * @throws what the source throws.
  */
 export async function* piecesUntil<Piece>(
@@ -8,7 +8,7 @@ export async function* piecesUntil<Piece>(
 ): AsyncGenerator<Piece, void, void> {
   const iterator = source[Symbol.asyncIterator]()
   let isOver = false
-  // A single reaction: a race for each piece would leave one behind each time.
+  // One callback on `over` for all pieces: `Promise.race` would add another one for each piece.
   let leave = (): void => undefined
   const end = (): void => {
     isOver = true

@@ -39,7 +39,7 @@ const MAX_TEXT_BYTES = 64 * 1024
 const MAX_PIECE_BYTES = 64 * 1024
 const MAX_WAIT_MS = 3_600_000
 const MAX_SETTLES = 10
-/** Marks of smaller pieces are joined: a program that writes single bytes would need more memory for marks than for bytes. */
+/** Marks of smaller pieces are joined: for single bytes, the marks would need more memory than the output. */
 const MARK_BYTES = 4096
 const STDERR = 1
 const [CR, LF] = [0x0d, 0x0a]

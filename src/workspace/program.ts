@@ -34,7 +34,7 @@ export interface Program extends AsyncDisposable {
      * @throws SandglassError `program_not_running`
      */
     write(data: Uint8Array | string): Promise<void>
-    /** No more comes; in a terminal the same as Ctrl-D. */
+    /** Ends the input; in a terminal the same as Ctrl-D. */
     end(): void
   }
   /**
@@ -50,7 +50,7 @@ export interface Program extends AsyncDisposable {
   /** Output that is kept; what `poll` returns stays the same. @throws SandglassError `invalid_request` */
   log(options?: LogOptions): ProgramState
   /**
-   * Writes to its standard input, with a line break if `newline` says so.
+   * Writes to its standard input, followed by a line break if `newline` is true.
    * @throws SandglassError `program_not_running`
    */
   write(data: Uint8Array | string, newline?: boolean): Promise<void>

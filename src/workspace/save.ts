@@ -21,7 +21,7 @@ export interface SavedFile {
   readonly size: number
 }
 
-/** Paths of one question: a line on the wire. */
+/** Paths in one request, which is a single line on the wire. */
 const BATCH = 256
 
 /**
@@ -88,7 +88,7 @@ async function saveBatch(
   }
 }
 
-/** Two names that differ by case alone, or by how their letters are composed, also as directories. */
+/** Refuses names, also of directories, that differ only by case or by Unicode normalization. */
 function refuseTwins(entries: readonly FileEntry[]): void {
   const names = new Map<string, string>()
   for (const { path } of entries) {
@@ -122,7 +122,7 @@ class TargetDirectory {
     this.#overwrite = overwrite
   }
 
-  /** Makes the directory, and looks for everything that is in the way before anything is written. */
+  /** Makes the directory. Refuses everything that is in the way, before any file is written. */
   async prepare(paths: readonly string[]): Promise<void> {
     await attempt(this.#directory, async () => {
       await mkdir(this.#directory, { recursive: true })

@@ -40,8 +40,8 @@ export interface WorkspaceActivities extends AsyncDisposable {
    */
   start(command: string, args?: readonly string[], options?: StartOptions): Promise<Program>
   /**
-   * A connection to a port of the sandbox's own loopback, for example for `createConnection` of `http.request`. Trouble is
-   * its event `error`.
+   * A connection to a port of the sandbox's own loopback, for example for `createConnection` of `http.request`. It emits a
+   * failure as the event `error`.
    * @throws SandglassError `invalid_request`, `workspace_closed`, `workspace_lost`
    */
   dial(port: number): Duplex
@@ -77,12 +77,12 @@ export interface WorkspaceActivities extends AsyncDisposable {
     options?: { readonly signal?: AbortSignal },
   ): Promise<{ readonly sha256: string; readonly files: number; readonly bytes: number }>
   /**
-   * The regular files that globs match, also by links that stay in the workspace; bytes when asked for.
+   * The regular files that globs match, also through links that stay in the workspace. Each reads its bytes on request.
    * @throws SandglassError `invalid_request`, `too_large`
    */
   collect(globs: string | readonly string[], options?: CollectOptions): AsyncIterable<CollectedEntry>
   /**
-   * Saves them below a directory of the host, which is made. Nothing is written outside of it.
+   * Saves the files that globs match below a directory of the host, and creates it. Nothing is written outside of it.
    * @throws SandglassError `invalid_request`, `too_large`, `path_refused`, `no_space`
    */
   save(globs: string | readonly string[], directory: string, options?: SaveOptions): Promise<readonly SavedFile[]>
@@ -127,7 +127,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     this.#timeoutSec = options.timeoutSec
     this.trust = sandbox.ready.checks['signal_scope'] === 'landlock' ? 'separate' : 'shared'
     this.#claim = claim(sandbox)
-    // A sandbox that is of no use is not left behind.
+    // A sandbox whose channel is lost cannot be used any more.
     this.#link = new Link(sandbox, () => void this.#destroy())
   }
 

@@ -73,7 +73,7 @@ def _programs():
 
 
 def _resident(pid):
-    """Returns the bytes of memory that a process has in use, shared libraries included; None where nothing tells."""
+    """Returns the bytes of memory that a process has in use, shared libraries included; None if the kernel does not show it."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -82,7 +82,7 @@ def _resident(pid):
 
 
 def _libc():
-    """Returns the C library with its version, by which wheels are chosen. musl does not tell its version."""
+    """Returns the C library with its version, by which wheels are chosen. musl does not report its version."""
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or "musl"
     except (OSError, ValueError):

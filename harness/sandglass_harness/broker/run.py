@@ -217,7 +217,7 @@ class Run:
             raise ValueError("not a frame of a script")
 
     def _take_call(self, frame):
-        """Passes a tool call on. Only the length of its line is bounded here, as it is written: `1e15` of a script becomes longer.
+        """Passes a tool call on. Only the length of the line that is sent is bounded here: in it, a script's `1e15` is longer.
         The host bounds the number of calls."""
         number, name, args = (frame.get(key) for key in ("id", "name", "args"))
         if not isinstance(number, str) or not isinstance(name, str) or not isinstance(args, dict):

@@ -149,7 +149,7 @@ class RunEnd:
         self._channel.send(self._last_frame(reusable))
         if not reusable:
             self._channel.flush_and_exit()
-        os.sched_yield()  # lets the host run at once if this processor is its own, too
+        os.sched_yield()  # lets the host run at once if both share a processor
         self.phase = self._run = self._traffic = None
         self._done(run)
 

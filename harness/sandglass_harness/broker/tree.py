@@ -114,7 +114,7 @@ class Walk:
         self.unreadable = self.unreadable or path
 
     def _sorted_names(self):
-        """Reads the names of the current directory; returns them and how many they are. They are sorted in parts, and merged
+        """Reads the names of the current directory; returns them and their number. They are sorted in parts, and merged
         while they are used: one sort of 200,000 names takes 100 ms."""
         runs, before = [[]], self._held
         with os.scandir(self._fd) as listing:
@@ -180,7 +180,7 @@ def _delete_directory(name, top, moved):
 
 
 class _MovedNames:
-    """Names for directories on their way out. They are not hidden: a deletion can be cancelled."""
+    """Names for directories that are being deleted. They are not TEMPORARY, which nobody lists: a deletion can be cancelled."""
 
     def __init__(self):
         self._stem = f".removing-{os.urandom(8).hex()}"

@@ -154,7 +154,7 @@ class Workspace:
         self.channel.watch()
 
     def _wait_ms(self):
-        if self._held_back and not self.sources.is_full:  # the last write made room: no descriptor will tell
+        if self._held_back and not self.sources.is_full:  # the last write made room, and no descriptor reports that
             return 0
         if not self.sources.is_full and (self.sources.has_rest or any(activity.can_send() for activity, _ in self._jobs)):
             return 0
@@ -249,7 +249,7 @@ class Workspace:
         return True
 
     def _on_keeper(self):
-        """The keeper that was forked last says whether its first process waits."""
+        """Reads from the keeper that was forked last whether its first process waits."""
         spare = self._forking
         self.watcher.forget(spare.control.fileno())
         if not spare.take_first():

@@ -40,7 +40,7 @@ def one_violation(code, line, column, message, hint):
 
 
 def cut(text, limit=MAX_TEXT):
-    """Returns at most `limit` characters of a text, with those replaced that UTF-8 cannot encode."""
+    """Returns at most `limit` characters of a text. Characters that UTF-8 cannot encode are replaced."""
     text = text.encode("utf-8", "replace").decode() if not text.isascii() else text
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

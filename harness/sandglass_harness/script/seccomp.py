@@ -165,8 +165,8 @@ def _socket_protocols():
 def build(machine, zygote=None):
     """Returns the BPF program for a machine, as a list of (code, jump if true, jump if false, constant).
 
-    With the pid of the zygote, no signal reaches that either, and none goes to all processes at once: where activities continue
-    beside each other in one domain of trust, the first would end all of them.
+    With the pid of the zygote, no signal reaches the zygote either, and none goes to all processes at once: one activity could
+    end all others that share its domain of trust.
     """
     numbers = NUMBERS[machine]
     program = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, AUDIT_ARCH[machine]), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]

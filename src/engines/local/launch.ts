@@ -49,7 +49,7 @@ export interface Launched {
   readonly pid: number
   /** The sandbox as the host's kernel shows it. */
   readonly outside: Outside
-  /** The limits for which the kernel names the sandbox's control groups as its own. */
+  /** The limits whose control group holds the sandbox, as the kernel reports it. */
   readonly held: readonly EnforcedLimit[]
   readonly closed: Promise<Ending>
   /** Kills everything in the sandbox; resolves when the kernel confirmed it. */
@@ -86,7 +86,7 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
   const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
     const channel = streamChannel(child.stdout, child.stdin)
-    // Not the command line, which every process inside could read.
+    // Sent by a pipe: every process inside could read the command line.
     endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
     const { pid, info } = await awaitInnerPid(infoFile, closed, options)
     inner.pid = pid
@@ -201,8 +201,8 @@ function awaitEnding(child: ChildProcess, output: () => string, inner: Inner, id
 }
 
 /**
- * Kills PID 1 if bubblewrap was killed before it. From its last step before the harness on, PID 1 dies with bubblewrap;
- * before that it would wait for bubblewrap forever.
+ * Kills PID 1 if bubblewrap was killed before it. PID 1 dies with bubblewrap only after its last step before the harness; until
+ * then it would wait for bubblewrap forever.
  */
 async function killRest(id: string, { pid, start }: Inner): Promise<void> {
   if (start === undefined) return killSandbox(id)

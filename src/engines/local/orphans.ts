@@ -53,8 +53,8 @@ export class OrphanRetry {
   #trying: Promise<void> = Promise.resolve()
 
   /**
-   * Removes the groups of a sandbox, waiting for at most 3 s each, and calls `release` when they are gone. Both are tried
-   * again later where they fail, `release` by throwing.
+   * Removes the groups of a sandbox, waiting for at most 3 s each, and calls `release` when they are gone. If a group remains
+   * or `release` throws, both are tried again later.
    */
   async remove(paths: readonly string[], release: () => void): Promise<void> {
     const kept = await removeCgroups(paths)
@@ -91,7 +91,7 @@ function succeeds(release: () => void): boolean {
     release()
     return true
   } catch {
-    return false // a rejected end of a sandbox would end the host's process
+    return false // thrown on, it would reject a promise that nobody handles, and end the host's process
   }
 }
 

@@ -47,7 +47,7 @@ function awaitSpawn(child: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('spawn', resolve)
     child.once('error', (error) => {
-      // Without descriptors Node has made none of them.
+      // Node makes no streams if no descriptor is left.
       for (const stream of (child.stdio as ChildProcess['stdio'] | undefined) ?? []) stream?.destroy()
       reject(error)
     })

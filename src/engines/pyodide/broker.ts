@@ -91,7 +91,7 @@ export class Broker {
     await this.#instances.end(this.#current?.guest)
     this.#options.release?.()
     this.#settle(ending)
-    this.#instances.giveUp() // last: a caller that waits would take an earlier call for a living sandbox
+    this.#instances.giveUp() // last: to a caller that waits, an earlier call would mean that the sandbox lives
   }
 
   #fail(by: 'harness' | 'kernel', message: string): void {

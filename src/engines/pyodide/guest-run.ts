@@ -83,7 +83,7 @@ export class GuestRun {
     guest.sendToScript(fits ? line : makeTooLargeAnswer(line))
   }
 
-  /** Ends the run for the host, unless its script has ended. */
+  /** Ends the run at the request of the host, unless its script has ended. */
   cancel(): void {
     this.kill('cancelled')
   }

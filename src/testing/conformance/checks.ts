@@ -35,7 +35,7 @@ export function checkTests(at: Fixture): void {
   }
 
   at.test(
-    'a check of an answer takes all of it for the script if that is Python which does something',
+    'a check of an answer treats all of it as the script if it is Python that does something',
     ['broker'],
     () =>
       at.with({ checker: true }, async (peer) => {

@@ -92,7 +92,7 @@ export function importTests(at: Fixture): void {
   )
 
   at.test(
-    'what leaves a process behind holds no start up, and is loaded in each run',
+    'a module that leaves a process behind does not delay the start, and is loaded in each run',
     ['kernel'],
     () =>
       withFiles(

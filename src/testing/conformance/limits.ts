@@ -250,7 +250,7 @@ export function limitTests(at: Fixture): void {
   )
 
   at.test(
-    'cpu: a script that uses its share up with many processes is over 1 s after its deadline all the same',
+    'cpu: a script that uses up its share with many processes still ends within 1 s after its deadline',
     ['kernel'],
     () =>
       runIn({ cpus: 0.1 }, async (sandbox) => {

@@ -113,7 +113,7 @@ export function reuseTests(at: Fixture): void {
     'a fork bomb at the deadline leaves nobody',
     ['kernel'],
     () =>
-      // More of them can reach other limits first on gVisor: 17 threads of the machine for each, and 4 MiB.
+      // More processes can reach other limits first on gVisor, where each takes 17 threads of the machine and 4 MiB.
       at.with({ limits: { pids: 16 } }, async (peer) => {
         const bomb = python`
           import os
