@@ -34,23 +34,20 @@ export function checkTests(at: Fixture): void {
     )
   }
 
-  at.test(
-    'a check of an answer treats all of it as the script if it is Python that does something',
-    ['broker'],
-    () =>
-      at.with({ checker: true }, async (peer) => {
-        const rows = [
-          ['1/0\nemit_resutl(1)', true, [2]],
-          ['This is it:\n\nemit_resutl(1)', false, [1]],
-          ['Total: 5', false, [1]],
-        ] as const
-        for (const [whole, isWhole, lines] of rows) {
-          const found = await check(peer, 'emit_resutl(1)', { whole })
-          assert.deepEqual([found.whole, found.violations.map(({ line }) => line)], [isWhole, lines], whole)
-        }
-        const asked = await check(peer, 'emit_resutl(1)', { whole: 'emit_resutl(2)', policy: 'off' })
-        assert.deepEqual([asked.whole, asked.violations], [true, []])
-      }),
+  at.test('a check of an answer treats all of it as the script if it is Python that does something', ['broker'], () =>
+    at.with({ checker: true }, async (peer) => {
+      const rows = [
+        ['1/0\nemit_resutl(1)', true, [2]],
+        ['This is it:\n\nemit_resutl(1)', false, [1]],
+        ['Total: 5', false, [1]],
+      ] as const
+      for (const [whole, isWhole, lines] of rows) {
+        const found = await check(peer, 'emit_resutl(1)', { whole })
+        assert.deepEqual([found.whole, found.violations.map(({ line }) => line)], [isWhole, lines], whole)
+      }
+      const asked = await check(peer, 'emit_resutl(1)', { whole: 'emit_resutl(2)', policy: 'off' })
+      assert.deepEqual([asked.whole, asked.violations], [true, []])
+    }),
   )
 
   for (const checks of [6, 250]) {
