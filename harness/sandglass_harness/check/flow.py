@@ -28,7 +28,7 @@ def check_flow(walk, known, report):
     function = next((_owner(scope).node for _, scope in places if hasattr(_owner(scope).node, "name")), None)
     if function is not None:
         message = f"only {function.name} calls emit_result, and nothing calls {function.name}"
-        hint = f"Call it at the end: {function.name}(). Only then emit_result runs."
+        hint = f"Call it at the end: {function.name}(). Only then does emit_result run."
     report.add("no_result", body[-1] if body else _Start, message, hint)
 
 
