@@ -120,7 +120,7 @@ function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
   }
 }
 
-/** What a checkout asks for: its lease key, and one sandbox if possible. */
+/** The wishes of a checkout: its lease key, and one sandbox if possible. */
 export interface Wish {
   readonly key: string
   readonly wanted: PooledSandbox | null

@@ -21,7 +21,7 @@ export interface Waiter extends Wish {
   refuse(error: unknown): void
 }
 
-/** What a waiter asks for, how long it waits, and the callbacks for when it gives up. */
+/** The request of a waiter, the time that it waits, and the callbacks for when it gives up. */
 export interface WaiterOptions {
   readonly key: string
   readonly wanted: PooledSandbox | null
