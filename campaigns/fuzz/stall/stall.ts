@@ -27,8 +27,6 @@ const KNOWN_GROWTH: ReadonlyMap<string, number> = new Map([
 const MAX_POWER = 1.3
 /** Costs below this are noise. */
 const MIN_CPU_MS = 20
-/** Below this a cost is told, and no power is a finding: one turn of the collector changes it, and it holds nobody. */
-const MIN_JUDGED_CPU_MS = 50
 /** The time after which an entry point is ended from outside. */
 const HANG_MS = 200_000
 
@@ -88,8 +86,7 @@ async function measure({ name }: EntryPoint, what: string): Promise<unknown> {
 /** The parts of the promise that a report breaks. */
 export function problemsOf({ name, costs, limitBytes, unit, grownBytes }: StallReport): string[] {
   const stall = Math.max(...costs.map(({ stallMs }) => stallMs))
-  const isJudged = (costs.at(-1)?.cpuMs ?? 0) >= MIN_JUDGED_CPU_MS
-  const power = isJudged ? powerOf(costs) : 0
+  const power = powerOf(costs)
   const mayGrow = Math.max(MAX_GROWTH_BYTES + limitBytes, (KNOWN_GROWTH.get(name) ?? 0) * MiB)
   return [
     ...(stall > MAX_STALL_MS ? [`stalled the event loop for ${stall.toFixed(0)} ms`] : []),

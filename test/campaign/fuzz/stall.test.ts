@@ -23,6 +23,6 @@ test.each([
   'journal: levels',
   'sqlite: many events',
 ])('hostile input of growing size stalls, fills and ends no host: %s', async (only) => {
-  const verdicts = await stallCampaign({ repetitions: 2, only })
+  const verdicts = await stallCampaign({ repetitions: 3, only })
   expect(verdicts.map(({ problems }) => problems)).toEqual([[]])
 })

@@ -32,11 +32,6 @@ describe('the promise on stalls', () => {
     expect(problemsOf(report(cost(10, 1, 1, 66 * MiB)))).toEqual(['memory grew by 66 MiB'])
   })
 
-  test('does not rest on the exponent of a cost that holds nobody', () => {
-    expect(problemsOf(report(cost(1000, 5), cost(3000, 30)))).toEqual([])
-    expect(problemsOf(report(cost(1000, 10), cost(3000, 60)))).toHaveLength(1)
-  })
-
   test('has no exponent if the cost is too small', () => {
     expect(powerOf([cost(1, 0.1), cost(2, 19)])).toBe(0)
   })
