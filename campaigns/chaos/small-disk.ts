@@ -1,8 +1,18 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { errnoOf } from '../../src/errors/index.ts'
 
-const PIECE_BYTES = 4096
 const SLACK_BLOCKS = 64
 
 /** A small file system in a file. */
@@ -25,8 +35,12 @@ export function makeSmallDisk(directory: string, mebibytes: number): SmallDisk {
   return { path, fill: () => keepFull(path) }
 }
 
-/** Keeps a file system full. The returned function frees the space. */
-export function keepFull(path: string): () => void {
+/**
+ * Keeps a file system full. The returned function frees the space.
+ * @param held its directory in which files come and go. All of them stay open: the space of a removed one is free only
+ * afterwards. Otherwise a new sandbox can take the space of the last before the filler does.
+ */
+export function keepFull(path: string, held: string = path): () => void {
   const filler = join(path, 'filler')
   writeFileSync(filler, '', { mode: 0o600 })
   // Allocates without writing, because a large disk would take long. Writing then fills the rest, whose size depends on
@@ -34,17 +48,40 @@ export function keepFull(path: string): () => void {
   const { bavail, bsize } = statfsSync(path)
   const most = (bavail - SLACK_BLOCKS) * bsize
   if (most > 0) spawnSync('fallocate', ['--length', String(most), filler])
+  // By the block: nothing is written of a larger piece that does not fit, and a new sandbox needs only one.
   const once = (): void => {
     try {
-      for (;;) writeFileSync(filler, Buffer.alloc(PIECE_BYTES), { flag: 'a' })
+      for (;;) writeFileSync(filler, Buffer.alloc(bsize), { flag: 'a' })
     } catch {
       // The disk is full.
     }
   }
   once()
+  const open = openAll(held)
   const again = setInterval(once, 20)
   return () => {
     clearInterval(again)
+    for (const fd of open) closeSync(fd)
     rmSync(filler, { force: true })
+  }
+}
+
+/** Opens a directory and all that is below it. What vanishes meanwhile is left out: its sandbox has just ended. */
+function openAll(directory: string): number[] {
+  const open = (path: string): number[] => unlessGone(() => [openSync(path, constants.O_RDONLY)])
+  const entries = unlessGone(() => readdirSync(directory, { withFileTypes: true }))
+  return entries.flatMap((entry) => {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) return [...open(path), ...openAll(path)]
+    return entry.isFile() ? open(path) : []
+  })
+}
+
+function unlessGone<T>(read: () => T[]): T[] {
+  try {
+    return read()
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return []
+    throw error
   }
 }

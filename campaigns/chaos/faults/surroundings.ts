@@ -56,7 +56,10 @@ export const SURROUNDINGS: readonly FaultKind[] = [
     engines: ['docker'],
     ...ONLY_NEW_SANDBOXES,
     meanwhile: [...COMPLETED, /^threw no_space: /, /^threw \w+: .*no space/i],
-    strike: ({ site }) => keepFull(join(site.daemon?.directory ?? '', 'data')),
+    strike: ({ site }) => {
+      const data = join(site.daemon?.directory ?? '', 'data')
+      return keepFull(data, join(data, 'containers'))
+    },
   },
   {
     fault: 'full',
