@@ -6,6 +6,9 @@ import { unitsOf } from './unit-reader.ts'
 /** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
 export const MIN_LENGTH: number = CAPS.secret
 
+/** Finds nothing. Most runs have no secret. */
+const EMPTY = new Automaton().build()
+
 /** The patterns of all secrets. */
 export interface Patterns {
   /** The names of secrets, by owner. */
@@ -39,7 +42,7 @@ export function patternsOf(secrets: readonly Readonly<Record<string, string>>[])
   let backwards: Automaton | undefined
   const patterns: Patterns = {
     names,
-    automaton: automatonOf(forms, codesOf),
+    automaton: forms.length === 0 ? EMPTY : automatonOf(forms, codesOf),
     get backwards() {
       return (backwards ??= automatonOf(forms, (units) => codesOf(units).toReversed()))
     },

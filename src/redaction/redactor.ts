@@ -17,13 +17,12 @@ export class Redactor {
   /** Every marker that a text may contain. */
   readonly markers: readonly string[]
   readonly #patterns: Patterns
-  readonly #scanner: Scanner
+  #scanner: Scanner | undefined
 
   /** @param secrets values by name; a name may have another value in another object, and each is looked for. */
   constructor(...secrets: readonly Readonly<Record<string, string>>[]) {
     const { patterns, tooShort } = patternsOf(secrets)
     this.#patterns = patterns
-    this.#scanner = new Scanner(patterns)
     this.tooShort = tooShort
     this.markers = patterns.names.map(markerOf)
   }
@@ -74,7 +73,8 @@ export class Redactor {
 
   #findIn(text: string, { from, to, start = false, end = false }: Stretch): readonly Span[] {
     const part = from === 0 && to === text.length ? text : text.slice(from, to)
-    const scanner = this.#scanner
+    // On first use: a scanner takes some time to make, and most runs have no secret.
+    const scanner = (this.#scanner ??= new Scanner(this.#patterns))
     scanner.reset()
     const read = scanner.scan(part, 0, !end)
     if (end) scanner.finish(part.slice(read), read, MIN_LENGTH)
@@ -129,7 +129,7 @@ function makeDistinct(keys: readonly string[], redacted: readonly string[]): rea
 /** Redacts a text that comes in pieces. The whole result does not depend on the cuts. */
 export class TextRedactor {
   readonly #names: readonly string[]
-  readonly #scanner: Scanner
+  readonly #scanner: Scanner | undefined
   /** The text that is not passed on yet, and its place in the stream. */
   #held = ''
   #from = 0
@@ -139,38 +139,39 @@ export class TextRedactor {
 
   constructor(patterns: Patterns) {
     this.#names = patterns.names
-    this.#scanner = new Scanner(patterns)
+    this.#scanner = makeScanner(patterns)
   }
 
   /** The text that is safe to pass on; a possible beginning of a secret is held back. */
   push(piece: string): string {
-    if (this.#names.length === 0) return piece
-    this.#take(piece)
-    let cut = Math.min(this.#read, this.#scanner.open)
+    const scanner = this.#scanner
+    if (scanner === undefined) return piece
+    this.#take(scanner, piece)
+    let cut = Math.min(this.#read, scanner.open)
     // The text after the cut may lengthen a span.
-    const last = this.#scanner.spans.at(-1)
+    const last = scanner.spans.at(-1)
     if (last !== undefined && last.end > cut) cut = Math.min(cut, last.start)
-    return this.#release(cut)
+    return this.#release(scanner, cut)
   }
 
   /** The rest. Where a stream ends it may have been cut, by a limit or a kill. */
   flush(): string {
-    if (this.#held === '') return ''
-    this.#scanner.finish(this.#unread, this.#read, MIN_LENGTH)
+    const scanner = this.#scanner
+    if (scanner === undefined || this.#held === '') return ''
+    scanner.finish(this.#unread, this.#read, MIN_LENGTH)
     this.#unread = ''
-    return this.#release(this.#from + this.#held.length)
+    return this.#release(scanner, this.#from + this.#held.length)
   }
 
-  #take(piece: string): void {
+  #take(scanner: Scanner, piece: string): void {
     const text = this.#unread + piece
     this.#held += piece
-    const length = this.#scanner.scan(text, this.#read, false)
+    const length = scanner.scan(text, this.#read, false)
     this.#read += length
     this.#unread = text.slice(length)
   }
 
-  #release(cut: number): string {
-    const scanner = this.#scanner
+  #release(scanner: Scanner, cut: number): string {
     const text = this.#held.slice(0, cut - this.#from)
     const ready = scanner.spans.filter(({ end }) => end <= cut)
     const safe = replaceSpans(text, ready, this.#names, this.#from)
@@ -192,7 +193,7 @@ export class SecretSearch {
   #read = 0
 
   constructor(patterns: Patterns) {
-    this.#scanner = patterns.names.length === 0 ? undefined : new Scanner(patterns)
+    this.#scanner = makeScanner(patterns)
   }
 
   push(piece: Uint8Array): void {
@@ -219,6 +220,11 @@ export class SecretSearch {
     this.#read += length
     this.#unread = text.slice(length)
   }
+}
+
+/** A scanner, unless there is nothing to look for. */
+function makeScanner(patterns: Patterns): Scanner | undefined {
+  return patterns.names.length === 0 ? undefined : new Scanner(patterns)
 }
 
 /** A span at the start of a text, and the others. */
