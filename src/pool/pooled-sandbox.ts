@@ -1,24 +1,61 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
-/** The state of a sandbox of the pool. */
-export type PooledState =
-  /** Ready for the next lease. `since`: when its idle time began, by `performance.now()`; null while it is offered to waiters. */
-  | { readonly kind: 'idle'; readonly since: number | null }
-  /** Taken out for one waiter while its health is checked. */
-  | { readonly kind: 'checking' }
-  | { readonly kind: 'leased' }
-  /** Returned, and not ready for another run yet. */
-  | { readonly kind: 'recovering' }
-  /** No longer in the pool. `gone` resolves when it is gone, and never rejects. */
-  | { readonly kind: 'ending'; readonly gone: Promise<void> }
+/** What every state but the last has. */
+interface Living {
+  end(gone: Promise<void>): void
+}
+
+/** Ready for the next lease. */
+export interface Idle extends Living {
+  readonly kind: 'idle'
+  /** When its idle time began, by `performance.now()`; null while it is offered to waiters. */
+  readonly since: number | null
+  /** Nobody took it: its idle time starts. */
+  rest(): void
+  check(): void
+  lease(key: string): void
+}
+
+/** Taken out for one waiter while its health is checked. */
+export interface Checking extends Living {
+  readonly kind: 'checking'
+  lease(key: string): void
+  /** Makes it free for the next waiter; `rest` follows if nobody takes it. */
+  free(): void
+}
+
+export interface Leased extends Living {
+  readonly kind: 'leased'
+  recover(): void
+  free(): void
+}
+
+/** Returned, and not ready for another run yet. */
+export interface Recovering extends Living {
+  readonly kind: 'recovering'
+  free(): void
+}
+
+/** No longer in the pool. */
+export interface Ending {
+  readonly kind: 'ending'
+  /** Resolves when it is gone, and never rejects. */
+  readonly gone: Promise<void>
+}
+
+/**
+ * The state of a sandbox of the pool. Each state has the changes that may follow it, and no others: nothing follows the
+ * end. Read it again after each change.
+ */
+export type PooledState = Idle | Checking | Leased | Recovering | Ending
 
 /** The assumed memory of a sandbox whose harness does not report it. */
 const ASSUMED_BYTES = 16 * 1024 * 1024
 
-/** A sandbox of the pool and what the pool knows about it. Its state changes in this class only. */
+/** A sandbox of the pool and what the pool knows about it. */
 export class PooledSandbox {
   readonly sandbox: Sandbox
-  #state: PooledState = { kind: 'idle', since: null }
+  #state: PooledState = this.#idle(null)
   #key: string | null = null
   #uses = 0
   #dead = false
@@ -61,36 +98,50 @@ export class PooledSandbox {
     this.#dead = true
   }
 
-  /** Makes it free for the next waiter; `rest` follows if nobody takes it. */
-  free(): void {
-    this.#become({ kind: 'idle', since: null })
+  #idle(since: number | null): Idle {
+    return {
+      kind: 'idle',
+      since,
+      rest: () => this.#become(this.#idle(performance.now())),
+      check: () => this.#become(this.#checking()),
+      lease: (key) => this.#lease(key),
+      end: (gone) => this.#end(gone),
+    }
   }
 
-  /** Nobody took it: its idle time starts. */
-  rest(): void {
-    this.#become({ kind: 'idle', since: performance.now() })
+  #checking(): Checking {
+    return {
+      kind: 'checking',
+      lease: (key) => this.#lease(key),
+      free: () => this.#free(),
+      end: (gone) => this.#end(gone),
+    }
   }
 
-  check(): void {
-    this.#become({ kind: 'checking' })
-  }
-
-  lease(key: string): void {
-    this.#become({ kind: 'leased' })
+  #lease(key: string): void {
     this.#key = key
     this.#uses += 1
+    this.#become({
+      kind: 'leased',
+      recover: () => this.#recover(),
+      free: () => this.#free(),
+      end: (gone) => this.#end(gone),
+    })
   }
 
-  recover(): void {
-    this.#become({ kind: 'recovering' })
+  #recover(): void {
+    this.#become({ kind: 'recovering', free: () => this.#free(), end: (gone) => this.#end(gone) })
   }
 
-  end(gone: Promise<void>): void {
+  #free(): void {
+    this.#become(this.#idle(null))
+  }
+
+  #end(gone: Promise<void>): void {
     this.#become({ kind: 'ending', gone })
   }
 
   #become(state: PooledState): void {
-    if (this.#state.kind === 'ending') throw new Error(`a sandbox that ends cannot become ${state.kind}`)
     this.#state = state
   }
 }

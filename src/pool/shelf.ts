@@ -2,7 +2,7 @@ import { revokeClaim, type SandboxSpec } from '../sandbox/index.ts'
 import { answers } from './health.ts'
 import type { Holding, Lease } from './lease.ts'
 import type { ResolvedPoolOptions } from './options.ts'
-import type { PooledSandbox } from './pooled-sandbox.ts'
+import type { Checking, Idle, Leased, PooledSandbox, Recovering } from './pooled-sandbox.ts'
 import { Queue } from './queue.ts'
 import { Refill } from './refill.ts'
 import { closedError, exhaustedError } from './refusals.ts'
@@ -175,32 +175,33 @@ export class Shelf {
   #offer(waiter: Waiter, pooled: PooledSandbox): void {
     const { isHealthy, healthCheckAfterIdleMs } = this.#options
     const { state } = pooled
-    const isRested =
-      state.kind === 'idle' && state.since !== null && performance.now() - state.since >= healthCheckAfterIdleMs
-    if (isHealthy === undefined || !isRested) return this.#grant(waiter, pooled)
-    pooled.check()
+    if (state.kind !== 'idle') return
+    const isRested = state.since !== null && performance.now() - state.since >= healthCheckAfterIdleMs
+    if (isHealthy === undefined || !isRested) return this.#grant(waiter, pooled, state)
+    state.check()
     waiter.checking = pooled
     void answers(isHealthy, pooled.sandbox).then((healthy) => this.#onChecked(waiter, pooled, healthy))
   }
 
   #onChecked(waiter: Waiter, pooled: PooledSandbox, healthy: boolean): void {
     if (waiter.checking === pooled) waiter.checking = null
-    if (pooled.state.kind !== 'checking') return
+    const { state } = pooled
+    if (state.kind !== 'checking') return
     const isMisused = revokeClaim(pooled.sandbox)
     if (!healthy || isMisused) {
       if (!healthy) this.#counters.failures += 1
       void this.#stock.end(pooled)
       this.#settle()
     } else if (this.#queue.has(waiter)) {
-      this.#grant(waiter, pooled)
+      this.#grant(waiter, pooled, state)
     } else {
-      this.#putBack(pooled)
+      this.#putBack(pooled, state)
     }
   }
 
-  #grant(waiter: Waiter, pooled: PooledSandbox): void {
+  #grant(waiter: Waiter, pooled: PooledSandbox, state: Idle | Checking): void {
     this.#queue.take(waiter)
-    pooled.lease(waiter.key)
+    state.lease(waiter.key)
     this.#refill.noteUse()
     waiter.grant(
       this.#makeLease({
@@ -216,11 +217,12 @@ export class Shelf {
 
   async #giveBack(pooled: PooledSandbox, how: 'released' | 'destroyed' | 'abandoned'): Promise<void> {
     const isMisused = how !== 'destroyed' && revokeClaim(pooled.sandbox)
-    const isFit = pooled.state.kind === 'leased' && how === 'released' && !isMisused && !pooled.dead
-    if (isFit && pooled.uses < this.#options.maxUses) {
-      this.#recover(pooled)
+    const { state } = pooled
+    const fit = state.kind === 'leased' && how === 'released' && !isMisused && !pooled.dead ? state : undefined
+    if (fit !== undefined && pooled.uses < this.#options.maxUses) {
+      this.#recover(pooled, fit)
     } else {
-      if (isFit) this.#counters.retired += 1
+      if (fit !== undefined) this.#counters.retired += 1
       void this.#stock.end(pooled)
       this.#settle()
     }
@@ -228,33 +230,36 @@ export class Shelf {
   }
 
   /** Puts a sandbox back when it is ready for another run. */
-  #recover(pooled: PooledSandbox): void {
+  #recover(pooled: PooledSandbox, state: Leased): void {
     const { poolSize } = this.#options
     const { sandbox } = pooled
     // A sandbox that would not be kept need not recover.
     const isSurplus = poolSize === 0 || (this.#stock.sandboxes.size > poolSize && this.#queue.size === 0)
-    if (!this.#open || sandbox.recovered === undefined || isSurplus) return this.#putBack(pooled)
-    pooled.recover()
+    if (!this.#open || sandbox.recovered === undefined || isSurplus) return this.#putBack(pooled, state)
+    state.recover()
     void sandbox.recovered().then(() => {
-      if (pooled.state.kind === 'recovering' && !pooled.dead) this.#putBack(pooled)
+      if (pooled.state.kind === 'recovering' && !pooled.dead) this.#putBack(pooled, pooled.state)
     })
     this.#settle()
   }
 
-  /** Hands a free sandbox to the next waiter that can use it, keeps it, or ends it if there are too many. */
-  #putBack(pooled: PooledSandbox): void {
+  /**
+   * Hands a free sandbox to the next waiter that can use it, keeps it, or ends it if there are too many.
+   * @param state undefined for a new one, which is idle from the start.
+   */
+  #putBack(pooled: PooledSandbox, state?: Checking | Leased | Recovering): void {
     const { poolSize } = this.#options
     if (!this.#open) return void this.#stock.end(pooled)
     if (revokeClaim(pooled.sandbox)) {
       void this.#stock.end(pooled)
       return this.#settle()
     }
-    pooled.free()
+    state?.free()
     this.#stock.putLast(pooled)
     // Without a pool nothing is passed on: every checkout gets a fresh one.
     if (poolSize > 0 || pooled.uses === 0) this.#serve()
     if (pooled.state.kind === 'idle') {
-      pooled.rest()
+      pooled.state.rest()
       if (this.#stock.sandboxes.size > poolSize) void this.#stock.end(pooled)
       else this.#onRest()
     }

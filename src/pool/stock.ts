@@ -72,12 +72,13 @@ export class Stock {
 
   /** Ends a sandbox; idempotent. It stops counting at once. */
   end(pooled: PooledSandbox): Promise<void> {
-    if (pooled.state.kind === 'ending') return pooled.state.gone
+    const { state } = pooled
+    if (state.kind === 'ending') return state.gone
     this.#sandboxes.delete(pooled)
     this.#counters.destroyed += 1
     // First the state, then the destruction: an engine that calls back at once finds a sandbox that is ending.
     const { promise: gone, resolve } = Promise.withResolvers<void>()
-    pooled.end(gone)
+    state.end(gone)
     resolve(this.#destroy(pooled.sandbox))
     this.#track(gone)
     if (this.countLeased() === 0) this.#onAllReturned?.()
