@@ -12,8 +12,8 @@ export interface TestedDocker {
 
 /**
  * Probes the daemon at DOCKER_HOST, or at the default socket, for a container with Python. Without one it prints the
- * reason; where SANDGLASS_TEST_REQUIRE names `docker`, it throws instead. The first file of a run probes, the others read
- * its result.
+ * reason; where SANDGLASS_TEST_REQUIRE names `docker`, it throws instead. The global setup probes, the files read what it
+ * found; other options are probed by the first file that asks for them.
  */
 export function requireDockerEngine(options: DockerEngineOptions = {}): Promise<TestedDocker> {
   return checkDocker('docker', options)

@@ -1,19 +1,27 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { requireDockerEngine } from './docker-engine.ts'
+import { requireLocalEngine } from './local-engine.ts'
 
 const PREFIX = 'sandglass-test-run-'
 
 /**
  * Makes the directory that the test files of one run share (run-directory.ts), and removes it at the end. A vitest inside
- * a test has a directory of its own, because it may test another tree.
+ * a test has a directory of its own, because it may test another tree. Then it probes the engines of the rung, and the files
+ * read what it found.
+ * @throws Error if an engine that SANDGLASS_TEST_REQUIRE names is not usable.
  */
-export function setup(): () => void {
+export async function setup({ vitest }: TestProject): Promise<() => void> {
   removeAbandoned()
   const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
   process.env['SANDGLASS_TEST_RUN'] = directory
   // Tests start the command line and small hosts a hundred times: Node caches their compiled code.
   process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
+  const rungs = new Set(vitest.projects.map(({ name }) => name))
+  if (['sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()
+  if (['daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireDockerEngine()
   return () => rmSync(directory, { recursive: true, force: true })
 }
 

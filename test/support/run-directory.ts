@@ -12,7 +12,7 @@ export function runDirectory(name: string): string | undefined {
 }
 
 /**
- * Returns the JSON value of `key` that the first test file of this run computed. A probe of an engine takes seconds, and its result
+ * Returns the JSON value of `key`, which the first caller in this run computes. A probe of an engine takes seconds, and its result
  * is the same for each file.
  */
 export async function oncePerRun<T>(key: readonly unknown[], find: () => Promise<T>): Promise<T> {
