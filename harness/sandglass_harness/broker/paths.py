@@ -234,11 +234,16 @@ class _Search:
         self.at = fd
 
     def _parts_of_link(self, name):
-        """Returns the components of a link's target, the last one first."""
+        """Returns the components of a link's target, the last one first; the name itself when it is no link any more."""
         self._links += 1
         if self._links > MAX_LINKS:
             raise problem("outside", self._path, "it goes through too many links")
-        target = os.readlink(name, dir_fd=self.at)
+        try:
+            target = os.readlink(name, dir_fd=self.at)
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # something else took its place
+                return [name]
+            raise
         if target.startswith("/"):
             if not f"{target}/".startswith(f"{self._root}/"):
                 raise problem("outside", self._path, "a link leads out of the workspace")

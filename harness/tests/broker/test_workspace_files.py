@@ -9,10 +9,11 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 from sandglass_harness.broker.files import Files
 from sandglass_harness.broker.pack import BROKEN, PackReader, PackWriter
-from sandglass_harness.broker.paths import FileError
+from sandglass_harness.broker.paths import FileError, is_link
 
 
 def entry(path, *chunks, mode=0o644):
@@ -161,6 +162,20 @@ class WorkspaceFilesTest(unittest.TestCase):
             ended.set()
             thread.join()
         self.assert_untouched()
+
+    def test_a_directory_that_takes_the_place_of_a_link_is_entered(self):
+        self.write(entry("b/inside", b"inside"))
+        os.symlink(self.outside, self.at("a"))
+
+        def find_and_swap(name, directory):
+            found = is_link(name, directory)
+            if found:
+                os.unlink(self.at("a"))
+                os.rename(self.at("b"), self.at("a"))
+            return found
+
+        with mock.patch("sandglass_harness.broker.paths.is_link", find_and_swap):
+            self.assertEqual([content for _, content in self.read("a/inside")], [b"inside"])
 
     def test_what_is_no_regular_file_neither_blocks_nor_is_read(self):
         os.mkfifo(self.at("fifo"))
