@@ -40,7 +40,7 @@ export interface Launch extends Layout {
 }
 
 /** Time for the last output of a launcher that has ended. */
-const LAST_OUTPUT_MS = 500
+const LAST_OUTPUT_MS = 2000
 
 /** A started sandbox. */
 export interface Launched {
