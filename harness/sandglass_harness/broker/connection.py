@@ -4,9 +4,8 @@ import errno
 import os
 import socket
 
-from ..caps import INPUT_WINDOW_BYTES
 from .activity import Activity
-from .channel import Outbox
+from .input_outbox import InputOutbox
 from .sources import Source
 
 
@@ -20,7 +19,7 @@ class Connection(Activity):
     def begin(self):
         """Connects."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        self._out = _SocketOutbox(self, self._socket.fileno())
+        self._out = _SocketOutbox(self, self._socket)
         try:
             self._socket.connect(("127.0.0.1", self.frame["port"]))
         except BlockingIOError:
@@ -67,7 +66,7 @@ class Connection(Activity):
         os.close(source.fd)
         self._source = None
         self.send({"type": "output_end", "stream": "socket"})
-        if self._out is None or self._out.is_shut:
+        if self._out is None or self._out.is_over:
             self._end()
 
     def _fail(self, number):
@@ -91,58 +90,16 @@ class Connection(Activity):
         self._socket = self._out = None
 
 
-class _SocketOutbox(Outbox):
-    """Bytes on their way to the peer of a connection. The host may send more when they are written."""
+class _SocketOutbox(InputOutbox):
+    """Bytes on their way to the peer of a connection."""
 
-    def __init__(self, connection, fd):
-        super().__init__(fd)
-        self._connection = connection
-        self._ungranted = 0
-        self._is_open = self._ends = False
-        self.is_shut = False
+    def __init__(self, connection, sock):
+        super().__init__(connection, sock.fileno())
+        self._socket = sock
 
-    def open(self):
-        """Begins to write: the connection is there."""
-        self._is_open = True
-        self._write()
-
-    def put_data(self, data):
-        """Queues bytes."""
-        self._ungranted += len(data)
-        if not self.is_shut:
-            self._queue.append(memoryview(data))
-            self.size += len(data)
-        self._write()
-
-    def end(self):
-        """Shuts the socket for writing when everything is written."""
-        self._ends = True
-        self._write()
-
-    def _write(self):
-        if not self._is_open:
-            return
-        watcher = self._connection.host.watcher
+    def on_written(self):
         try:
-            is_empty = self.flush()
-        except OSError:  # the peer reads no more
-            self.clear()
-            is_empty = self._ends = True
-        taken = self._ungranted - self.size
-        if taken > 0 and (is_empty or taken >= INPUT_WINDOW_BYTES // 4):
-            self._ungranted -= taken
-            self._connection.grant_input(taken)
-        if not is_empty:
-            watcher.watch_write(self.fd, lambda _event: self._write())
-            return
-        watcher.forget(self.fd)
-        if self._ends and not self.is_shut:
-            self.is_shut = True
-            self._shut()
-
-    def _shut(self):
-        try:
-            socket.socket.shutdown(self._connection._socket, socket.SHUT_WR)
+            self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # the peer has closed the connection
-        self._connection.on_written()
+        self._activity.on_written()

@@ -10,7 +10,7 @@ import termios
 from .activity import ProcessActivity
 from .channel import LineBuffer
 from .ending import ending_of
-from .input_pipe import InputPipe
+from .input_outbox import InputPipe
 from .sources import Source
 from .to_child import ToChild
 
