@@ -342,6 +342,6 @@ const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Poli
 function notKnown(option: string, what: string, given: unknown, known: readonly string[]): SandglassError {
   return new SandglassError(
     'invalid_request',
-    `${option}: no ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Known are ${known.join(', ')}`,
+    `${option}: no ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Known: ${known.join(', ')}`,
   )
 }

@@ -58,7 +58,7 @@ function parseRun(given: Given): string {
     throw new UsageError('invalid_request', `show takes one RUN, but also got ${JSON.stringify(others[0])}`)
   }
   if (given.has('--json') && given.has('--html')) {
-    throw new UsageError('invalid_request', '--json and --html are two forms of the same: take one of them')
+    throw new UsageError('invalid_request', '--json and --html cannot be used together')
   }
   if (given.has('--out') && !given.has('--html')) {
     throw new UsageError('invalid_request', '--out FILE is where --html writes its page: add --html')

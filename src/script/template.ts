@@ -28,7 +28,7 @@ export function checkTemplate(name: string, template: unknown, known: readonly s
   for (const [, placeholder = ''] of template.matchAll(PLACEHOLDER)) {
     if (known.includes(placeholder)) continue
     throw new TypeError(
-      `prompts.${name}: no placeholder {{${placeholder}}}.${didYouMean(placeholder, known)} Known are ${known.join(', ')}`,
+      `prompts.${name}: no placeholder {{${placeholder}}}.${didYouMean(placeholder, known)} Known: ${known.join(', ')}`,
     )
   }
 }

@@ -54,7 +54,7 @@ describe('the selection of a run', () => {
 
   test('--json and --html are two forms of one record', async () => {
     const ended = await cli.run(['show', 'last', '--json', '--html'])
-    const message = '--json and --html are two forms of the same: take one of them'
+    const message = '--json and --html cannot be used together'
     expect([ended.code, ended.stderr, lastLine(ended).error]).toEqual([2, `sandglass: ${message}\n`, message])
   })
 

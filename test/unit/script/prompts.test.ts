@@ -120,7 +120,7 @@ describe('prompts (OR-12)', () => {
 
   test('a prompt or a placeholder that does not exist is a TypeError that names the nearest', () => {
     expect(() => new ScriptGenerator({ prompts: { first: 'Do {{tsak}}' } })).toThrow(
-      /^prompts\.first: no placeholder \{\{tsak\}\}\. Did you mean "task"\? Known are task, /,
+      /^prompts\.first: no placeholder \{\{tsak\}\}\. Did you mean "task"\? Known: task, /,
     )
     expect(() => new ScriptGenerator({ prompts: { frist: 'Do it' } as object })).toThrow(
       'prompts: unknown option "frist". Did you mean "first"?',

@@ -24,7 +24,7 @@ test('a name of Object.prototype is not filled', () => {
 
 test('rejects an unknown placeholder by name', () => {
   expect(() => checkTemplate('first', 'Do {{taks}}', ['task', 'tools'])).toThrow(
-    new TypeError('prompts.first: no placeholder {{taks}}. Did you mean "task"? Known are task, tools'),
+    new TypeError('prompts.first: no placeholder {{taks}}. Did you mean "task"? Known: task, tools'),
   )
   expect(() => checkTemplate('first', 5, ['task'])).toThrow(new TypeError('prompts.first: must be a string'))
   expect(() => checkTemplate('first', 'Do {{task}} {x} {{ }} {{a-b}}', ['task'])).not.toThrow()
