@@ -1,10 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Environments, parseRequirements } from '../../../src/environments/index.ts'
 import { makeCacheDir, noUv, uv } from '../../support/environments/fixture.ts'
@@ -19,7 +18,8 @@ const TARGET = { python: '3.12.4', abi: 'cpython-312-x86_64-linux-gnu', libc: 'g
 const demo = makeWheel({
   name: 'demo',
   requires: ['helper'],
-  files: { 'demo/__init__.py': '', 'demo/data': randomBytes(300_000) },
+  // The zeros take no space in the wheel: a disk that has room for the download can be full afterwards.
+  files: { 'demo/__init__.py': '', 'demo/data': randomBytes(300_000), 'demo/zeros': Buffer.alloc(4_000_000) },
 })
 const helper = makeWheel({ name: 'helper' })
 
@@ -97,14 +97,40 @@ describe.skipIf(noUv !== undefined)('a host that is killed', () => {
 
   test('at any moment leaves nothing that is taken as complete', async () => {
     const { index, cacheDir } = await setUp()
-    for (const ms of [150, 250, 350, 450, 550]) {
+    const kills: number[] = []
+    // At the first change of the cache, then three times as late, until one ends before its moment.
+    for (let change = 1; ; change *= 3) {
+      using changes = watchChanges(cacheDir)
       const host = startHost(cacheDir, index)
-      await sleep(ms)
+      const ended = await Promise.race([changes.reach(change), host.key])
       await host.kill()
+      if (ended !== undefined) break
+      kills.push(change)
+      const environments = new Environments({ cacheDir })
+      for (const { key } of await environments.list()) expect(await environments.verify(key)).toEqual([])
+      environments.close()
     }
+    expect(kills.length).toBeGreaterThan(2)
     expect(await prepare(cacheDir, index)).toMatch(/^[0-9a-f]{20}$/)
-  }, 30_000)
+  }, 60_000)
 })
+
+/** Counts the changes below a directory. */
+function watchChanges(directory: string): Disposable & { reach(count: number): Promise<undefined> } {
+  let seen = 0
+  let onChange = (): void => {}
+  const watcher = watch(directory, { recursive: true }, () => {
+    seen += 1
+    onChange()
+  })
+  return {
+    reach: (count) =>
+      new Promise((resolve) => {
+        onChange = () => void (seen >= count && resolve(undefined))
+      }),
+    [Symbol.dispose]: () => watcher.close(),
+  }
+}
 
 describe.skipIf(noUv !== undefined)('several hosts', () => {
   test('that need the same environment at the same time install it once', async () => {
@@ -136,24 +162,39 @@ describe.skipIf(noUv !== undefined)('several hosts', () => {
   })
 })
 
+/** Installs on a disk of this size. Returns the code of the error, 'complete', or a description of what is left half done. */
+async function prepareOnDisk(kib: number, cacheDir: string, index: PackageIndex): Promise<string> {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${kib}k,mode=0755`, 'tmpfs', cacheDir])
+  const environments = new Environments({ cacheDir, index: index.address, ...('path' in uv ? { uv: uv.path } : {}) })
+  try {
+    const wanted = { requirements: parseRequirements(['demo']), target: TARGET }
+    const { environment } = await environments.prepare(wanted)
+    const problems = await environments.verify(environment.key)
+    return problems?.length === 0 ? 'complete' : JSON.stringify(problems)
+  } catch (error) {
+    const left = await environments.list()
+    return left.length === 0 ? (error as { code: string }).code : `left: ${JSON.stringify(left)}`
+  } finally {
+    environments.close()
+    execFileSync('umount', ['-l', cacheDir])
+  }
+}
+
 describe.skipIf(noUv !== undefined || process.getuid?.() !== 0)('a disk that is full', () => {
-  test('is reported, and nothing incomplete is left', async () => {
+  test('at any point is reported, and nothing incomplete is left', async () => {
     const { index, cacheDir } = await setUp()
-    execFileSync('rm', ['-r', cacheDir])
-    execFileSync('mkdir', [cacheDir])
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=0755', 'tmpfs', cacheDir])
-    try {
-      const environments = new Environments({
-        cacheDir,
-        index: index.address,
-        ...('path' in uv ? { uv: uv.path } : {}),
-      })
-      const wanted = { requirements: parseRequirements(['demo']), target: TARGET }
-      await expect(environments.prepare(wanted)).rejects.toMatchObject({ code: 'no_space' })
-      expect(readdirSync(join(cacheDir, 'environments'))).toEqual([])
-      environments.close()
-    } finally {
-      execFileSync('umount', ['-l', cacheDir])
+    const reached = new Set<string>()
+    let outcome: string
+    // With more space each time, until it is enough.
+    for (let kib = 16; ; kib = Math.ceil(kib * 1.5)) {
+      const before = index.requests.length
+      outcome = await prepareOnDisk(kib, cacheDir, index)
+      if (outcome !== 'no_space') break
+      const asked = index.requests.slice(before)
+      const isWheel = (path: string): boolean => path.startsWith('/files/') && path.endsWith('.whl')
+      reached.add(asked.length === 0 ? 'nothing was asked' : asked.some(isWheel) ? 'wheels' : 'versions')
     }
-  })
+    expect(outcome).toBe('complete')
+    expect([...reached]).toEqual(['nothing was asked', 'versions', 'wheels'])
+  }, 60_000)
 })
