@@ -272,7 +272,7 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
     }
   }
   const wanted: DependencyRequest = { dependencies, tools, signal: rest.signal }
-  return { job: async () => jobWith(await runner.dependencies.prepare(wanted), traceId) }
+  return { job: async () => jobWith(await runner.environmentFor(wanted), traceId) }
 }
 
 /** A workspace has its limits already; a script in it may only ask for less. */

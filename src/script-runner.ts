@@ -183,11 +183,11 @@ export class ScriptRunner {
     const wanted = { dependencies, ...definedOf(given, ['tools', 'signal']) }
     let environment: PreparedEnvironment | undefined
     try {
-      environment = await this.dependencies.prepare({ ...wanted, script })
+      environment = await this.environmentFor({ ...wanted, script })
     } catch (error) {
       const violation = dependencyViolation(error, script)
       if (violation === undefined) throw error
-      await this.dependencies.prepare(wanted) // throws if it is not the fault of the script
+      await this.environmentFor(wanted) // throws if it is not the fault of the script
       return { ok: false, violations: [violation] }
     }
     return checkResultOf(this.checkers, script, given.policy ?? 'standard', {
@@ -232,7 +232,7 @@ export class ScriptRunner {
     return new LeasedRun(executor, { ...request, sandbox: lease.sandbox }, lease, finishIn(present))
   }
 
-  /** Leases a sandbox. An environment whose directory was removed while the sandbox started is installed again, once. */
+  /** Leases a sandbox with the packages of an environment. */
   async leaseFor(
     wanted: DependencyRequest,
     environment: PreparedEnvironment | undefined,
@@ -241,12 +241,24 @@ export class ScriptRunner {
     readonly lease: Awaited<ReturnType<WarmSandboxes['checkout']>>
     readonly present: PreparedEnvironment | undefined
   }> {
+    const { started, present } = await this.startIn(wanted, environment, (packages) =>
+      this.sandboxes.checkout(run.limits, packages, run),
+    )
+    return { lease: started, present }
+  }
+
+  /** Starts a sandbox. An environment whose directory was removed meanwhile is installed again, once. */
+  async startIn<T>(
+    wanted: DependencyRequest,
+    environment: PreparedEnvironment | undefined,
+    start: (environment: PreparedEnvironment | undefined) => Promise<T>,
+  ): Promise<{ readonly started: T; readonly present: PreparedEnvironment | undefined }> {
     try {
-      return { lease: await this.sandboxes.checkout(run.limits, environment, run), present: environment }
+      return { started: await start(environment), present: environment }
     } catch (error) {
       if (environment === undefined || existsSync(environment.environment.path)) throw error
       const present = await this.environmentFor(wanted)
-      return { lease: await this.sandboxes.checkout(run.limits, present, run), present }
+      return { started: await start(present), present }
     }
   }
 

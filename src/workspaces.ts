@@ -20,6 +20,11 @@ import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './work
 export interface WorkspaceOwner {
   readonly options: SandglassOptions
   environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined>
+  startIn<T>(
+    wanted: DependencyRequest,
+    environment: PreparedEnvironment | undefined,
+    start: (environment: PreparedEnvironment | undefined) => Promise<T>,
+  ): Promise<{ readonly started: T; readonly present: PreparedEnvironment | undefined }>
   run<T>(script: string, run: RunOptions<T>): Promise<ExecutionResult<T>>
   stream<T>(script: string, run: RunOptions<T>): AsyncGenerator<RunEvent<T>, void, void>
 }
@@ -93,10 +98,13 @@ export class Workspaces {
     if (signal.aborted) throw abortedOpening()
     if (!isCapable) throw this.#unavailable()
     const request = { ...definedOf(options, ['dependencies']), signal }
-    const environment = await this.#owner.environmentFor(request)
     const limits = { ...this.#owner.options.limits, ...options.limits }
-    const spec = { ...specOf(this.#owner.options, options.limits, environment), activities: true }
-    const sandbox = await this.#engine.create(spec, { signal })
+    const { started: sandbox, present: environment } = await this.#owner.startIn(
+      request,
+      await this.#owner.environmentFor(request),
+      (packages) =>
+        this.#engine.create({ ...specOf(this.#owner.options, options.limits, packages), activities: true }, { signal }),
+    )
     const { executionTimeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun(limits)
     const activities = await this.#activitiesOf(sandbox, limits, executionTimeoutSec)
     const workspace = this.#workspaceOf(activities)

@@ -134,9 +134,9 @@ async function recordsIn(packages: string): Promise<string[]> {
 }
 
 async function digestOfFile(path: string): Promise<string> {
-  return createHash('sha256')
-    .update(await readFile(path))
-    .digest('base64url')
+  const hash = createHash('sha256')
+  for await (const piece of createReadStream(path)) hash.update(piece as Uint8Array)
+  return hash.digest('base64url')
 }
 
 /**

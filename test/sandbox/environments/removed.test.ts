@@ -14,7 +14,7 @@ const { skip } = await requireLocalEngine()
 if (noUv !== undefined) skipFor('uv', noUv)
 
 describe.skipIf(skip || noUv !== undefined)('an environment that is removed while a sandbox starts', () => {
-  test.each(['run', 'solve'] as const)('is installed again for that %s', async (call) => {
+  test.each(['run', 'solve', 'workspace'] as const)('is installed again for that %s', async (call) => {
     const index = await newIndex(demo, helper)
     const cacheDir = newCache()
     const local = localEngine()
@@ -35,9 +35,14 @@ describe.skipIf(skip || noUv !== undefined)('an environment that is removed whil
     const environments = { cacheDir, index: index.address }
     await using sandglass = await createSandglass({ engine, poolSize: 1, environments })
     const dependencies = ['demo']
-    const result = await (call === 'run'
-      ? sandglass.run(IMPORT, { dependencies })
-      : sandglass.solve('Import.', { dependencies, model: scriptedModel(IMPORT) }))
+    const result = await {
+      run: () => sandglass.run(IMPORT, { dependencies }),
+      solve: () => sandglass.solve('Import.', { dependencies, model: scriptedModel(IMPORT) }),
+      workspace: async () => {
+        await using workspace = await sandglass.workspace({ dependencies })
+        return await workspace.run(IMPORT)
+      },
+    }[call]()
     expect(result).toMatchObject({ success: true, finalData: ['1.0', '1.0'] })
     expect(isToBeRemoved).toBe(false)
   })
