@@ -172,7 +172,9 @@ export class Dependencies {
     const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
     const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
     const host = [...named, ...ofTools]
-    const wishes = script === undefined ? [] : await this.#wishesOf(script, host)
+    const fromHost = new Set(host.map(({ text }) => text))
+    const wished = script === undefined ? [] : await this.#wishesOf(script, host)
+    const wishes = wished.filter(({ text }) => !fromHost.has(text))
     const requirements = merge([...host, ...wishes])
     assertFew(requirements, 'dependencies with those of tools and of the script')
     return { requirements, fromScript: wishes.length > 0, host }
