@@ -6,7 +6,7 @@ import { DOCKER } from './engines/tested-docker.ts'
 import { LOCAL } from './engines/tested-local.ts'
 import { PYODIDE } from './engines/tested-pyodide.ts'
 import { FRESH } from './fresh/cases/index.ts'
-import { type AttackedWall, selectAttacks, wallsOf } from './walls.ts'
+import { type AttackedWall, IN_WORKSPACE, selectAttacks, wallsOf } from './walls.ts'
 
 /** A case of a suite that runs on several engines. */
 export interface PlannedCase {
@@ -52,18 +52,21 @@ function plannedConformance(): PlannedCase[] {
 
 function plannedAcceptance(): PlannedCase[] {
   const later = new Set(readLater().map(({ id }) => id))
-  const cases = readCases().filter(({ id }) => !later.has(id))
+  const all = readCases().filter(({ id }) => !later.has(id))
+  const cases = all.filter(({ id }) => !IN_WORKSPACE.has(id))
   const runsOn = ({ name, groups = GROUPS, excluded }: TestedEngine, given: (typeof cases)[number]): boolean => {
     const reason = excluded.get(given.id)
     // A case with a separate test runs in that test.
     if (reason !== undefined) return 'file' in reason
     return groups.includes(given.group) && selectAttacks(name, cases, wallsOf).includes(given)
   }
-  return cases.map((given) => ({
+  return all.map((given) => ({
     suite: 'cases',
     name: `${given.id} ${given.title}`,
     walls: wallsOf(given),
-    engines: ATTACKED.filter((engine) => runsOn(engine, given)).map(({ name }) => name),
+    engines: IN_WORKSPACE.has(given.id)
+      ? [LOCAL.name]
+      : ATTACKED.filter((engine) => runsOn(engine, given)).map(({ name }) => name),
   }))
 }
 

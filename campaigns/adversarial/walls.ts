@@ -23,6 +23,8 @@ const WALLS_OF_GROUP: Readonly<Record<string, readonly AttackedWall[]>> = {
   'host-faults': ['engine'],
   'wasm-pyodide': ['webassembly'],
   'parsing-and-prompts': ['host'],
+  bash: ['broker'],
+  javascript: ['broker'],
 }
 
 const WALLS_OF_CASE: Readonly<Record<string, readonly AttackedWall[]>> = {
@@ -60,8 +62,35 @@ const WALLS_OF_CASE: Readonly<Record<string, readonly AttackedWall[]>> = {
   'SEC-012': ['engine'],
 }
 
+/**
+ * Cases that attack a workspace or a program in it: links, names and globs of its files, and what programs leave. Its broker
+ * decides them. They run in `suites/workspace.ts`.
+ */
+export const IN_WORKSPACE: ReadonlySet<string> = new Set([
+  'FS-001',
+  'FS-003',
+  'FS-006',
+  'FS-008',
+  'FS-012',
+  'FS-017',
+  'FS-020',
+  'FS-021',
+  'FS-035',
+  'SH-003',
+  'SH-009',
+  'SH-011',
+  'SH-012',
+  'SH-016',
+  'SH-018',
+  'SH-020',
+  'JS-002',
+  'JS-005',
+  'JS-013',
+])
+
 /** The walls that decide whether an acceptance case holds. */
 export function wallsOf({ id, group }: Pick<AcceptanceCase, 'id' | 'group'>): readonly AttackedWall[] {
+  if (IN_WORKSPACE.has(id)) return ['broker']
   return WALLS_OF_CASE[id] ?? WALLS_OF_GROUP[group] ?? []
 }
 

@@ -11,7 +11,7 @@ import { runCase } from '../driver/run-case.ts'
 import type { CaseContext } from '../driver/case-state.ts'
 import { type Row, tableOf } from '../driver/table.ts'
 import type { Exclusion, TestedEngine } from '../engines/tested.ts'
-import { selectAttacks, wallsOf } from '../walls.ts'
+import { IN_WORKSPACE, selectAttacks, wallsOf } from '../walls.ts'
 
 const TIMEOUT_MS = 300_000
 /** Cases that mostly wait; they run outside the semaphore. */
@@ -25,7 +25,7 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
   const { name, faults, excluded, groups = GROUPS } = tested
   const cases = readCases()
   const later = new Set(readLater().map(({ id }) => id))
-  const now = cases.filter(({ id }) => !later.has(id))
+  const now = cases.filter(({ id }) => !later.has(id) && !IN_WORKSPACE.has(id))
   const selected = selectAttacks(name, now, wallsOf)
   const assertions = new Map([...EXPECTED, ...faults])
   const rows: Row[] = []

@@ -38,4 +38,4 @@ test('the table shows each case with its walls and engines, and counts', () => {
 })
 
 /** Groups of cases that wait for a feature. */
-const LATER_GROUPS = ['server', 'bash', 'network-allowlist', 'javascript']
+const LATER_GROUPS = ['server', 'network-allowlist']

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Workspace } from '../../../src/index.ts'
+import type { Sandglass } from '../../../src/sandglass.ts'
+import type { SkippedFile } from '../../../src/workspace/index.ts'
+import { openDirectory } from '../../../test/support/state-directory.ts'
+import { type AcceptanceCase, readCases } from '../driver/case.ts'
+import { evaluateText, isPythonExpression, scriptOf } from '../driver/material.ts'
+import { IN_WORKSPACE } from '../walls.ts'
+
+/** What an assertion works with. */
+interface Place {
+  readonly ws: Workspace
+  readonly sg: Sandglass
+  readonly given: AcceptanceCase
+  /** The script of the case, with the paths of the canary. */
+  readonly script: string
+  /** Text that no sandbox may read. */
+  readonly secret: string
+}
+
+type Assertion = (place: Place) => Promise<void>
+
+/** Runs the cases that attack workspaces and their programs. Each has a workspace of its own. */
+export function workspaceCases(open: () => Promise<Sandglass>): void {
+  const cases = readCases().filter(({ id }) => IN_WORKSPACE.has(id))
+
+  test('every case of a workspace has an assertion, and every assertion a case', () => {
+    expect(Object.keys(ASSERTIONS).toSorted()).toEqual([...IN_WORKSPACE].toSorted())
+    expect(cases.map(({ id }) => id).toSorted()).toEqual([...IN_WORKSPACE].toSorted())
+  })
+
+  describe('cases in a workspace', () => {
+    const secret = 'canary-of-the-host-7f3a'
+    const outside = openDirectory('canary')
+    const canary = join(outside, 'canary.txt')
+    const values = { CANARY_FILE: canary, CANARY_DIR: outside, CANARY_CONTENT: secret, SESSION_TAG: 'tag' }
+    let sg: Sandglass
+
+    beforeAll(async () => {
+      mkdirSync(outside, { recursive: true })
+      writeFileSync(canary, secret)
+      process.env['SANDGLASS_TEST_CANARY'] = secret
+      sg = await open()
+    })
+
+    afterAll(async () => {
+      delete process.env['SANDGLASS_TEST_CANARY']
+      await sg.close()
+      const content = readFileSync(canary, 'utf8')
+      rmSync(outside, { recursive: true })
+      assert.equal(content, secret)
+    })
+
+    test.for(cases.map((given) => [given.id, given.title, given] as const))(
+      '%s %s',
+      async ([id, , given], { skip }) => {
+        await using ws = await sg.workspace()
+        if (given.group === 'javascript' && (await ws.exec('node', ['--version'])).exitCode !== 0)
+          skip('Node does not start in the sandbox')
+        const text = typeof given.script_or_input === 'string' ? scriptOf(given) : ''
+        const script = Object.entries(values).reduce(
+          (left, [name, value]) => left.replaceAll(`@@${name}@@`, value),
+          text,
+        )
+        await ASSERTIONS[id]?.({ ws, sg, given, script, secret })
+        // Whatever it did, the workspace goes on.
+        expect((await ws.exec('echo', ['on'])).stdout).toBe('on\n')
+      },
+    )
+  })
+}
+
+const ASSERTIONS: Readonly<Record<string, Assertion>> = {
+  'FS-001': async ({ ws, script }) => {
+    await ws.run(script)
+    expect(await collected(ws)).toEqual({ files: { 'out/ok.txt': 'fine' }, skipped: ['out/report.txt: link'] })
+  },
+  'FS-003': async ({ ws, script }) => {
+    await ws.run(script)
+    expect(await collected(ws)).toEqual({ files: {}, skipped: ['out/up.txt: link'] })
+  },
+  'FS-006': async ({ ws, script }) => {
+    expect((await ws.run(script)).finalData).toBe('swapped')
+    expect((await collected(ws)).files).toEqual({})
+    await expect(ws.put({ 'out/new.txt': 'x' })).rejects.toMatchObject({ code: 'path_refused' })
+  },
+  'FS-008': async ({ ws, script }) => {
+    // A staged input is a copy, so a hard link to it is harmless; one to a file of the host fails.
+    const source = import.meta.filename
+    const before = readFileSync(source, 'utf8')
+    await ws.put({ 'work/inputs/staged.ts': { path: source } })
+    const { path } = await ws.addInput('shown.ts', source)
+    expect((await ws.run(script)).finalData).toEqual({ 'work/inputs/staged.ts': 'linked' })
+    await ws.exec('sh', ['-c', 'echo changed > out/hard0'])
+    expect((await ws.exec('ln', [path, 'out/hard-shown'])).exitCode).not.toBe(0)
+    expect(readFileSync(source, 'utf8')).toBe(before)
+  },
+  'FS-012': async ({ ws, script }) => {
+    const made = (await ws.run(script)).finalData
+    const { files } = await collected(ws)
+    // `.hidden` is left out: only a glob that names it matches it.
+    const hidden = await Array.fromAsync(ws.collect('out/.*'), ({ path }) => path)
+    expect(hidden).toContain('out/.hidden')
+    expect(new Set([...Object.keys(files), ...hidden]).size).toBe(made)
+    for (const name of ['-rf', '$(id)', 'new\nline', 'esc\u001B[31m', 'bidi\u202Egnp.exe', '<script>'])
+      expect(files).toHaveProperty([`out/${name}`], 'x')
+  },
+  'FS-017': async ({ ws, script }) => {
+    // The writer may be dead before it wrote.
+    await ws.put({ 'out/grow.txt': 'begun' })
+    await ws.run(script)
+    const { size } = await ws.stat('out/grow.txt')
+    expect((await ws.get('out/grow.txt')).length).toBe(size)
+    // A writer that lives: never more than was listed.
+    await using _writer = await ws.start('sh', ['-c', 'while :; do echo xxxxxxxx >> out/grow.txt; done'])
+    for await (const file of ws.collect('out/**')) {
+      const read = await file.bytes().then(
+        ({ length }) => length,
+        (error: { code: string }) => error.code,
+      )
+      expect([file.size, 'too_large', 'workspace_io']).toContain(read)
+    }
+  },
+  'FS-020': async ({ ws, given }) => {
+    for (const glob of globsOf(given)) expect([glob, await pathsOrRefusal(ws, glob)]).toEqual([glob, []])
+  },
+  'FS-021': async ({ ws, given }) => {
+    await ws.put({ [`out/${'a'.repeat(200)}`]: 'x' })
+    for (const glob of globsOf(given)) await pathsOrRefusal(ws, glob)
+  },
+  'FS-035': async ({ ws, sg, script }) => {
+    const seen = [await ws.run(script), await ws.run(script)]
+    await using other = await sg.workspace()
+    seen.push(await other.run(script))
+    expect(seen.map(({ finalData }) => finalData)).toEqual([false, true, false])
+  },
+  'SH-003': async ({ ws, script }) => {
+    expect((await ws.exec('bash', ['-c', script])).stdout).toBe('ok\n')
+    const count = 'cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -c "sleep 60[0]"'
+    expect((await ws.exec('sh', ['-c', count])).stdout).toBe('0\n')
+  },
+  'SH-009': async ({ ws, script }) => {
+    expect(await ws.exec('bash', ['-c', script])).toMatchObject({ exitCode: 139, signal: 'SIGSEGV' })
+  },
+  'SH-011': async ({ ws, script }) => {
+    // bash gives 1 for the end of input, and more than 128 for the timeout of `read`.
+    const { stdout } = await ws.exec('bash', ['-c', `${script}read -t 3 x; echo $?`])
+    expect(stdout).toBe('eof\n1\n')
+  },
+  'SH-012': async ({ ws, given }) => {
+    const { stdin, script } = given.script_or_input as { stdin: string; script: string }
+    expect((await ws.exec('bash', ['-c', script], { stdin })).stdout.trim()).toBe('a  \\0   b')
+  },
+  'SH-016': async ({ ws, given }) => {
+    const { cmd, cwd: directories } = given.script_or_input as { cmd: string; cwd: string[] }
+    await ws.exec('sh', ['-c', 'mkdir work; ln -s / link-to-root'])
+    for (const cwd of directories) {
+      const code = await ws.exec(cmd, [], { cwd }).then(
+        ({ stdout }) => stdout,
+        (error: { code: string }) => error.code,
+      )
+      expect([cwd, code]).toEqual([cwd, cwd === 'link-to-root' ? 'path_refused' : 'invalid_request'])
+    }
+  },
+  // What a terminal shows of it is in test/sandbox/cli/exec.test.ts.
+  'SH-018': async ({ ws, script }) => {
+    const { stdout } = await ws.exec('bash', ['-c', script])
+    expect(stdout).toBe('\u001B[2J\u001B]0;title\u0007\u001B]52;c;ZWNobyBwd25lZA==\u0007\u001B[8mhidden\n')
+  },
+  'SH-020': async ({ ws }) => {
+    await using program = await ws.start('cat')
+    await program.write('x')
+    const end = await program.kill({ graceMs: 1000 })
+    await expect(program.write('y')).rejects.toMatchObject({ code: 'program_not_running' })
+    expect(await program.kill()).toEqual(end)
+    const polls = await Promise.all(Array.from({ length: 50 }, () => program.poll()))
+    expect(new Set(polls.map(({ status }) => status))).toEqual(new Set(['exited']))
+    expect(() => program.log({ offset: -5 })).toThrow(expect.objectContaining({ code: 'invalid_request' }))
+    expect(program.log({ offset: 1e12 }).text).toBe('')
+    await program.close()
+    await program.close()
+    expect(await program.poll()).toMatchObject({ status: 'exited', text: '', exit: end })
+  },
+  'JS-002': async ({ ws, script }) => {
+    expect(await ws.exec('node', ['-e', script], { timeoutSec: 2 })).toMatchObject({ timedOut: true })
+  },
+  'JS-005': async ({ ws, script, secret }) => {
+    const all = `${script}; console.log(JSON.stringify(process.env), process.pid)`
+    const { exitCode, stdout } = await ws.exec('node', ['-e', all])
+    expect(exitCode).toBe(0)
+    expect(stdout).not.toContain(secret)
+  },
+  'JS-013': async ({ ws, sg, script }) => {
+    // Without a limit it would take the memory of the machine.
+    if (!(await sg.report()).limitsEnforced.includes('memory')) return
+    expect(await ws.exec('node', ['-e', script])).toMatchObject({ outOfMemory: true, exitCode: 137 })
+  },
+}
+
+/** The text of the files below `out`, and what was left out. */
+async function collected(ws: Workspace): Promise<{ files: Record<string, string>; skipped: string[] }> {
+  const skipped: string[] = []
+  const onSkipped = ({ path, reason }: SkippedFile): void => void skipped.push(`${path}: ${reason}`)
+  const files: Record<string, string> = {}
+  for await (const file of ws.collect('out/**', { onSkipped }))
+    files[file.path] = Buffer.from(await file.bytes()).toString()
+  return { files, skipped }
+}
+
+/** The paths that a glob matches; none if it is refused. */
+async function pathsOrRefusal(ws: Workspace, glob: string): Promise<string[]> {
+  try {
+    return await Array.fromAsync(ws.collect(glob), ({ path }) => path)
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'invalid_request' })
+    return []
+  }
+}
+
+function globsOf({ script_or_input: material }: AcceptanceCase): string[] {
+  const { globs } = material as { globs: unknown[] }
+  return globs.map((glob) => (isPythonExpression(glob) ? evaluateText(glob) : String(glob)))
+}
