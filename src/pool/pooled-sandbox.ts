@@ -1,6 +1,6 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
-/** What every state but the last has. */
+/** The part that every state but the last shares. */
 interface Living {
   end(gone: Promise<void>): void
 }

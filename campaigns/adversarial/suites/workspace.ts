@@ -10,7 +10,7 @@ import { type AcceptanceCase, readCases } from '../driver/case.ts'
 import { evaluateText, isPythonExpression, scriptOf } from '../driver/material.ts'
 import { IN_WORKSPACE } from '../walls.ts'
 
-/** What an assertion works with. */
+/** The surroundings of an assertion. */
 interface Place {
   readonly ws: Workspace
   readonly sg: Sandglass
@@ -165,7 +165,7 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
       expect([cwd, code]).toEqual([cwd, cwd === 'link-to-root' ? 'path_refused' : 'invalid_request'])
     }
   },
-  // What a terminal shows of it is in test/sandbox/cli/exec.test.ts.
+  // test/sandbox/cli/exec.test.ts has the part that a terminal shows.
   'SH-018': async ({ ws, script }) => {
     const { stdout } = await ws.exec('bash', ['-c', script])
     expect(stdout).toBe('\u001B[2J\u001B]0;title\u0007\u001B]52;c;ZWNobyBwd25lZA==\u0007\u001B[8mhidden\n')
