@@ -2,11 +2,13 @@ import type { RunRecord } from '../journal/index.ts'
 import { truncateMiddle } from '../support/index.ts'
 
 const DEFAULT_CHARS = 8000
+/** Names of files take at most this part of the characters; the result has the rest. */
+const FILES_SHARE = 4
 
 /**
  * A task as an XML block for the message history of an agent, with the names of its files. Data of the script or a tool
  * is written as JSON or text without `<`, `>` and `&`, so that it cannot close the block. Content longer
- * than `maxChars` is cut in the middle.
+ * than `maxChars` is cut in the middle; the names of files take a quarter of it at most.
  */
 export function agentContext(
   record: RunRecord,
@@ -18,15 +20,30 @@ export function agentContext(
   const { runId, status, success, mode, attempts, steps, finalData, partial, error } = record
   const rounds = mode === 'plan' ? `attempts="${attempts.length}"` : `steps="${steps.length}"`
   const head = `<tool_execution run_id="${attribute(runId)}" mode="${mode}" status="${status}" success="${success}" ${rounds}>`
+  const names = filesText(files, Math.floor(maxChars / FILES_SHARE))
+  const left = Math.max(0, maxChars - names.length)
   const body = success
-    ? element('result', jsonElementText(finalData, maxChars))
+    ? element('result', jsonElementText(finalData, left))
     : [
-        element('error', elementText(error ?? 'it failed', maxChars)),
-        ...(partial === null ? [] : [element('partial_result', jsonElementText(partial, maxChars))]),
+        element('error', elementText(error ?? 'it failed', left)),
+        ...(partial === null ? [] : [element('partial_result', jsonElementText(partial, left))]),
       ].join('\n')
-  const left = files.map(({ path, size }) => `${JSON.stringify(path)} (${size} bytes)`).join('\n')
-  const list = left === '' ? '' : `\n${element('files', elementText(left, maxChars))}`
+  const list = names === '' ? '' : `\n${element('files', names)}`
   return `${head}\n${body}${list}\n</tool_execution>`
+}
+
+/** The first files that fit, one per line, and the number of the others. The note on them may go beyond `max`. */
+function filesText(files: readonly { readonly path: string; readonly size: number }[], max: number): string {
+  const lines: string[] = []
+  let length = 0
+  for (const { path, size } of files) {
+    const line = escapeXml(`${JSON.stringify(path)} (${size} bytes)`)
+    length += line.length + 1
+    if (length > max) break
+    lines.push(line)
+  }
+  const missing = files.length - lines.length
+  return [...lines, ...(missing === 0 ? [] : [`… ${missing} files left out …`])].join('\n')
 }
 
 function element(name: string, content: string): string {

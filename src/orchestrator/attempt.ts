@@ -3,13 +3,20 @@ import { messageOf } from '../errors/index.ts'
 import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
 import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
-import type { Loan, ScriptHost } from './job.ts'
+import type { ScriptHost } from './job.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
-import { isAmong, noToolsText, type ScriptCheck, ScriptRuns, type ScriptSurroundings } from './script-runs.ts'
+import {
+  type Borrowed,
+  isAmong,
+  noToolsText,
+  type ScriptCheck,
+  ScriptRuns,
+  type ScriptSurroundings,
+} from './script-runs.ts'
 import { Stagnation } from './stagnation.ts'
 import { roundMs, type ActiveTask } from './active-task.ts'
 
@@ -31,7 +38,7 @@ export interface AttemptPlan {
   readonly prompt: string
   readonly surroundings: ScriptSurroundings
   /** Leases the sandbox; called only for a script that passed the check. */
-  lease(host: ScriptHost): Promise<{ readonly lease: Loan; readonly giveBack: () => void }>
+  lease(host: ScriptHost): Promise<Borrowed>
   /** Why the output of a step is not enough, or undefined. */
   findMissing(result: ExecutionResult): string | undefined
 }

@@ -4,7 +4,7 @@ import type { AttemptOutcome, Attempts } from './attempt.ts'
 import { EndTask } from './end-task.ts'
 import type { Loan, ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
-import type { ScriptRuns } from './script-runs.ts'
+import type { Borrowed, ScriptRuns } from './script-runs.ts'
 
 /** The label of the value that a step hands to the next one; items with it are not collected. */
 const STATE_LABEL = 'state'
@@ -171,8 +171,8 @@ class HeldLease {
     this.#scripts = scripts
   }
 
-  async lease(host: ScriptHost): Promise<{ lease: Loan; giveBack: () => void }> {
-    if (this.#lost || this.#host !== host || host.keepsFiles === true) await this.release()
+  async lease(host: ScriptHost): Promise<Borrowed> {
+    if (this.#lost || this.#host !== host) await this.release()
     if (this.#held === undefined) {
       this.#host = host
       this.#held = await this.#scripts.checkout(host)
@@ -181,7 +181,8 @@ class HeldLease {
         this.#lost = true
       })
     }
-    return { lease: this.#held, giveBack: () => {} }
+    // Where activities of a workspace are not apart, a loan with secrets keeps others out: not while the model thinks.
+    return { lease: this.#held, giveBack: () => (host.keepsFiles === true ? this.release() : undefined) }
   }
 
   /** Returns the sandbox to the pool. */

@@ -2,7 +2,8 @@ import { ExecutionMode } from '../executor/index.ts'
 import type { Failure } from '../script/index.ts'
 import type { Attempts } from './attempt.ts'
 import { EndTask } from './end-task.ts'
-import type { Loan, ScriptHost } from './job.ts'
+import type { ScriptHost } from './job.ts'
+import type { Borrowed } from './script-runs.ts'
 
 /** The answer of a task. */
 export interface Answer {
@@ -16,9 +17,14 @@ export interface Answer {
 export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
   const { job } = attempts.task
   const surroundings = { mode: ExecutionMode.PLAN, tools: job.tools, inputs: job.inputs }
-  const lease = async (host: ScriptHost): Promise<{ lease: Loan; giveBack: () => void }> => {
+  const lease = async (host: ScriptHost): Promise<Borrowed> => {
     const borrowed = await attempts.scripts.checkout(host)
-    return { lease: borrowed, giveBack: () => void borrowed.release() }
+    const giveBack = (): Promise<void> | undefined => {
+      const released = borrowed.release()
+      // Nobody waits for the wipe of a pooled sandbox; a workspace is free for others before the model is asked again.
+      return host.keepsFiles === true ? released : undefined
+    }
+    return { lease: borrowed, giveBack }
   }
   let failure: Failure | undefined
   for (let number = 1; number <= job.maxRetries + 1; number += 1) {

@@ -29,6 +29,13 @@ export interface ScriptCheck {
   readonly ms: number
 }
 
+/** A sandbox for one script. */
+export interface Borrowed {
+  readonly lease: Loan
+  /** Called when the script has ended. */
+  readonly giveBack: () => Promise<void> | undefined
+}
+
 /** The scripts of one task: checks them, leases sandboxes, runs them, and records what they do. */
 export class ScriptRuns {
   readonly #task: ActiveTask
@@ -147,7 +154,7 @@ export class ScriptRuns {
   async runWithRerun(
     place: Place,
     script: string,
-    lease: () => Promise<{ readonly lease: Loan; readonly giveBack: () => void }>,
+    lease: () => Promise<Borrowed>,
     surroundings: ScriptSurroundings,
   ): Promise<ExecutionResult> {
     const runOnce = async (): Promise<ExecutionResult> => {
@@ -155,7 +162,7 @@ export class ScriptRuns {
       try {
         return await this.run(place, script, held, surroundings)
       } finally {
-        giveBack()
+        await giveBack()
       }
     }
     const first = await runOnce()

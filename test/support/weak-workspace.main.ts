@@ -4,6 +4,7 @@
  */
 import { createSandglass } from '../../src/index.ts'
 import { SandglassError } from '../../src/errors/index.ts'
+import { scriptedModel } from '../../src/testing/index.ts'
 
 /** What such a host prints. */
 export interface WeakReport {
@@ -14,6 +15,8 @@ export interface WeakReport {
   readonly besideIt: readonly (string | undefined)[]
   /** A script with secrets when the program has ended. */
   readonly alone: string
+  /** A program beside the model of a task with secrets, before each script of the task. */
+  readonly whileModelThinks: readonly string[]
   /** What the program found of the secrets. */
   readonly stolen: string
   /** What a program says that may not signal all processes and the zygote, and then kills its keeper; how it ended. */
@@ -95,6 +98,20 @@ const besideIt = await Promise.all([
 ])
 await spy.close()
 const alone = await ws.run('import os, time; time.sleep(0.1); emit_result(len(os.environ["KEY"]))', { secrets })
+const whileModelThinks: string[] = []
+const beside = (script: string) => async (): Promise<string> => {
+  whileModelThinks.push(
+    await ws
+      .exec('true')
+      .then(() => 'free', codeOf)
+      .then(String),
+  )
+  return script
+}
+for (const mode of ['interactive', 'plan'] as const) {
+  const model = scriptedModel(beside('raise ValueError'), beside('emit_result(1)'))
+  await sg.solve('One', { model, mode, workspace: ws, secrets })
+}
 const stolen = (await ws.exec('sh', ['-c', 'cat stolen || true'])).stdout
 await using cat = await ws.start('cat')
 const killer = await ws.exec('python3', ['-c', KILLER])
@@ -110,6 +127,7 @@ console.log(
     opened: JSON.parse(opened.replaceAll("'", '"')) as string[],
     besideIt,
     alone: `${alone.status} ${String(alone.finalData)}`,
+    whileModelThinks,
     stolen,
     killer: [killer.stdout, killer.signal],
     neighbour,

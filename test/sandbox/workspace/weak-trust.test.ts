@@ -20,6 +20,7 @@ describe.skipIf(skip)('a workspace on a kernel that cannot keep activities apart
         opened: [],
         besideIt: ['secrets_not_separate', 'secrets_not_separate'],
         alone: 'completed 44',
+        whileModelThinks: ['free', 'free', 'free', 'free'],
         stolen: '',
         killer: ["['Operation not permitted', 'Operation not permitted']\n", 'SIGKILL'],
         neighbour: 'here',

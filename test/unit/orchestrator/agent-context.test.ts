@@ -55,6 +55,22 @@ KeyError: &lt;a&gt;
     expect(text).toContain('run_id="&quot;&gt;&lt;x y=&quot;"')
   })
 
+  test('names of files take a quarter of the budget, as whole lines, and the result has the rest', () => {
+    const files = Array.from({ length: 500 }, (_, number) => ({ path: `out/${number}<&>.csv`, size: number }))
+    const record = recordWith({ final_data: 'x'.repeat(10_000) })
+    const text = agentContext(record, 1000, files)
+    expect(text.length).toBeLessThan(1000 + 300) // the tags, and the notes on what is left out
+    const [, list = ''] = /<files>\n([\s\S]*)\n<\/files>/.exec(text) ?? []
+    expect(list.split('\n').slice(0, 2)).toEqual([
+      '"out/0&lt;&amp;&gt;.csv" (0 bytes)',
+      '"out/1&lt;&amp;&gt;.csv" (1 bytes)',
+    ])
+    expect(list.split('\n').at(-1)).toMatch(/^… \d+ files left out …$/)
+    expect(agentContext(recordWith({ final_data: 1 }), 1000, files.slice(0, 1))).toContain(
+      '\n"out/0&lt;&amp;&gt;.csv" (0 bytes)\n',
+    )
+  })
+
   test('a text that is too long keeps its head and its tail, within the budget', () => {
     const data = `begin${'😀'.repeat(50_000)}end`
     const text = agentContext(recordWith({ final_data: data }), 1000)
