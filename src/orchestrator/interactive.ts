@@ -181,7 +181,7 @@ class HeldLease {
         this.#lost = true
       })
     }
-    // Where activities of a workspace are not apart, a loan with secrets keeps others out: not while the model thinks.
+    // A loan with secrets keeps others out of a workspace whose activities are not apart: it ends before the model thinks.
     return { lease: this.#held, giveBack: () => (host.keepsFiles === true ? this.release() : undefined) }
   }
 
