@@ -3,8 +3,14 @@ import { join } from 'node:path'
 import type { PrivateDaemon } from './docker-daemon.ts'
 import { eventually } from './eventually.ts'
 
-const ANSWER_MS = 20_000
-const DUMP_MS = 10_000
+/** The waits for a daemon. */
+export interface Patience {
+  readonly answerMs: number
+  readonly dumpMs: number
+}
+
+/** A busy daemon needs seconds for each. */
+const PATIENCE: Patience = { answerMs: 20_000, dumpMs: 10_000 }
 const GROUPS = 25
 const FRAMES = 10
 const LOG_LINES = 40
@@ -13,9 +19,12 @@ const LOG_LINES = 40
  * The state of a daemon that no longer answers: the stacks of its goroutines, counted, and the end of its log.
  * Undefined for one that answers.
  */
-export async function whyStuck(daemon: PrivateDaemon): Promise<string | undefined> {
+export async function whyStuck(
+  daemon: PrivateDaemon,
+  { answerMs, dumpMs }: Patience = PATIENCE,
+): Promise<string | undefined> {
   const silence = new AbortController()
-  const timer = setTimeout(() => silence.abort(`no answer after ${ANSWER_MS} ms`), ANSWER_MS)
+  const timer = setTimeout(() => silence.abort(`no answer after ${answerMs} ms`), answerMs)
   // Requests containers in every state: a hung daemon does not answer this request.
   const answers = await daemon.client.listContainers({ all: true, abortSignal: silence.signal }).then(
     () => true,
@@ -23,13 +32,13 @@ export async function whyStuck(daemon: PrivateDaemon): Promise<string | undefine
   )
   clearTimeout(timer)
   if (answers === true) return undefined
-  const stacks = await goroutines(daemon)
+  const stacks = await goroutines(daemon, dumpMs)
   const log = daemon.log().trimEnd().split('\n').slice(-LOG_LINES).join('\n')
   return `the daemon ${daemon.host} does not tell about itself (${answers}).\nIts goroutines:\n${stacks}\nThe end of its log:\n${log}`
 }
 
 /** Reads the stacks that dockerd writes to a file in its state directory at SIGUSR1. */
-async function goroutines(daemon: PrivateDaemon): Promise<string> {
+async function goroutines(daemon: PrivateDaemon, dumpMs: number): Promise<string> {
   const directory = join(daemon.directory, 'exec')
   const written = (): string[] => readdirSync(directory).filter((name) => name.startsWith('goroutine-stacks-'))
   const before = new Set(written())
@@ -38,7 +47,7 @@ async function goroutines(daemon: PrivateDaemon): Promise<string> {
   const problem = await eventually(() => {
     file = written().find((name) => !before.has(name))
     return file === undefined ? 'it wrote none' : undefined
-  }, DUMP_MS)
+  }, dumpMs)
   return problem ?? summarizeStacks(readFileSync(join(directory, file ?? ''), 'utf8'))
 }
 

@@ -16,7 +16,8 @@ test.skipIf(skip)(
     const notStopped = await eventually(() => (isStopped(daemon.pid) ? undefined : 'it runs'), 10_000)
     expect(notStopped).toBeUndefined()
     try {
-      expect(await whyStuck(daemon)).toMatch(/does not tell about itself .*\nIts goroutines:\nit wrote none/)
+      const stuck = await whyStuck(daemon, { answerMs: 1000, dumpMs: 500 })
+      expect(stuck).toMatch(/does not tell about itself .*\nIts goroutines:\nit wrote none/)
     } finally {
       process.kill(daemon.pid, 'SIGCONT')
     }
