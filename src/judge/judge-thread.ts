@@ -6,7 +6,7 @@ export interface Question {
   readonly module: URL
   /** Makes the input of `answer`: texts and plain data. Called when its turn comes, so that few inputs wait in memory. */
   readonly input: () => unknown
-  /** The size of the input. The thread may use 16 more bytes of memory for each of these bytes. */
+  /** The approximate memory of the input. The thread may use three times as much, beside its own. */
   readonly inputBytes: number
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number
@@ -53,23 +53,38 @@ interface Waiting {
   readonly question: Question
   readonly settle: (judgement: Judgement) => void
   readonly askedAt: number
+  /** How many short tries it overran. */
+  shortTries: number
 }
 
 const MiB = 1024 * 1024
-const HEAP_MB = 48
-const HEAP_BYTES_PER_BYTE = 16
+/** The memory of a thread, which its modules and small inputs take. */
+const HEAP_MB = 24
+/** The input is there as text and as values, and characters may take two bytes. */
+const HEAP_BYTES_PER_BYTE = 3
+/** The memory of its youngest values. A larger one would be full of garbage before the thread collects any. */
+const YOUNG_MB = 2
+/** A thread with a larger input gives its memory back by its end. */
+const MAX_KEPT_BYTES = 4 * MiB
 /** The time for the thread to start and to import the module. */
 const START_MS = 10_000
 /** The deadline of the first try of a question: most answers take a few milliseconds. */
 const FIRST_TRY_MS = 200
-/** The same while others wait. */
-const SHORT_TRY_MS = 30
+/**
+ * The same while others wait: one try after the other, each behind the earlier tries of all others. So a quick question waits a few
+ * milliseconds for each slow one, even of its own kind.
+ */
+const SHORT_TRIES_MS = [5, 30] as const
+/** A larger input is read for longer than the first short try. */
+const MAX_QUICK_BYTES = 256 * 1024
 /** The time beyond its try after which a thread that could not be interrupted is killed. */
 const KILL_MS = 200
 /** The maximum time from a question to its last try: its run must settle soon after its own end. */
 const MAX_WAIT_MS = 3000
 /** A thread without work ends after this time. */
 const IDLE_MS = 10_000
+/** More overruns of a kind than this count as this many. */
+const MAX_OVERRUNS = 1_000_000
 /** The most kinds of questions that are known to overrun. */
 const MAX_KINDS = 256
 
@@ -96,7 +111,7 @@ class Overruns {
   }
 }
 
-/** Questions whose requesters take turns: first those of kinds that overran the least. */
+/** Questions whose requesters take turns: first those with the fewest tries, and of them those of kinds that overran the least. */
 class Turns {
   readonly #overruns = new Overruns()
   readonly #lists = new Map<Requester | undefined, Waiting[]>()
@@ -125,14 +140,14 @@ class Turns {
 
   take(): Waiting | undefined {
     let best: [Requester | undefined, Waiting[]] | undefined
-    let fewest = Number.POSITIVE_INFINITY
+    let lowest = Number.POSITIVE_INFINITY
     for (const [requester, list] of this.#lists) {
       const [first] = list
-      const count = first === undefined ? fewest : this.#overruns.of(first.question)
-      if (count >= fewest) continue
+      const rank = first === undefined ? lowest : this.#rankOf(first)
+      if (rank >= lowest) continue
       best = [requester, list]
-      fewest = count
-      if (count === 0) break
+      lowest = rank
+      if (rank === 0) break
     }
     if (best === undefined) return undefined
     const [requester, list] = best
@@ -140,6 +155,10 @@ class Turns {
     this.#lists.delete(requester)
     if (list.length > 0) this.#lists.set(requester, list)
     return next
+  }
+
+  #rankOf({ shortTries, question }: Waiting): number {
+    return shortTries * MAX_OVERRUNS + Math.min(this.#overruns.of(question), MAX_OVERRUNS - 1)
   }
 }
 
@@ -192,13 +211,15 @@ class JudgeThread {
     clearTimeout(this.#timers.get(waiting))
     this.#timers.delete(waiting)
     if (requester?.isOver === true) return settle({ kind: 'timed-out' })
-    const isShort = this.#maxTryMs < deadlineMs && !this.#turns.isEmpty
-    const tryMs = Math.min(deadlineMs, isShort ? SHORT_TRY_MS : this.#maxTryMs)
+    const shortMs = this.#maxTryMs < deadlineMs && !this.#turns.isEmpty ? SHORT_TRIES_MS[waiting.shortTries] : undefined
+    const tryMs = Math.min(deadlineMs, shortMs ?? this.#maxTryMs)
     const judgement = await this.#answer(question, tryMs)
     if (judgement.kind === 'answer') this.#turns.overruns.forget(question)
     if (judgement.kind === 'timed-out') this.#turns.overruns.note(question)
-    if (judgement.kind === 'timed-out' && deadlineMs > tryMs) this.#onOverrun(waiting)
-    else settle(judgement)
+    if (judgement.kind !== 'timed-out' || deadlineMs <= tryMs) return settle(judgement)
+    waiting.shortTries += 1
+    if (shortMs !== undefined && waiting.shortTries < SHORT_TRIES_MS.length) this.add(waiting)
+    else this.#onOverrun(waiting)
   }
 
   async #answer({ module, input, inputBytes }: Question, tryMs: number): Promise<Judgement> {
@@ -209,7 +230,7 @@ class JudgeThread {
       timer = setTimeout(() => resolve(otherwise), ms)
     }
     try {
-      const worker = this.#workerWith(HEAP_MB + Math.ceil((inputBytes * HEAP_BYTES_PER_BYTE) / MiB))
+      const worker = this.#workerWith(HEAP_MB + Math.ceil((HEAP_BYTES_PER_BYTE * inputBytes) / MiB))
       worker.ref()
       this.#onMessage = (message) => {
         if (message.kind === 'started') allow(tryMs + KILL_MS, { kind: 'timed-out' })
@@ -224,7 +245,8 @@ class JudgeThread {
     const judgement = await promise
     clearTimeout(timer)
     this.#onMessage = undefined
-    if (judgement.kind !== 'answer' && judgement !== INTERRUPTED) this.#end()
+    const isUsable = judgement.kind === 'answer' || judgement === INTERRUPTED
+    if (!isUsable || inputBytes > MAX_KEPT_BYTES) this.#end()
     return judgement
   }
 
@@ -238,7 +260,7 @@ class JudgeThread {
       // Nothing of the host's environment or flags is needed there.
       env: {},
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 },
+      resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB, stackSizeMb: 4 },
     })
     const tell = (message: ThreadMessage | Judgement): void => {
       if (this.#worker === worker) this.#onMessage?.(message)
@@ -278,7 +300,8 @@ const quick = new JudgeThread(FIRST_TRY_MS, (waiting) => slow.add(waiting))
  */
 export function askThread(question: Question): Promise<Judgement> {
   const { promise, resolve } = Promise.withResolvers<Judgement>()
-  quick.add({ question, settle: resolve, askedAt: performance.now() })
+  const shortTries = question.inputBytes > MAX_QUICK_BYTES ? 1 : 0
+  quick.add({ question, settle: resolve, askedAt: performance.now(), shortTries })
   return promise
 }
 

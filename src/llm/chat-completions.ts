@@ -1,6 +1,6 @@
 import { messageOf } from '../errors/index.ts'
 import { Redactor } from '../redaction/index.ts'
-import { parseBounded } from '../support/index.ts'
+import { refuseBeyond } from '../support/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
 import {
@@ -66,7 +66,7 @@ export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
       signal,
       onProblem,
     })
-    return { ...answerIn(reply.bytes, url, redactor), latencyMs: performance.now() - started }
+    return { ...answerIn(reply.body, url, redactor), latencyMs: performance.now() - started }
   }
 }
 
@@ -74,10 +74,10 @@ async function sendRequest(
   url: URL,
   request: RequestInit & { readonly signal: AbortSignal },
   redactor: Redactor,
-): Promise<{ readonly bytes: Uint8Array } | Refusal> {
+): Promise<{ readonly body: ArrayBuffer } | Refusal> {
   try {
     const response = await fetch(url, request)
-    if (response.ok) return { bytes: await bytesOf(response) }
+    if (response.ok) return { body: await bodyOf(response) }
     const { status, headers } = response
     return {
       source: `${addressOf(url)} answered ${status}${redirectText(response, url, redactor)}`,
@@ -104,11 +104,15 @@ function redirectText({ status, headers }: Response, url: URL, redactor: Redacto
   return `, a redirect${where} that is not followed: keys go to the given address only`
 }
 
-function answerIn(bytes: Uint8Array, url: URL, redactor: Redactor): LLMCallResult {
-  const said = (): string => quote(new TextDecoder().decode(bytes), redactor)
+function answerIn(body: ArrayBuffer, url: URL, redactor: Redactor): LLMCallResult {
+  const bytes = Buffer.from(body)
+  const text = new TextDecoder().decode(bytes)
+  const said = (): string => quote(text, redactor)
   let given: unknown
   try {
-    given = parseBounded(bytes, { parts: MAX_ANSWER_PARTS })
+    refuseBeyond({ parts: MAX_ANSWER_PARTS }, bytes)
+    body.resize(0) // gives the memory back before the values take theirs
+    given = JSON.parse(text)
   } catch (error) {
     const what = error instanceof RangeError ? error.message : 'no JSON'
     throw new ModelError(`${addressOf(url)} answered ${what}: ${said()}`)
@@ -128,15 +132,18 @@ function answerIn(bytes: Uint8Array, url: URL, redactor: Redactor): LLMCallResul
   }
 }
 
-async function bytesOf(response: Response): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let length = 0
+async function bodyOf(response: Response): Promise<ArrayBuffer> {
+  // Grows in place: pieces that are put together at the end would be in memory twice.
+  const bytes = new ArrayBuffer(0, { maxByteLength: MAX_ANSWER_BYTES })
   for await (const chunk of chunksOf(response)) {
-    length += chunk.length
-    if (length > MAX_ANSWER_BYTES) throw new ModelError(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
-    chunks.push(chunk)
+    const at = bytes.byteLength
+    if (at + chunk.length > MAX_ANSWER_BYTES) {
+      throw new ModelError(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
+    }
+    bytes.resize(at + chunk.length)
+    new Uint8Array(bytes).set(chunk, at)
   }
-  return Buffer.concat(chunks)
+  return bytes
 }
 
 /** The beginning of a refusal, which may be endless or break off; its status is known in any case. */

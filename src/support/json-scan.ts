@@ -64,11 +64,16 @@ export function scanJson(given: Uint8Array): JsonScan {
  * @throws SyntaxError as `JSON.parse`; RangeError for a text beyond the bounds.
  */
 export function parseBounded(given: string | Uint8Array, bounds: Partial<JsonBounds> = {}): unknown {
-  const { parts, depth } = scanJson(typeof given === 'string' ? Buffer.from(given) : given)
+  refuseBeyond(bounds, typeof given === 'string' ? Buffer.from(given) : given)
+  return JSON.parse(typeof given === 'string' ? given : new TextDecoder().decode(given))
+}
+
+/** @throws RangeError for a JSON text in UTF-8 beyond the bounds. */
+export function refuseBeyond(bounds: Partial<JsonBounds>, text: Uint8Array): void {
+  const { parts, depth } = scanJson(text)
   const { parts: maxParts = MAX_JSON_PARTS, depth: maxDepth = MAX_JSON_DEPTH } = bounds
   if (parts > maxParts) throw new RangeError(`more than ${maxParts} values`)
   if (depth > maxDepth) throw new RangeError(`nested deeper than ${maxDepth}`)
-  return JSON.parse(typeof given === 'string' ? given : new TextDecoder().decode(given))
 }
 
 /** The index of the quote that ends a string, or the length of the bytes. */

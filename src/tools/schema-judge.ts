@@ -3,7 +3,7 @@ import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema
 import type { SchemaQuestion } from './schema-answer.ts'
 import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
-import { holdsBytes, sizeUpTo } from './value-size.ts'
+import { holdsBytes, memoryOf, sizeUpTo } from './value-size.ts'
 
 /** Larger values are judged in the thread, whatever the schema. */
 const MAX_INLINE_CHARS = 64 * 1024
@@ -11,8 +11,10 @@ const MAX_INLINE_CHARS = 64 * 1024
 const MAX_INLINE_WORK = 2 * 1024 * 1024
 /** Larger schemas of tool servers are compiled in the thread. */
 const MAX_FOREIGN_CHARS = 2048
-/** No value that arrives here is larger. */
-const MAX_JUDGED_CHARS = 64 * 1024 * 1024
+/** A value that takes more memory is not checked: its text and its copy in the thread would add to it. */
+const MAX_JUDGED_MEMORY = 32 * 1024 * 1024
+/** The memory of a schema and of the code that it is compiled to. */
+const BYTES_OF_SCHEMA_CHAR = 6
 /** The time for one value. An ordinary value takes milliseconds. */
 const DEADLINE_MS = 1000
 
@@ -63,7 +65,9 @@ export async function problemInThread(
   mustBeValid = false,
 ): Promise<SchemaIssue | undefined> {
   const input = (): SchemaQuestion => ({ schema, value: jsonOf(value), mustBeValid })
-  const inputBytes = schema.length + sizeUpTo(value, MAX_JUDGED_CHARS)
+  const memory = memoryOf(value, MAX_JUDGED_MEMORY)
+  if (memory === MAX_JUDGED_MEMORY) return issueIn({ kind: 'out-of-memory' })
+  const inputBytes = memory + BYTES_OF_SCHEMA_CHAR * schema.length
   return issueIn(
     await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, requester, kind: schema }),
   )

@@ -326,8 +326,8 @@ export const MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/judge/judge-thread.ts',
-        from: 'const tryMs = Math.min(deadlineMs, isShort ? SHORT_TRY_MS : this.#maxTryMs)',
-        to: 'const tryMs = isShort ? deadlineMs : deadlineMs * 1e6',
+        from: 'const tryMs = Math.min(deadlineMs, shortMs ?? this.#maxTryMs)',
+        to: 'const tryMs = shortMs === undefined ? deadlineMs * 1e6 : deadlineMs',
       },
     ],
     selected: [{ suite: 'defences', titles: ['a value that is slow to check'] }],

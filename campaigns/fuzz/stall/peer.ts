@@ -66,6 +66,8 @@ class Peer {
   /** The frames of the run that are not sent yet. */
   #frames: Iterator<Uint8Array, undefined> | undefined
   #rest: Uint8Array = new Uint8Array()
+  /** A part that is sent without a copy of it, after what was made before it. */
+  #large: Uint8Array | undefined
   #unanswered = 0
 
   constructor(answer: Answer, check: Answer | undefined) {
@@ -80,7 +82,8 @@ class Peer {
     const channel: Channel = {
       receive: async () => {
         await nextTurn()
-        if (this.#rest.length === 0) this.#rest = this.#next() ?? (await sandbox.channel.receive()) ?? this.#rest
+        if (this.#rest.length === 0)
+          this.#rest = this.#takeLarge() ?? this.#next() ?? (await sandbox.channel.receive()) ?? this.#rest
         if (this.#rest.length === 0) return this.#next() ?? null
         const piece = this.#rest.subarray(0, PIECE_BYTES)
         this.#rest = this.#rest.subarray(PIECE_BYTES)
@@ -131,15 +134,27 @@ class Peer {
     while (bytes < PIECE_BYTES) {
       const frame = this.#frames?.next().value
       if (frame === undefined) break
+      if (bytes + frame.length > 2 * PIECE_BYTES) {
+        // A large part is sent behind the small ones, in pieces of its own.
+        this.#large = frame
+        break
+      }
       frames.push(frame)
       bytes += frame.length
     }
-    return bytes === 0 ? undefined : Buffer.concat(frames, bytes)
+    if (bytes === 0) return this.#takeLarge()
+    return Buffer.concat(frames, bytes)
+  }
+
+  #takeLarge(): Uint8Array | undefined {
+    const large = this.#large
+    this.#large = undefined
+    return large
   }
 }
 
 function* framesOf(answer: Answer, id: string, ends: boolean): Generator<Uint8Array, undefined> {
-  for (const part of answer) yield ofRun(part, id)
+  for (const part of answer) yield* ofRun(part, id)
   if (ends) yield doneOf(id)
 }
 
@@ -147,16 +162,14 @@ function jsonLine(value: unknown): Uint8Array {
   return Buffer.from(`${JSON.stringify(value)}\n`)
 }
 
-function ofRun(part: Answer[number], id: string): Uint8Array {
-  if (!(part instanceof Uint8Array)) return jsonLine({ ...part, execution_id: id })
+/** The line in parts that share its memory: copies would count as growth of the host. */
+function ofRun(part: Answer[number], id: string): readonly Uint8Array[] {
+  if (!(part instanceof Uint8Array)) return [jsonLine({ ...part, execution_id: id })]
   const bytes = Buffer.from(part.buffer, part.byteOffset, part.byteLength)
   const at = bytes.indexOf(NO_ID)
-  if (at < 0) return part
-  return Buffer.concat([
-    bytes.subarray(0, at),
-    Buffer.from(`"execution_id":${JSON.stringify(id)}`),
-    bytes.subarray(at + NO_ID.length),
-  ])
+  if (at < 0) return [part]
+  const filled = Buffer.from(`"execution_id":${JSON.stringify(id)}`)
+  return [bytes.subarray(0, at), filled, bytes.subarray(at + NO_ID.length)]
 }
 
 function doneOf(id: string): Uint8Array {

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, test, vi } from 'vitest'
 import { askThread, type Requester, type Judgement } from '../../../src/judge/index.ts'
+import type { ThreadRequest } from '../../../src/judge/judge-thread.ts'
 import { stallDuring } from '../../support/stall.ts'
 
 const DOOR = join(import.meta.dirname, '../../../src/judge/index.ts')
@@ -116,15 +118,20 @@ describe("the judge's thread", () => {
     expect(Math.max(...ended.map(({ ms }) => ms))).toBeLessThan(4500)
   })
 
-  test('answers a quick question beside thirty of its own kind that overrun', async () => {
+  test('gives each of forty questions of its own kind a few milliseconds before a quick one, and no more', async () => {
     const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000, kind: 'equal' }
-    const loops = Array.from({ length: 30 }, () =>
+    const requests = vi.spyOn(Worker.prototype, 'postMessage')
+    const loops = Array.from({ length: 40 }, () =>
       askThread({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
     )
     expect(await askThread({ ...given, input: () => 'next', requester: { isOver: false } })).toEqual({
       kind: 'answer',
       text: 'next',
     })
+    const allowedMs = requests.mock.calls.map(([request]) => (request as ThreadRequest).interruptMs)
+    requests.mockRestore()
+    // The first one was alone. Tries of a second are those of the other thread.
+    expect(allowedMs.filter((ms) => ms < 1000).reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(200 + 40 * 5)
     await Promise.all(loops)
   })
 

@@ -49,6 +49,14 @@ test.each<[string, string]>([
   expect(held / counted).toBeGreaterThan(0.2)
 })
 
+test('a value that takes too much memory is not checked, however short its text', async () => {
+  const value = Array.from({ length: 700_000 }).fill({})
+  expect(await problemInThread('{"type":"string"}', value)).toEqual({
+    message: 'cannot be checked against the schema: it takes too much memory',
+    isUnchecked: true,
+  })
+})
+
 describe('a value with many bytes', () => {
   const schema = (data: object): string =>
     JSON.stringify({ type: 'object', properties: { id: { type: 'string' }, data } })
