@@ -53,7 +53,7 @@ interface Waiting {
   readonly question: Question
   readonly settle: (judgement: Judgement) => void
   readonly askedAt: number
-  /** How many short tries it overran. */
+  /** The number of short tries that it overran. */
   shortTries: number
 }
 

@@ -56,9 +56,13 @@ class Connection(Activity):
         if number:
             self._fail(number)
             return
+        try:  # a descriptor of its own: one waits to be read, the other to be written
+            fd = os.dup(self._socket.fileno())
+        except OSError as error:  # others took them all while the port did not answer
+            self._fail(error.errno)
+            return
         self.send({"type": "dialed"})
-        # A descriptor of its own: one waits to be read, the other to be written.
-        self._source = Source(os.dup(self._socket.fileno()), self.id_json, b"socket", self.frame["window"], self._on_source_end)
+        self._source = Source(fd, self.id_json, b"socket", self.frame["window"], self._on_source_end)
         self.host.sources.add(self._source)
         self._out.open()
 

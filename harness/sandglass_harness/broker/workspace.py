@@ -11,7 +11,7 @@ import time
 
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
-from . import keepers, request_shape, transfer, workspace_shape
+from . import descriptors, keepers, request_shape, transfer, workspace_shape
 from .broker import MAX_WAIT_MS, watch_child_signals
 from .connection import Connection
 from .payloads import GatheringOutbox, WorkspaceChannel
@@ -24,6 +24,7 @@ from .watcher import Watcher
 
 MAX_ACTIVITIES = 256
 SPARE_PAUSE_SEC = 0.003  # a short program ends before the next process is made, and does not share the processor with that
+_NO_DESCRIPTORS = "the activities of the workspace use all of its descriptors"
 ORPHANS_SEC = 0.5  # time for the processes of a lost keeper to be gone
 _KINDS = {
     "execute": ScriptActivity,
@@ -203,6 +204,8 @@ class Workspace:
         problem = activity.find_problem()
         if len(self._activities) >= MAX_ACTIVITIES:
             problem = "busy", f"the workspace has {MAX_ACTIVITIES} activities already"
+        elif problem is None and not descriptors.are_left():
+            problem = "busy", _NO_DESCRIPTORS
         if problem is not None:
             activity.refuse(*problem)
             return
@@ -224,6 +227,9 @@ class Workspace:
     def _make_spare(self):
         self._spare_due = None
         if self._spare is not None or self._forking is not None:
+            return
+        if not descriptors.are_left():
+            self._refuse_waiting(_NO_DESCRIPTORS)
             return
         self._forking = keepers.KeptSpare()
         try:
@@ -275,11 +281,14 @@ class Workspace:
         """No process can be made now. Whoever waits is told; the next request tries again."""
         self._forking.close()
         self._forking = None
+        self._refuse_waiting("no process could be made in the sandbox: its limit of processes is reached")
+
+    def _refuse_waiting(self, message):
         waiting, self._waiting = self._waiting, []
         for activity in waiting:
             self._activities.pop(activity.id, None)
             activity.needs_process = False  # its end does not try again at once
-            activity.refuse("busy", "no process could be made in the sandbox: its limit of processes is reached")
+            activity.refuse("busy", message)
 
 
 def _answer(activity, frame, _payload):
@@ -319,4 +328,5 @@ _ACTS = {
 def serve(config, channel, zygote_pid, control_fd):
     """Serves until the host closes the channel. Never returns."""
     channel_in, channel_out = channel
+    descriptors.raise_limit()
     Workspace(config, channel_in, GatheringOutbox(channel_out), Zygote(zygote_pid, control_fd)).serve()

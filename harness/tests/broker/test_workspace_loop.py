@@ -1,10 +1,13 @@
 """The loop of a workspace, without processes."""
 
 import os
+import resource
 import socket
 import unittest
 
+from sandglass_harness.broker import descriptors
 from sandglass_harness.broker.payloads import GatheringOutbox, WorkspaceChannel
+from sandglass_harness.broker.program_activity import ProgramActivity
 from sandglass_harness.broker.sources import Sources
 from sandglass_harness.broker.watcher import Watcher
 from sandglass_harness.broker.workspace import Workspace
@@ -25,7 +28,7 @@ class WorkspaceLoopTest(unittest.TestCase):
         watcher = Watcher()
         channel = WorkspaceChannel(self.ours.fileno(), GatheringOutbox(self.ours.fileno()), watcher, None)
         parts = {"watcher": watcher, "channel": channel, "sources": Sources(watcher, channel), "zygote": _Zygote()}
-        state = {"_activities": {}, "_jobs": [], "_spare_due": None, "_held_back": False}
+        state = {"_activities": {}, "_jobs": [], "_waiting": [], "_spare": None, "_forking": None, "_spare_due": None, "_held_back": False}
         vars(self.workspace).update(parts | state)
 
     def read_all(self):
@@ -46,6 +49,37 @@ class WorkspaceLoopTest(unittest.TestCase):
         workspace.watcher.wait = lambda _milliseconds: None
         workspace._turn()
         self.assertEqual((workspace.channel.outbox.size, workspace._wait_ms()), (0, 0))
+
+    def test_an_activity_for_which_no_descriptors_are_left_is_refused_and_the_next_one_begins(self):
+        workspace, sent = self.workspace, []
+        workspace.channel.send = sent.append
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        held = []
+        self.addCleanup(lambda: [os.close(fd) for fd in held])
+        while not held or held[-1] < highest:  # no gaps below
+            held.append(os.dup(self.ours.fileno()))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[-1] + 1, hard))
+        workspace._begin({"type": "dial", "execution_id": "a", "port": 1, "window": 1})
+        program = {"type": "start", "execution_id": "b", "timeout_sec": None}
+        workspace._begin(program)
+        self.assertEqual([(frame["execution_id"], frame["error"]["code"]) for frame in sent], [("a", "busy"), ("b", "busy")])
+        waiting = ProgramActivity(workspace, {**program, "execution_id": "c"})
+        workspace._activities["c"] = waiting
+        workspace.admit(waiting)
+        self.assertEqual((sent[-1]["execution_id"], sent[-1]["error"]["code"]), ("c", "busy"))
+        self.assertEqual(workspace._activities, {})
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        workspace._begin({"type": "dial", "execution_id": "d", "port": 1, "window": 1})
+        self.assertNotIn(("d", "busy"), [(frame["execution_id"], frame.get("error", {}).get("code")) for frame in sent])
+
+    def test_the_broker_may_use_as_many_descriptors_as_the_hard_limit_says(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
+        descriptors.raise_limit()
+        self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (hard, hard))
 
 
 if __name__ == "__main__":

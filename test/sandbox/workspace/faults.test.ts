@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { get } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +9,7 @@ import { allProcesses, commandLineOf } from '../../support/processes.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
 const HOST = fileURLToPath(new URL('../../support/doomed-workspace.main.ts', import.meta.url))
+const FEW_DESCRIPTORS = fileURLToPath(new URL('../../support/few-descriptors.main.ts', import.meta.url))
 const MiB = 1024 * 1024
 
 await inWorkspace((at) => {
@@ -91,6 +92,12 @@ await inWorkspace((at) => {
     await bomb.close()
     expect(performance.now() - began).toBeLessThan(1000)
     expect(await answerOf(at.ws, 8124)).toBe('ok')
+  })
+
+  test('a program for which the broker has no descriptors left is refused, and the workspace goes on', () => {
+    const limited = ['-c', 'ulimit -n 160 && exec "$0" "$@"', process.execPath, FEW_DESCRIPTORS]
+    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['{"refused":["sandbox_busy"],"stdout":"served\\n"}\n', ''])
   })
 
   test('nothing of three activities is left a second after their host was killed', { timeout: 60_000 }, async () => {
