@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { chatCompletions } from '../../../src/llm/index.ts'
 import { ask, fine, GOT } from './chat-address.ts'
-import { modelServer, reply } from '../../support/llm/model-server.ts'
+import { ANSWER, modelServer, reply } from '../../support/llm/model-server.ts'
 
 describe('an OpenAI-compatible address (OR-10)', () => {
   test('is sent the prompt and the key, and its usage is read', async () => {
@@ -33,6 +33,34 @@ describe('an OpenAI-compatible address (OR-10)', () => {
       ...Array.from({ length: 4 }, () => '/v1/chat/completions'),
       '/v1/chat/completions?api-version=1',
     ])
+  })
+
+  test.each<[string, unknown]>([
+    ['a number', 5],
+    ['null', null],
+    ['an object', { text: 'emit_result(1)' }],
+    ['lists of lists', [['emit_result(1)'], [[]]]],
+  ])('has an empty text for content that is %s', async (_, content) => {
+    await using server = await modelServer(reply(200, { ...ANSWER, choices: [{ message: { content } }] }))
+    expect(await ask({ url: server.url })).toEqual({ ...GOT, text: '' })
+  })
+
+  test.each<[string, unknown]>([
+    ['negative', -1],
+    ['a text', '11'],
+    ['a list', [11]],
+    ['beyond every number', '1e999'],
+  ])('has no usage where its numbers of tokens are %s', async (_, tokens) => {
+    const usage = { prompt_tokens: tokens, completion_tokens: tokens, prompt_tokens_details: { cached_tokens: tokens } }
+    await using server = await modelServer(
+      reply(200, JSON.stringify({ ...ANSWER, usage }).replaceAll('"1e999"', '1e999')),
+    )
+    expect(await ask({ url: server.url })).toEqual({
+      ...GOT,
+      promptTokens: null,
+      cachedPromptTokens: null,
+      completionTokens: null,
+    })
   })
 
   test('may answer in parts, without usage, and with a byte order mark', async () => {

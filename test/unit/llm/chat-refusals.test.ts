@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import { callModel, chatCompletions, ModelError } from '../../../src/llm/index.ts'
 import { ask, fine } from './chat-address.ts'
@@ -52,6 +53,14 @@ describe('a permanent error is reported at once (OR-08)', () => {
     await using server = await modelServer(reply(200, body))
     await expect(ask({ url: server.url })).rejects.toThrow(new ModelError(`${server.url}/chat/completions ${problem}`))
     expect(server.asked.length).toBe(1)
+  })
+
+  test('an answer of more than 16 MiB that is sent as a few kilobytes of gzip', async () => {
+    const body = gzipSync(Buffer.alloc(20 * 1024 * 1024, ' '), { level: 1 })
+    await using server = await modelServer((response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(body)
+    })
+    await expect(ask({ url: server.url })).rejects.toThrow(new ModelError('the answer has more than 16777216 bytes'))
   })
 
   test('an answer of more than 16 MiB, which is not read to its end', async () => {
