@@ -65,7 +65,7 @@ function plannedAcceptance(): PlannedCase[] {
     name: `${given.id} ${given.title}`,
     walls: wallsOf(given),
     engines: IN_WORKSPACE.has(given.id)
-      ? [LOCAL.name]
+      ? [LOCAL.name, DOCKER.name]
       : ATTACKED.filter((engine) => runsOn(engine, given)).map(({ name }) => name),
   }))
 }

@@ -1,5 +1,6 @@
 import { createReadStream, createWriteStream } from 'node:fs'
-import { chmod, constants, copyFile, link, realpath, rm, stat } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { chmod, constants, copyFile, link, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
@@ -22,6 +23,7 @@ export interface WorkspaceInput {
 const NAME = /^[^/\0]{1,200}$/
 const READABLE_BY_ALL = 0o004
 const READ_ONLY = 0o444
+const OWN = 0o600
 
 /** @throws SandglassError `invalid_request` for a name that no file can have, and for a path that is not a regular file. */
 export async function checkInput(
@@ -51,26 +53,47 @@ export async function showInput(
   source: string,
   signal: AbortSignal,
 ): Promise<WorkspaceInput> {
+  if (signal.aborted) throw reasonOf(signal)
   const target = join(directory, name)
   const path = `${INSIDE.inputs}/${name}`
+  // No input has such a name, and no sandbox may read it yet.
+  const draft = join(directory, `.${randomUUID()}`)
   try {
     // The sandbox has another uid, and the mode of a link is that of the file itself.
     const { mode } = await stat(source)
     if ((mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, target))) return { path, how: 'linked' }
-    await copy(source, target, signal)
-    await chmod(target, READ_ONLY)
+    await copy(source, draft, signal)
+    await chmod(draft, READ_ONLY)
+    await moveTo(draft, target)
     return { path, how: 'copied' }
   } catch (error) {
     const code = errnoOf(error)
-    if (code === 'EEXIST') throw invalid('name', `${formatValue(name)} is taken by another input`)
-    await rm(target, { force: true }).catch(() => undefined)
-    if (signal.aborted) throw signal.reason instanceof SandglassError ? signal.reason : abortedError('the input')
+    if (signal.aborted) throw reasonOf(signal)
+    if (code === 'EEXIST') throw takenError(name)
     throw new SandglassError(
       code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'workspace_io',
       `${formatValue(source)} could not be shown to the workspace: ${messageOf(error)}`,
       { cause: error },
     )
+  } finally {
+    await rm(draft, { force: true }).catch(() => undefined)
   }
+}
+
+/** The error for a name that another input has. */
+export function takenError(name: string): SandglassError {
+  return invalid('name', `${formatValue(name)} is taken by another input`)
+}
+
+function reasonOf({ reason }: AbortSignal): SandglassError {
+  return reason instanceof SandglassError ? reason : abortedError('the input')
+}
+
+/** Never replaces a file. */
+async function moveTo(draft: string, target: string): Promise<void> {
+  if (await isLinked(draft, target)) return
+  await (await open(target, 'wx')).close()
+  await rename(draft, target)
 }
 
 /** Shares the blocks of the file where the file system can do that. */
@@ -79,7 +102,7 @@ async function copy(source: string, target: string, signal: AbortSignal): Promis
     await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
   } catch (error) {
     if (errnoOf(error) === 'EEXIST') throw error
-    await pipeline(createReadStream(source), createWriteStream(target, { flags: 'wx' }), { signal })
+    await pipeline(createReadStream(source), createWriteStream(target, { flags: 'wx', mode: OWN }), { signal })
   }
 }
 

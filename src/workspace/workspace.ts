@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import { SandglassError } from '../errors/index.ts'
 import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
-import { checkInput, showInput, type WorkspaceInput } from './add-input.ts'
+import { checkInput, showInput, takenError, type WorkspaceInput } from './add-input.ts'
 import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
 import { dial } from './dial.ts'
@@ -119,6 +119,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #timeoutSec: number
   /** Scripts and programs under way, and whether they have secrets that they may not share. */
   readonly #living = new Set<{ readonly isPrivate: boolean }>()
+  /** Inputs that are being sent, by their paths. */
+  readonly #sending = new Set<string>()
   #closing: Promise<void> | undefined
 
   /** @param options.timeoutSec of programs that are run to their end. */
@@ -199,7 +201,13 @@ export class ActivityWorkspace implements WorkspaceActivities {
     const { inputsDir } = this.#sandbox
     if (inputsDir === undefined) {
       const inside = `inputs/${checked}`
-      await putFiles(link, await checkFilesInput({ [inside]: { path: source, mode: 0o444 } }), signal)
+      if (this.#sending.has(inside) || (await isThere(link, inside, signal))) throw takenError(checked)
+      this.#sending.add(inside)
+      try {
+        await putFiles(link, await checkFilesInput({ [inside]: { path: source, mode: 0o444 } }), signal)
+      } finally {
+        this.#sending.delete(inside)
+      }
       return { path: `${INSIDE.workspace}/${inside}`, how: 'sent' }
     }
     const ended = new AbortController()
@@ -324,6 +332,16 @@ export class ActivityWorkspace implements WorkspaceActivities {
 }
 
 const COLLECT_OPTIONS = ['maxFiles', 'maxFileBytes', 'maxTotalBytes', 'onSkipped', 'signal']
+
+async function isThere(link: Link, path: string, signal: AbortSignal | undefined): Promise<boolean> {
+  try {
+    await statFile(link, path, signal)
+    return true
+  } catch (error) {
+    if (error instanceof SandglassError && error.code === 'path_not_found') return false
+    throw error
+  }
+}
 
 function notSeparate(why: string): SandglassError {
   return new SandglassError(

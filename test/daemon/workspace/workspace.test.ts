@@ -30,6 +30,7 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
     expect((await ws.run('emit_result(len(text))', { inputs: { text } })).finalData).toBe(text.length)
     const input = await ws.addInput('package.json', 'package.json')
     expect(input).toEqual({ path: '/workspace/inputs/package.json', how: 'sent' })
+    await expect(ws.addInput('package.json', 'README.md')).rejects.toMatchObject({ code: 'invalid_request' })
     expect((await ws.exec('cat', [input.path])).stdout).toContain('"sandglass"')
     const killed = await ws.exec('python3', ['-c', 'held = [bytes(range(256)) * (1 << 20) for _ in range(64)]'])
     expect([killed.exitCode, killed.outOfMemory]).toEqual([137, true])
