@@ -6,6 +6,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { indexSettings } from '../src/environments/index-settings.ts'
 import { findUv } from '../src/environments/uv.ts'
+import { startFloor } from './floor.ts'
 import { measureInTurns, measureMs, summarize } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 import { createSandglass } from './subject.ts'
@@ -143,11 +144,18 @@ async function running(cacheDir: string): Promise<Row[]> {
   let tries = 0
   while ((await packed.run(ahead)).finalData !== true)
     if ((tries += 1) > 500) throw new Error('pandas is not preloaded')
+  const [directory = ''] = globSync(join(cacheDir, 'environments', '*', 'packages-*'))
+  const [floor, packedFloor] = [startFloor('/usr/bin/python3'), startFloor('/usr/bin/python3', [directory, 'pandas'])]
   const took = await measureInTurns(200, 20, {
     without: () => measureMs(() => plain.run('emit_result(1)')),
     with: () => measureMs(() => packed.run('import pandas\nemit_result(1)')),
+    fork: () => floor.measure(),
+    packedFork: () => packedFloor.measure(),
   })
+  floor.close()
+  packedFloor.close()
   const [without, withPandas] = [took['without']?.p50 ?? 0, took['with']?.p50 ?? 0]
+  const [fork, packedFork] = [took['fork']?.p50 ?? 0, took['packedFork']?.p50 ?? 0]
   return [
     { what: 'the first run that imports pandas', figure: ms(first) },
     {
@@ -163,6 +171,10 @@ async function running(cacheDir: string): Promise<Row[]> {
       1.1,
       'a run without packages',
     ),
+    {
+      what: 'the floor of that: a fork of Python with pandas loaded, and of one without, p50 (n=200)',
+      figure: `${ms(packedFork)} beside ${ms(fork)}`,
+    },
   ]
 }
 

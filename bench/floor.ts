@@ -9,9 +9,13 @@ export interface Floor {
   close(): void
 }
 
-/** Starts a floor with the Python that the sandboxes use. */
-export function startFloor(python: string): Floor {
-  const child = spawn(python, ['-I', '-S', '-B', '-X', 'utf8', fileURLToPath(new URL('floor.py', import.meta.url))], {
+/**
+ * Starts a floor with the Python that the sandboxes use.
+ * @param loaded a directory of packages and a module that is loaded from it.
+ */
+export function startFloor(python: string, loaded: readonly [] | readonly [string, string] = []): Floor {
+  const program = fileURLToPath(new URL('floor.py', import.meta.url))
+  const child = spawn(python, ['-I', '-S', '-B', '-X', 'utf8', program, ...loaded], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
