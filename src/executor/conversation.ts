@@ -157,8 +157,8 @@ export class Conversation {
         toolLog.noteExecution(id)
         return this.#toolClock.begin()
       },
-      noteEnd: (id, outcome) => {
-        toolLog.noteEnd(id, outcome)
+      noteEnd: async (id, outcome) => {
+        await toolLog.noteEnd(id, outcome)
         this.#news.resolve(undefined)
       },
     })

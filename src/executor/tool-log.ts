@@ -43,8 +43,10 @@ export class ToolLog {
     if (call !== undefined) call.state = 'executing'
   }
 
-  /** Adds the outcome of a call. */
-  noteEnd(id: string, { ms, error, resultJson: given }: ToolOutcome): void {
+  /** Adds the outcome of a call. A long answer takes some turns of the event loop. */
+  async noteEnd(id: string, { ms, error, resultJson: given }: ToolOutcome): Promise<void> {
+    if (!this.#open.has(id)) return
+    const resultJson = given === undefined ? null : await this.#redactor.longText(given)
     const call = this.#open.get(id)
     if (call === undefined) return
     this.#open.delete(id)
@@ -57,7 +59,6 @@ export class ToolLog {
     if (this.#answered.length < MAX_LISTED_CALLS)
       this.#answered.push({ name, effect, args, state: 'answered', ...outcome })
     const callId = this.#redactor.text(id)
-    const resultJson = given === undefined ? null : this.#redactor.text(given)
     const event = { executionId: this.#executionId, callId, name, ...outcome, resultJson }
     this.#news.push({ type: 'tool_result', ...event })
   }

@@ -24,8 +24,8 @@ export interface ToolRun {
    * has ended.
    */
   noteExecution(id: string): () => void
-  /** A call that began came to its end. */
-  noteEnd(id: string, outcome: ToolOutcome): void
+  /** A call that began came to its end. Resolves when the record has it: its answer follows then. */
+  noteEnd(id: string, outcome: ToolOutcome): Promise<void>
   /** A text without the secrets of the run. @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string
 }

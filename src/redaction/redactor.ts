@@ -1,9 +1,12 @@
+import { setImmediate } from 'node:timers/promises'
 import { type Cuts, findEndOfSecret, splitAtGaps, type Stretch } from './cuts.ts'
 import { markerOf, MIN_LENGTH, type Patterns, patternsOf } from './patterns.ts'
 import { Scanner, type Span } from './scanner.ts'
 
 /** Bytes of a file that are searched at a time. */
 const SEARCH_BYTES = 64 * 1024
+/** Characters of a long text that are read in one turn of the event loop. */
+const TURN_CHARS = 1024 * 1024
 
 /**
  * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text: plain, with any escapes that
@@ -40,6 +43,17 @@ export class Redactor {
         ? this.#findIn(text, only)
         : stretches.flatMap((stretch) => this.#findIn(text, stretch))
     return spans.length === 0 ? text : replaceSpans(text, spans, this.#patterns.names)
+  }
+
+  /** The same for a whole text of some MiB: it leaves turns of the event loop to others. */
+  async longText(text: string): Promise<string> {
+    if (text.length <= TURN_CHARS || this.#isIdle) return this.text(text)
+    const scanner = new Scanner(this.#patterns)
+    for (let read = 0, to = TURN_CHARS; read < text.length; to += TURN_CHARS) {
+      read += scanner.scan(text.slice(read, to), read, to >= text.length)
+      await setImmediate()
+    }
+    return scanner.spans.length === 0 ? text : replaceSpans(text, scanner.spans, this.#patterns.names)
   }
 
   /** A text that was cut at `max` characters: one of that length may be only a head, and end within a secret. */

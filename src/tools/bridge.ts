@@ -24,7 +24,7 @@ export interface BridgedRun {
       readonly error: ToolFailure | undefined
       readonly resultJson: string | undefined
     },
-  ): void
+  ): Promise<void>
   /** @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string
 }
@@ -155,7 +155,7 @@ export class Bridge implements Requester {
     ms: number,
   ): Promise<void> {
     if (this.#over.signal.aborted) return
-    this.#run.noteEnd(id, {
+    await this.#run.noteEnd(id, {
       ms,
       error: 'error' in answer ? answer.error : undefined,
       resultJson: 'resultJson' in answer ? answer.resultJson : undefined,

@@ -23,6 +23,15 @@ export interface Prepared extends AsyncDisposable {
 export const KiB = 1024
 export const MiB: number = 1024 * KiB
 
+/** Repeated, it begins a secret at each place and never completes it. */
+export const NEARLY_SECRET = 'ab'
+export const SECRETS: Readonly<Record<string, string>> = {
+  KEY: `${NEARLY_SECRET.repeat(500)}c`,
+  OTHER: 'a"b\\c\n'.repeat(50),
+  THIRD: 'x'.repeat(4096),
+  SHORT: 'tops3cret',
+}
+
 /** JSON lists and objects of a size. */
 export const many = (n: number, item: string): string => `[${Array.from({ length: n }, () => item).join(',')}]`
 export const keys = (n: number): string => `{${Array.from({ length: n }, (_, at) => `"k${at}":1`).join(',')}}`

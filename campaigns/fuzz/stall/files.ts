@@ -1,5 +1,5 @@
 import { CAPS } from '../../../src/protocol/index.ts'
-import { type EntryPoint, KiB, MiB, running } from './entry-point.ts'
+import { type EntryPoint, KiB, MiB, NEARLY_SECRET, running, SECRETS } from './entry-point.ts'
 import { line } from './peer.ts'
 
 /** A piece of a collected file, as a harness sends it. */
@@ -11,14 +11,6 @@ interface Piece {
 }
 
 const BYTE = 'YQ=='
-const NEARLY_SECRET = 'ab'
-const SECRETS = {
-  KEY: `${NEARLY_SECRET.repeat(500)}c`,
-  OTHER: 'a"b\\c\n'.repeat(50),
-  THIRD: 'x'.repeat(4096),
-  SHORT: 'tops3cret',
-}
-
 const FILES: readonly { name: string; unit: string; sizes: readonly number[]; pieces: (size: number) => Piece[] }[] = [
   {
     name: 'many empty files',

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { defineTool, type JsonSchemaObject, mcpTools, type NamedTool, prepareTools } from '../../../src/index.ts'
 import { CAPS } from '../../../src/protocol/index.ts'
-import { type EntryPoint, keys, many, MiB, running } from './entry-point.ts'
+import { type EntryPoint, keys, many, MiB, NEARLY_SECRET, running, SECRETS } from './entry-point.ts'
 import { line } from './peer.ts'
 
 const CALLS = CAPS.argBytes
@@ -183,6 +183,24 @@ const SERVER_ENTRY_POINTS: readonly EntryPoint[] = [
         execute: () => answer,
       })
       return running([line('tool_call', '"id":"c1","name":"ask","args":{}')], { tools: [big] })
+    },
+  },
+  {
+    name: 'tool answer: a text that nearly holds a secret',
+    from: 'a tool server',
+    unit: 'MiB',
+    sizes: [1, 4, 12],
+    limitBytes: ANSWERS_OF_TOOLS,
+    prepare: (size) => {
+      const answer = NEARLY_SECRET.repeat((size * MiB) / NEARLY_SECRET.length)
+      const big = defineTool({
+        name: 'ask',
+        description: 'A lot.',
+        effect: 'read',
+        input: {},
+        execute: () => answer,
+      })
+      return running([line('tool_call', '"id":"c1","name":"ask","args":{}')], { tools: [big], secrets: SECRETS })
     },
   },
   ...MCP_ANSWERS.map(({ result, ...rest }): EntryPoint => ({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RunEvent } from '../../../src/executor/index.ts'
+import { Redactor } from '../../../src/redaction/index.ts'
 import { MARK, SECRET, secrets } from './sample-secret.ts'
 import { done, error, frame, intermediate, log, play, result } from './wire.ts'
 
@@ -184,4 +185,19 @@ test('without secrets nothing is copied', async () => {
     onIntermediate: ({ data }) => seen.push(data),
   })
   expect(got.intermediates[0]?.data).toBe(seen[0])
+})
+
+test('a long text is redacted like a short one, in turns', async () => {
+  const redactor = new Redactor({ KEY: 'top-secret-value', OTHER: 'a"b\\c' })
+  const long = `${'x'.repeat(1024 * 1024 - 8)}top-secret-value ${'y'.repeat(1024 * 1024 - 20)}a\\"b\\\\c`
+  let turns = 0
+  const counting = setInterval(() => (turns += 1), 0)
+  const safe = await redactor.longText(long)
+  clearInterval(counting)
+  expect([safe === redactor.text(long), safe.match(/\[redacted:\w+\]/g)]).toEqual([
+    true,
+    ['[redacted:KEY]', '[redacted:OTHER]'],
+  ])
+  expect(turns).toBeGreaterThan(0)
+  expect(await redactor.longText('x'.repeat(3 * 1024 * 1024))).toHaveLength(3 * 1024 * 1024)
 })

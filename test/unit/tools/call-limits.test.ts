@@ -98,7 +98,7 @@ describe('limits', () => {
       answer: (id) => Promise.resolve(void done.push(id)),
       noteCall: () => undefined,
       noteExecution: () => () => undefined,
-      noteEnd: () => undefined,
+      noteEnd: () => Promise.resolve(),
       redact: (text) => text,
     })
     for (const id of ['1', '2', '3']) await port.take(call(id, {}, 'slow'))

@@ -50,7 +50,7 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
       clock.push(`starts ${id}`)
       return () => void clock.push(`ends ${id}`)
     },
-    noteEnd: (id, { error }) => void log.push(`ended ${id} ${error?.code ?? 'ok'}`),
+    noteEnd: (id, { error }) => Promise.resolve(void log.push(`ended ${id} ${error?.code ?? 'ok'}`)),
     redact: (text) => text.replaceAll(SECRET, '[redacted:RUN]'),
   })
   const waitForAnswers = async (count: number): Promise<Answers> => {
