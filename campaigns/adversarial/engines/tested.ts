@@ -20,6 +20,12 @@ export type Exclusion =
   /** The file below `test/` and a part of the test title. A test checks that both exist. */
   | { readonly file: string; readonly test: string }
 
+/** Cases about the installation of packages, which no engine decides. */
+export const INSTALLATION: readonly (readonly [string, Exclusion])[] = [
+  ['PAR-006', { file: 'sandbox/environments/sources.test.ts', test: 'PAR-006' }],
+  ['PAR-007', { file: 'sandbox/environments/install.test.ts', test: 'PAR-007' }],
+]
+
 /** Exclusions of the group `wasm-pyodide` for the engines without WebAssembly. */
 export const NO_BRIDGE: readonly (readonly [string, Exclusion])[] = [
   '001',

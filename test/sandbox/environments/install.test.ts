@@ -53,6 +53,29 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     )
   })
 
+  test('PAR-007 what a script tries to change in packages reaches no script of another Sandglass', async () => {
+    await using first = await open(index, cacheDir, { dependencies: ['demo'] })
+    await using second = await open(index, cacheDir, { dependencies: ['demo'] })
+    const poison = [
+      'import os, demo',
+      'tried = 0',
+      'for way in (',
+      '    lambda: open(demo.__file__, "a").write("evil = 1"),',
+      '    lambda: os.unlink(demo.__file__),',
+      '    lambda: os.rename(demo.__file__, "/packages/gone.py"),',
+      '    lambda: os.chmod(demo.__file__, 0o666),',
+      '    lambda: open("/packages/sitecustomize.py", "w").write("evil = 1"),',
+      '):',
+      '    try: way()',
+      '    except OSError: tried += 1',
+      'emit_result(tried)',
+    ].join('\n')
+    expect((await first.run(poison)).finalData).toBe(5)
+    const look = 'import os, demo\nemit_result([hasattr(demo, "evil"), "sitecustomize.py" in os.listdir("/packages")])'
+    expect((await second.run(look)).finalData).toEqual([false, false])
+    expect((await first.run(look)).finalData).toEqual([false, false])
+  })
+
   test('the checker knows the modules of the packages, and reports missing ones before the run', async () => {
     await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
     expect(await sandglass.check('import demo\nemit_result(1)')).toMatchObject({ ok: true })
