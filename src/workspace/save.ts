@@ -23,6 +23,10 @@ export interface SavedFile {
 
 /** Paths in one request, which is a single line on the wire. */
 const BATCH = 256
+/** A file of more bytes is written while it comes. */
+const MAX_SMALL_BYTES = 64 * 1024
+/** Small files that are written at the same time. */
+const MAX_SIDE_BY_SIDE = 8
 
 /**
  * Saves what globs match below a directory of the host. Names and sizes are hostile: nothing is written outside of it or
@@ -66,25 +70,101 @@ async function saveBatch(
 ): Promise<readonly SavedFile[]> {
   const paths = entries.map(({ path }) => path)
   const saved: SavedFile[] = []
-  let file: TargetFile | undefined
+  await using writer = new FileWriter(target)
   let size = 0
-  try {
-    for await (const part of readFiles(link, paths, { maxFileBytes, maxTotalBytes, signal })) {
-      if (part.kind === 'header') {
-        file = await target.create(part.header.path, part.header.mode)
-        size = 0
-      } else if (part.kind === 'bytes') {
-        await file?.write(part.bytes)
-        size += part.bytes.length
-      } else {
-        await file?.finish()
-        file = undefined
-        saved.push({ path: entries[saved.length]?.path ?? '', size })
-      }
+  for await (const part of readFiles(link, paths, { maxFileBytes, maxTotalBytes, signal })) {
+    if (part.kind === 'header') {
+      writer.begin(part.header.path, part.header.mode)
+      size = 0
+    } else if (part.kind === 'bytes') {
+      await writer.write(part.bytes)
+      size += part.bytes.length
+    } else {
+      await writer.finish()
+      saved.push({ path: entries[saved.length]?.path ?? '', size })
     }
-    return saved
-  } finally {
-    await file?.abandon()
+  }
+  await writer.idle()
+  return saved
+}
+
+/**
+ * Writes files that come one after the other. Small ones are written side by side: each takes four calls of the system, which wait
+ * for their turn.
+ */
+class FileWriter implements AsyncDisposable {
+  readonly #target: TargetDirectory
+  readonly #unfinished = new Set<Promise<void>>()
+  #failure: { readonly error: unknown } | undefined
+  #path = ''
+  #mode = 0
+  /** The bytes of the file so far, while it is small. */
+  #pieces: Uint8Array[] = []
+  #bytes = 0
+  /** The file, once it is large. */
+  #file: TargetFile | undefined
+
+  constructor(target: TargetDirectory) {
+    this.#target = target
+  }
+
+  begin(path: string, mode: number): void {
+    this.#path = path
+    this.#mode = mode
+    this.#pieces = []
+    this.#bytes = 0
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#bytes += bytes.length
+    if (this.#bytes <= MAX_SMALL_BYTES) {
+      this.#pieces.push(bytes)
+      return
+    }
+    this.#file ??= await this.#target.create(this.#path, this.#mode)
+    for (const piece of [...this.#pieces.splice(0), bytes]) await this.#file.write(piece)
+  }
+
+  /** The current file is complete. Waits until there is room for another one. */
+  async finish(): Promise<void> {
+    if (this.#file !== undefined) {
+      await this.#file.finish()
+      this.#file = undefined
+      return
+    }
+    const writing = this.#writeSmall(this.#path, this.#mode, this.#pieces)
+      .catch((error: unknown) => void (this.#failure ??= { error }))
+      .finally(() => this.#unfinished.delete(writing))
+    this.#unfinished.add(writing)
+    if (this.#unfinished.size >= MAX_SIDE_BY_SIDE) await Promise.race(this.#unfinished)
+    this.#throwFailure()
+  }
+
+  /** Resolves when all files are written. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#unfinished)
+    this.#throwFailure()
+  }
+
+  /** Removes what was written of an incomplete file. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#unfinished)
+    await this.#file?.abandon()
+  }
+
+  async #writeSmall(path: string, mode: number, pieces: readonly Uint8Array[]): Promise<void> {
+    const file = await this.#target.create(path, mode)
+    try {
+      for (const piece of pieces) await file.write(piece)
+      await file.finish()
+    } catch (error) {
+      await file.abandon()
+      throw error
+    }
+  }
+
+  #throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure.error
   }
 }
 
