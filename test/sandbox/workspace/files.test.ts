@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   mkdirSync,
@@ -168,6 +169,27 @@ await inWorkspace((at) => {
     symlinkSync(host, join(trap, 'save'))
     await expect(at.ws.save('save/**', trap, { overwrite: true })).rejects.toMatchObject({ code: 'path_refused' })
     expect(readdirSync(host).toSorted()).toEqual(['large', 'saved', 'trap'])
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('save to a disk that is full leaves whole files alone', async () => {
+    const files = Array.from({ length: 40 }, (_, at) => [`many/${at}`, Buffer.alloc(8192, `${at} `)] as const)
+    await at.ws.put(Object.fromEntries(files))
+    const target = join(host, 'small')
+    mkdirSync(target)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', target])
+    try {
+      for (const overwrite of [false, true]) {
+        await expect(at.ws.save('many/*', target, { overwrite })).rejects.toMatchObject({ code: 'no_space' })
+        const left = readdirSync(join(target, 'many'))
+        expect(left.length).toBeGreaterThan(0)
+        expect(new Set(left.map((name) => statSync(join(target, 'many', name)).size))).toEqual(new Set([8192]))
+        expect(readdirSync(target)).toEqual(['many'])
+        rmSync(join(target, 'many'), { recursive: true })
+      }
+    } finally {
+      execFileSync('umount', ['-l', target])
+      rmSync(target, { recursive: true })
+    }
   })
 
   test('save refuses names that differ by case alone before anything is written', async () => {
