@@ -10,7 +10,7 @@ import {
   type ScriptExecutorOptions,
 } from './executor/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
-import { didYouMean, refuseUnknown } from './support/index.ts'
+import { formatValue, didYouMean, refuseUnknown } from './support/index.ts'
 import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
 import type { ModelInput } from './llm/index.ts'
 import { TASK_NAMES, type TaskOptions } from './orchestrator/index.ts'
@@ -108,6 +108,11 @@ export interface WorkspaceOptions {
   readonly dependencies?: readonly string[]
   /** Limits of everything in it together, in place of those of `createSandglass`. */
   readonly limits?: ResourceLimits
+  /**
+   * Closes it when nobody has used it for this many seconds, from 0.1 to 604,800 (a week); default: never. Used is what is called and has
+   * not settled, and each byte that a started program or a connection sends or takes; that a silent program runs is no use.
+   */
+  readonly idleTimeoutSec?: number
   /** Closes it, also while it is being made. */
   readonly signal?: AbortSignal
 }
@@ -240,10 +245,16 @@ function packagesOfWorkspace(name: string): SandglassError {
 
 /**
  * The same for `workspace`.
- * @throws TypeError for an option that does not exist.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a time that cannot be.
  */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
   refuseUnknown('workspace', options, WORKSPACE_OPTIONS)
+  const { idleTimeoutSec: sec } = options
+  if (sec === undefined || (typeof sec === 'number' && sec >= MIN_IDLE_SEC && sec <= MAX_IDLE_SEC)) return
+  throw new SandglassError(
+    'invalid_request',
+    `idleTimeoutSec: ${formatValue(sec)} is not a number of seconds from ${MIN_IDLE_SEC} to ${MAX_IDLE_SEC}`,
+  )
 }
 
 /**
@@ -327,7 +338,15 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
 ]
 /** Options that choose a sandbox of the pool. */
 const POOL_OPTIONS = ['dependencies', 'leaseKey', 'sandboxId', 'checkoutTimeoutMs'] as const
-const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = ['files', 'dependencies', 'limits', 'signal']
+const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = [
+  'files',
+  'dependencies',
+  'limits',
+  'idleTimeoutSec',
+  'signal',
+]
+const MIN_IDLE_SEC = 0.1
+const MAX_IDLE_SEC = 7 * 86_400
 const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   ...RUN_OPTIONS.filter((name) => name !== 'executionId' && name !== 'signal' && name !== 'sandboxId'),
   'name',

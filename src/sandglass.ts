@@ -120,7 +120,11 @@ async function openOn(
     stream: (script, run) => runner.stream(script, run),
     check: (script, given) => runner.check(script, given),
     asTool: (given) => toolOf(runner, given),
-    solve: async (task, given) => solve(await planTask(runner, task, given).job()),
+    solve: async (task, given) => {
+      const planned = planTask(runner, task, given)
+      using _call = planned.use()
+      return await solve(await planned.job())
+    },
     solveStream: (task, given) => streamTask(planTask(runner, task, given)),
     prepare: (dependencies, given) => runner.prepare(dependencies, given),
     workspace: (given) => runner.workspaces.open(given),
@@ -216,6 +220,8 @@ function notRun(violation: Violation): RanScript {
 
 /** A task whose options were checked, and how to begin it when its packages are there. */
 interface PlannedTask<T> {
+  /** Keeps its workspace open while the model thinks, until the result is disposed of. */
+  use(): Disposable | undefined
   /** Installs its packages. */
   job(): Promise<Job<T>>
 }
@@ -265,6 +271,7 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
   if (workspace !== undefined) {
     const environment = runner.workspaces.environmentOf(workspace)
     return {
+      use: () => runner.workspaces.use(workspace),
       job: async () => {
         await runner.workspaces.checkFiles(files)
         return jobWith(environment, traceId)
@@ -272,7 +279,7 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
     }
   }
   const wanted: DependencyRequest = { dependencies, tools, signal: rest.signal }
-  return { job: async () => jobWith(await runner.environmentFor(wanted), traceId) }
+  return { use: () => undefined, job: async () => jobWith(await runner.environmentFor(wanted), traceId) }
 }
 
 /** A workspace has its limits already; a script in it may only ask for less. */
@@ -286,5 +293,6 @@ function limitsOfTask(
 }
 
 async function* streamTask<T>(planned: PlannedTask<T>): AsyncGenerator<SolveEvent<T>, void, void> {
+  using _call = planned.use()
   yield* streamSolve(await planned.job())
 }

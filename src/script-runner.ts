@@ -201,6 +201,8 @@ export class ScriptRunner {
   async #start<T>(script: string, run: RunOptions<T>, declarer?: Declarer): Promise<StartedRun<T>> {
     checkRunOptions(run)
     const { dependencies, workspace, ...given } = run
+    // The check of a script takes time, too.
+    using _call = workspace === undefined ? undefined : this.workspaces.use(workspace)
     const executor = this.#executorFor(run)
     const request = requestOf(script, given)
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }

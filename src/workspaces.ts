@@ -69,6 +69,11 @@ export class Workspaces {
     return this.#openedOf(workspace).environment
   }
 
+  /** A call uses a workspace, until the result is disposed of. @throws SandglassError `workspace_closed`, `invalid_request` */
+  use(workspace: Workspace): Disposable {
+    return this.#openedOf(workspace).activities.use()
+  }
+
   /** @throws SandglassError `invalid_request` for files that cannot be put into a workspace. */
   async checkFiles(files: WorkspaceOptions['files']): Promise<void> {
     if (files !== undefined) await checkFilesInput(files)
@@ -106,7 +111,8 @@ export class Workspaces {
         this.#engine.create({ ...specOf(this.#owner.options, options.limits, packages), activities: true }, { signal }),
     )
     const { executionTimeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun(limits)
-    const activities = await this.#activitiesOf(sandbox, limits, executionTimeoutSec)
+    const { idleTimeoutSec } = options
+    const activities = await this.#activitiesOf(sandbox, limits, { timeoutSec: executionTimeoutSec, idleTimeoutSec })
     const workspace = this.#workspaceOf(activities)
     this.#open.set(workspace, { activities, environment })
     void activities.closed.then(() => this.#open.delete(workspace))
@@ -132,13 +138,13 @@ export class Workspaces {
   async #activitiesOf(
     sandbox: Sandbox,
     limits: SandglassOptions['limits'],
-    timeoutSec: number,
+    times: ConstructorParameters<typeof ActivityWorkspace>[1],
   ): Promise<ActivityWorkspace> {
     try {
       assertEnforced(sandbox.info, limits ?? {})
       // An engine of another author may ignore `activities`.
       if (typeof sandbox.ready.checks['signal_scope'] !== 'string') throw this.#unavailable()
-      return new ActivityWorkspace(sandbox, { timeoutSec })
+      return new ActivityWorkspace(sandbox, times)
     } catch (error) {
       await sandbox.destroy()
       throw error
@@ -161,7 +167,10 @@ export class Workspaces {
     const opened = this.#open.get(workspace)
     if (opened !== undefined) return opened
     if (workspace instanceof ActivityWorkspace)
-      throw new SandglassError('workspace_closed', 'workspace: it is closed, or belongs to another Sandglass')
+      throw (
+        workspace.closedBy ??
+        new SandglassError('workspace_closed', 'workspace: it is closed, or belongs to another Sandglass')
+      )
     throw new SandglassError('invalid_request', 'workspace: it was not made by sg.workspace()')
   }
 

@@ -83,6 +83,7 @@ export const IN_WORKSPACE: ReadonlySet<string> = new Set([
   'SH-016',
   'SH-018',
   'SH-020',
+  'SH-021',
   'JS-002',
   'JS-005',
   'JS-013',

@@ -221,7 +221,10 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     meaning: 'The engine has no workspaces; the message names those that have them.',
     retryable: false,
   },
-  workspace_closed: { meaning: 'The workspace was closed, by its owner or with its Sandglass.', retryable: false },
+  workspace_closed: {
+    meaning: 'The workspace was closed: by its owner, with its Sandglass, or after its `idleTimeoutSec`.',
+    retryable: false,
+  },
   workspace_lost: {
     meaning: 'The sandbox of a workspace ended by itself or broke the protocol; its files are gone.',
     retryable: true,

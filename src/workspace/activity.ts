@@ -35,6 +35,8 @@ type OutputCredit = Extract<HostActivityFrame, { type: 'credit' }>['stream']
 /** The link of an activity, as far as the activity needs it. */
 export interface ActivityOwner {
   readonly outbound: Outbound
+  /** It is being used. */
+  touch(): void
   /** Asks for its end; the sandbox is lost if it does not come. */
   cancel(activity: Activity): void
 }
@@ -68,6 +70,7 @@ export class Activity implements DataSource {
   /** Sends a control frame. The reading side notices a peer that is gone. */
   send(frame: Unnamed<HostActivityFrame>): void {
     if (this.#isOver) return
+    this.#owner.touch()
     const { type, ...fields } = frame
     const whole = { type, execution_id: this.id, ...fields } as HostActivityFrame
     this.#owner.outbound.send(encodeActivityFrame(whole)).catch(() => undefined)
@@ -80,6 +83,7 @@ export class Activity implements DataSource {
   write(bytes: Uint8Array): Promise<boolean> {
     if (this.#isOver || this.#endsInput) return Promise.resolve(false)
     if (bytes.length === 0) return Promise.resolve(true)
+    this.#owner.touch()
     const { promise, resolve: sent } = Promise.withResolvers<boolean>()
     this.#input.push({ bytes, sent })
     this.#owner.outbound.ready(this)

@@ -19,7 +19,7 @@ class Connection extends Duplex implements ActivityHandler {
 
   constructor(link: Link, port: number) {
     super({ allowHalfOpen: true, emitClose: true, autoDestroy: true })
-    this.#activity = link.open(this, { window: OUTPUT_WINDOW_BYTES })
+    this.#activity = link.open(this, { window: OUTPUT_WINDOW_BYTES, isBackground: true })
     this.#activity.send({ type: 'dial', port, window: OUTPUT_WINDOW_BYTES })
   }
 

@@ -47,6 +47,13 @@ export function closedError(): SandglassError {
   return new SandglassError('workspace_closed', 'the workspace is closed; open another one with sg.workspace()')
 }
 
+export function idleError(idleTimeoutSec: number): SandglassError {
+  return new SandglassError(
+    'workspace_closed',
+    `the workspace was closed, because it was not used for ${idleTimeoutSec} s (idleTimeoutSec); open another one with sg.workspace()`,
+  )
+}
+
 export function abortedError(what: string): SandglassError {
   return new SandglassError('aborted', `${what} was aborted`)
 }

@@ -14,7 +14,7 @@ import {
 import type { Sandbox } from '../sandbox/index.ts'
 import { MAX_TIMER_MS, truncate } from '../support/index.ts'
 import { Activity, type ActivityHandler, type ActivityOwner, OUTPUT_WINDOW_BYTES } from './activity.ts'
-import { closedError } from './failures.ts'
+import type { IdleClock } from './idle-clock.ts'
 import { Outbound } from './outbound.ts'
 
 /** Time for a sandbox to confirm the end of an activity; then the sandbox ends. */
@@ -34,13 +34,22 @@ const RUN_END = 'script_done'
 /** The frame that grants more input. It is not one of a run, whose reader would not know it. */
 const CREDIT = 'credit'
 
+/** Options of an activity. */
+interface ActivityOptions {
+  readonly id?: string
+  readonly window?: number
+  readonly isBackground?: boolean
+}
+
 /** Owns the channel of a workspace: one reader, one writer, many activities. */
 export class Link implements ActivityOwner {
   readonly outbound: Outbound
   readonly #sandbox: Sandbox
   readonly #onLost: (error: SandglassError) => void
   readonly #splitter = new FrameSplitter(MAX_LINE_BYTES)
-  readonly #activities = new Map<string, Activity>()
+  readonly #idle: IdleClock
+  /** Each with its use of the workspace; one in the background has none. */
+  readonly #activities = new Map<string, { readonly activity: Activity; readonly use: Disposable | undefined }>()
   readonly #cancelling = new Map<Activity, NodeJS.Timeout>()
   /** Ids that callers chose: the sandbox must never see one twice. */
   readonly #givenIds = new Set<string>()
@@ -53,8 +62,9 @@ export class Link implements ActivityOwner {
   readonly #onEnd = new Set<(error: SandglassError) => void>()
 
   /** @param onLost called once, when the channel can no longer be used. */
-  constructor(sandbox: Sandbox, onLost: (error: SandglassError) => void) {
+  constructor(sandbox: Sandbox, idle: IdleClock, onLost: (error: SandglassError) => void) {
     this.#sandbox = sandbox
+    this.#idle = idle
     this.#onLost = onLost
     this.outbound = new Outbound(sandbox.channel, (error) => void this.#loseAfter(messageOf(error)))
     void this.#read()
@@ -73,19 +83,30 @@ export class Link implements ActivityOwner {
   /**
    * Begins an activity; its first frame is the caller's to send.
    * @param options.id chosen by a caller, or a new one.
+   * @param options.isBackground its bytes use the workspace; that it lasts does not.
    * @throws SandglassError `workspace_closed`, `workspace_lost`, and `invalid_request` for an id that was used before.
    */
-  open(handler: ActivityHandler, options: { readonly id?: string; readonly window?: number } = {}): Activity {
+  open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
     if (this.#ended !== undefined) throw this.#ended
-    const { window = OUTPUT_WINDOW_BYTES } = options
+    const { window = OUTPUT_WINDOW_BYTES, isBackground = false } = options
     const activity = new Activity(options.id ?? this.#nextId(), handler, this, window)
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
       throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
     }
     if (options.id !== undefined) this.#givenIds.add(activity.id)
-    this.#activities.set(activity.id, activity)
+    this.touch()
+    this.#activities.set(activity.id, { activity, use: isBackground ? undefined : this.#idle.use() })
     this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
     return activity
+  }
+
+  /** A caller uses the workspace, until the result is disposed of. */
+  use(): Disposable {
+    return this.#idle.use()
+  }
+
+  touch(): void {
+    this.#idle.touch()
   }
 
   /** Calls a function when the channel can no longer be used. Returns a function that removes it again. */
@@ -112,15 +133,17 @@ export class Link implements ActivityOwner {
   forget(activity: Activity): void {
     clearTimeout(this.#cancelling.get(activity))
     this.#cancelling.delete(activity)
+    this.#activities.get(activity.id)?.use?.[Symbol.dispose]()
     this.#activities.delete(activity.id)
+    this.touch()
     if (this.#activities.size > 0) return
     clearInterval(this.#keepAlive)
     this.#keepAlive = undefined
   }
 
   /** The workspace closes: every activity settles now. */
-  close(): void {
-    this.#end(closedError())
+  close(why: SandglassError): void {
+    this.#end(why)
   }
 
   /** The sandbox broke the protocol, or is gone: every activity settles now. */
@@ -160,11 +183,12 @@ export class Link implements ActivityOwner {
 
   #route(line: Buffer, payload: Buffer | undefined): void {
     const head = headOfFrame(line)
-    const activity = head === undefined ? undefined : this.#activities.get(head.executionId)
+    const activity = head === undefined ? undefined : this.#activities.get(head.executionId)?.activity
     if (head === undefined || activity === undefined || this.#ended !== undefined) {
       this.#ignoredFrames += 1
       return
     }
+    this.touch()
     const { handler } = activity
     if (handler.onLine !== undefined && payload === undefined && head.type !== CREDIT) {
       // The handler's reader looks at the frame itself; here it only matters that no more comes.
@@ -210,7 +234,7 @@ export class Link implements ActivityOwner {
   #end(error: SandglassError): void {
     if (this.#ended !== undefined) return
     this.#ended = error
-    const open = [...this.#activities.values()]
+    const open = [...this.#activities.values()].map(({ activity }) => activity)
     for (const activity of open) this.forget(activity)
     this.outbound.stop(error)
     for (const activity of open) activity.end({ lost: error })

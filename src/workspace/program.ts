@@ -95,6 +95,7 @@ export async function start(sandbox: Sandbox, link: Link, { program, maxLogBytes
     link,
     program,
     stdin: 'pipe',
+    isBackground: true,
     maxWindow: Math.floor(maxLogBytes / WINDOW_SHARE),
     makeSink: (activity) => {
       const log = new ProgramLog(maxLogBytes, (stream, bytes) => activity.credit(stream, bytes))
@@ -106,18 +107,21 @@ export async function start(sandbox: Sandbox, link: Link, { program, maxLogBytes
     },
   })
   if (program.stdin !== undefined) void running.feed(program.stdin)
+  using _starting = link.use()
   await running.started
-  return new StartedProgram(running, logs[0] as ProgramLog, program)
+  return new StartedProgram(link, running, logs[0] as ProgramLog, program)
 }
 
 class StartedProgram implements Program {
+  readonly #link: Link
   readonly #running: RunningProgram
   readonly #log: ProgramLog
   readonly #program: CheckedProgram
   readonly stdin: Program['stdin']
   #exit: ProgramExit | null = null
 
-  constructor(running: RunningProgram, log: ProgramLog, program: CheckedProgram) {
+  constructor(link: Link, running: RunningProgram, log: ProgramLog, program: CheckedProgram) {
+    this.#link = link
     this.#running = running
     this.#log = log
     this.#program = program
@@ -143,21 +147,24 @@ class StartedProgram implements Program {
   }
 
   get output(): AsyncIterable<ProgramOutput> {
-    return { [Symbol.asyncIterator]: () => this.#log.read() }
+    return { [Symbol.asyncIterator]: () => this.#readOutput() }
   }
 
   async poll(options?: PollOptions): Promise<ProgramState> {
+    using _call = this.#link.use()
     const text = await this.#log.poll(options)
     return { ...text, status: this.status, exit: this.#exit }
   }
 
   log(options?: LogOptions): ProgramState {
+    this.#link.touch()
     return { ...this.#log.look(options), status: this.status, exit: this.#exit }
   }
 
   async write(data: Uint8Array | string, newline: boolean = false): Promise<void> {
     this.#refuseOver()
     const bytes = Buffer.concat([Buffer.from(data), Buffer.from(newline ? '\n' : '')])
+    using _call = this.#link.use()
     if (!(await this.#running.activity.write(bytes))) throw notRunning()
   }
 
@@ -175,6 +182,7 @@ class StartedProgram implements Program {
 
   async kill({ graceMs = KILL_GRACE_MS }: { readonly graceMs?: number } = {}): Promise<ProgramExit> {
     checkWhole('graceMs', graceMs, 0, MAX_GRACE_MS)
+    using _call = this.#link.use()
     if (this.status === 'running' && graceMs > 0) {
       this.signal('SIGTERM')
       const { promise: late, resolve } = Promise.withResolvers<void>()
@@ -183,7 +191,7 @@ class StartedProgram implements Program {
       clearTimeout(timer)
     }
     this.#running.cancel()
-    return this.exited
+    return await this.exited
   }
 
   async close(): Promise<void> {
@@ -193,6 +201,11 @@ class StartedProgram implements Program {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  async *#readOutput(): AsyncGenerator<ProgramOutput, void, void> {
+    using _reader = this.#link.use()
+    yield* this.#log.read()
   }
 
   #refuseOver(): void {

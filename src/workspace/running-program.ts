@@ -50,6 +50,8 @@ export interface ProgramStart {
   readonly link: Link
   readonly program: CheckedProgram
   readonly stdin: 'none' | 'pipe'
+  /** True if nobody waits for its end. */
+  readonly isBackground?: boolean
   /** Bytes of each stream that may wait for the sink. */
   readonly maxWindow?: number
   readonly makeSink: (activity: Activity) => OutputSink
@@ -77,7 +79,15 @@ export class RunningProgram implements ActivityHandler {
   #failure: { readonly error: unknown } | undefined
 
   /** @throws SandglassError as {@link Link.open} does. */
-  constructor({ sandbox, link, program, stdin, maxWindow = OUTPUT_WINDOW_BYTES, makeSink }: ProgramStart) {
+  constructor({
+    sandbox,
+    link,
+    program,
+    stdin,
+    isBackground = false,
+    maxWindow = OUTPUT_WINDOW_BYTES,
+    makeSink,
+  }: ProgramStart) {
     this.#sandbox = sandbox
     this.#program = program
     this.#memoryKillsBefore = sandbox.memoryKills() ?? 0
@@ -91,7 +101,7 @@ export class RunningProgram implements ActivityHandler {
     this.exited.catch(() => undefined)
     const window = Math.min(OUTPUT_WINDOW_BYTES, maxWindow)
     const size = this.#isRedacting ? Math.ceil(window / SECRETS_WINDOW_SHARE) : window
-    this.activity = link.open(this, { window: size })
+    this.activity = link.open(this, { window: size, isBackground })
     this.#sink = makeSink(this.activity)
     this.activity.send({ ...program.frame, stdin, window: size })
     this.#watchTime(program.frame.timeout_sec)

@@ -7,7 +7,8 @@ import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
 import { dial } from './dial.ts'
 import { checkExec, exec, type ExecResult } from './exec.ts'
-import { checkWhole, closedError, invalid } from './failures.ts'
+import { checkWhole, closedError, idleError, invalid } from './failures.ts'
+import { IdleClock } from './idle-clock.ts'
 import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
 import { Operation } from './operation.ts'
@@ -115,22 +116,34 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly trust: 'separate' | 'shared'
   readonly #sandbox: Sandbox
   readonly #link: Link
+  readonly #idle: IdleClock
   readonly #claim: ReturnType<typeof claim>
   readonly #timeoutSec: number
   /** Scripts and programs under way, and whether they have secrets that they may not share. */
   readonly #living = new Set<{ readonly isPrivate: boolean }>()
   /** Inputs that are being sent, by their paths. */
   readonly #sending = new Set<string>()
-  #closing: Promise<void> | undefined
+  #closing: { readonly why: SandglassError; readonly done: Promise<void> } | undefined
 
-  /** @param options.timeoutSec of programs that are run to their end. */
-  constructor(sandbox: Sandbox, options: { readonly timeoutSec: number }) {
+  /**
+   * @param options.timeoutSec of programs that are run to their end.
+   * @param options.idleTimeoutSec closes it after that time without use.
+   */
+  constructor(
+    sandbox: Sandbox,
+    options: { readonly timeoutSec: number; readonly idleTimeoutSec?: number | undefined },
+  ) {
+    const { idleTimeoutSec } = options
     this.#sandbox = sandbox
     this.#timeoutSec = options.timeoutSec
     this.trust = sandbox.ready.checks['signal_scope'] === 'landlock' ? 'separate' : 'shared'
     this.#claim = claim(sandbox)
+    this.#idle =
+      idleTimeoutSec === undefined
+        ? new IdleClock(undefined, () => undefined)
+        : new IdleClock(idleTimeoutSec * 1000, () => void this.#close(idleError(idleTimeoutSec)))
     // A sandbox whose channel is lost cannot be used any more.
-    this.#link = new Link(sandbox, () => void this.#destroy())
+    this.#link = new Link(sandbox, this.#idle, () => void this.#destroy())
   }
 
   get id(): string {
@@ -144,6 +157,16 @@ export class ActivityWorkspace implements WorkspaceActivities {
   /** Resolves when nothing of its sandbox runs any more. Never rejects. */
   get closed(): Promise<unknown> {
     return this.#sandbox.closed
+  }
+
+  /** Why it is closed; undefined while it is open. */
+  get closedBy(): SandglassError | undefined {
+    return this.#closing?.why
+  }
+
+  /** A caller uses it, until the result is disposed of. @throws SandglassError `workspace_closed` */
+  use(): Disposable {
+    return this.#open().use()
   }
 
   /** A sandbox for one script. Its files are there when this resolves. */
@@ -198,6 +221,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   ): Promise<WorkspaceInput> {
     const { name: checked, source } = await checkInput(name, path)
     const link = this.#open()
+    using _call = link.use()
     const { inputsDir } = this.#sandbox
     if (inputsDir === undefined) {
       const inside = `inputs/${checked}`
@@ -290,16 +314,21 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
+    return this.#close(closedError())
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  async #close(): Promise<void> {
-    this.#link.close()
+  #close(why: SandglassError): Promise<void> {
+    this.#closing ??= { why, done: this.#end(why) }
+    return this.#closing.done
+  }
+
+  async #end(why: SandglassError): Promise<void> {
+    this.#idle.stop()
+    this.#link.close(why)
     await this.#destroy()
     this.#claim.free()
   }
@@ -310,7 +339,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   #open(): Link {
-    if (this.#closing !== undefined) throw closedError()
+    if (this.#closing !== undefined) throw this.#closing.why
     return this.#link
   }
 

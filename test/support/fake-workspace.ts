@@ -23,7 +23,10 @@ export class FakeWorkspace implements Channel {
   readonly #fromHost = new FrameSplitter(64 * 1024 * 1024)
   readonly #closed = Promise.withResolvers<Ending>()
 
-  constructor({ trust = 'separate' }: { readonly trust?: 'separate' | 'shared' } = {}) {
+  constructor({
+    trust = 'separate',
+    idleTimeoutSec,
+  }: { readonly trust?: 'separate' | 'shared'; readonly idleTimeoutSec?: number } = {}) {
     const { memoryBytes, cpus, pids, diskBytes } = DEFAULT_LIMITS
     const destroy = async (): Promise<void> => {
       this.isDestroyed = true
@@ -54,7 +57,7 @@ export class FakeWorkspace implements Channel {
       destroy,
       [Symbol.asyncDispose]: destroy,
     }
-    this.ws = new ActivityWorkspace(sandbox, { timeoutSec: 30 })
+    this.ws = new ActivityWorkspace(sandbox, { timeoutSec: 30, idleTimeoutSec })
   }
 
   receive(): Promise<Uint8Array | null> {

@@ -187,6 +187,18 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
     await program.close()
     expect(await program.poll()).toMatchObject({ status: 'exited', text: '', exit: end })
   },
+  'SH-021': async ({ sg }) => {
+    const ws = await sg.workspace({ idleTimeoutSec: 1 })
+    const programs = await Promise.all(Array.from({ length: 50 }, () => ws.start('sleep', ['1000'])))
+    // Nobody asks for them any more.
+    const ends = await Promise.allSettled(programs.map(({ exited }) => exited))
+    expect(ends.map((end) => (end.status === 'rejected' ? (end.reason as { code: string }).code : end.value))).toEqual(
+      programs.map(() => 'workspace_closed'),
+    )
+    // It resolves when nothing of the sandbox runs any more.
+    await ws.close()
+    await expect(ws.exec('true')).rejects.toThrow('not used for 1 s (idleTimeoutSec)')
+  },
   'JS-002': async ({ ws, script }) => {
     expect(await ws.exec('node', ['-e', script], { timeoutSec: 2 })).toMatchObject({ timedOut: true })
   },
