@@ -74,6 +74,7 @@ export type {
   SolveOptions,
   Workspace,
   WorkspaceOptions,
+  WorkspaceRunOptions,
 } from './options.ts'
 export {
   sameData,
@@ -159,4 +160,28 @@ export {
   type ValueOf,
 } from './tools/index.ts'
 export type { StandardSchema } from './typed-result.ts'
-export type { ExecOptions, ExecResult, Program, StartOptions } from './workspace/index.ts'
+export type {
+  CollectedEntry,
+  CollectOptions,
+  ExecOptions,
+  ExecResult,
+  FileEntry,
+  FileInput,
+  FilesInput,
+  ListOptions,
+  LogOptions,
+  PollOptions,
+  Program,
+  ProgramExit,
+  ProgramInputData,
+  ProgramLimits,
+  ProgramOutput,
+  ProgramState,
+  ProgramText,
+  SavedFile,
+  SaveOptions,
+  SkippedFile,
+  StartOptions,
+  WorkspaceActivities,
+  WorkspaceInput,
+} from './workspace/index.ts'
