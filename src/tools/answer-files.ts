@@ -25,6 +25,22 @@ export type ShownFile = FileNote &
     | { readonly kind: 'image' | 'binary'; readonly data: string }
   )
 
+/** Tells files that are news to the model from those that it knows, where files stay. */
+export class FileNews {
+  /** Digests by path, of the last answer that came of a run with files. */
+  #told: ReadonlyMap<string, string> = new Map()
+
+  /** Those that are new or changed since the last answer. */
+  among(files: readonly LeftFile[]): readonly LeftFile[] {
+    return files.filter(({ path, sha256 }) => this.#told.get(path) !== sha256)
+  }
+
+  /** The model knows all of these. A run that collected none, like a rejected one, says nothing about what is there. */
+  told(files: readonly LeftFile[]): void {
+    if (files.length > 0) this.#told = new Map(files.map(({ path, sha256 }) => [path, sha256]))
+  }
+}
+
 /** Maximum number of files of one answer whose content goes to the model. */
 const MAX_SHOWN = 10
 /** Maximum number of files of one answer that it names. */

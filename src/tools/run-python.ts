@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type FileNote, type LeftFile, notesOf, type ShownFile, shownFiles } from './answer-files.ts'
+import { FileNews, type FileNote, type LeftFile, notesOf, type ShownFile, shownFiles } from './answer-files.ts'
 import { type McpBlock, mcpBlockOf, type ModelOutput, modelOutputOf } from './answer-parts.ts'
 import type { ToolSet } from './tool-set.ts'
 import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
@@ -20,7 +20,8 @@ export interface RunPythonOptions {
    */
   readonly maxAnswerFileBytes?: number | undefined
   /**
-   * Called with the files of each run that left some, before the model gets the answer. What it throws ends the call.
+   * Called with the files of an answer that has some, before the model gets it. What it throws ends the call. In a workspace, these
+   * are the files that are new or changed since the last answer.
    */
   readonly onFiles?: ((files: readonly LeftFile[]) => void | Promise<void>) | undefined
 }
@@ -59,7 +60,7 @@ export interface RunPythonAnswer {
   readonly stdout?: string
   readonly stderr?: string
   readonly error?: string
-  /** The files that `collect` asked for. Their content is not here: see `onFiles`, `toModelOutput` and `mcp`. */
+  /** The files that `collect` asked for; in a workspace those that are new or changed since the last answer. Their content is not here: see `onFiles`, `toModelOutput` and `mcp`. */
   readonly files?: readonly FileNote[]
   /** A remark on a run without an error. */
   readonly note?: string
@@ -111,12 +112,15 @@ export function runPythonTool(
   // Content of files is kept beside the answers, not in them: frameworks store answers as JSON. An answer that was read back from
   // such a store has no content any more.
   const shown = new WeakMap<RunPythonAnswer, readonly ShownFile[]>()
+  const news = options.keepsFiles === true ? new FileNews() : undefined
   const answerTo = async (script: string, signal: AbortSignal | undefined): Promise<RunPythonAnswer> => {
     const ran = await run(script, signal)
-    if (ran.files.length > 0) await options.onFiles?.(ran.files)
-    const notes = await notesOf(ran.files)
+    const files = news?.among(ran.files) ?? ran.files
+    if (files.length > 0) await options.onFiles?.(files)
+    const notes = await notesOf(files)
     const answer = answerOf(ran, notes, maxChars)
-    shown.set(answer, shownFiles(ran.files, notes, { maxBytes, maxChars }))
+    shown.set(answer, shownFiles(files, notes, { maxBytes, maxChars }))
+    news?.told(ran.files)
     return answer
   }
   return {

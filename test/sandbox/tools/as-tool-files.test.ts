@@ -122,4 +122,31 @@ open("d", "w").write("d")`
     await expect(tool.execute({ script })).rejects.toThrow('no room')
     expect(given).toEqual([2, 3, 4])
   }, 60_000)
+
+  test('in a workspace, an answer has the files that are new or changed since the last one', async () => {
+    await using workspace = await at.sg.workspace()
+    const given: string[][] = []
+    const onFiles = (files: readonly { readonly path: string }[]): void => {
+      given.push(files.map(({ path }) => path))
+      if (given.length === 2) throw new Error('no room')
+    }
+    const { mcp } = at.sg.asTool({ workspace, collect: ['*.txt'], onFiles })
+    const shownBy = async (script: string): Promise<string[]> => {
+      const { content } = await mcp.handler({ script })
+      return content.flatMap((block) => (block.type === 'resource' ? [block.resource.uri] : []))
+    }
+    const write = (path: string, text: string): string => `open("${path}", "w").write("${text}")`
+    expect(await shownBy(`${write('a.txt', '1')}\n${write('b.txt', '1')}`)).toEqual([
+      'sandbox:///a.txt',
+      'sandbox:///b.txt',
+    ])
+    // No answer has come of it: its file is still new.
+    await expect(shownBy(write('c.txt', '1'))).rejects.toThrow('no room')
+    expect(await shownBy(write('b.txt', '2'))).toEqual(['sandbox:///b.txt', 'sandbox:///c.txt'])
+    expect(await shownBy('not Python')).toEqual([])
+    expect(await shownBy(write('a.txt', '1'))).toEqual([])
+    expect(await shownBy(`import os\nos.remove("a.txt")\n${write('d.txt', '1')}`)).toEqual(['sandbox:///d.txt'])
+    expect(await shownBy(write('a.txt', '1'))).toEqual(['sandbox:///a.txt'])
+    expect(given).toEqual([['a.txt', 'b.txt'], ['c.txt'], ['b.txt', 'c.txt'], ['d.txt'], ['a.txt']])
+  }, 60_000)
 })
