@@ -68,11 +68,18 @@ export interface WorkspaceActivities extends AsyncDisposable {
    * @throws SandglassError `path_not_found`, `path_refused`, `too_large`
    */
   list(path?: string, options?: ListOptions): AsyncIterable<FileEntry>
-  /** Removes a file or an empty directory, or all of it. @throws SandglassError `path_not_found`, `path_refused` */
+  /**
+   * Removes a file or an empty directory, or all of it, which a script that goes on filling it can prolong until `signal`.
+   * @throws SandglassError `path_not_found`, `path_refused`, `aborted`
+   */
   remove(path: string, options?: { readonly recursive?: boolean; readonly signal?: AbortSignal }): Promise<void>
   /** Makes a directory and its parents, unless they are there. @throws SandglassError `path_refused`, `no_space` */
   makeDirectory(path: string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>
-  /** The SHA-256 of a file, or of the paths and contents below a directory. @throws SandglassError `path_not_found` */
+  /**
+   * The SHA-256 of a file, or of the paths and contents below a directory. It reads all of them, and a script can make a sparse file
+   * of petabytes: `signal` bounds the time. Other activities are served meanwhile.
+   * @throws SandglassError `path_not_found`, `too_large` for too many entries, `aborted`
+   */
   digest(
     path?: string,
     options?: { readonly signal?: AbortSignal },

@@ -38,7 +38,34 @@ await inWorkspace((at) => {
     await cat.write('served')
     expect((await cat.poll({ waitMs: 1000 })).text).toBe('served')
     expect(await counted).toBe(100_000)
+    const stop = new AbortController()
+    const removal = at.ws.remove('many', { recursive: true, signal: stop.signal })
+    stop.abort()
+    await expect(removal).rejects.toMatchObject({ code: 'aborted' })
+    expect((await at.ws.stat('many')).kind).toBe('directory')
     await at.ws.remove('many', { recursive: true })
+  })
+
+  test('a digest without an end serves its neighbours, and ends by its signal', async () => {
+    await at.ws.exec('truncate', ['-s', '1P', 'endless'])
+    for (const path of ['endless', '']) {
+      const stop = new AbortController()
+      const end = codeOf(at.ws.digest(path, { signal: stop.signal }))
+      expect((await at.ws.exec('echo', ['served'])).stdout).toBe('served\n')
+      stop.abort()
+      expect(await end).toBe('aborted')
+    }
+    await at.ws.remove('endless')
+  })
+
+  test('the close of a workspace ends a digest', async () => {
+    const ws = await at.sg.workspace()
+    await ws.exec('truncate', ['-s', '1P', 'endless'])
+    const end = codeOf(ws.digest('endless'))
+    // It is under way: a later question is answered.
+    await ws.stat('endless')
+    await ws.close()
+    expect(await end).toBe('workspace_closed')
   })
 
   test('WS-07: a link that is swapped during 1,000 collects leads nowhere', async () => {
@@ -128,4 +155,12 @@ function answerOf(ws: Workspace, port: number): Promise<string> {
     response.toArray().then((chunks) => resolve(Buffer.concat(chunks as Buffer[]).toString()), reject)
   }).on('error', reject)
   return promise
+}
+
+/** The code of the error with which it ends; undefined if it ends without. */
+async function codeOf(call: Promise<unknown>): Promise<string | undefined> {
+  return call.then(
+    () => undefined,
+    ({ code }: { code: string }) => code,
+  )
 }
