@@ -104,12 +104,13 @@ describe.skipIf(skip)('sandglass exec', () => {
     expect(ended.stderr).toContain('docker')
   })
 
-  test('on a terminal, a style that the program leaves ends with it', async () => {
+  test('SH-018: on a terminal, what a program writes is escaped except styles, which end with it', async () => {
     const terminal = ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])']
-    const ended = await cli.run(['exec', '--new', '--engine', 'local', '--', 'printf', '\\033[8mhidden\\033[2J'], {
-      wrapper: terminal,
-    })
-    expect(ended.stdout.replaceAll('\u001B', '<ESC>')).toBe('<ESC>[8mhidden\\x1b[2J<ESC>[0m')
+    const text = '\\033[2J\\033]0;title\\007\\033]52;c;ZWNobyBwd25lZA==\\007\\033[8mhidden\\033[2J'
+    const ended = await cli.run(['exec', '--new', '--engine', 'local', '--', 'printf', text], { wrapper: terminal })
+    expect(ended.stdout.replaceAll('\u001B', '<ESC>')).toBe(
+      '\\x1b[2J\\x1b]0;title\\x07\\x1b]52;c;ZWNobyBwd25lZA==\\x07<ESC>[8mhidden\\x1b[2J<ESC>[0m',
+    )
   })
 
   test('shell is a terminal, which is reset at the end', () => {
