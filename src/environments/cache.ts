@@ -6,11 +6,11 @@ import { setImmediate } from 'node:timers/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { awaitLock, type FileLock, makeDirectory, tryLock } from '../support/index.ts'
 import { filesBelow, SLICE } from './content.ts'
-import type { Declaration } from './declaration.ts'
+import { type Declaration, isDeclaration } from './declaration.ts'
 import { namesIn, readJson, writeJson } from './json-file.ts'
 import { digestOf } from './lock-file.ts'
 import { Resolutions, type ResolvedRequest } from './resolutions.ts'
-import type { PythonTarget } from './target.ts'
+import { isTarget, type PythonTarget } from './target.ts'
 
 /** The facts of an environment; stored beside its packages. */
 export interface EnvironmentRecord {
@@ -103,15 +103,13 @@ export class EnvironmentCache {
   async declarationsOf(key: string): Promise<readonly Declaration[]> {
     const asked = await this.#resolutions.leadingTo(key)
     if (asked.length > 0 || !KEY.test(key)) return asked
-    const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
+    const record = await this.#readRecord(key)
     return record === undefined ? [] : [record.declaration]
   }
 
   async findTarget(engineId: string): Promise<PythonTarget | undefined> {
-    const found = await readJson<PythonTarget>(this.#targetOf(engineId))
-    return typeof found?.python === 'string' && typeof found.abi === 'string' && typeof found.libc === 'string'
-      ? found
-      : undefined
+    const found = await readJson<unknown>(this.#targetOf(engineId))
+    return isTarget(found) ? found : undefined
   }
 
   async saveTarget(engineId: string, target: PythonTarget): Promise<void> {
@@ -125,8 +123,8 @@ export class EnvironmentCache {
     if (!KEY.test(key) || !existsSync(this.#recordOf(key))) return undefined
     // Others take it exclusively only to see whether it is used, or to remove it: then its record is gone.
     const lock = await this.#await(this.#lockOf(key, 'use'), 'shared')
-    const record = await readJson<EnvironmentRecord>(this.#recordOf(key))
-    if (record?.key !== key || !DIRECTORY.test(record.directory)) {
+    const record = await this.#readRecord(key)
+    if (record === undefined) {
       lock.release()
       return undefined
     }
@@ -196,10 +194,23 @@ export class EnvironmentCache {
     return this.#asOnlyProbe(() => this.#list())
   }
 
+  /** The record of an environment; undefined for one that is missing, damaged or of an older version. */
+  async #readRecord(key: string): Promise<EnvironmentRecord | undefined> {
+    const record = await readJson<EnvironmentRecord | null>(this.#recordOf(key))
+    const isWhole =
+      record?.key === key &&
+      isTarget(record.target) &&
+      isDeclaration(record.declaration) &&
+      Array.isArray(record.modules) &&
+      typeof record.packages === 'object' &&
+      DIRECTORY.test(record.directory)
+    return isWhole ? record : undefined
+  }
+
   async #list(): Promise<readonly ListedEnvironment[]> {
     const listed: ListedEnvironment[] = []
     for (const key of await namesIn(join(this.root, 'environments'))) {
-      const record = KEY.test(key) ? await readJson<EnvironmentRecord>(this.#recordOf(key)) : undefined
+      const record = KEY.test(key) ? await this.#readRecord(key) : undefined
       if (record === undefined) continue
       const used = await stat(this.#recordOf(key)).catch(() => undefined)
       if (used !== undefined) listed.push({ record, lastUsed: used.mtime, inUse: await this.#isUsed(key) })

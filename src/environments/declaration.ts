@@ -2,7 +2,7 @@ import { indexSettings, withoutCredentials } from './index-settings.ts'
 import { digestOf } from './lock-file.ts'
 import type { ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
-import type { PythonTarget } from './target.ts'
+import { isTarget, type PythonTarget } from './target.ts'
 
 /** A request with every setting that decides its answer, so that an update can repeat it. It holds no secrets. */
 export interface Declaration {
@@ -17,6 +17,12 @@ export interface Declaration {
   readonly pyodidePackages?: string | undefined
   /** Undefined for a function: it ends with its process, and `known` stands in for it. */
   readonly allow?: 'known' | 'any' | readonly string[] | undefined
+}
+
+/** False for what an older version or a damaged disk left in place of a declaration. */
+export function isDeclaration(value: unknown): value is Declaration {
+  const { target, requirements, host } = (value ?? {}) as Partial<Record<keyof Declaration, unknown>>
+  return isTarget(target) && Array.isArray(requirements) && Array.isArray(host)
 }
 
 /** The part of a request that decides the answer. */

@@ -1,6 +1,6 @@
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Declaration } from './declaration.ts'
+import { type Declaration, isDeclaration } from './declaration.ts'
 import { namesIn, readJson, writeJson } from './json-file.ts'
 
 /** A request that was resolved once. */
@@ -40,7 +40,7 @@ export class Resolutions {
     const all: Declaration[] = []
     for (const name of await namesIn(this.#directory)) {
       const found = await readJson<ResolvedRequest>(join(this.#directory, name))
-      if (found?.key === key && typeof found.declaration === 'object') all.push(found.declaration)
+      if (found?.key === key && isDeclaration(found.declaration)) all.push(found.declaration)
     }
     return all
   }

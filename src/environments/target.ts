@@ -27,6 +27,11 @@ export function targetOf({ info, ready }: Pick<Sandbox, 'info' | 'ready'>): Pyth
   return { python: info.python, abi, libc: typeof libc === 'string' && LIBC.test(libc) ? libc : '' }
 }
 
+export function isTarget(value: unknown): value is PythonTarget {
+  const { python, abi, libc } = (value ?? {}) as Partial<Record<keyof PythonTarget, unknown>>
+  return [python, abi, libc].every((part) => typeof part === 'string')
+}
+
 export function isSameTarget(a: PythonTarget, b: PythonTarget): boolean {
   return a.python === b.python && a.abi === b.abi && a.libc === b.libc
 }
