@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { requireDockerEngine } from './docker-engine.ts'
+import { findGvisor, requireDockerEngine } from './docker-engine.ts'
 import { requireLocalEngine } from './local-engine.ts'
 
 const PREFIX = 'sandglass-test-run-'
@@ -21,7 +21,10 @@ export async function setup({ vitest }: TestProject): Promise<() => void> {
   process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
   const rungs = new Set(vitest.projects.map(({ name }) => name))
   if (['sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()
-  if (['daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireDockerEngine()
+  if (['daemon', 'campaign'].some((rung) => rungs.has(rung))) {
+    await requireDockerEngine()
+    await findGvisor()
+  }
   return () => rmSync(directory, { recursive: true, force: true })
 }
 
