@@ -43,10 +43,8 @@ export class ToolLog {
     if (call !== undefined) call.state = 'executing'
   }
 
-  /** Adds the outcome of a call. A long answer takes some turns of the event loop. */
+  /** Adds the outcome of a call. Its event follows when the answer is redacted: a long one takes some turns of the event loop. */
   async noteEnd(id: string, { ms, error, resultJson: given }: ToolOutcome): Promise<void> {
-    if (!this.#open.has(id)) return
-    const resultJson = given === undefined ? null : await this.#redactor.longText(given)
     const call = this.#open.get(id)
     if (call === undefined) return
     this.#open.delete(id)
@@ -59,6 +57,7 @@ export class ToolLog {
     if (this.#answered.length < MAX_LISTED_CALLS)
       this.#answered.push({ name, effect, args, state: 'answered', ...outcome })
     const callId = this.#redactor.text(id)
+    const resultJson = given === undefined ? null : await this.#redactor.longText(given)
     const event = { executionId: this.#executionId, callId, name, ...outcome, resultJson }
     this.#news.push({ type: 'tool_result', ...event })
   }
