@@ -123,7 +123,7 @@ await inWorkspace((at) => {
 
   test('a program for which the broker has no descriptors left is refused, and the workspace goes on', () => {
     const limited = ['-c', 'ulimit -n 160 && exec "$0" "$@"', process.execPath, FEW_DESCRIPTORS]
-    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' })
+    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8', timeout: 30_000 })
     expect([stdout, stderr]).toEqual(['{"refused":["sandbox_busy"],"stdout":"served\\n"}\n', ''])
   })
 
