@@ -49,7 +49,7 @@ test('the package root exports each type that a signature of workspaces names', 
   expect(withoutExport).toEqual([])
 })
 
-// Types that signatures of workspaces name are 25 of them: without a name, a caller cannot write a function around a method.
+// Types that signatures name are among them: without a name, a caller cannot write a function around a method.
 test('the package root exports at most 190 names', () => {
   const source = readFileSync(join(root, 'src/index.ts'), 'utf8')
   const names = [...source.matchAll(/\{([^}]*)\}/g)].flatMap(([, list = '']) =>
