@@ -6,7 +6,7 @@ import { unitsOf } from './unit-reader.ts'
 /** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
 export const MIN_LENGTH: number = CAPS.secret
 
-/** Finds nothing. Most runs have no secret. */
+/** Finds nothing. */
 const EMPTY = new Automaton().build()
 
 /** The patterns of all secrets. */
@@ -21,15 +21,20 @@ export interface Patterns {
   readonly longest: number
 }
 
+/** Most runs have no secret. */
+const NO_PATTERNS: Patterns = { names: [], automaton: EMPTY, backwards: EMPTY, longest: 0 }
+
 /** Splits secrets into what can be looked for and the names of what cannot. */
 export function patternsOf(secrets: readonly Readonly<Record<string, string>>[]): {
   patterns: Patterns
   tooShort: string[]
 } {
+  const entries = secrets.flatMap((named) => Object.entries(named))
+  if (entries.length === 0) return { patterns: NO_PATTERNS, tooShort: [] }
   const names: string[] = []
   const tooShort = new Set<string>()
   const forms: Form[] = []
-  for (const [name, given] of secrets.flatMap((named) => Object.entries(named))) {
+  for (const [name, given] of entries) {
     // A script may strip it.
     const value = given.trim()
     if (unitsOf(value).length < MIN_LENGTH) {

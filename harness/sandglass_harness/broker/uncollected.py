@@ -10,7 +10,8 @@ import time
 from . import integrity
 
 _PAUSE_SEC = 0.0005
-_MAX_BYTES = 1 << 20
+_LIST_BYTES = 1 << 20
+_SUM_BYTES = 64
 
 
 class Uncollected:
@@ -19,7 +20,10 @@ class Uncollected:
 
     def __init__(self, roots, sockets=None):
         # On gVisor, which has no net/sockstat, the sockets of AF_UNIX. A cycle is made of them.
-        self._file = sockets or integrity.open_proc("net/sockstat") or integrity.open_proc("net/unix")
+        sums = None if sockets else integrity.open_proc("net/sockstat")
+        self._file = sums or sockets or integrity.open_proc("net/unix")
+        # A buffer for a list takes longer to make than the sum to read.
+        self._max_bytes = _LIST_BYTES if sums is None else _SUM_BYTES
         self._roots = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for root in roots]
         self._sockets, self._space = self._count_sockets(), self._read_space()
 
@@ -35,7 +39,7 @@ class Uncollected:
 
     def _count_sockets(self):
         """Reads `sockets: used NUMBER`, the first line, or counts the lines of a list."""
-        text = os.pread(self._file, _MAX_BYTES, 0)
+        text = os.pread(self._file, self._max_bytes, 0)
         return int(text.split(None, 3)[2]) if text.startswith(b"sockets: used ") else text.count(b"\n")
 
     def _takes_space(self):

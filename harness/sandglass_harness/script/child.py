@@ -34,9 +34,10 @@ def live(preloaded, fds, checks=False):
             code = _check_on(emitter, preloaded)
         else:
             runtime.rehearse()
+            home_files = script_process.find_home_files()
             request = script_process.receive()
             # Not before: while this process waits, the broker counts the space in use, and wipes what a refused request left.
-            script_process.copy_home_files()
+            script_process.copy_home_files(home_files)
             code = run(request, emitter, preloaded)
     except BaseException:
         code = 70

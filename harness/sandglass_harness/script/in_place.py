@@ -94,7 +94,7 @@ def live():
     """Receives the request and runs it. Returns the exit code."""
     emit.use(_emitter)
     request = script_process.receive()
-    script_process.copy_home_files()
+    script_process.copy_home_files(script_process.find_home_files())
     return script_process.run(request, _emitter, _preloaded, _tool_bridge)
 
 

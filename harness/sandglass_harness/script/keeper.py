@@ -136,6 +136,7 @@ def _live(fds, preloaded):
         child.become_a_script_process(fds)
         _reserve_processes()
         runtime.rehearse()
+        home_files = script_process.find_home_files()
         connection = _socket.socket(fileno=FRAME_FD)
         kind, received = receive_with_fds(connection, 1)
         connection.detach()
@@ -147,7 +148,7 @@ def _live(fds, preloaded):
         elif kind:
             emitter = emit.Emitter(FRAME_FD)
             emit.use(emitter)
-            script_process.copy_home_files()
+            script_process.copy_home_files(home_files)
             code = child.run(script_process.receive(), emitter, preloaded)
     except BaseException:
         code = 70

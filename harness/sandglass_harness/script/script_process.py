@@ -83,12 +83,17 @@ def run(request, emitter, preloaded, make_bridge):
     return code
 
 
-def copy_home_files():
-    """Copies files that packages expect in the home directory, such as a font cache that takes long to build."""
-    for path in sys.path[1:]:  # the first is the workspace
-        source = os.path.join(path, _HOME)
-        if path.startswith("/") and os.path.isdir(source):
-            _copy_tree(source, os.path.expanduser("~"))
+def find_home_files():
+    """Lists directories with files that packages expect in the home directory, such as a font cache that takes long to
+    build."""
+    sources = [os.path.join(path, _HOME) for path in sys.path[1:] if path.startswith("/")]  # the first is the workspace
+    return [source for source in sources if os.path.isdir(source)]
+
+
+def copy_home_files(sources):
+    """Copies what find_home_files() found."""
+    for source in sources:
+        _copy_tree(source, os.path.expanduser("~"))
 
 
 def _copy_tree(source, target):
