@@ -2,6 +2,10 @@ import type { ViteUserConfig } from 'vitest/config'
 
 /** Tests that start no sandbox and take more than a second: they count time, memory or a whole library. */
 const SLOW = 'test/unit/**/*.slow.test.ts'
+/** Tests of the library and the command line in sandboxes. */
+const LIBRARY = 'test/sandbox/{cli,environments,examples,orchestrator,telemetry,tools}/**/*.test.ts'
+/** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
+const CAREFUL = process.env['CI'] === undefined ? 2 : 1
 
 /**
  * The TypeScript tests. The folder of a test is its rung, and *.slow.test.ts of test/unit run with the sandboxes:
@@ -31,15 +35,18 @@ const config: ViteUserConfig = {
           sequence: { groupOrder: 0 },
         },
       },
-      ...['sandbox', 'daemon', 'campaign'].map((name, index) => ({
+      // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
+      // Few tests of the library have some, and they wait for most of their time.
+      ...[
+        { name: 'library', include: [LIBRARY], exclude: [], maxWorkers: 2 },
+        { name: 'sandbox', include: ['test/sandbox/**/*.test.ts', SLOW], exclude: [LIBRARY], maxWorkers: CAREFUL },
+        { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1 },
+        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1 },
+      ].map((project, index) => ({
         test: {
-          name,
-          include: [`test/${name}/**/*.test.ts`, ...(name === 'sandbox' ? [SLOW] : [])],
+          ...project,
           // Sandboxes hold processes, descriptors and uids: a worker of its own keeps one file's leak out of the next.
           pool: 'forks' as const,
-          // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
-          // Tests of local and pyodide wait for most of their time: a developer's machine takes two files at once.
-          maxWorkers: name === 'sandbox' && process.env['CI'] === undefined ? 2 : 1,
           // Starting a sandbox on a busy machine takes seconds; a real hang is still found within a minute.
           testTimeout: 60_000,
           hookTimeout: 60_000,

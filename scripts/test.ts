@@ -13,8 +13,8 @@ import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './tes
 /** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
 const RUNGS = {
   unit: { projects: ['unit'], pythons: 0 },
-  default: { projects: ['unit', 'sandbox'], pythons: 1 },
-  all: { projects: ['unit', 'sandbox', 'daemon', 'campaign'], pythons: Infinity },
+  default: { projects: ['unit', 'library', 'sandbox'], pythons: 1 },
+  all: { projects: ['unit', 'library', 'sandbox', 'daemon', 'campaign'], pythons: Infinity },
 } as const
 
 const ROOT = resolve(import.meta.dirname, '..')

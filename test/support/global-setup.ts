@@ -10,22 +10,24 @@ const PREFIX = 'sandglass-test-run-'
 /**
  * Makes the directory that the test files of one run share (run-directory.ts), and removes it at the end. A vitest inside
  * a test has a directory of its own, because it may test another tree. Then it probes the engines of the rung, and the files
- * read what it found.
+ * read what it found. A vitest that tests local only says so by SANDGLASS_TEST_ENGINES.
  * @throws Error if an engine that SANDGLASS_TEST_REQUIRE names is not usable.
  */
 export async function setup({ vitest }: TestProject): Promise<() => void> {
   removeAbandoned()
   const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
+  const remove = (): void => rmSync(directory, { recursive: true, force: true })
   process.env['SANDGLASS_TEST_RUN'] = directory
   // Tests start the command line and small hosts a hundred times: Node caches their compiled code.
   process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
   const rungs = new Set(vitest.projects.map(({ name }) => name))
-  if (['sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()
+  if (['library', 'sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()
+  if (process.env['SANDGLASS_TEST_ENGINES'] === 'local') return remove
   if (['daemon', 'campaign'].some((rung) => rungs.has(rung))) {
     await requireDockerEngine()
     await findGvisor()
   }
-  return () => rmSync(directory, { recursive: true, force: true })
+  return remove
 }
 
 /** Removes the directories of test runs that were killed. */

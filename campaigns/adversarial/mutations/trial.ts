@@ -45,6 +45,7 @@ export async function tryOut(copy: Copy, selections: readonly TestSelection[], s
     copy,
     [
       'run',
+      '--project=campaign',
       ...new Set(selections.map(({ suite }) => `test/campaign/adversarial/local/${suite}.test.ts`)),
       '--testNamePattern',
       selections.flatMap(({ titles }) => titles.map(literal)).join('|'),
@@ -64,7 +65,7 @@ export async function tryOut(copy: Copy, selections: readonly TestSelection[], s
 export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<TriedTest, 'suite' | 'title'>[]> {
   const list = join(copy.root, 'list.json')
   const files = SUITES.map((suite) => `test/campaign/adversarial/local/${suite}.test.ts`)
-  const output = await runVitest(copy, ['list', ...files, `--json=${list}`], signal)
+  const output = await runVitest(copy, ['list', '--project=campaign', ...files, `--json=${list}`], signal)
   const listed = read<readonly { name: string; file: string }[]>(list, output)
   return listed.map(({ name, file }) => ({ suite: suiteOf(file), title: name.split(' > ').slice(1).join(' > ') }))
 }
@@ -79,7 +80,12 @@ async function runVitest(copy: Copy, args: readonly string[], signal?: AbortSign
   const vitest = join(copy.root, 'node_modules/vitest/vitest.mjs')
   const child = spawn(process.execPath, [vitest, ...args], {
     cwd: copy.root,
-    env: { ...withoutVitest(process.env), SANDGLASS_STATE_DIR: copy.state, SANDGLASS_TEST_REQUIRE: 'local' },
+    env: {
+      ...withoutVitest(process.env),
+      SANDGLASS_STATE_DIR: copy.state,
+      SANDGLASS_TEST_REQUIRE: 'local',
+      SANDGLASS_TEST_ENGINES: 'local',
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
