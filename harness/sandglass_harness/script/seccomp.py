@@ -108,6 +108,9 @@ SOCKET_OPTIONS = (
     # IPV6_ADD_MEMBERSHIP, IPV6_JOIN_ANYCAST, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP. IPV6_FLOWLABEL_MGR: a label keeps an
     # address of 16 bytes for up to 150 s after its socket, and /proc/net/ip6_flowlabel shows it
     (41, (20, 27, 42, 46, 32)),
+    # TCP_MD5SIG, TCP_ULP, TCP_MD5SIG_EXT, TCP_AO_ADD_KEY: the kernel loads ciphers and digests for anybody, those of TCP_AO_ADD_KEY
+    # by a name that the caller gives, and those of TLS once TCP_ULP has chosen it
+    (6, (14, 31, 32, 38)),
 )
 
 _TYPE_MASK = 0xF  # SOCK_NONBLOCK and SOCK_CLOEXEC stand above it

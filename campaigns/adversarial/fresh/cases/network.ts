@@ -149,4 +149,25 @@ emit_result(sorted(came))
 `,
     expected: { status: 'completed', data: ['EPERM'] },
   },
+  {
+    id: 'NET-08',
+    claim: 'loaded modules | nothing: the system calls are refused',
+    title: 'gives TCP keys and protocols above it, for which the kernel loads ciphers and digests',
+    engines: LINUX,
+    script: String.raw`
+def asked(family, number, value):
+    one = socket.socket(family)
+    try:
+        return tried(one.setsockopt, socket.IPPROTO_TCP, number, value)
+    finally:
+        one.close()
+peer = struct.pack("HH4s", 2, 0, bytes([127, 0, 0, 1])).ljust(128, b"\0")
+digest = peer + struct.pack("BBHIB3x", 0, 0, 4, 0, 0) + b"word".ljust(80, b"\0")
+names = [b"hmac(sha1)", b"cmac(aes)", b"anything"]
+keys = [peer + name.ljust(64, b"\0") + bytes(256) for name in names]
+values = [(14, digest), (32, digest), (31, b"tls"), (31, b"smc"), *((38, key) for key in keys)]
+emit_result(sorted({asked(family, *one) for family in (socket.AF_INET, socket.AF_INET6) for one in values}))
+`,
+    expected: { status: 'completed', data: ['EPERM'] },
+  },
 ]
