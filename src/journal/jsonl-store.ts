@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { closeSync, constants, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf } from '../errors/index.ts'
 import { makeDirectory } from '../support/index.ts'
@@ -9,6 +9,8 @@ import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
 const SUFFIX = '.jsonl'
+/** There is no file, or a socket or a link to itself in its place. */
+const NO_FILE = new Set(['ENOENT', 'ENXIO', 'ELOOP'])
 const READ_ONLY = 'it was opened for reading'
 /** Maximum number of open files, one for each active task. */
 const MAX_OPEN = 64
@@ -25,20 +27,20 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
       tryToWrite(directory)
     })
   }
-  const open = new Map<string, number>()
+  const opened = new Map<string, number>()
   const fileOf = (runId: string): string => join(directory, `${checkRunId(runId)}${SUFFIX}`)
   const leave = (runId: string): void => {
-    const fd = open.get(runId)
-    open.delete(runId)
+    const fd = opened.get(runId)
+    opened.delete(runId)
     if (fd !== undefined) closeSync(fd)
   }
   const descriptorOf = (runId: string): number => {
-    const known = open.get(runId)
+    const known = opened.get(runId)
     if (known !== undefined) return known
     const fd = openSync(fileOf(runId), 'a', 0o600)
-    open.set(runId, fd)
-    const [oldest] = open.keys()
-    if (open.size > MAX_OPEN && oldest !== undefined) leave(oldest)
+    opened.set(runId, fd)
+    const [oldest] = opened.keys()
+    if (opened.size > MAX_OPEN && oldest !== undefined) leave(oldest)
     return fd
   }
   return {
@@ -52,9 +54,9 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
     async read(runId) {
       const file = fileOf(runId)
       try {
-        return await parseEvents(linesOf(await readFile(file)))
+        return await parseEvents(linesOf(await readRegular(file)))
       } catch (error) {
-        if (errnoOf(error) === 'ENOENT') return []
+        if (NO_FILE.has(errnoOf(error) ?? '')) return []
         throw toJournalError(directory, error)
       }
     },
@@ -78,7 +80,7 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
       })
     },
     async close() {
-      for (const runId of open.keys()) leave(runId)
+      for (const runId of opened.keys()) leave(runId)
     },
   }
 }
@@ -92,6 +94,12 @@ function tryToWrite(directory: string): void {
 
 function writeAll(fd: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
+}
+
+/** The content of a file. A pipe or a device has none: reading it may never end. */
+async function readRegular(file: string): Promise<Buffer> {
+  await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  return (await handle.stat()).isFile() ? await handle.readFile() : Buffer.alloc(0)
 }
 
 function* linesOf(bytes: Buffer): Generator<string, void, void> {

@@ -148,7 +148,7 @@ function openForWriting(path: string): Sqlite.DatabaseSync {
  */
 function openForReading(path: string): Sqlite.DatabaseSync {
   const url = pathToFileURL(resolve(path))
-  if (statSync(path).isDirectory()) throw new Error('it is a directory')
+  if (!statSync(path).isFile()) throw new Error('it is not a file')
   if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) url.searchParams.set('immutable', '1')
   const database = new (sqlite().DatabaseSync)(url, { readOnly: true })
   try {

@@ -1,4 +1,7 @@
-import { appendFile, rm, stat, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { appendFile, mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { jsonlStore, recordOf } from '../../../src/journal/index.ts'
@@ -31,6 +34,24 @@ describe('a store in a directory', () => {
     await writeFile(fileOf(2), '')
     expect((await jsonlStore(directory()).list()).map(({ runId }) => runId)).toEqual([runIdAt(2)])
   })
+
+  test(
+    'reads nothing from pipes, sockets, devices, loops and directories in place of journals',
+    { timeout: 10_000 },
+    async () => {
+      execFileSync('mkfifo', [fileOf(1)])
+      await symlink('/dev/zero', fileOf(2))
+      await symlink(fileOf(3), fileOf(3))
+      await mkdir(fileOf(4))
+      const server = createServer().listen(fileOf(5))
+      await once(server, 'listening')
+      const store = jsonlStore(directory(), { readOnly: true })
+      const listed = await store.list()
+      expect(listed).toHaveLength(5)
+      for (const { runId } of listed) expect(await store.read(runId)).toEqual([])
+      server.close()
+    },
+  )
 
   test('keeps few files open, and writes each event at once', async () => {
     const store = jsonlStore(directory())
