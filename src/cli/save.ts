@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, realpathSync, renameSync, rmSync, writeFileSync }
 import { join } from 'node:path'
 import { errnoOf, messageOf } from '../errors/index.ts'
 import type { CollectedFile } from '../executor/index.ts'
-import { makeDirectory } from '../support/index.ts'
+import { isHiddenRepository, makeDirectory, repositoryMadeOf } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
 
@@ -16,9 +16,7 @@ export interface Saving {
 }
 
 /** A directory with one of these names in it is the root of a repository. */
-const REPOSITORY_MARKS = ['.git', '.hg', '.svn', '.jj', '.bzr', '_darcs', '.fslckout']
-/** A directory with all of these is a bare repository of Git, or a `.git` directory. */
-const BARE_GIT = ['HEAD', 'objects', 'refs']
+const REPOSITORY_MARKS = ['.git', '.hg', '.svn', '.jj', '.bzr', '.fslckout']
 const MAX_NAMED = 5
 
 /**
@@ -67,7 +65,7 @@ function makeRoot(directory: string): string {
 
 function isRepository(root: string): boolean {
   const has = (name: string): boolean => isThere(join(root, name))
-  return REPOSITORY_MARKS.some(has) || BARE_GIT.every(has)
+  return REPOSITORY_MARKS.some(has) || isHiddenRepository(has)
 }
 
 function isThere(path: string): boolean {
@@ -76,13 +74,20 @@ function isThere(path: string): boolean {
 
 /**
  * Writes collected files below a directory. Their names come from a script: nothing outside is touched, and no link below
- * the directory is followed. Without `overwrite`, nothing is written if one of the files already exists; with it, such
- * a file is replaced, not written through.
+ * the directory is followed. Without `overwrite`, nothing is written if one of the files already exists, or if a directory is or
+ * would become a repository; with it, such a file is replaced, not written through.
  * @returns the reason for each file that could not be saved.
  */
 export function saveFiles(saving: Saving, files: readonly CollectedFile[]): string[] {
   const there = saving.overwrite ? [] : files.filter(({ path }) => isThereBelow(saving.root, path))
   if (there.length > 0) return [refusal(there)]
+  const made = saving.overwrite ? undefined : repositoryOf(saving.root, files)
+  if (made !== undefined) {
+    const named = made === '' ? 'the directory' : JSON.stringify(made)
+    return [
+      `nothing was saved, because ${named} is or would become a repository, whose files tools obey; --overwrite allows it`,
+    ]
+  }
   const saved = new Set<string>()
   return files.flatMap((file) => {
     try {
@@ -100,6 +105,11 @@ function refusal(there: readonly CollectedFile[]): string {
   const named = there.slice(0, MAX_NAMED).map(({ path }) => JSON.stringify(path))
   const more = there.length > MAX_NAMED ? ` and ${there.length - MAX_NAMED} more` : ''
   return `nothing was saved, because ${named.join(', ')}${more} ${there.length === 1 ? 'is' : 'are'} there already; --overwrite replaces what is there`
+}
+
+function repositoryOf(root: string, files: readonly CollectedFile[]): string | undefined {
+  const paths = files.map(({ path }) => path)
+  return repositoryMadeOf(paths, (path) => isThereBelow(root, path))
 }
 
 function isThereBelow(root: string, path: string): boolean {

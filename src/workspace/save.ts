@@ -1,8 +1,9 @@
+import { lstatSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
-import { formatPath } from '../support/index.ts'
+import { formatPath, repositoryMadeOf } from '../support/index.ts'
 import { type CollectBounds, type CollectOptions, matchingFiles } from './collect.ts'
 import type { Link } from './link.ts'
 import type { FileEntry } from './list-files.ts'
@@ -10,7 +11,10 @@ import { readFiles } from './read-files.ts'
 
 /** Options of {@link WorkspaceActivities.save}. */
 export interface SaveOptions extends CollectOptions {
-  /** Replaces files that are there. Default false: then nothing is saved if one is there. */
+  /**
+   * Replaces files that are there. Default false: then nothing is saved if one is there, or if a directory is or would become a
+   * repository, whose files tools obey.
+   */
   readonly overwrite?: boolean
 }
 
@@ -217,6 +221,12 @@ class TargetDirectory {
         `${formatPath(join(this.#directory, path))} is there${found === 'file' ? '; overwrite: true replaces it' : ', and no regular file'}`,
       )
     }
+    const made = this.#overwrite ? undefined : repositoryMadeOf(paths, (path) => isThere(join(this.#root, path)))
+    if (made === undefined) return
+    throw new SandglassError(
+      'path_refused',
+      `${formatPath(join(this.#directory, made))} is or would become a repository, whose files tools obey; overwrite: true allows it`,
+    )
   }
 
   async create(path: string, mode: number): Promise<TargetFile> {
@@ -288,6 +298,14 @@ class TargetFile {
   async abandon(): Promise<void> {
     await this.#handle.close().catch(() => undefined)
     await unlink(this.#written).catch(() => undefined)
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return false // writing it says why
   }
 }
 

@@ -217,6 +217,27 @@ describe.skipIf(skip)('sandglass run with files', () => {
     expect(readFileSync(join(save, 'out/mine.txt'), 'utf8')).toBe('the script')
   })
 
+  test('saving makes no bare repository, whose configuration Git obeys, without --overwrite', async () => {
+    const save = join(cli.directory, 'bare')
+    const script = [
+      'import os',
+      'for path in ("a.txt", "in/HEAD", "in/config", "in/objects/a", "in/refs/a"):',
+      '    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)',
+      '    open(path, "w").write("ref: refs/heads/main")',
+    ].join('\n')
+    const args = ['run', '-', '--json', '--collect', '**', '--save', save]
+    const refused = await cli.run(args, { input: script })
+    expect(lastLine(refused).warnings?.map(({ code, message }) => [code, message])).toEqual([
+      [
+        'not_saved',
+        'nothing was saved, because "in" is or would become a repository, whose files tools obey; --overwrite allows it',
+      ],
+    ])
+    expect([refused.code, readdirSync(save)]).toEqual([2, []])
+    expect((await cli.run([...args, '--overwrite'], { input: script })).code).toBe(0)
+    expect(readdirSync(join(save, 'in')).toSorted()).toEqual(['HEAD', 'config', 'objects', 'refs'])
+  })
+
   test('saving does not follow links and writes nothing outside the directory', async () => {
     const save = join(cli.directory, 'linked')
     const outside = join(cli.directory, 'outside')

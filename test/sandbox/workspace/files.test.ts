@@ -192,6 +192,16 @@ await inWorkspace((at) => {
     }
   })
 
+  test('save makes no repository, whose configuration Git obeys, unless it may overwrite', async () => {
+    const paths = ['bare/HEAD', 'bare/config', 'bare/objects/a', 'bare/refs/a']
+    await at.ws.put(Object.fromEntries(paths.map((path) => [path, 'x'])))
+    const target = join(host, 'repository')
+    await expect(at.ws.save('bare/**', target)).rejects.toMatchObject({ code: 'path_refused' })
+    expect(readdirSync(target)).toEqual([])
+    expect(await at.ws.save('bare/**', target, { overwrite: true })).toHaveLength(4)
+    rmSync(target, { recursive: true })
+  })
+
   test('save refuses names that differ by case alone before anything is written', async () => {
     await at.ws.put({ 'twins/Readme': '1', 'twins/README': '2' })
     const target = join(host, 'twins')
