@@ -9,6 +9,9 @@ from . import integrity
 from .processes import Spare
 
 ANSWER = struct.Struct("=i?")
+# Why there is no process for an activity.
+NO_PROCESS = "no process could be made in the sandbox: its limit of processes is reached"
+KILLED = "the process that was made for it was killed, as by another activity of the workspace; try again"
 
 
 class KeptSpare(Spare):
@@ -30,16 +33,19 @@ class KeptSpare(Spare):
         super().close_child_ends()
 
     def take_first(self):
-        """Reads the pid of the process from its keeper. Returns False if the keeper could not fork it, or one of them is gone."""
-        number, self.has_domain = self.read_answer() or (-1, False)
+        """Reads the pid of the process from its keeper. Returns None, or the reason why there is no process."""
+        answer = self.read_answer()
+        if answer is None:
+            return KILLED
+        number, self.has_domain = answer
         if number <= 0:
-            return False
+            return NO_PROCESS
         self.pid = number
         try:
             self.pid_fd = os.pidfd_open(number)
-        except ProcessLookupError:  # it was killed, and its keeper has reaped it
-            return False
-        return True
+        except ProcessLookupError:  # its keeper has reaped it
+            return KILLED
+        return None
 
     def read_answer(self):
         """Returns the number and the flag that the keeper sent; None when it is gone."""

@@ -248,7 +248,7 @@ class Workspace:
         if self._forking is None:
             return True
         if number == 0:
-            self._on_no_spare()
+            self._on_no_spare(keepers.NO_PROCESS)
         else:
             self._forking.keeper_pid = number
             self.watcher.watch_read(self._forking.control.fileno(), lambda _event: self._on_keeper())
@@ -258,8 +258,9 @@ class Workspace:
         """Reads from the keeper that was forked last whether its first process waits."""
         spare = self._forking
         self.watcher.forget(spare.control.fileno())
-        if not spare.take_first():
-            self._on_no_spare()
+        problem = spare.take_first()
+        if problem is not None:
+            self._on_no_spare(problem)
             return
         self._spare, self._forking = spare, None
         for fd in (spare.control.fileno(), spare.pid_fd):
@@ -277,11 +278,11 @@ class Workspace:
             self.watcher.forget(fd)
         return spare
 
-    def _on_no_spare(self):
-        """No process can be made now. Whoever waits is told; the next request tries again."""
+    def _on_no_spare(self, problem):
+        """No process was made. Whoever waits is told why; the next request tries again."""
         self._forking.close()
         self._forking = None
-        self._refuse_waiting("no process could be made in the sandbox: its limit of processes is reached")
+        self._refuse_waiting(problem)
 
     def _refuse_waiting(self, message):
         waiting, self._waiting = self._waiting, []

@@ -3,9 +3,10 @@
 import os
 import resource
 import socket
+import struct
 import unittest
 
-from sandglass_harness.broker import descriptors
+from sandglass_harness.broker import descriptors, keepers
 from sandglass_harness.broker.payloads import GatheringOutbox, WorkspaceChannel
 from sandglass_harness.broker.program_activity import ProgramActivity
 from sandglass_harness.broker.sources import Sources
@@ -73,6 +74,30 @@ class WorkspaceLoopTest(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         workspace._begin({"type": "dial", "execution_id": "d", "port": 1, "window": 1})
         self.assertNotIn(("d", "busy"), [(frame["execution_id"], frame.get("error", {}).get("code")) for frame in sent])
+
+    def test_an_activity_is_told_why_there_is_no_process_for_it(self):
+        ended = os.fork()
+        if ended == 0:
+            os._exit(0)
+        os.waitpid(ended, 0)
+        for said, reason in (
+            (struct.pack("=i?", -1, False), "its limit of processes is reached"),
+            (b"", "was killed"),  # the keeper is gone
+            (struct.pack("=i?", ended, False), "was killed"),  # its process is
+        ):
+            with self.subTest(said=said):
+                workspace, sent = self.workspace, []
+                workspace.channel.send = sent.append
+                waiting = ProgramActivity(workspace, {"type": "start", "execution_id": "a", "timeout_sec": None})
+                workspace._activities["a"], workspace._waiting = waiting, [waiting]
+                workspace._forking = spare = keepers.KeptSpare()
+                if said:
+                    spare._keeper_end.send(said)
+                spare.close_child_ends()
+                workspace._on_keeper()
+                self.assertEqual([frame["error"]["code"] for frame in sent], ["busy"])
+                self.assertIn(reason, sent[0]["error"]["message"])
+                self.assertIsNone(workspace._forking)
 
     def test_the_broker_may_use_as_many_descriptors_as_the_hard_limit_says(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
