@@ -48,7 +48,7 @@ export const ENGINES = {
     wall: 'containers of Docker, with gVisor or Kata where the daemon has them',
     machines: 'any that reaches a Docker daemon with Linux containers',
     python: 'that of the image, or `docker.python`',
-    workspaces: 'yes, without gVisor',
+    workspaces: 'yes (on gVisor one activity at a time)',
     pages: ['docker.md', 'limitations/docker.md', 'limitations/gvisor.md'] as const,
     flags: {
       '--image': { option: 'image', value: 'REF', help: 'the container image, default python:3.12-slim' },

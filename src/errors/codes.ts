@@ -47,6 +47,7 @@ export type ErrorCode =
   | 'sandbox_busy'
   | 'journal_unusable'
   | 'workspaces_unavailable'
+  | 'activity_unavailable'
   | 'workspace_closed'
   | 'workspace_lost'
   | 'workspace_io'
@@ -212,13 +213,22 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   pool_closed: { meaning: 'The pool (or the Sandglass that owns it) is closed.', retryable: false },
   unknown_spec: { meaning: 'The pool has no sandbox spec of that name.', retryable: false },
-  sandbox_busy: { meaning: 'The sandbox is already running a script.', retryable: true },
+  sandbox_busy: {
+    meaning:
+      'The sandbox is already running a script, or cannot take another activity of its workspace now; the message says why.',
+    retryable: true,
+  },
   journal_unusable: {
     meaning: 'The store of the journal cannot be opened, read or written; the message names it and the cause.',
     retryable: false,
   },
   workspaces_unavailable: {
     meaning: 'The engine has no workspaces; the message names those that have them.',
+    retryable: false,
+  },
+  activity_unavailable: {
+    meaning:
+      'The workspace has no started programs, terminals and connections, because its activities run one at a time; the message names engines that have them.',
     retryable: false,
   },
   workspace_closed: {

@@ -174,6 +174,8 @@ export interface SandboxCapabilities {
   readonly toolsDir: boolean
   readonly systemCallFilter: boolean
   readonly uidPerSandbox: boolean
-  /** Several activities at once in one sandbox: programs, files, connections. Absent: no. */
+  /** Scripts, programs and files in one sandbox that lasts. Absent: no. */
   readonly workspaces?: boolean
+  /** In workspaces several activities at once, and so started programs, terminals and connections. Absent: no. */
+  readonly concurrentActivities?: boolean
 }

@@ -9,6 +9,8 @@ export interface Probe<S extends Sandbox> {
   readonly create: (spec: SandboxSpec) => Promise<S>
   /** Reports what is in force in that sandbox. */
   readonly found: (sandbox: S) => SandboxReport | Promise<SandboxReport>
+  /** True if the sandbox is started as that of a workspace, which tries how activities can be kept apart. */
+  readonly servesActivities?: boolean
   /** The remedies of errors, by code or errno. */
   readonly remedies: Readonly<Record<string, string>>
 }
@@ -18,10 +20,11 @@ export async function reportOfProbe<S extends Sandbox>({
   engine,
   create,
   found,
+  servesActivities = false,
   remedies,
 }: Probe<S>): Promise<SandboxReport> {
   try {
-    const sandbox = await create({ limits: sandboxLimits(resolveLimits()) })
+    const sandbox = await create({ limits: sandboxLimits(resolveLimits()), activities: servesActivities })
     try {
       return await found(sandbox)
     } finally {
@@ -56,21 +59,17 @@ function makeUnusableReport(engine: string, error: unknown, remedies: Readonly<R
   }
 }
 
-/** From this version on, Landlock keeps signals within a domain. */
-const LANDLOCK_WITH_SIGNALS = 6
-
 /**
- * The facts of a report about workspaces: well-known programs that scripts and `exec` find beside Python, and the way in which
- * activities are kept apart: by `landlock`, or not at all, so that their end must `scan` for processes. A workspace tries it
- * when it starts, and says so in `trust`.
+ * The facts of a report about workspaces: well-known programs that scripts and `exec` find beside Python, and what the sandbox of
+ * a workspace found when it tried how to keep activities apart: by `landlock`; not at all, so that their end must `scan` for
+ * processes; or by one at a time (`serial`).
  */
-export function factsOfWorkspaces({ landlock_abi: abi, programs, gvisor }: Sandbox['ready']['checks']): {
+export function factsOfWorkspaces({ programs, signal_scope: apart }: Sandbox['ready']['checks']): {
   readonly programs: readonly string[]
-  readonly activities_apart: 'landlock' | 'scan' | null
+  readonly activities_apart: string | null
 } {
-  const apart = typeof abi === 'number' && abi >= LANDLOCK_WITH_SIGNALS ? 'landlock' : 'scan'
   return {
     programs: typeof programs === 'string' ? programs.split(',').filter((name) => name !== '') : [],
-    activities_apart: gvisor === true ? null : apart,
+    activities_apart: typeof apart === 'string' ? apart : null,
   }
 }

@@ -14,6 +14,7 @@ import {
 import type { Sandbox } from '../sandbox/index.ts'
 import { MAX_TIMER_MS, truncate } from '../support/index.ts'
 import { Activity, type ActivityHandler, type ActivityOwner, OUTPUT_WINDOW_BYTES } from './activity.ts'
+import { notAloneError } from './failures.ts'
 import type { IdleClock } from './idle-clock.ts'
 import { Outbound } from './outbound.ts'
 
@@ -39,6 +40,14 @@ interface ActivityOptions {
   readonly id?: string
   readonly window?: number
   readonly isBackground?: boolean
+  readonly hasProcesses?: boolean
+}
+
+/** An activity under way. One in the background has no use of the workspace. */
+interface Held {
+  readonly activity: Activity
+  readonly use: Disposable | undefined
+  readonly hasProcesses: boolean
 }
 
 /** Owns the channel of a workspace: one reader, one writer, many activities. */
@@ -48,8 +57,7 @@ export class Link implements ActivityOwner {
   readonly #onLost: (error: SandglassError) => void
   readonly #splitter = new FrameSplitter(MAX_LINE_BYTES)
   readonly #idle: IdleClock
-  /** Each with its use of the workspace; one in the background has none. */
-  readonly #activities = new Map<string, { readonly activity: Activity; readonly use: Disposable | undefined }>()
+  readonly #activities = new Map<string, Held>()
   readonly #cancelling = new Map<Activity, NodeJS.Timeout>()
   /** Ids that callers chose: the sandbox must never see one twice. */
   readonly #givenIds = new Set<string>()
@@ -61,9 +69,13 @@ export class Link implements ActivityOwner {
   #ignoredFrames = 0
   readonly #onEnd = new Set<(error: SandglassError) => void>()
 
+  /** True if an activity with processes must be the only one: nothing is sent for others while it lives, for it could read that. */
+  readonly isSerial: boolean
+
   /** @param onLost called once, when the channel can no longer be used. */
   constructor(sandbox: Sandbox, idle: IdleClock, onLost: (error: SandglassError) => void) {
     this.#sandbox = sandbox
+    this.isSerial = sandbox.ready.checks['signal_scope'] === 'serial'
     this.#idle = idle
     this.#onLost = onLost
     this.outbound = new Outbound(sandbox.channel, (error) => void this.#loseAfter(messageOf(error)))
@@ -84,18 +96,22 @@ export class Link implements ActivityOwner {
    * Begins an activity; its first frame is the caller's to send.
    * @param options.id chosen by a caller, or a new one.
    * @param options.isBackground its bytes use the workspace; that it lasts does not.
-   * @throws SandglassError `workspace_closed`, `workspace_lost`, and `invalid_request` for an id that was used before.
+   * @param options.hasProcesses it is a script or a program.
+   * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and `sandbox_busy`
+   * where an activity with processes must be the only one.
    */
   open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
     if (this.#ended !== undefined) throw this.#ended
-    const { window = OUTPUT_WINDOW_BYTES, isBackground = false } = options
+    const { window = OUTPUT_WINDOW_BYTES, isBackground = false, hasProcesses = false } = options
     const activity = new Activity(options.id ?? this.#nextId(), handler, this, window)
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
       throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
     }
+    if (this.isSerial && this.#isTaken(hasProcesses)) throw notAloneError()
     if (options.id !== undefined) this.#givenIds.add(activity.id)
     this.touch()
-    this.#activities.set(activity.id, { activity, use: isBackground ? undefined : this.#idle.use() })
+    const use = isBackground ? undefined : this.#idle.use()
+    this.#activities.set(activity.id, { activity, use, hasProcesses })
     this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
     return activity
   }
@@ -240,6 +256,12 @@ export class Link implements ActivityOwner {
     for (const activity of open) activity.end({ lost: error })
     for (const listener of this.#onEnd) listener(error)
     this.#onEnd.clear()
+  }
+
+  /** True if an activity cannot be beside those that are under way. */
+  #isTaken(hasProcesses: boolean): boolean {
+    const others = [...this.#activities.values()]
+    return hasProcesses ? others.length > 0 : others.some((other) => other.hasProcesses)
   }
 
   #nextId(): string {

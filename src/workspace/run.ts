@@ -37,6 +37,7 @@ export function openRun(
   const lines = new RunLines(link, maxOutputBytes)
   const activity = link.open(lines, {
     window: FRAMES_WINDOW_BYTES,
+    hasProcesses: true,
     ...(executionId === undefined ? {} : { id: executionId }),
   })
   lines.begin(activity)

@@ -101,7 +101,7 @@ export class RunningProgram implements ActivityHandler {
     this.exited.catch(() => undefined)
     const window = Math.min(OUTPUT_WINDOW_BYTES, maxWindow)
     const size = this.#isRedacting ? Math.ceil(window / SECRETS_WINDOW_SHARE) : window
-    this.activity = link.open(this, { window: size, isBackground })
+    this.activity = link.open(this, { window: size, isBackground, hasProcesses: true })
     this.#sink = makeSink(this.activity)
     this.activity.send({ ...program.frame, stdin, window: size })
     this.#watchTime(program.frame.timeout_sec)

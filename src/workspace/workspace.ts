@@ -7,7 +7,7 @@ import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
 import { dial } from './dial.ts'
 import { checkExec, exec, type ExecResult } from './exec.ts'
-import { checkWhole, closedError, idleError, invalid } from './failures.ts'
+import { checkWhole, closedError, idleError, invalid, unavailableError } from './failures.ts'
 import { IdleClock } from './idle-clock.ts'
 import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
@@ -25,25 +25,27 @@ export interface WorkspaceActivities extends AsyncDisposable {
   readonly id: string
   readonly engine: string
   /**
-   * `separate`: no activity can signal another or read its memory and environment. `shared`: it can, so they are one domain
-   * of trust. Files, loopback and limits are shared in either case.
+   * `separate`: no activity can signal another or read its memory and environment, because the kernel keeps them apart or because
+   * they run one at a time. `shared`: it can, so they are one domain of trust. Files, loopback and limits are shared in either case.
    */
   readonly trust: 'separate' | 'shared'
   /**
    * Runs a program to its end. What the program does is a value, also if it does not exist; no shell reads the arguments.
    * @throws SandglassError `invalid_request`, `path_refused` or `path_not_found` for its `cwd`, `aborted`,
-   * `secrets_not_separate`, `workspace_closed`, `workspace_lost`; what `onOutput` or `stdin` throws.
+   * `secrets_not_separate`, `workspace_closed`, `workspace_lost`, and, where activities run one at a time, `sandbox_busy`, or
+   * `activity_unavailable` for `tty`; what `onOutput` or `stdin` throws.
    */
   exec(command: string, args?: readonly string[], options?: ExecOptions): Promise<ExecResult>
   /**
    * Starts a program in the background. Resolves when it was executed.
-   * @throws SandglassError `program_not_found`, and what `exec` throws.
+   * @throws SandglassError `program_not_found`, `activity_unavailable` where activities run one at a time, and what `exec` throws.
    */
   start(command: string, args?: readonly string[], options?: StartOptions): Promise<Program>
   /**
    * A connection to a port of the sandbox's own loopback, for example for `createConnection` of `http.request`. It emits a
    * failure as the event `error`.
-   * @throws SandglassError `invalid_request`, `workspace_closed`, `workspace_lost`
+   * @throws SandglassError `invalid_request`, `activity_unavailable` where activities run one at a time, `workspace_closed`,
+   * `workspace_lost`
    */
   dial(port: number): Duplex
   /**
@@ -143,7 +145,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
     const { idleTimeoutSec } = options
     this.#sandbox = sandbox
     this.#timeoutSec = options.timeoutSec
-    this.trust = sandbox.ready.checks['signal_scope'] === 'landlock' ? 'separate' : 'shared'
+    // One at a time, no activity has a neighbour.
+    this.trust = sandbox.ready.checks['signal_scope'] === 'scan' ? 'shared' : 'separate'
     this.#claim = claim(sandbox)
     this.#idle =
       idleTimeoutSec === undefined
@@ -192,6 +195,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): Promise<ExecResult> {
     const program = checkExec(command, args, options, this.#timeoutSec)
+    if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
     const leave = this.#enterWith(options)
     try {
       return await exec(this.#sandbox, this.#open(), program)
@@ -202,6 +206,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async start(command: string, args: readonly string[] = [], options: StartOptions = {}): Promise<Program> {
     const program = checkStart(command, args, options)
+    this.#needSeveral('start', 'use exec')
     const leave = this.#enterWith(options)
     try {
       const started = await start(this.#sandbox, this.#open(), program)
@@ -214,6 +219,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   dial(port: number): Duplex {
+    this.#needSeveral('dial', 'no program can listen beside a connection')
     return dial(this.#open(), port)
   }
 
@@ -348,6 +354,11 @@ export class ActivityWorkspace implements WorkspaceActivities {
   #open(): Link {
     if (this.#closing !== undefined) throw this.#closing.why
     return this.#link
+  }
+
+  /** @throws SandglassError `activity_unavailable` where activities run one at a time. */
+  #needSeveral(what: string, instead: string): void {
+    if (this.#open().isSerial) throw unavailableError(what, instead)
   }
 
   #enterWith({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {

@@ -9,6 +9,8 @@ import { scriptedModel } from '../../src/testing/index.ts'
 /** What such a host prints. */
 export interface WeakReport {
   readonly trust: string
+  /** What the report says of it. */
+  readonly apart: unknown
   /** What a program can open of processes outside of its activity. */
   readonly opened: readonly string[]
   /** The codes of errors of a script and of a program with secrets, beside the program. */
@@ -124,6 +126,7 @@ const afterwards = (await ws.exec('echo', ['on'])).stdout + (await ws.run('print
 console.log(
   JSON.stringify({
     trust: ws.trust,
+    apart: (await sg.report()).probes['activities_apart'],
     opened: JSON.parse(opened.replaceAll("'", '"')) as string[],
     besideIt,
     alone: `${alone.status} ${String(alone.finalData)}`,

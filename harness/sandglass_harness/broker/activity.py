@@ -72,7 +72,7 @@ class Activity:
 
 
 class ProcessActivity(Activity):
-    """An activity with processes, which its keeper ends."""
+    """An activity with processes, which its keeper ends, or the zygote where no other activity lives."""
 
     needs_process = True
 
@@ -91,7 +91,7 @@ class ProcessActivity(Activity):
     def begin(self, spare):
         """Starts, with the process that waits in `spare`."""
         self.spare = spare
-        self.host.watcher.watch_read(spare.control.fileno(), lambda _event: self._on_keeper())
+        spare.watch(self.host.watcher, self._on_keeper)
 
     def end(self, cause):
         """Has its processes ended: the first has ended itself (None), or must end for a cause."""
@@ -101,7 +101,7 @@ class ProcessActivity(Activity):
         self._end_due = time.monotonic() + END_SEC
         self.on_end_begun()
         try:
-            self.spare.ask_to_end()
+            self.spare.ask_to_end(self._end_due)
         except OSError:
             self._on_lost_keeper()
 
@@ -156,5 +156,5 @@ class ProcessActivity(Activity):
             self.host.end_sandbox()
 
     def _close_keeper(self):
-        self.host.watcher.forget(self.spare.control.fileno())
+        self.spare.forget(self.host.watcher)
         self._end_due = float("inf")  # nobody has to answer any more

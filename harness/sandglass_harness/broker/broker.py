@@ -61,8 +61,7 @@ class Broker:
         if self._config.get("sealed"):
             from . import seal  # loaded only here
 
-            checks.update(sealed=True, input_protected=not seal.takes_writes(self._channel.fd))
-            os.dup2(0, 2)  # scripts could open it and write to it
+            checks.update(seal.shut(self._channel.fd))
         version = ".".join(str(n) for n in sys.version_info[:3])
         self._channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
         while True:
@@ -78,7 +77,7 @@ class Broker:
     def _wait_ms(self):
         if self._end.phase is COLLECTING and self._channel.outbox.size < HIGH_WATER_BYTES:
             return 0
-        due = [t for t in (self._zygote.answer_due, self._clock_due(), self._next_poll()) if t is not None]
+        due = [t for t in (self._zygote.answer_due, self._clock_due(), self._look_due()) if t is not None]
         if not due:
             return None
         return min(max(0, (min(due) - time.monotonic()) * 1000 + 0.2), MAX_WAIT_MS)
@@ -86,19 +85,17 @@ class Broker:
     def _clock_due(self):
         return self._run.clock.due if self._state is RUNNING else None
 
-    def _next_poll(self):
-        return self._run.next_poll if self._state is RUNNING else None
+    def _look_due(self):
+        return self._run.look.due if self._state is RUNNING else None
 
     def _check_clocks(self):
         now = time.monotonic()
-        clock_due, next_poll, answer_due = self._clock_due(), self._next_poll(), self._zygote.answer_due
+        clock_due, look_due, answer_due = self._clock_due(), self._look_due(), self._zygote.answer_due
         if clock_due is not None and now >= clock_due and self._run.clock.advance(now):
             self._end_run("timeout")
-        elif next_poll is not None and now >= next_poll:
-            if self._run.spare.has_ended():
+        elif look_due is not None and now >= look_due:
+            if self._run.look.finds_end(now):
                 self._end_run(None)
-            else:
-                self._run.schedule_poll(now)
         elif answer_due is not None and now >= answer_due:
             self._zygote.answer_due = None
             # On a slow machine the answer may be there, unread.

@@ -1,4 +1,5 @@
-"""The broker's view of a keeper and of the process that waits in it for an activity."""
+"""The broker's view of a process that waits for an activity, and of what ends everything of that activity: a keeper, or, where
+no other activity lives, the zygote."""
 
 import os
 import select
@@ -14,14 +15,65 @@ NO_PROCESS = "no process could be made in the sandbox: its limit of processes is
 KILLED = "the process that was made for it was killed, as by another activity of the workspace; try again"
 
 
-class KeptSpare(Spare):
-    """A process that waits to become a script or a program, and its keeper."""
+class ActivitySpare(Spare):
+    """A process that waits to become a script or a program."""
+
+    keeper_pid = None
+    has_domain = False  # the kernel keeps its signals within its own processes
+
+    def become(self, kind, fds=()):
+        """Tells the process what it becomes, `R`(un) or `P`(rogram). Its request follows."""
+        try:
+            if fds:
+                socket.send_fds(self.socket, [kind], list(fds))
+            else:
+                self.socket.send(kind)
+        except OSError:  # it has been killed, as its end will say
+            pass
+
+
+class LoneSpare(ActivitySpare):
+    """One beside which no other activity lives. The zygote kills every process but itself and the broker."""
+
+    def __init__(self, zygote, reaper):
+        super().__init__()
+        self._zygote, self._reaper = zygote, reaper
+        self._give_up_at = None
+        self.on_answer = None
+
+    def watch(self, _watcher, on_answer):
+        """Calls `on_answer()` when the zygote has killed everything, or is gone."""
+        self.on_answer = on_answer
+
+    def forget(self, _watcher):
+        """Stops watching."""
+        self.on_answer = None
+
+    def ask_to_end(self, give_up_at):
+        """Has everything killed. Raises OSError when the zygote is gone."""
+        self._give_up_at = give_up_at
+        self._reaper.kill_group(self.pid)
+        self._zygote.ask_to_kill(at_once=False)
+
+    def has_answered(self):
+        """True if the zygote's answer, or its end, waits to be read."""
+        return _is_readable(self._zygote.socket)
+
+    def read_answer(self):
+        """Returns the status of the process, and whether no other is left. None when the zygote is gone."""
+        try:
+            status = self._zygote.read_answer()
+        except EOFError:
+            return None
+        return None if status is None else (status, self._reaper.confirm_death(self._give_up_at))
+
+
+class KeptSpare(ActivitySpare):
+    """One in a keeper, which owns the tree of its activity."""
 
     def __init__(self):
         super().__init__()
         self.control, self._keeper_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.keeper_pid = None
-        self.has_domain = False  # the kernel keeps its signals within its own processes
 
     def child_fds(self):
         """Returns the ends of keeper and child: control socket, frame socket, stdout and stderr."""
@@ -57,11 +109,17 @@ class KeptSpare(Spare):
 
     def has_answered(self):
         """True if an answer of the keeper, or its end, waits to be read."""
-        poll = select.poll()
-        poll.register(self.control, select.POLLIN)
-        return bool(poll.poll(0))
+        return _is_readable(self.control)
 
-    def ask_to_end(self):
+    def watch(self, watcher, on_answer):
+        """Calls `on_answer()` when the keeper answers, or is gone."""
+        watcher.watch_read(self.control.fileno(), lambda _event: on_answer())
+
+    def forget(self, watcher):
+        """Stops watching."""
+        watcher.forget(self.control.fileno())
+
+    def ask_to_end(self, _give_up_at=None):
         """Has the keeper kill everything of its activity. It answers the status of the first process, and whether nothing is left.
         Raises OSError when it is gone."""
         self.control.send(b"K")
@@ -70,20 +128,16 @@ class KeptSpare(Spare):
         """Has it send a signal to a process group, or to that of the first process if `group` is 0."""
         self.control.send(b"T" + struct.pack("=ii", number, group))
 
-    def become(self, kind, fds=()):
-        """Tells the process what it becomes, `R`(un) or `P`(rogram). Its request follows."""
-        try:
-            if fds:
-                socket.send_fds(self.socket, [kind], list(fds))
-            else:
-                self.socket.send(kind)
-        except OSError:  # it has been killed, as its pidfd will say
-            pass
-
     def close(self):
         """Closes the broker's ends."""
         super().close()
         self.control.close()
+
+
+def _is_readable(end):
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def is_dead(pid):

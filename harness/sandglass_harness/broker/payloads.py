@@ -96,11 +96,13 @@ class GatheringOutbox(Outbox):
 
 
 class WorkspaceChannel(Channel):
-    """The same channel with payloads. `on_frame(line, payload)` is called for each frame of the host."""
+    """The same channel with payloads. `on_frame(line, payload)` is called for each frame of the host. `opener` takes the marks off
+    what comes, where the channel is sealed."""
 
-    def __init__(self, fd, outbox, watcher, on_frame):
+    def __init__(self, fd, outbox, watcher, on_frame, opener=None):
         super().__init__(fd, outbox, watcher, on_frame)
         self._frames = FrameBuffer()
+        self._opener = opener
 
     def watch(self):
         """Writes what the turn has gathered, and waits for the host to take the rest."""
@@ -125,6 +127,8 @@ class WorkspaceChannel(Channel):
         if not data:
             os._exit(0)  # the host is gone: PID 1 takes everything with it
         try:
+            if self._opener is not None:
+                data = self._opener.open(data)
             for line, payload in self._frames.push(data):
                 self._on_line(line, payload)
         except ValueError as error:  # after a wrong request, the next bytes may be anything

@@ -6,11 +6,13 @@ import os
 import signal
 import struct
 import termios
+import time
 
 from .activity import ProcessActivity
 from .channel import LineBuffer
 from .ending import ending_of
 from .input_outbox import InputPipe
+from .processes import EndLook
 from .sources import Source
 from .to_child import ToChild
 
@@ -33,12 +35,14 @@ class ProgramActivity(ProcessActivity):
         self._status = None
         self._early_input, self._ends_early = [], False
         self._has_run = False
+        self._look = None
 
     @property
     def due(self):
         if self.is_ending:
             return self._end_due
-        return self._deadline
+        due = (self._deadline, None if self._look is None else self._look.due)
+        return min((moment for moment in due if moment is not None), default=None)
 
     def advance(self, now):
         if self.is_ending:
@@ -48,6 +52,8 @@ class ProgramActivity(ProcessActivity):
                 self.refuse("busy", "no process could be made before the timeout")
             else:
                 self.end("timeout")
+        elif self._look is not None and self._look.finds_end(now):
+            self.end(None)
 
     def begin(self, spare):
         super().begin(spare)
@@ -82,7 +88,9 @@ class ProgramActivity(ProcessActivity):
         own = {"tty": tty is not None, "workspace": self.host.workspace, "import_paths": self.host.import_paths}
         self._to_child.put_request({**request, **own})
         self._watch_start()
-        self.host.watcher.watch_read(spare.pid_fd, lambda _event: self.end(None))
+        self._look = EndLook(spare, time.monotonic())
+        if spare.pid_fd is not None:
+            self.host.watcher.watch_read(spare.pid_fd, lambda _event: self.end(None))
         for data in self._early_input:
             self.put_input(data)
         if self._ends_early:
@@ -152,6 +160,8 @@ class ProgramActivity(ProcessActivity):
         if source not in self._sources:
             return
         self._sources.remove(source)
+        if self._look is not None and not self._sources:
+            self._look.soon()  # nobody has its output any more
         self.send({"type": "output_end", "stream": source.stream.decode()})
         self._finish_if_read()
 

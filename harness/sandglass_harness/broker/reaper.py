@@ -53,10 +53,12 @@ class Reaper:
             pass
         self._zygote.alive = False
 
-    def confirm_death(self):
-        """Waits until only broker and zygote are left in the namespace. Returns False when that takes too long."""
+    def confirm_death(self, deadline=None):
+        """Waits until only broker and zygote are left in the namespace. Returns False when that takes too long, or longer than until
+        `deadline`."""
         # Without the zygote the sandbox ends, and the host waits: the end of PID 1 kills the rest.
-        deadline = time.monotonic() + (DEATH_SEC if self._zygote.alive else LOST_SEC)
+        if deadline is None:
+            deadline = time.monotonic() + (DEATH_SEC if self._zygote.alive else LOST_SEC)
         spared = {str(os.getpid())}
         if self._zygote.alive:
             spared.add(str(self._zygote.pid))

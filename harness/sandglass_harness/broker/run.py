@@ -29,10 +29,10 @@ from ..wire import decode, encode
 from .channel import LineBuffer
 from .clock import Clock
 from .ending import ending_of
+from .processes import EndLook
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
-POLL_SEC = 0.02  # between two polls of a process whose end no descriptor reports (gVisor)
 ANSWER_HEAD = b'{"type":"tool_result",'
 
 
@@ -61,8 +61,7 @@ class Run:
         self.started = started
         self.clock = self._make_clock(harness_pids, keeper) if request.get("tools") else Clock(started, request["timeout_sec"])
         self.stop_parsing_at = None  # None: at the kill
-        self.next_poll = None if spare.pid_fd is not None else started + POLL_SEC
-        self._poll_sec = POLL_SEC
+        self.look = EndLook(spare, started)
         self.max_output = request["max_output_bytes"]
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
@@ -120,18 +119,9 @@ class Run:
             "check": asked.get("check"),
         }
 
-    def poll_soon(self):
-        """Polls soon: the script's process seems to end."""
-        if self.next_poll is not None:
-            self.next_poll, self._poll_sec = 0, POLL_SEC / 64
-
     def mark_check_done(self):
         """Marks a check as done: nothing of the script was executed, so nothing has to be killed or wiped."""
         self.status, self.confirmed, self.clean, self.keeps_process = 0, True, True, True
-
-    def schedule_poll(self, now):
-        """Schedules the next poll. The pause grows, so that a script that only pretends to end costs little."""
-        self.next_poll, self._poll_sec = now + self._poll_sec, min(self._poll_sec * 2, POLL_SEC)
 
     def emit(self, frame, counted=True):
         """Sends a frame of this run, unless it would exceed the limit of its output."""

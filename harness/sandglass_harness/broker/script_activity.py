@@ -67,13 +67,18 @@ class ScriptActivity(ProcessActivity):
     def due(self):
         if self.is_ending:
             return self._end_due
-        return None if self._run is None else self._run.clock.due
+        if self._run is None:
+            return None
+        look = self._run.look.due
+        return self._run.clock.due if look is None else min(look, self._run.clock.due)
 
     def advance(self, now):
         if self.is_ending:
             self.check_end(now)
         elif self._run is not None and now >= self._run.clock.due and self._run.clock.advance(now):
             self.end("timeout")
+        elif self._run is not None and self._run.look.finds_end(now):
+            self.end(None)
 
     def take_credit(self, stream, count):
         if stream == "frames":

@@ -1,8 +1,12 @@
-"""Marks the bytes that the broker sends, where a script can open the broker's descriptors.
+"""Marks the bytes on the channel, where a script can open the broker's descriptors.
 
 gVisor shows /proc/1/fd to every process of the same uid, dumpable or not. Bytes that a script writes to the channel lack the
 mark, and the host ends the sandbox. The key comes over the channel after the fork of the zygote, so that no script's process
-has it in its memory. The input needs no marks: the read end of a pipe takes no writes there.
+has it in its memory.
+
+Nobody can write to the input, which is the read end of a pipe, but a script can take bytes out of it. In a workspace bytes that
+others chose follow there, such as the input of a program: with what stood before them taken away, they would be read as
+requests. So there the host marks what it sends, too, and a part that is missing ends the sandbox.
 """
 
 import errno
@@ -12,10 +16,13 @@ import select
 import struct
 
 from .channel import Outbox
+from .payloads import GatheringOutbox
 
 KEY_BYTES = 32
 MARK_BYTES = 16
 MAX_PIECE = 65536
+HEADER = struct.Struct(">I16s")
+_OF_HOST = 1 << 63  # in the numbers of the host's pieces: none can pass for one of the harness
 
 
 def receive_key(fd):
@@ -48,6 +55,13 @@ def takes_writes(fd):
     return True
 
 
+def shut(fd):
+    """Returns the checks of a sealed channel, whose input is `fd`, and closes standard error."""
+    checks = {"sealed": True, "input_protected": not takes_writes(fd)}
+    os.dup2(0, 2)  # scripts could open it and write to it
+    return checks
+
+
 class SealedOutbox(Outbox):
     """Sends pieces: a length, a mark, and the bytes. The mark covers the number of the piece, so that none can be sent
     twice."""
@@ -61,6 +75,43 @@ class SealedOutbox(Outbox):
         """Queues a line, and writes as much as the peer takes."""
         for start in range(0, len(data), MAX_PIECE):
             piece = data[start : start + MAX_PIECE]
-            mark = hmac.digest(self._key, struct.pack(">Q", self._count) + piece, "sha256")[:MARK_BYTES]
+            mark = _mark(self._key, self._count, piece)
             self._count += 1
-            super().put(struct.pack(">I", len(piece)) + mark + piece)
+            super().put(HEADER.pack(len(piece), mark) + piece)
+
+
+class SealedGatheringOutbox(SealedOutbox, GatheringOutbox):
+    """The same for a workspace, which writes all pieces of one turn together."""
+
+
+class Opener:
+    """Takes the marks off what the host sends."""
+
+    def __init__(self, key):
+        self._key = key
+        self._count = _OF_HOST
+        self._held = b""
+
+    def open(self, data):
+        """Returns the content of the pieces that `data` completes. Raises ValueError where bytes are missing or changed."""
+        data = self._held + data if self._held else data
+        found, at = [], 0
+        while len(data) - at >= HEADER.size:
+            length, mark = HEADER.unpack_from(data, at)
+            if length > MAX_PIECE:
+                raise ValueError("a piece is longer than any of the host")
+            start, end = at + HEADER.size, at + HEADER.size + length
+            if end > len(data):
+                break
+            piece = data[start:end]
+            if not hmac.compare_digest(mark, _mark(self._key, self._count, piece)):
+                raise ValueError("a piece does not have the mark of the host")
+            self._count += 1
+            found.append(piece)
+            at = end
+        self._held = data[at:]
+        return b"".join(found)
+
+
+def _mark(key, number, piece):
+    return hmac.digest(key, struct.pack(">Q", number) + piece, "sha256")[:MARK_BYTES]

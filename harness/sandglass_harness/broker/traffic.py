@@ -53,7 +53,7 @@ class Traffic:
     def wait_for_end(self):
         """Stops listening, once the runtime is done: as its process ends, each descriptor that closes would wake the broker."""
         self._listen(False)
-        self.run.poll_soon()
+        self.run.look.soon()
 
     def stop(self):
         """Stops watching all descriptors of the run."""
@@ -113,7 +113,7 @@ class Traffic:
             return
         if not data:
             self._watcher.forget(run.spare.socket.fileno())
-            run.poll_soon()
+            run.look.soon()
             return
         run.take_frames(data, time.monotonic())
         if run.over:

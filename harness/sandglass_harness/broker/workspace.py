@@ -44,12 +44,13 @@ _KINDS = {
 class Workspace:
     """The event loop: activities, the process that waits for the next one, and jobs that continue in steps."""
 
-    def __init__(self, config, channel_in, outbox, zygote):
+    def __init__(self, config, channel_in, outbox, zygote, opener=None):
         self.workspace = config["workspace"]
+        self._is_sealed = config.get("sealed", False)
         self.import_paths = config["import_paths"]
         self.zygote = zygote
         self.watcher = Watcher()
-        self.channel = WorkspaceChannel(channel_in, outbox, self.watcher, self.take_frame)
+        self.channel = WorkspaceChannel(channel_in, outbox, self.watcher, self.take_frame, opener)
         self.sandbox = Sandbox(config, zygote, {channel_in, outbox.fd})
         self.sources = Sources(self.watcher, self.channel)
         self._activities = {}
@@ -60,10 +61,9 @@ class Workspace:
         self._held_back = False  # output waits until the host takes more
         self._uses = 0
 
-    def serve(self):
-        """Serves until the host closes the channel. Never returns."""
+    def serve(self, loaded):
+        """Serves until the host closes the channel. Never returns. `loaded` is the report of the zygote."""
         watch_child_signals(self.watcher, self.sandbox.reaper.reap)
-        loaded = self.zygote.read_report()
         self.channel.open()
         self.watcher.watch_read(self.zygote.socket.fileno(), self._on_zygote)
         self._make_spare()
@@ -72,12 +72,20 @@ class Workspace:
                 sys.exit("the first process could not be made")
             self._turn()
         checks = self.sandbox.record_normal_state(self._spare.pid)
-        checks["signal_scope"] = "landlock" if self._spare.has_domain else "scan"
+        checks["signal_scope"] = self.scope_of(self._spare)
+        if self._is_sealed:
+            from . import seal  # loaded only here
+
+            checks.update(seal.shut(self.channel.fd))
         version = ".".join(str(n) for n in sys.version_info[:3])
         self.channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
         self.channel.watch()
         while True:
             self._turn()
+
+    def scope_of(self, spare):
+        """Returns the name of what holds activities apart."""
+        return "landlock" if spare.has_domain else "scan"
 
     # ── for activities ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +209,7 @@ class Workspace:
         if frame["execution_id"] in self._activities:
             raise ValueError("an id is used twice")
         activity = _KINDS[frame["type"]](self, frame)
-        problem = activity.find_problem()
+        problem = self.find_problem(activity)
         if len(self._activities) >= MAX_ACTIVITIES:
             problem = "busy", f"the workspace has {MAX_ACTIVITIES} activities already"
         elif problem is None and not descriptors.are_left():
@@ -214,6 +222,10 @@ class Workspace:
             activity.begin()
         elif activity.is_complete:
             self.admit(activity)
+
+    def find_problem(self, activity):
+        """Returns (code, message) of what keeps an activity from starting, or None."""
+        return activity.find_problem()
 
     # ── processes ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -231,7 +243,7 @@ class Workspace:
         if not descriptors.are_left():
             self._refuse_waiting(_NO_DESCRIPTORS)
             return
-        self._forking = keepers.KeptSpare()
+        self._forking = self.new_spare()
         try:
             self.zygote.ask_to_fork(self._forking)
         except OSError:
@@ -250,9 +262,17 @@ class Workspace:
         if number == 0:
             self._on_no_spare(keepers.NO_PROCESS)
         else:
-            self._forking.keeper_pid = number
-            self.watcher.watch_read(self._forking.control.fileno(), lambda _event: self._on_keeper())
+            self.on_forked(self._forking, number)
         return True
+
+    def new_spare(self):
+        """Returns a spare whose process the zygote is then asked to fork."""
+        return keepers.KeptSpare()
+
+    def on_forked(self, spare, number):
+        """The zygote has forked the process of this number."""
+        spare.keeper_pid = number
+        self.watcher.watch_read(spare.control.fileno(), lambda _event: self._on_keeper())
 
     def _on_keeper(self):
         """Reads from the keeper that was forked last whether its first process waits."""
@@ -330,4 +350,15 @@ def serve(config, channel, zygote_pid, control_fd):
     """Serves until the host closes the channel. Never returns."""
     channel_in, channel_out = channel
     descriptors.raise_limit()
-    Workspace(config, channel_in, GatheringOutbox(channel_out), Zygote(zygote_pid, control_fd)).serve()
+    outbox, opener = GatheringOutbox(channel_out), None
+    if config.get("sealed"):
+        from . import seal  # after the fork of the zygote, which must not get the key
+
+        key = seal.receive_key(channel_in)
+        outbox, opener = seal.SealedGatheringOutbox(channel_out, key), seal.Opener(key)
+    zygote = Zygote(zygote_pid, control_fd)
+    loaded = zygote.read_report()
+    kind = Workspace
+    if loaded.pop("is_serial"):
+        from .serial_workspace import SerialWorkspace as kind
+    kind(config, channel_in, outbox, zygote, opener).serve(loaded)

@@ -41,7 +41,7 @@ def _children():
 
 def _roots():
     # Without adoption, orphans of the whole sandbox are children of PID 1. While modules load, no other process leaves any.
-    return {os.getpid()} if _can_adopt() else {os.getpid(), 1}
+    return {os.getpid()} if can_adopt() else {os.getpid(), 1}
 
 
 def _others():
@@ -76,7 +76,8 @@ def _adopt(wanted):
     return True
 
 
-def _can_adopt():
+def can_adopt():
+    """True if the kernel lets a process adopt orphans."""
     try:
         prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()))
     except OSError:

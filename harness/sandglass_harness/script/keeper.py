@@ -19,6 +19,16 @@ from .script_process import FRAME_FD
 END_SEC = 0.4  # less than the broker waits for the answer
 
 
+def is_possible():
+    """True if the kernel has what keepers need, and the broker for them: a process that adopts orphans, and descriptors of
+    processes. Tried."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return descendants.can_adopt()
+
+
 def serve(control, preloaded):
     """Forks keepers at the broker's command until the broker is gone. Never returns."""
     while True:
@@ -121,7 +131,7 @@ def _keep(fds, preloaded):
     try:
         keeper = _Keeper(_socket.socket(fileno=fds[0]))
         if keeper.fork_first() == 0:
-            _live(fds[1:], preloaded)
+            live(fds[1:], preloaded, reserves=True)
         for fd in fds[1:]:
             os.close(fd)
         keeper.serve()
@@ -129,12 +139,13 @@ def _keep(fds, preloaded):
         os._exit(1)
 
 
-def _live(fds, preloaded):
-    """Becomes the script or the program that the broker names. Never returns."""
+def live(fds, preloaded, reserves=False):
+    """Becomes the script or the program that the broker names. Never returns. `reserves` leaves processes to others."""
     code = 70
     try:
         child.become_a_script_process(fds)
-        _reserve_processes()
+        if reserves:
+            _reserve_processes()
         runtime.rehearse()
         home_files = script_process.find_home_files()
         connection = _socket.socket(fileno=FRAME_FD)

@@ -6,6 +6,7 @@ import threading
 import unittest
 
 from sandglass_harness.broker import seal
+from sandglass_harness.broker.payloads import WorkspaceChannel
 
 KEY = bytes(range(32))
 
@@ -100,6 +101,43 @@ class SealedOutboxTest(unittest.TestCase):
             for count, piece in enumerate((first, second))
         )
         self.assertEqual(bytes(received), expected)
+
+
+def sealed(*contents, key=KEY, first=1 << 63):
+    """What the host sends for these contents."""
+    marks = [hmac.digest(key, struct.pack(">Q", first + n) + content, "sha256")[:16] for n, content in enumerate(contents)]
+    return [struct.pack(">I", len(content)) + mark + content for mark, content in zip(marks, contents)]
+
+
+class OpenerTest(unittest.TestCase):
+    def test_the_contents_come_in_order_however_the_bytes_are_cut(self):
+        data = b"".join(sealed(b"one\n", b"", b"x" * seal.MAX_PIECE, b"end"))
+        for size in (1, 7, 21, 4096, len(data)):
+            opener = seal.Opener(KEY)
+            got = b"".join(opener.open(data[at : at + size]) for at in range(0, len(data), size))
+            self.assertEqual(got, b"one\n" + b"x" * seal.MAX_PIECE + b"end")
+
+    def test_what_a_script_took_away_or_put_there_is_noticed(self):
+        one, two = sealed(b'{"payload":9,"type":"input"}\n', b'{"type":"start"}\n')
+        own = sealed(b"x", first=0)[0]  # a piece of the harness
+        for data in (two, one[:5] + two, one + two[1:], one + one, own, one[:20] + b"!" + one[21:], b"\n" * 20):
+            with self.subTest(data=data), self.assertRaises(ValueError):
+                # What is left may begin like a longer piece, of which nothing is delivered before it is complete.
+                seal.Opener(KEY).open(data + bytes(seal.MAX_PIECE))
+
+    def test_a_channel_of_a_workspace_ends_with_it(self):
+        ours, host = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(host.close)
+        frames = []
+        channel = WorkspaceChannel(ours.fileno(), None, None, lambda *frame: frames.append(frame), seal.Opener(KEY))
+        one, two, three = sealed(b'{"type":"a"}\n{"payload":2,"type":"b"}\nx', b"\n", b'{"type":"c"}\n')
+        host.send(one + two)
+        channel._on_readable(None)
+        self.assertEqual(frames, [(b'{"type":"a"}', None), (b'{"type":"b"}', b"x\n")])
+        host.send(three[1:] + bytes(seal.MAX_PIECE))
+        with self.assertRaises(SystemExit):
+            channel._on_readable(None)
 
 
 if __name__ == "__main__":

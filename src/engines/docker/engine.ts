@@ -182,6 +182,7 @@ function startPlanned(plan: ContainerPlan, { at, given, orphans }: Creation): Pr
     config: containerConfig({ ...plan, labels }),
     input: at.bundle.bytes,
     sealKey: plan.sealed ? randomBytes(SEAL_KEY_BYTES) : undefined,
+    sealsBothWays: plan.activities,
     orphans,
     // Longer than other requests, and short enough that a silent daemon does not block a pool.
     timeoutMs: PATIENCE * at.daemon.timeoutMs,

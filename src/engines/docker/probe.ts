@@ -18,6 +18,7 @@ export function probe(engine: {
     engine: 'docker',
     create: engine.create,
     found: async (sandbox) => makeReport(await engine.getEnvironment(), sandbox),
+    servesActivities: true,
     remedies: REMEDIES,
   })
 }
@@ -39,8 +40,8 @@ function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
       toolsDir: true,
       systemCallFilter: checks['seccomp'] === true,
       uidPerSandbox: true,
-      // gVisor has no Landlock, no pidfd and no subreaper.
-      workspaces: checks['gvisor'] !== true,
+      workspaces: true,
+      concurrentActivities: checks['signal_scope'] !== 'serial',
     },
     probes: {
       daemon: at.daemon.address,

@@ -8,14 +8,19 @@ const LENGTH_BYTES = 4
 const HEADER_BYTES = LENGTH_BYTES + 16
 const MAX_PIECE_BYTES = 65_536
 
+/** The numbers of the host's pieces begin here: none can pass for one of the harness. */
+const FIRST_OF_HOST = 1n << 63n
+
 /**
  * Makes a connection whose channel passes only data that the harness sealed with a key: where a script can open the
  * broker's descriptors (gVisor), it could write frames of its own there. Unsealed data ends the connection, after the data
  * before it was passed on. At most one unfinished piece is held.
+ * @param bothWays seals what is sent, too: a script could take a part of it away, and have the rest read as other frames.
  */
-export function unseal(attached: Attached, key: Uint8Array): Attached {
+export function unseal(attached: Attached, key: Uint8Array, bothWays: boolean = false): Attached {
   const { channel } = attached
   const opener = new Opener(key)
+  const sealer = new Sealer(key)
   const pieces: Uint8Array[] = []
   let forged = false
   return {
@@ -24,6 +29,7 @@ export function unseal(attached: Attached, key: Uint8Array): Attached {
       forged ? 'something in the sandbox wrote to the channel beside the harness' : attached.lastOutput(),
     channel: {
       ...channel,
+      send: (bytes) => channel.send(bothWays ? sealer.seal(bytes) : bytes),
       async receive() {
         while (pieces.length === 0 && !forged) {
           const chunk = await channel.receive()
@@ -38,6 +44,29 @@ export function unseal(attached: Attached, key: Uint8Array): Attached {
         return pieces.shift() ?? null
       },
     },
+  }
+}
+
+/** Writes the format that `harness/sandglass_harness/broker/seal.py` reads. */
+export class Sealer {
+  readonly #key: Uint8Array
+  #count = FIRST_OF_HOST
+
+  constructor(key: Uint8Array) {
+    this.#key = key
+  }
+
+  /** The pieces of these bytes. They must be sent in the order of the calls. */
+  seal(bytes: Uint8Array): Uint8Array {
+    const pieces: Uint8Array[] = []
+    for (let at = 0; at < bytes.length; at += MAX_PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + MAX_PIECE_BYTES)
+      const length = Buffer.alloc(LENGTH_BYTES)
+      length.writeUInt32BE(piece.length)
+      pieces.push(length, markOf(this.#key, this.#count, piece), piece)
+      this.#count += 1n
+    }
+    return Buffer.concat(pieces)
   }
 }
 
@@ -74,10 +103,15 @@ export class Opener {
   }
 
   #markOf(piece: Uint8Array): Uint8Array {
-    const number = Buffer.alloc(8)
-    number.writeBigUInt64BE(this.#count)
+    const mark = markOf(this.#key, this.#count, piece)
     this.#count += 1n
-    const mark = createHmac('sha256', this.#key).update(number).update(piece).digest()
-    return mark.subarray(0, HEADER_BYTES - LENGTH_BYTES)
+    return mark
   }
+}
+
+function markOf(key: Uint8Array, count: bigint, piece: Uint8Array): Uint8Array {
+  const number = Buffer.alloc(8)
+  number.writeBigUInt64BE(count)
+  const mark = createHmac('sha256', key).update(number).update(piece).digest()
+  return mark.subarray(0, HEADER_BYTES - LENGTH_BYTES)
 }

@@ -19,6 +19,8 @@ export interface ContainerStart {
   readonly input: Uint8Array
   /** The key with which the harness seals its output, if it does. */
   readonly sealKey?: Uint8Array | undefined
+  /** True if what is sent to it is sealed, too. */
+  readonly sealsBothWays: boolean
   /** Gets the id or the name of a container that cannot be removed now. */
   readonly orphans: OrphanRetry
   /**
@@ -34,15 +36,16 @@ export interface ContainerStart {
  * @throws SandglassError with the problem of daemon, image or runtime; then nothing is left.
  */
 export async function startContainer(daemon: Daemon, start: ContainerStart): Promise<ManagedContainer> {
-  const { sealKey, orphans, timeoutMs, signal } = start
+  const { sealKey, sealsBothWays, orphans, timeoutMs, signal } = start
   const input = sealKey === undefined ? start.input : Buffer.concat([start.input, sealKey])
   const container = await create(daemon, start)
   let attached: Attached | undefined
   try {
     attached = attach(await connectTo(daemon, container, signal))
-    if (sealKey !== undefined) attached = unseal(attached, sealKey)
+    const { channel } = attached
+    if (sealKey !== undefined) attached = unseal(attached, sealKey, sealsBothWays)
     const { exitCode } = await watchRemoval(daemon, container, signal)
-    void attached.channel.send(input).catch(() => undefined) // the end of the connection has more details
+    void channel.send(input).catch(() => undefined) // the end of the connection has more details
     await daemon.call('start a container', container.start(), signal, timeoutMs)
     return new ManagedContainer(
       handleOf(daemon, container, exitCode, () => orphans.add(container.id)),

@@ -26,6 +26,7 @@ export function probe(engine: {
     engine: 'local',
     create: engine.create,
     found: async (sandbox) => makeReport(await engine.getEnvironment(), sandbox),
+    servesActivities: true,
     remedies: REMEDIES,
   })
 }
@@ -48,6 +49,7 @@ function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport
       systemCallFilter: checks['seccomp'] === true,
       uidPerSandbox: at.uids !== undefined,
       workspaces: true,
+      concurrentActivities: checks['signal_scope'] !== 'serial',
     },
     probes: {
       bwrap: at.bwrap,

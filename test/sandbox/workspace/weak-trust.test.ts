@@ -17,6 +17,7 @@ describe.skipIf(skip)('a workspace on a kernel that cannot keep activities apart
       const { stdout } = await promisify(execFile)('python3', args)
       expect(JSON.parse(stdout)).toEqual({
         trust: 'shared',
+        apart: 'scan',
         opened: [],
         besideIt: ['secrets_not_separate', 'secrets_not_separate'],
         alone: 'completed 44',

@@ -72,8 +72,8 @@ describe.skipIf(skip)('a runtime', () => {
       [],
       ['memory', 'pids', 'cpu', 'disk', 'output', 'wall'],
     ])
-    const { workspaces, ...others } = capabilities
-    expect(workspaces).toBe(false)
+    const { concurrentActivities, ...others } = capabilities
+    expect(concurrentActivities).toBe(false)
     expect(Object.values(others)).toEqual(Object.values(others).map(() => true))
     expect(probes).toMatchObject({
       gvisor: true,

@@ -23,6 +23,21 @@ for line in json.load(sys.stdin): outbox.put(line.encode())
   })
 }
 
+/** What the harness opens of sealed bytes. */
+function open(bytes: Uint8Array): string {
+  const program = `
+import sys
+from sandglass_harness.broker.seal import Opener
+sys.stdout.buffer.write(Opener(bytes.fromhex(sys.argv[1])).open(sys.stdin.buffer.read()))
+`
+  return execFileSync('python3', ['-B', '-c', program, Buffer.from(key).toString('hex')], {
+    env: { ...process.env, PYTHONPATH: HARNESS },
+    input: bytes,
+    encoding: 'utf8',
+    stdio: 'pipe',
+  })
+}
+
 function attach(chunks: readonly Uint8Array[]): Attached & { closed: boolean } {
   const left = [...chunks]
   const it = {
@@ -77,5 +92,17 @@ describe('a sealed channel', () => {
     expect(await readAll(outer)).toBe('{"a":1}\n')
     expect(inner.closed).toBe(true)
     expect(outer.lastOutput()).toBe('something in the sandbox wrote to the channel beside the harness')
+  })
+
+  test('seals what is sent so that the harness can open it, and so that none of it is missing', async () => {
+    const sent: Uint8Array[] = []
+    const inner = attach([])
+    inner.channel.send = (bytes: Uint8Array) => Promise.resolve(void sent.push(bytes))
+    const { channel } = unseal(inner, key, true)
+    for (const line of lines) await channel.send(Buffer.from(line))
+    expect(open(Buffer.concat(sent))).toBe(lines.join(''))
+    expect(() => open(Buffer.concat(sent.slice(1)))).toThrow('a piece does not have the mark of the host')
+    await unseal(inner, key).channel.send(Buffer.from('as it is'))
+    expect(String(sent.at(-1))).toBe('as it is')
   })
 })

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { Workspace } from '../../src/options.ts'
+import type { Sandglass } from '../../src/sandglass.ts'
+
+/** A program that says how many processes the sandbox has beside broker, zygote and itself. */
+const OTHERS = ['sh', ['-c', 'cd /proc; set -- [0-9]*; echo $(($# - 3))']] as const
+/** Daemons that it starts, and does not wait for. */
+const LEAVES = `
+import os
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        os.execlp('sleep', 'sleep', '1000')
+`
+
+/** Tests of a workspace whose scripts and programs run one at a time. */
+export function testSerialActivities(at: { readonly sg: Sandglass; readonly ws: Workspace }): void {
+  test('WS-04, WS-13: files, scripts and programs share a directory, one activity after the other', async () => {
+    const { ws } = at
+    expect(ws.trust).toBe('separate')
+    await Promise.all([ws.put({ 'in/a.txt': 'hello' }), ws.put({ 'in/b.bin': new Uint8Array(300_000) })])
+    const { exitCode, stdout, stderr } = await ws.exec('sh', ['-c', 'wc -c < in/a.txt; echo err >&2; exit 3'])
+    expect([exitCode, stdout.trim(), stderr]).toEqual([3, '5', 'err\n'])
+    const bytes = Buffer.alloc(1_000_000, 7)
+    const sum = createHash('sha256').update(bytes).digest('hex')
+    expect((await ws.exec('sha256sum', [], { stdin: bytes })).stdout).toBe(`${sum}  -\n`)
+    const script = 'open("out.txt", "w").write("x"); emit_result(open("in/a.txt").read())'
+    const run = await ws.run(script, { collect: ['*.txt'] })
+    expect([run.finalData, run.files.map(({ path }) => path)]).toEqual(['hello', ['out.txt']])
+    const found: string[] = []
+    for await (const entry of ws.collect('**')) found.push(entry.path)
+    expect(found.toSorted()).toEqual(['in/a.txt', 'in/b.bin', 'out.txt'])
+    expect((await ws.get('in/b.bin')).length).toBe(300_000)
+    expect((await ws.digest('in')).files).toBe(2)
+  })
+
+  test('WS-14: everything that an activity started is gone before the next one', async () => {
+    const { ws } = at
+    expect((await ws.exec('python3', ['-c', LEAVES])).exitCode).toBe(0)
+    expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
+    expect((await ws.run(`${LEAVES}\nemit_result(1)`)).finalData).toBe(1)
+    expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
+    const late = await ws.exec('sh', ['-c', 'setsid sleep 1000 & exec sleep 1000'], { timeoutSec: 0.5 })
+    expect([late.timedOut, late.signal]).toEqual([true, 'SIGKILL'])
+    const stopped = await ws.run('while True: pass', { limits: { executionTimeoutSec: 0.5 } })
+    expect(stopped.status).toBe('timed-out')
+    expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
+  })
+
+  test('a second activity is refused while a script or a program lives, and the first goes on', async () => {
+    const { ws } = at
+    const busy = { code: 'sandbox_busy', message: expect.stringContaining('docker without gVisor') as string }
+    const refusals: unknown[] = []
+    const first = await ws.exec('sh', ['-c', 'echo up; cat'], {
+      stdin: (async function* () {
+        for (const beside of [
+          () => ws.exec('true'),
+          () => ws.run('pass'),
+          () => ws.put({ x: 'y' }),
+          () => ws.stat('in'),
+        ])
+          refusals.push(
+            await beside().then(
+              () => 'served',
+              (error: unknown) => error,
+            ),
+          )
+        yield 'end\n'
+      })(),
+    })
+    expect(refusals).toEqual(Array.from({ length: 4 }, () => expect.objectContaining(busy) as unknown))
+    expect([first.exitCode, first.stdout]).toEqual([0, 'up\nend\n'])
+    expect((await ws.run('emit_result(1)')).finalData).toBe(1)
+  })
+
+  test('what needs several activities is refused with the engines that have it', async () => {
+    const { ws } = at
+    const refused = {
+      code: 'activity_unavailable',
+      message: expect.stringContaining('The engine local, and docker without gVisor') as string,
+    }
+    await expect(ws.start('cat')).rejects.toMatchObject(refused)
+    await expect(ws.exec('cat', [], { tty: true })).rejects.toMatchObject(refused)
+    expect(() => ws.dial(80)).toThrow(expect.objectContaining(refused) as Error)
+  })
+
+  test('an activity is aborted, with all that it started, and the next one runs', async () => {
+    const { ws } = at
+    const abort = new AbortController()
+    const aborted = ws.exec('sh', ['-c', 'echo up; sleep 1000 & exec sleep 1000'], {
+      signal: abort.signal,
+      onOutput: () => abort.abort(),
+    })
+    await expect(aborted).rejects.toMatchObject({ code: 'aborted' })
+    expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
+  })
+
+  test('secrets reach the activity that they are given to', async () => {
+    const { ws } = at
+    const secrets = { KEY: 'sesame-open-and-nothing-else' }
+    expect((await ws.exec('sh', ['-c', 'echo "$KEY"; echo ${#KEY}'], { secrets })).stdout).toMatch(/^\[.*\]\n28\n$/)
+    expect((await ws.exec('sh', ['-c', 'echo "[$KEY]"'])).stdout).toBe('[]\n')
+  })
+
+  test('report() says before that activities run one at a time', async () => {
+    const { capabilities, probes } = await at.sg.report()
+    expect([capabilities.workspaces, capabilities.concurrentActivities]).toEqual([true, false])
+    expect(probes['activities_apart']).toBe('serial')
+  })
+}
