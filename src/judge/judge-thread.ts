@@ -58,13 +58,13 @@ interface Waiting {
 }
 
 const MiB = 1024 * 1024
-/** The memory of a thread, which its modules and small inputs take. */
+/** The memory of a thread, which its modules take. */
 const HEAP_MB = 24
 /** The input is there as text and as values, and characters may take two bytes. */
 const HEAP_BYTES_PER_BYTE = 3
 /** The memory of its youngest values. A larger one would be full of garbage before the thread collects any. */
 const YOUNG_MB = 2
-/** A thread with a larger input gives its memory back by its end. */
+/** Every thread has memory for inputs up to this size. One with a larger input gives its memory back by its end. */
 const MAX_KEPT_BYTES = 4 * MiB
 /** The time for the thread to start and to import the module. */
 const START_MS = 10_000
@@ -230,7 +230,9 @@ class JudgeThread {
       timer = setTimeout(() => resolve(otherwise), ms)
     }
     try {
-      const worker = this.#workerWith(HEAP_MB + Math.ceil((HEAP_BYTES_PER_BYTE * inputBytes) / MiB))
+      const worker = this.#workerWith(
+        HEAP_MB + Math.ceil((HEAP_BYTES_PER_BYTE * Math.max(inputBytes, MAX_KEPT_BYTES)) / MiB),
+      )
       worker.ref()
       this.#onMessage = (message) => {
         if (message.kind === 'started') allow(tryMs + KILL_MS, { kind: 'timed-out' })

@@ -92,7 +92,10 @@ export class StdioTransport implements Transport {
     } catch {
       return // some programs print other lines, too
     }
-    if (isRequest(message)) {
+    const kind = kindOf(message)
+    // The client subscribes to none, and keeps each for some turns of the event loop.
+    if (kind === 'notification') return
+    if (kind === 'request') {
       if (this.#unanswered >= MAX_UNANSWERED) return
       this.#unanswered += 1
     }
@@ -100,6 +103,7 @@ export class StdioTransport implements Transport {
   }
 }
 
-function isRequest(message: unknown): boolean {
-  return typeof message === 'object' && message !== null && 'method' in message && 'id' in message
+function kindOf(message: unknown): 'request' | 'notification' | 'answer' {
+  if (typeof message !== 'object' || message === null || !('method' in message)) return 'answer'
+  return 'id' in message ? 'request' : 'notification'
 }

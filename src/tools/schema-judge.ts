@@ -3,6 +3,7 @@ import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema
 import type { SchemaQuestion } from './schema-answer.ts'
 import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
+import { partsOf, type ValuePart } from './value-parts.ts'
 import { holdsBytes, memoryOf, sizeUpTo } from './value-size.ts'
 
 /** Larger values are judged in the thread, whatever the schema. */
@@ -49,28 +50,55 @@ export class SchemaJudge {
     if (sizeUpTo(value, this.#inlineChars) < this.#inlineChars) {
       return (this.#check ??= checkOrRefuse(this.#schema))(value)
     }
-    return problemInThread((this.#text ??= JSON.stringify(this.#schema)), value, requester, !this.#isOwn)
+    const text = (this.#text ??= JSON.stringify(this.#schema))
+    return problemInThread({ json: this.#schema, text }, value, requester, !this.#isOwn)
   }
 }
 
+/** JSON Schema, and the same as text. */
+export interface SchemaText {
+  readonly json: JsonSchemaObject
+  readonly text: string
+}
+
 /**
- * Has a value checked in the judge's thread; the schema is JSON. A value that JSON cannot represent is not checked here:
+ * Has a value checked in the judge's thread, a large one in parts. A value that JSON cannot represent is not checked here:
  * the code that sends values refuses it with the reason.
  * @param mustBeValid true if an invalid schema is a problem, false if it admits everything.
  */
 export async function problemInThread(
-  schema: string,
+  { json, text }: SchemaText,
   value: unknown,
   requester?: Requester,
   mustBeValid = false,
 ): Promise<SchemaIssue | undefined> {
-  const input = (): SchemaQuestion => ({ schema, value: jsonOf(value), mustBeValid })
   const memory = memoryOf(value, MAX_JUDGED_MEMORY)
   if (memory === MAX_JUDGED_MEMORY) return issueIn({ kind: 'out-of-memory' })
-  const inputBytes = memory + BYTES_OF_SCHEMA_CHAR * schema.length
-  return issueIn(
-    await askThread({ module: ANSWER, input, inputBytes, deadlineMs: DEADLINE_MS, requester, kind: schema }),
-  )
+  let deadlineMs = DEADLINE_MS
+  for (const part of partsOf(json, text, value)) {
+    const schema = part.schema === json ? text : JSON.stringify(part.schema)
+    let startedAt = performance.now()
+    const input = (): SchemaQuestion => {
+      startedAt = performance.now()
+      return { schema, value: jsonOf(part.value), mustBeValid }
+    }
+    const inputBytes = (part.value === value ? memory : memoryOf(part.value)) + BYTES_OF_SCHEMA_CHAR * schema.length
+    const judgement = await askThread({ module: ANSWER, input, inputBytes, deadlineMs, requester, kind: text })
+    const issue = issueIn(judgement)
+    if (issue !== undefined) return placed(issue, part)
+    // All parts share the time of a value, but for the first one, during which the thread may start.
+    if (part.firstIndex !== undefined) deadlineMs = Math.max(1, deadlineMs - (performance.now() - startedAt))
+  }
+  return undefined
+}
+
+/** An issue of a part as one of its value. */
+function placed(issue: SchemaIssue, { path, firstIndex }: ValuePart): SchemaIssue {
+  if (firstIndex === undefined || issue.isUnchecked === true) return issue
+  const [index, ...rest] = issue.path ?? []
+  if (typeof index === 'number') return { ...issue, path: [...path, index + firstIndex, ...rest] }
+  // The message names the place, counted from the first item of the part.
+  return { ...issue, message: `from item ${firstIndex} on, ${issue.message}`, path }
 }
 
 function issueIn(judgement: Judgement): SchemaIssue | undefined {

@@ -1,7 +1,7 @@
 import type { Requester } from '../judge/index.ts'
 import { boundingSchemaOf } from './bounding-schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
-import { problemInThread, SchemaJudge } from './schema-judge.ts'
+import { problemInThread, SchemaJudge, type SchemaText } from './schema-judge.ts'
 import {
   isStandardSchema,
   type JsonSchemaObject,
@@ -70,7 +70,7 @@ export function foreignSchemaOf(json: JsonSchemaObject): StandardToolSchema {
 export function boundedValidator(schema: StandardToolSchema): Validator {
   const known = validators.get(schema)
   if (known !== undefined) return known
-  let form: string | null | undefined
+  let form: SchemaText | null | undefined
   const validate: Validator = async (value, requester) => {
     if (sizeUpTo(value, FEW_CHARS) === FEW_CHARS) {
       form = form === undefined ? formOf(schema) : form
@@ -87,11 +87,11 @@ export function boundedValidator(schema: StandardToolSchema): Validator {
 /** Released together with the schema. */
 const validators = new WeakMap<object, Validator>()
 
-/** The JSON Schema as text; null for a schema that has none. */
-function formOf(schema: StandardToolSchema): string | null {
+/** The JSON Schema; null for a schema that has none. */
+function formOf(schema: StandardToolSchema): SchemaText | null {
   try {
     const json = boundingSchemaOf(schema)
-    return json === undefined ? null : JSON.stringify(json)
+    return json === undefined ? null : { json, text: JSON.stringify(json) }
   } catch {
     return null
   }

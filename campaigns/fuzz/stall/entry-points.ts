@@ -2,6 +2,7 @@ import type { EntryPoint } from './entry-point.ts'
 import { FILE_ENTRY_POINTS } from './files.ts'
 import { HTTP_ENTRY_POINTS } from './http.ts'
 import { JOURNAL_ENTRY_POINTS } from './journals.ts'
+import { MCP_ENTRY_POINTS } from './mcp-server.ts'
 import { MODEL_ENTRY_POINTS } from './model.ts'
 import { SANDBOX_ENTRY_POINTS } from './sandbox.ts'
 import { SCRIPT_ENTRY_POINTS } from './script.ts'
@@ -15,5 +16,6 @@ export const ENTRY_POINTS: readonly EntryPoint[] = [
   ...FILE_ENTRY_POINTS,
   ...SANDBOX_ENTRY_POINTS,
   ...TOOL_ENTRY_POINTS,
+  ...MCP_ENTRY_POINTS,
   ...JOURNAL_ENTRY_POINTS,
 ]

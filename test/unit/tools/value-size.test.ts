@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { problemInThread } from '../../../src/tools/schema-judge.ts'
+import { problemInThread, type SchemaText } from '../../../src/tools/schema-judge.ts'
+import type { JsonSchemaObject } from '../../../src/tools/standard-schema.ts'
 import { holdsBytes, memoryOf, sizeUpTo } from '../../../src/tools/value-size.ts'
 import { heldMemory } from '../../support/memory.ts'
 import { boundedValidator } from '../../../src/tools/validator.ts'
 
 const MiB = 1024 * 1024
 const bytes = new Uint8Array(4 * MiB)
+const schemaOf = (json: JsonSchemaObject): SchemaText => ({ json, text: JSON.stringify(json) })
 
 describe('the size of a value', () => {
   test.each<[string, unknown, number]>([
@@ -51,15 +53,15 @@ test.each<[string, string]>([
 
 test('a value that takes too much memory is not checked, however short its text', async () => {
   const value = Array.from({ length: 700_000 }).fill({})
-  expect(await problemInThread('{"type":"string"}', value)).toEqual({
+  expect(await problemInThread(schemaOf({ type: 'string' }), value)).toEqual({
     message: 'cannot be checked against the schema: it takes too much memory',
     isUnchecked: true,
   })
 })
 
 describe('a value with many bytes', () => {
-  const schema = (data: object): string =>
-    JSON.stringify({ type: 'object', properties: { id: { type: 'string' }, data } })
+  const schema = (data: object): SchemaText =>
+    schemaOf({ type: 'object', properties: { id: { type: 'string' }, data } })
 
   test('is checked in the thread with an object without fields in place of the bytes', async () => {
     expect(await problemInThread(schema({ type: 'object' }), { id: 'x', data: bytes })).toBe(undefined)
@@ -67,7 +69,7 @@ describe('a value with many bytes', () => {
       path: ['id'],
       message: 'expected string',
     })
-    expect(await problemInThread('{"type":"string"}', bytes)).toEqual({ path: [], message: 'expected string' })
+    expect(await problemInThread(schemaOf({ type: 'string' }), bytes)).toEqual({ path: [], message: 'expected string' })
   })
 
   test("is left to the library's schema", async () => {

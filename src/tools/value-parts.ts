@@ -1,0 +1,105 @@
+import { isSchemaObject } from './json-schema.ts'
+import type { JsonSchemaObject } from './standard-schema.ts'
+import { memoryOf } from './value-size.ts'
+
+/** A part of a value, with the schema that judges it. */
+export interface ValuePart {
+  readonly schema: JsonSchemaObject
+  readonly value: unknown
+  /** The place of the part in the value; of a piece of a list the place of the list. */
+  readonly path: readonly string[]
+  /** The index of the first item of a piece in its list; undefined for the value without its long lists. */
+  readonly firstIndex?: number
+}
+
+/** The memory of the items of one part. */
+const PART_BYTES = 1024 * 1024
+/** A larger schema is used once, for the whole value: each part brings its own. */
+const MAX_SCHEMA_CHARS = 64 * 1024
+/** Keywords of an object that judge nothing inside of its properties, beside their own schemas. */
+const OF_OBJECT = new Set([
+  '$schema',
+  '$defs',
+  'definitions',
+  'title',
+  'description',
+  'default',
+  'examples',
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'propertyNames',
+  'minProperties',
+  'maxProperties',
+])
+/** Keywords of a list that judge each item alone. */
+const OF_LIST = new Set([
+  '$schema',
+  '$defs',
+  'definitions',
+  'title',
+  'description',
+  'default',
+  'examples',
+  'type',
+  'items',
+])
+/** References that depend on the place of a schema. */
+const PLACED = /"\$(?:id|dynamicRef|recursiveRef)":|"\$ref":"(?!#\/(?:\$defs|definitions)\/)/
+
+/**
+ * The parts of a value that can be judged one after the other, so that no copy of the whole is needed: the value with its long lists
+ * empty, and pieces of these lists. The value is valid if all parts are. Lists whose items are judged together stay whole.
+ */
+export function* partsOf(schema: JsonSchemaObject, text: string, value: unknown): Generator<ValuePart, void> {
+  if (text.length > MAX_SCHEMA_CHARS || PLACED.test(text)) {
+    yield { schema, value, path: [] }
+    return
+  }
+  const lists: { schema: JsonSchemaObject; list: readonly unknown[]; path: readonly string[] }[] = []
+  const withoutLists = (of: unknown, at: unknown, path: readonly string[]): unknown => {
+    if (!isSchemaObject(of)) return at
+    if (Array.isArray(at)) {
+      if (!hasOnly(of, OF_LIST) || !isSchemaObject(of['items']) || memoryOf(at, PART_BYTES) < PART_BYTES) return at
+      lists.push({ schema: of, list: at, path })
+      return []
+    }
+    const { properties } = of
+    if (!isPlainObject(at) || !hasOnly(of, OF_OBJECT) || !isSchemaObject(properties)) return at
+    const fields = Object.keys(properties).filter((name) => Object.hasOwn(properties, name) && Object.hasOwn(at, name))
+    const changed = fields.flatMap((name) => {
+      const field = withoutLists(properties[name], at[name], [...path, name])
+      return field === at[name] ? [] : [[name, field] as const]
+    })
+    // As own properties, so that a field `__proto__` stays data.
+    return changed.length === 0 ? at : Object.fromEntries([...Object.entries(at), ...changed])
+  }
+  yield { schema, value: withoutLists(schema, value, []), path: [] }
+  const { $schema, $defs, definitions } = schema
+  const shared = Object.fromEntries(
+    Object.entries({ $schema, $defs, definitions }).filter(([, part]) => part !== undefined),
+  )
+  for (const { schema: own, list, path } of lists) {
+    const piece = path.length === 0 ? own : { ...own, ...shared }
+    let firstIndex = 0
+    for (let index = 0, bytes = 0; index < list.length; index += 1) {
+      bytes += memoryOf(list[index], PART_BYTES)
+      if (bytes < PART_BYTES && index + 1 < list.length) continue
+      yield { schema: piece, value: list.slice(firstIndex, index + 1), path, firstIndex }
+      firstIndex = index + 1
+      bytes = 0
+    }
+  }
+}
+
+function hasOnly(schema: JsonSchemaObject, keywords: ReadonlySet<string>): boolean {
+  return Object.keys(schema).every((keyword) => keywords.has(keyword))
+}
+
+/** False for what JSON does not represent field by field: bytes, and values with a toJSON. */
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return (prototype === Object.prototype || prototype === null) && !('toJSON' in value)
+}
