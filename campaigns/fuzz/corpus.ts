@@ -34,6 +34,8 @@ export const CHILD_CORPUS: readonly Fields[] = [
       { code: 'unknown_name', line: 1, column: 0, message: "'emit_resul' is not defined", hint: 'Did you …' },
     ],
   },
+  { type: 'setup_over' },
+  { type: 'error', message: "the preamble failed: KeyError: 'a'", traceback: null, kind: 'setup' },
   { type: 'finished' },
 ]
 

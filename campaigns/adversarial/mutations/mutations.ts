@@ -185,6 +185,20 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'supervisor', titles: ['frames that are not its own'] }],
   },
   {
+    name: 'end-of-the-set-up',
+    defence: 'a failure of tools or preamble that is reported after the set-up is an exception of the script',
+    instead: 'it is passed on as it is claimed',
+    patches: [
+      {
+        file: `${HARNESS}/broker/run.py`,
+        from: '        too_late = claimed == "setup" and self.is_set_up\n',
+        to: '        too_late = False\n',
+      },
+    ],
+    selected: [{ suite: 'defences', titles: ['what its caller gave it has failed'] }],
+    quick: [{ suite: 'defences', titles: ['what its caller gave it has failed'] }],
+  },
+  {
     name: 'uid-per-sandbox',
     defence: 'a uid of its own for each sandbox, as root',
     instead: 'all sandboxes of a host have the same uid',

@@ -49,6 +49,19 @@ export async function defences(tested: TestedEngine): Promise<void> {
       expect(await sg.run('emit_result(1)')).toMatchObject({ status: 'completed', finalData: 1 })
     })
 
+    test('cannot claim that what its caller gave it has failed', async () => {
+      const claim = JSON.stringify({ type: 'error', kind: 'setup', message: 'the preamble failed', traceback: null })
+      const script =
+        'import os\nfor fd in range(3, 20):\n    try: os.write(fd, line.encode())\n    except OSError: pass'
+      const options = { inputs: { line: `${claim}\n` }, preamble: 'rate = 1' }
+      const { status, error, setupFailed } = await sg.run(script, options)
+      expect({ status, error, setupFailed }).toEqual({
+        status: 'failed',
+        error: 'the preamble failed',
+        setupFailed: false,
+      })
+    })
+
     test('holds no other run by a value that is slow to check', async () => {
       const words = z.array(z.string().regex(/^(\w+\s?)*$/))
       const { status, error } = await sg.run('emit_result(["word " * 40 + "!"] * 20)', { output: words })

@@ -66,6 +66,7 @@ class Run:
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
         self.killed_for = None  # the first cause for which the broker ended it
+        self.is_set_up = False  # the script may run from now on
         self.finished = False  # the runtime finished normally
         self.reported_error = self.reported_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
@@ -201,6 +202,8 @@ class Run:
             self.emit({"type": "check_result", "violations": [_violation(v) for v in frame["violations"]], **whole})
         elif kind == "error":
             self._take_error(frame, now)
+        elif kind == "setup_over" and not self.is_set_up:
+            self.is_set_up = True
         elif kind == "finished":
             self.finished = True
         else:
@@ -224,7 +227,9 @@ class Run:
     def _take_error(self, frame, now):
         claimed = frame.get("kind")
         known = isinstance(claimed, str) and claimed in SCRIPT_ERROR_KINDS
-        if not known or (claimed == "timeout" and now < self.deadline):
+        too_early = claimed == "timeout" and now < self.deadline
+        too_late = claimed == "setup" and self.is_set_up
+        if not known or too_early or too_late:
             claimed = "exception"
         traceback = frame.get("traceback")
         self.reported_error = True

@@ -54,6 +54,8 @@ def run_script(
         if preamble:
             _run(preamble, explain.PREAMBLE, scope)
         is_setup = False
+        # The script can write frames, too: after this one the broker believes no failure of the set-up.
+        emitter.send({"type": "setup_over"})
         _run(source, explain.FILENAME, scope)
         if postamble:
             _run(postamble, explain.POSTAMBLE, scope)

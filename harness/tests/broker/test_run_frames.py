@@ -1,5 +1,7 @@
 import json
 
+from sandglass_harness.caps import JUNK_LINE_BYTES
+
 from .run_case import RunTestCase, line
 
 
@@ -52,6 +54,19 @@ class FramesTest(RunTestCase):
         self.assertEqual((self.run_.killed_for, self.run_.reported_error), (None, True))
         self.assertEqual(self.take(data, now=110.5)[0]["kind"], "timeout")
         self.assertEqual(self.run_.killed_for, "timeout")
+
+    def test_a_failed_set_up_after_its_end_is_a_lie(self):
+        failed = line(type="error", message="the preamble failed: KeyError: 'a'", kind="setup")
+        self.assertEqual(self.take(failed)[0]["kind"], "setup")
+        self.assertEqual(self.take(line(type="setup_over") + failed)[0]["kind"], "exception")
+        self.assertEqual((self.run_.reported_error, self.run_.finished), (True, False))
+
+    def test_the_end_of_the_set_up_is_said_once_and_to_the_broker_alone(self):
+        over = line(type="setup_over")
+        self.assertEqual(self.take(over), [])
+        self.assertEqual(self.run_.sent, 0)
+        self.run_.take_frames(over * 3, 101.0)
+        self.assertEqual((self.outbox.frames, self.run_.sent), ([], 3 * (len(over) - 1 + JUNK_LINE_BYTES)))
 
     def test_labels_and_levels_are_bounded_here_too(self):
         frames = self.take(line(type="log", message="m", level="l" * 999) + line(type="intermediate", label="l" * 9999, data=1))

@@ -309,6 +309,52 @@ atexit.register(emit_log, "last registered")
                 self.assertEqual(([(f["message"], f["kind"]) for f in frames], ending), (want, ("raised", 1)))
                 self.assertIn(f'Traceback (most recent call last):\n  File "{path}", line 2, in <module>\n', frames[0]["traceback"])
 
+    SAYS = {"type": "setup_over"}
+
+    def all_frames(self, source, **options):
+        """Runs a script, and returns also what the broker keeps to itself."""
+
+        class Verbose(forked.Collecting):
+            def send(self, frame):
+                self.frames.append(frame)
+
+        def run():
+            emitter = Verbose()
+            loaders = [("one", lambda _scope: emitter.send({"type": "log", "message": "loader"}))]
+            runtime.run_script(source, emitter, loaders=loaders, **options)
+            return emitter.frames
+
+        return forked.call(run)
+
+    def test_the_set_up_is_over_after_what_the_host_gives_and_before_the_script(self):
+        tool = {"name": "f", "source": "emit_log('tool')\ndef f(): pass", "stub": ""}
+        options = {"tool_sources": [tool], "preamble": "emit_log('preamble')", "postamble": "emit_log('postamble')"}
+        frames = self.all_frames("emit_log('script')", **options)
+        told = [frame.get("message", frame["type"]) for frame in frames]
+        self.assertEqual(told, ["loader", "tool", "preamble", "setup_over", "script", "postamble"])
+        self.assertEqual([frame for frame in frames if "message" not in frame], [self.SAYS])
+        self.assertEqual([f.get("kind") for f in self.all_frames("x = (")[1:]], [None, "syntax"])
+
+    def test_the_set_up_is_never_over_when_it_failed(self):
+        for options in ({"preamble": "1/0"}, {"tool_sources": [{"name": "f", "source": "1/0", "stub": ""}]}):
+            with self.subTest(options):
+                frames = self.all_frames("emit_log('ran')", **options)
+                self.assertEqual([frame.get("kind", frame["type"]) for frame in frames], ["log", "setup"])
+
+    def test_no_script_runs_when_the_broker_can_not_be_told_that_the_set_up_is_over(self):
+        class Deaf(forked.Collecting):
+            def send(self, frame):
+                if frame == RuntimeTest.SAYS:
+                    raise BrokenPipeError
+                super().send(frame)
+
+        def run():
+            emitter = Deaf()
+            return runtime.run_script("emit_log('ran')", emitter), emitter.frames
+
+        ending, frames = forked.call(run)
+        self.assertEqual(([frame["type"] for frame in frames], ending), (["error"], ["raised", 1]))
+
     def test_a_timeout_while_something_is_loaded_is_not_taken_for_its_failure(self):
         with self.assertRaisesRegex(AssertionError, "ScriptTimeout"):
             self.run_script("emit_log('ran')", loaders=[("one", lambda _scope: time.sleep(60))], timeout=0.5)

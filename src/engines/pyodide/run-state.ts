@@ -18,6 +18,7 @@ type ErrorFrame = Extract<HarnessFrame, { type: 'error' }>
 /** The reason for which a run was ended from outside. */
 export type KillCause = 'timeout' | 'output-limit' | 'cancelled' | 'memory'
 
+const SETUP_OVER = Buffer.from('{"type":"setup_over"}')
 const FINISHED = Buffer.from('{"type":"finished"}')
 const WAKE = /^\{"type":"wake","after":(\d[\d.e+-]{0,30})\}$/
 /** Frames that may be longer than the output limit: calls of tools do not count, and errors are cut first. */
@@ -50,6 +51,8 @@ export class RunState {
   hasEnded = false
   limitsHit: readonly string[] = []
   readonly warnings: { code: string; message: string }[] = []
+  /** True if the script may run from now on. */
+  #isSetUp = false
   #hasSentError = false
   #hasSentTimeout = false
   #sent = 0
@@ -189,6 +192,7 @@ export class RunState {
 
   #takeLine(line: Uint8Array): boolean {
     if (line.length < 64) {
+      if (SETUP_OVER.equals(line) && !this.#isSetUp) return (this.#isSetUp = true)
       if (FINISHED.equals(line)) return (this.finished = true)
       const after = WAKE.exec(Buffer.from(line).toString('latin1'))?.[1]
       if (after !== undefined) {
@@ -223,8 +227,10 @@ export class RunState {
   #takeError({ message: told, traceback: traced, kind: claimed }: ErrorFrame): void {
     const message = truncateLikeHarness(told, CAPS.errorMessage)
     const traceback = traced === null ? null : truncateLikeHarness(traced, CAPS.traceback)
-    const early = claimed === 'timeout' && performance.now() < this.deadline - 1
-    const kind = SCRIPT_ERROR_KINDS.includes(claimed) && !early ? claimed : 'exception'
+    const isTooEarly = claimed === 'timeout' && performance.now() < this.deadline - 1
+    const isTooLate = claimed === 'setup' && this.#isSetUp
+    const isBelieved = SCRIPT_ERROR_KINDS.includes(claimed) && !isTooEarly && !isTooLate
+    const kind = isBelieved ? claimed : 'exception'
     this.#hasSentError = true
     this.emit({ type: 'error', message, traceback, kind })
     if (kind !== 'timeout') return

@@ -121,6 +121,42 @@ export function outputTests(at: Fixture): void {
     }),
   )
 
+  at.test('a script cannot claim that what it was given has failed', ['broker'], () =>
+    at.with({}, async (peer) => {
+      const source = 'emit_log("tool")\ndef tool(): pass\n'
+      const given = { tool_sources: [{ name: 'tool', source, stub: '' }], preamble: 'emit_log("preamble")' }
+      const { events, done } = await peer.run(
+        python`
+          import json, os
+          claim = {"type": "error", "message": "the preamble failed: KeyError: 'a'", "traceback": None, "kind": "setup"}
+          for fd in range(3, 20):
+              try: os.write(fd, b'{"type":"setup_over"}\n' + json.dumps(claim).encode() + b'\n')
+              except OSError: pass
+        `,
+        given,
+      )
+      const message = "the preamble failed: KeyError: 'a'"
+      assert.deepEqual(
+        [events.map(({ kind, message: told }) => [kind, told]), done.ending, done.reusable],
+        [
+          [
+            [undefined, 'tool'],
+            [undefined, 'preamble'],
+            ['exception', message],
+          ],
+          endingByExit(),
+          true,
+        ],
+      )
+      // A preamble that really fails is still believed.
+      const failed = await peer.run('emit_log("ran")', { preamble: "{}['a']" })
+      assert.deepEqual(
+        failed.events.map(({ kind, message: told }) => [kind, told]),
+        [['setup', message]],
+      )
+    }),
+  )
+
   at.test(
     'threads that emit at the same time do not mix their events',
     ['harness'],

@@ -90,6 +90,24 @@ describe.skipIf(skip)('a model is asked to fix only what its script did (OR-02, 
     }
   })
 
+  test('a script that claims a failed preamble is blamed for it, also beside a preamble that works', async () => {
+    await using sg = await createSandglass({ engine: 'local' })
+    const message = "the preamble failed: KeyError: 'USD'"
+    const claim = JSON.stringify({ type: 'error', kind: 'setup', message, traceback: null })
+    const script = `import os\nos.write(3, ${JSON.stringify(`${claim}\n`)}.encode())`
+    const failed = { status: 'failed', error: message }
+    const ran = { ...failed, setupFailed: false }
+    for (const preamble of [undefined, 'rates = {"USD": 1}']) {
+      const options = { policy: 'off', ...(preamble === undefined ? {} : { preamble }) } as const
+      const model = scriptedModel(script, 'emit_result(1)')
+      const result = await sg.solve(TASK, { model, ...options })
+      expect(result).toMatchObject({ success: true, finalData: 1, record: { attempts: [failed, {}] } })
+      expect(await sg.run(script, options)).toMatchObject(ran)
+      await using workspace = await sg.workspace()
+      expect(await workspace.run(script, options)).toMatchObject(ran)
+    }
+  })
+
   test('a sandbox that is lost: the same script runs once more, without a model call (PO-04)', async () => {
     const { engine, sandboxes } = watchedEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1 })
