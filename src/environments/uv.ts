@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { isProgram, makeDirectory, programsNamed } from '../support/index.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
+import { readBounded } from './read-bounded.ts'
 
 const run = promisify(execFile)
 
@@ -126,14 +127,7 @@ async function fetchBounded(address: string, maxBytes: number, signal: AbortSign
   })
   if (!response.ok || response.body === null)
     throw new Error(`${withoutCredentials(address)} answered ${response.status}`)
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-    length += chunk.length
-    if (length > maxBytes) throw new Error(`${withoutCredentials(address)} has more than ${maxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
+  return readBounded(response.body, maxBytes, withoutCredentials(address))
 }
 
 /** One file of an archive, unpacked in a thread. */
