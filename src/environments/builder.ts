@@ -2,11 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
-import type { EnvironmentCache, EnvironmentRecord } from './cache.ts'
-import { tidyContent } from './content.ts'
+import type { EnvironmentCache } from './cache.ts'
+import { type Content, tidyContent } from './content.ts'
 import { type Declaration, declarationOf, LAYOUT, requestKeyOf } from './declaration.ts'
 import { indexSettings, withoutCredentials } from './index-settings.ts'
-import { type InstallPlan, installLock, lockRequirements, makeWorkDirectory, maxUnpacked } from './installer.ts'
+import {
+  type Installation,
+  type InstallPlan,
+  lockRequirements,
+  makeWorkDirectory,
+  maxUnpacked,
+  startInstallation,
+} from './installer.ts'
 import { digestOf, type Lock, readLock } from './lock-file.ts'
 import { TOO_LARGE } from './explain.ts'
 import type { InstallProgress, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
@@ -75,44 +82,48 @@ export class Builder {
   ): Promise<Environment> {
     const declaration = declarationOf(this.#options, request)
     const requestKey = requestKeyOf(declaration, this.#options)
-    return this.#withInstaller(declaration, request.signal, async (plan) => {
-      const only = await this.#cache.lockBuild(requestKey, plan.signal)
-      try {
-        const again = isUpdate ? undefined : await this.#cache.findRequest(requestKey)
-        const found = again === undefined ? undefined : await this.#lease(again.key)
-        const made =
-          found ?? (await this.#install({ ...plan, isUpdate }, request, requestKey, declaration, again?.lock))
-        void this.#cache.evict(this.#options).catch(() => undefined) // the next build tries again
-        return made
-      } finally {
-        only.release()
-      }
+    const made = await this.#withInstaller(declaration, request.signal, requestKey, async (plan) => {
+      const again = isUpdate ? undefined : await this.#cache.findRequest(requestKey)
+      const found = again === undefined ? undefined : await this.#lease(again.key)
+      return found ?? this.#install({ ...plan, isUpdate }, request, requestKey, declaration, again?.lock)
     })
+    void this.#cache.evict(this.#options).catch(() => undefined) // the next build tries again
+    return made
   }
 
-  /** Gives work an installer and a time, and names what went wrong with it. */
+  /**
+   * Gives work an installer and a time, and names what went wrong with it.
+   * @param build names the lock under which it works.
+   */
   async #withInstaller<T>(
     { target, requirements, excludeNewer }: Declaration,
     given: AbortSignal | undefined,
+    build: string | undefined,
     work: (plan: InstallPlan) => Promise<T>,
   ): Promise<T> {
     const options = this.#options
     const limit = AbortSignal.timeout(options.timeoutMs)
-    const signal = given === undefined ? limit : AbortSignal.any([given, limit])
+    const stop = new AbortController()
+    const signal = AbortSignal.any([limit, stop.signal, ...(given === undefined ? [] : [given])])
     try {
       const index = indexSettings(options)
-      const uv = await findUv({ ...options, index }, signal)
       // An installation that was killed left its files.
       await this.#cache.cleanDownloads({ all: false })
-      const downloads = await this.#cache.useDownloads()
+      const locks = [
+        this.#cache.useDownloads(signal),
+        ...(build === undefined ? [] : [this.#cache.lockBuild(build, signal)]),
+      ]
       let failure: unknown
       try {
-        return await work({ ...options, uv, index, target, requirements, excludeNewer, signal })
+        const [uv, ...held] = await Promise.all([findUv({ ...options, index }, signal), ...locks])
+        const heldLocks = held.map(({ fd }) => fd)
+        return await work({ ...options, uv, index, target, requirements, excludeNewer, signal, heldLocks })
       } catch (error) {
         failure = error
         throw error
       } finally {
-        downloads.release()
+        stop.abort() // a lock that nobody waits for any more
+        await Promise.allSettled(locks.map(async (lock) => (await lock).release()))
         // Nothing that was unpacked of an invalid package is of any use.
         const isInvalid = failure instanceof SandglassError && failure.code === 'dependency_invalid'
         if (failure !== undefined) await this.#cache.cleanDownloads({ all: isInvalid })
@@ -141,62 +152,59 @@ export class Builder {
   ): Promise<Environment> {
     const onProgress = this.reporterOf(request)
     const work = await makeWorkDirectory(this.#cache.root, plan.target)
+    const building = `${work.path}.new`
+    const directory = `packages-${randomBytes(4).toString('hex')}`
     try {
       onProgress({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
-      const lock = known === undefined ? await lockRequirements(plan, work) : await readLock(known)
+      const locking = known === undefined ? lockRequirements(plan, work) : readLock(known)
+      // Its sandbox is made while versions are chosen.
+      await using installation = startInstallation(plan, work, join(building, directory))
+      const lock = await locking
       // Before anything is downloaded.
       await this.assertAllowed(lock.packages, request)
       const key = contentKey(lock, plan.target)
       const only = await this.#cache.lockBuild(key, plan.signal)
       try {
         const ready = await this.#lease(key)
-        if (ready === undefined) await this.#fill(plan, { key, declaration, lock }, work, only.fd, onProgress)
+        if (ready === undefined) {
+          const content = await this.#fill(plan, installation, lock, join(building, directory), onProgress)
+          const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
+          const created = new Date().toISOString()
+          const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
+          await this.#cache.publish(key, building, record, lock.text)
+        }
       } finally {
         only.release()
       }
-      await this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text })
-      const made = await this.#lease(key)
+      const [made] = await Promise.all([
+        this.#lease(key),
+        this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text }),
+      ])
       if (made === undefined) throw this.#cache.unusable(new Error(`${key} was removed while it was made`))
       return made
     } finally {
-      await rm(work, { recursive: true, force: true })
+      await Promise.all([work.path, building].map((path) => rm(path, { recursive: true, force: true })))
     }
   }
 
+  /** Installs the packages of a lock into a new directory. */
   async #fill(
     plan: InstallPlan,
-    { key, declaration, lock }: { readonly key: string; readonly declaration: Declaration; readonly lock: Lock },
-    work: string,
-    heldLock: number,
+    installation: Installation,
+    lock: Lock,
+    target: string,
     onProgress: (progress: InstallProgress) => void,
-  ): Promise<void> {
+  ): Promise<Content> {
     const { downloadBytes: totalBytes, packages } = lock
     const report = (bytes: number): void =>
       onProgress({ phase: 'download', packages: packages.length, bytes: Math.min(bytes, totalBytes), totalBytes })
     report(0)
     await this.#assertRoom(totalBytes)
-    const building = `${work}.new`
-    try {
-      await mkdir(building, { mode: 0o755 })
-      const directory = `packages-${randomBytes(4).toString('hex')}`
-      const target = join(building, directory)
-      await mkdir(target)
-      await installLock({ ...plan, onDownloaded: report }, work, lock, target, [heldLock])
-      const content = await tidyContent(target)
-      if (content.bytes > maxUnpacked(lock, plan.maxBytes)) throw new SandglassError('dependency_invalid', TOO_LARGE)
-      const record: EnvironmentRecord = {
-        key,
-        directory,
-        target: plan.target,
-        declaration,
-        packages: Object.fromEntries(packages.map(({ name, version }) => [name, version])),
-        created: new Date().toISOString(),
-        ...content,
-      }
-      await this.#cache.publish(key, building, record, lock.text)
-    } finally {
-      await rm(building, { recursive: true, force: true })
-    }
+    await mkdir(target, { recursive: true, mode: 0o755 })
+    await installation.install(lock, report)
+    const content = await tidyContent(target)
+    if (content.bytes > maxUnpacked(lock, plan.maxBytes)) throw new SandglassError('dependency_invalid', TOO_LARGE)
+    return content
   }
 
   async #assertRoom(downloadBytes: number): Promise<void> {
@@ -262,12 +270,12 @@ export class Builder {
 
   /** Chooses versions, and installs nothing. */
   async #resolve(declaration: Declaration, signal: AbortSignal | undefined): Promise<Lock> {
-    return this.#withInstaller(declaration, signal, async (plan) => {
+    return this.#withInstaller(declaration, signal, undefined, async (plan) => {
       const work = await makeWorkDirectory(this.#cache.root, plan.target)
       try {
         return await lockRequirements(plan, work)
       } finally {
-        await rm(work, { recursive: true, force: true })
+        await rm(work.path, { recursive: true, force: true })
       }
     })
   }

@@ -139,8 +139,8 @@ export class EnvironmentCache {
   }
 
   /** Keeps others from cleaning the directory of uv, until the lock is released. */
-  async useDownloads(): Promise<FileLock> {
-    return this.#await(this.#lockOf('uv', 'use'), 'shared')
+  async useDownloads(signal: AbortSignal): Promise<FileLock> {
+    return this.#await(this.#lockOf('uv', 'use'), 'shared', signal)
   }
 
   /**
@@ -148,12 +148,16 @@ export class EnvironmentCache {
    * keep their files.
    */
   async cleanDownloads({ all }: { readonly all: boolean }): Promise<void> {
+    const isAbandoned = (name: string): boolean => name.startsWith('.tmp')
+    const directory = join(this.root, 'uv')
+    const [downloads, works] = await Promise.all([namesIn(directory), namesIn(join(this.root, 'work'))])
+    // A lock takes a process.
+    if (!all && works.length === 0 && !downloads.some(isAbandoned)) return
     const lock = await tryLock(this.#lockOf('uv', 'use'))
     if (lock === undefined) return
     try {
-      const directory = join(this.root, 'uv')
       for (const name of await namesIn(directory)) {
-        if (all || name.startsWith('.tmp')) await rm(join(directory, name), { recursive: true, force: true })
+        if (all || isAbandoned(name)) await rm(join(directory, name), { recursive: true, force: true })
       }
       await this.#removeAbandoned()
     } finally {

@@ -40,7 +40,7 @@ export async function tidyContent(packages: string): Promise<Content> {
   await chmod(packages, 0o755)
   await Promise.all(NOT_IMPORTED.map((name) => rm(join(packages, name), { recursive: true, force: true })))
   for (const [at, entry] of (await filesBelow(packages)).entries()) {
-    const path = join(entry.parentPath, entry.name)
+    const path = `${entry.parentPath}/${entry.name}`
     if (entry.isFile()) {
       const found = lstatSync(path)
       bytes += found.size
@@ -116,7 +116,7 @@ async function readRecords(packages: string): Promise<ReadonlyMap<string, string
 async function manifestOf(packages: string): Promise<string> {
   const hash = createHash('sha256')
   for (const path of await recordsIn(packages)) {
-    for await (const piece of createReadStream(path)) hash.update(piece as Uint8Array)
+    hash.update(await readFile(path))
     hash.update('\0')
   }
   return hash.digest('hex')
@@ -153,7 +153,7 @@ export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promi
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
         entries += 1
         if (entries > max) throw new SandglassError('dependency_invalid', `the packages have more than ${max} files`)
-        if (entry.isDirectory()) directories.push(join(path, entry.name))
+        if (entry.isDirectory()) directories.push(`${path}/${entry.name}`) // `join` would take half of the time
         else files.push(entry)
         if (entries % SLICE === 0) await setImmediate()
       }

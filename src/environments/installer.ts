@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
+import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { explainFailure, type Question } from './explain.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
-import { assertLockSize, type Lock, readLock } from './lock-file.ts'
+import { assertLockSize, digestOf, type Lock, readLock } from './lock-file.ts'
 import { NO_LIMIT_OF_AGE } from './options.ts'
 import { pyodideLinks } from './pyodide-packages.ts'
 import { describeTarget, interpreterInfo, type PythonTarget } from './target.ts'
-import { runUv } from './uv-process.ts'
+import { startUv, type UvCall, type UvEnd } from './uv-process.ts'
 
 /** The task of one installation. */
 export interface InstallPlan {
@@ -25,8 +26,24 @@ export interface InstallPlan {
   /** Asks the index again even for what it said a moment ago. */
   readonly isUpdate?: boolean
   readonly signal: AbortSignal
-  /** Bytes that have arrived of those that the lock expects. */
-  readonly onDownloaded?: (bytes: number) => void
+  /** Descriptors of locks that uv holds as well: they last until it has ended, even if this process is killed. */
+  readonly heldLocks: readonly number[]
+}
+
+/** The directory in which uv works, and the program that stands in for Python. */
+export interface WorkDirectory {
+  readonly path: string
+  readonly python: string
+}
+
+/** An installation that waits for its lock. */
+export interface Installation extends AsyncDisposable {
+  /**
+   * Installs the packages of a lock; to be called once.
+   * @param onDownloaded is told the bytes that have arrived of those that the lock expects.
+   * @throws SandglassError as {@link lockRequirements} does.
+   */
+  install(lock: Lock, onDownloaded: (bytes: number) => void): Promise<void>
 }
 
 const MAX_RATIO = 20
@@ -39,12 +56,13 @@ const LINKS = 'pyodide.html'
  * facts stands in for Python.
  * @throws SandglassError with a code of docs/errors.md that begins with `dependency_` or `index_`, or `no_space`.
  */
-export async function lockRequirements(plan: InstallPlan, work: string): Promise<Lock> {
-  const output = join(work, 'pylock.toml')
-  await writeFile(join(work, 'requirements.in'), plan.requirements.map((one) => `${one}\n`).join(''))
+export async function lockRequirements(plan: InstallPlan, work: WorkDirectory): Promise<Lock> {
+  const output = join(work.path, 'pylock.toml')
+  // At once: what is started after this call is to find uv at work.
+  writeFileSync(join(work.path, 'requirements.in'), plan.requirements.map((one) => `${one}\n`).join(''))
   const links = plan.pyodidePackages === undefined ? undefined : pyodideLinks(plan.pyodidePackages, plan.target)
-  if (links !== undefined) await writeFile(join(work, LINKS), links)
-  await uv(plan, work, [
+  if (links !== undefined) writeFileSync(join(work.path, LINKS), links)
+  const command = [
     'pip',
     'compile',
     '--format',
@@ -54,50 +72,74 @@ export async function lockRequirements(plan: InstallPlan, work: string): Promise
     ...(plan.excludeNewer === undefined || plan.excludeNewer === NO_LIMIT_OF_AGE
       ? []
       : ['--exclude-newer', plan.excludeNewer]),
-    ...(links === undefined ? [] : ['--find-links', join(work, LINKS)]),
+    ...(links === undefined ? [] : ['--find-links', join(work.path, LINKS)]),
     ...(plan.isUpdate === true && !plan.offline ? ['--refresh'] : []),
     '--output-file',
     output,
     'requirements.in',
-  ])
+  ]
+  await using uv = startUv(callOf(plan, work, command))
+  assertSucceeded(plan, await uv.run(maxUnpacked(undefined, plan.maxBytes)))
   const { size } = await stat(output).catch((error: unknown) => {
     if (errnoOf(error) !== 'ENOENT') throw error
     throw new SandglassError('installer_missing', `${plan.uv} is not uv: it made no lock`, { cause: error })
   })
   assertLockSize(size)
-  return readLock(await readFile(output, 'utf8'))
+  return await readLock(await readFile(output, 'utf8'))
 }
 
-/** Installs the packages of a lock into an empty directory. @throws SandglassError as {@link lockRequirements} does. */
-export async function installLock(
-  plan: InstallPlan,
-  work: string,
-  lock: Lock,
-  target: string,
-  heldLocks: readonly number[],
-): Promise<void> {
-  await writeFile(join(work, 'pylock.toml'), lock.text)
+/** Starts the installation into an empty directory, which may be made later. */
+export function startInstallation(plan: InstallPlan, work: WorkDirectory, target: string): Installation {
+  let onDownloaded: ((name: string) => void) | undefined
   const command = ['pip', 'sync', '--preview-features', 'pylock', '--target', target, 'pylock.toml']
-  await uv(plan, work, command, lock, heldLocks)
+  const uv = startUv({
+    ...callOf(plan, work, command),
+    onLine(line) {
+      const name = /^ Downloaded (\S{1,200})$/.exec(line)?.[1]
+      if (name !== undefined) onDownloaded?.(name)
+    },
+  })
+  return {
+    async install(lock, report) {
+      let arrived = 0
+      onDownloaded = (name) => {
+        arrived += lock.packages.find((one) => one.name === name)?.bytes ?? 0
+        report(arrived)
+      }
+      await writeFile(join(work.path, 'pylock.toml'), lock.text)
+      assertSucceeded(plan, await uv.run(maxUnpacked(lock, plan.maxBytes)))
+    },
+    [Symbol.asyncDispose]: () => uv[Symbol.asyncDispose](),
+  }
 }
 
-/** Makes the directory in which uv works: it holds an empty configuration, and the program that stands in for Python. */
-export async function makeWorkDirectory(cacheDir: string, target: PythonTarget): Promise<string> {
-  const work = join(cacheDir, 'work', randomUUID())
-  await mkdir(work, { recursive: true, mode: 0o700 })
-  const info = interpreterInfo(target, join(work, 'python3'))
+/** Makes the directory in which uv works. @throws SandglassError `dependency_no_wheel` as for a Python without any wheels. */
+export async function makeWorkDirectory(cacheDir: string, target: PythonTarget): Promise<WorkDirectory> {
+  const path = join(cacheDir, 'work', randomUUID())
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  // An empty configuration: uv looks for one in every directory above.
+  await writeFile(join(path, 'uv.toml'), '')
+  return { path, python: await standIn(cacheDir, path, target) }
+}
+
+/**
+ * The program that stands in for the Python of a target. It stays in the cache, where only this program writes: uv remembers
+ * the answer of a program that did not change, and starts it once.
+ * @throws SandglassError `dependency_no_wheel` for a Python that no wheels are made for.
+ */
+async function standIn(cacheDir: string, work: string, target: PythonTarget): Promise<string> {
+  const path = join(cacheDir, 'bin', `python-${digestOf(target, 16)}`)
+  const info = interpreterInfo(target, path)
   if (info === undefined) {
     throw new SandglassError('dependency_no_wheel', `no wheels are made for ${describeTarget(target)}`)
   }
-  // uv looks for one in every directory above.
-  await writeFile(join(work, 'uv.toml'), '')
-  await writeFile(join(work, 'python.json'), info)
-  await writeFile(
-    join(work, 'python3'),
-    `#!/bin/sh\nexec cat '${join(work, 'python.json').replaceAll("'", `'\\''`)}'\n`,
-  )
-  await chmod(join(work, 'python3'), 0o755)
-  return work
+  const program = `#!/bin/sh\nexec cat <<'END'\n${info}\nEND\n`
+  if ((await readFile(path, 'utf8').catch(() => undefined)) === program) return path
+  const temporary = join(work, 'python')
+  await writeFile(temporary, program)
+  await chmod(temporary, 0o755)
+  await rename(temporary, path)
+  return path
 }
 
 /** Bytes to which wheels may unpack: twenty times their own, and never more than the whole cache may have. */
@@ -106,17 +148,11 @@ export function maxUnpacked(lock: Lock | undefined, maxBytes: number): number {
   return Math.max(MIN_BYTES, isKnown ? Math.min(MAX_RATIO * lock.downloadBytes, maxBytes) : maxBytes)
 }
 
-async function uv(
-  plan: InstallPlan,
-  work: string,
-  command: readonly string[],
-  lock?: Lock,
-  heldLocks: readonly number[] = [],
-): Promise<void> {
+function callOf(plan: InstallPlan, work: WorkDirectory, command: readonly string[]): UvCall {
   const args = [
     ...command,
     '--python',
-    join(work, 'python3'),
+    work.python,
     '--only-binary',
     ':all:',
     '--no-python-downloads',
@@ -128,24 +164,13 @@ async function uv(
     ...(plan.offline ? ['--offline'] : []),
     ...plan.index.args,
   ]
-  let arrived = 0
-  const end = await runUv({
-    ...plan,
-    work,
-    args,
-    heldLocks,
-    variables: plan.index.variables,
-    maxBytes: maxUnpacked(lock, plan.maxBytes),
-    onLine(line) {
-      const name = /^ Downloaded (\S{1,200})$/.exec(line)?.[1]
-      if (name === undefined) return
-      arrived += lock?.packages.find((one) => one.name === name)?.bytes ?? 0
-      plan.onDownloaded?.(arrived)
-    },
-  })
-  if (end.code === 0) return
+  return { ...plan, work: work.path, args, variables: plan.index.variables }
+}
+
+function assertSucceeded(plan: InstallPlan, { code, stderr }: UvEnd): void {
+  if (code === 0) return
   plan.signal.throwIfAborted()
-  throw explainFailure(end.stderr, questionOf(plan))
+  throw explainFailure(stderr, questionOf(plan))
 }
 
 function questionOf({ requirements, target, index, excludeNewer, offline }: InstallPlan): Question {

@@ -17,8 +17,6 @@ export interface UvCall {
   readonly variables: Readonly<Record<string, string>>
   /** Descriptors of locks that last until uv has ended, even if this process is killed. */
   readonly heldLocks: readonly number[]
-  /** Bytes of all files together that it may unpack. */
-  readonly maxBytes: number
   readonly signal: AbortSignal
   readonly onLine?: ((line: string) => void) | undefined
 }
@@ -37,15 +35,34 @@ const MAX_MEMORY = 2 * 1024 ** 3
 const MEMORY_OF_PROCESSOR = 16 * 1024 ** 2
 const WATCH_MS = 100
 
-/** Runs uv, in bubblewrap if there is one. That is an addition: nothing of a package is executed without it either. */
-export async function runUv(call: UvCall): Promise<UvEnd> {
+/** A uv that was started and waits, so that the time of its sandbox passes beside other work. */
+export interface WaitingUv extends AsyncDisposable {
+  /**
+   * Lets it work; to be called once.
+   * @param maxBytes bytes of all files together that it may unpack.
+   * @throws SandglassError `installer_missing`, or the one of a host that lacks resources.
+   */
+  run(maxBytes: number): Promise<UvEnd>
+}
+
+/** Starts uv, in bubblewrap if there is one. That is an addition: nothing of a package is executed without it either. */
+export function startUv(call: UvCall): WaitingUv {
   // Everybody can read what it writes, whatever the umask; limits are in blocks of 512 bytes and in KiB.
   const memory = MAX_MEMORY + availableParallelism() * MEMORY_OF_PROCESSOR
-  const limits = `umask 022; ulimit -f ${Math.ceil(call.maxBytes / 512)}; ulimit -d ${memory / 1024}; exec "$@"`
+  const limits = `umask 022; ulimit -d ${memory / 1024}; read -r blocks && ulimit -f "$blocks" && exec "$@" </dev/null`
   const program = ['/bin/sh', '-c', limits, 'sh', call.uv, ...call.args]
   const bubblewrap = bubblewrapOf(call)
-  const end = bubblewrap === undefined ? undefined : await start(call, [...bubblewrap, ...program])
-  return end === undefined || (end.code !== 0 && end.stderr.startsWith('bwrap: ')) ? start(call, program) : end
+  const inside = bubblewrap === undefined ? undefined : start(call, [...bubblewrap, ...program])
+  return {
+    async run(maxBytes) {
+      const end = await inside?.run(maxBytes)
+      if (end !== undefined && (end.code === 0 || !end.stderr.startsWith('bwrap: '))) return end
+      return start(call, program).run(maxBytes)
+    },
+    async [Symbol.asyncDispose]() {
+      await inside?.[Symbol.asyncDispose]()
+    },
+  }
 }
 
 /** The command of bubblewrap; undefined if it is missing. */
@@ -62,41 +79,59 @@ function bubblewrapOf({ cacheDir, work }: UvCall): string[] | undefined {
   return measures.flat()
 }
 
-function start(call: UvCall, [program = '', ...args]: readonly string[]): Promise<UvEnd> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      cwd: call.work,
-      stdio: ['ignore', 'ignore', 'pipe', ...call.heldLocks],
-      env: { ...uvVariables(), ...call.variables, TMPDIR: call.work },
-      signal: call.signal,
-      killSignal: 'SIGKILL',
-    })
-    let stderr = ''
-    let isTooLarge = false
-    let unread = ''
-    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-      stderr = (stderr + chunk).slice(-MAX_OUTPUT)
-      const lines = (unread + chunk).slice(-MAX_OUTPUT).split('\n')
-      unread = lines.pop() ?? ''
-      for (const line of lines) call.onLine?.(line)
-    })
-    // Without hard links, uv writes each file twice.
-    const watch = setInterval(() => {
-      if (child.pid === undefined || bytesWritten(child.pid) <= 2 * call.maxBytes) return
-      isTooLarge = true
-      child.kill('SIGKILL')
-    }, WATCH_MS)
+function start(call: UvCall, [program = '', ...args]: readonly string[]): WaitingUv {
+  let stderr = ''
+  let unread = ''
+  let isTooLarge = false
+  const child = spawn(program, args, {
+    cwd: call.work,
+    stdio: ['pipe', 'ignore', 'pipe', ...call.heldLocks],
+    env: { ...uvVariables(), ...call.variables, TMPDIR: call.work },
+    signal: call.signal,
+    killSignal: 'SIGKILL',
+  })
+  child.stdin?.on('error', () => {}) // it has ended, and its end says why
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr = (stderr + chunk).slice(-MAX_OUTPUT)
+    const lines = (unread + chunk).slice(-MAX_OUTPUT).split('\n')
+    unread = lines.pop() ?? ''
+    for (const line of lines) call.onLine?.(line)
+  })
+  const ended = new Promise<UvEnd>((resolve, reject) => {
     let failure: unknown
     child.once('error', (error) => (failure = error))
     child.once('close', (code, signal) => {
-      clearInterval(watch)
       // uv wrote nothing about it: the limit of one file was reached, with or without bubblewrap.
       isTooLarge ||= signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ
-      if (isTooLarge) stderr = `${TOO_LARGE}\n${stderr}`
-      if (failure === undefined || call.signal.aborted) resolve({ code, stderr })
-      else reject(shortageError(failure, program) ?? cannotStart(program, failure))
+      if (failure === undefined || call.signal.aborted) {
+        resolve({ code, stderr: isTooLarge ? `${TOO_LARGE}\n${stderr}` : stderr })
+      } else reject(shortageError(failure, program) ?? cannotStart(program, failure))
     })
   })
+  const settled = ended.then(
+    () => {},
+    () => {},
+  )
+  return {
+    async run(maxBytes) {
+      child.stdin?.end(`${Math.ceil(maxBytes / 512)}\n`)
+      // Without hard links, uv writes each file twice.
+      const watch = setInterval(() => {
+        if (child.pid === undefined || bytesWritten(child.pid) <= 2 * maxBytes) return
+        isTooLarge = true
+        child.kill('SIGKILL')
+      }, WATCH_MS)
+      try {
+        return await ended
+      } finally {
+        clearInterval(watch)
+      }
+    },
+    [Symbol.asyncDispose]() {
+      child.stdin?.end() // nothing to wait for any more
+      return settled
+    },
+  }
 }
 
 /** Bytes that a process and its descendants have written; 0 if the system does not report them. */
