@@ -4,6 +4,7 @@ import { SandglassError } from './errors/index.ts'
 import {
   ExecutionMode,
   type ExecutionResult,
+  type FilesInput,
   type Policy,
   type RunEvent,
   type RunRequest,
@@ -15,7 +16,7 @@ import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
 import type { ModelInput } from './llm/index.ts'
 import { TASK_NAMES, type TaskOptions } from './orchestrator/index.ts'
 import type { StandardSchema } from './typed-result.ts'
-import type { FilesInput, WorkspaceActivities } from './workspace/index.ts'
+import type { WorkspaceActivities } from './workspace/index.ts'
 
 /** The options of `createSandglass`; all have defaults. */
 export interface SandglassOptions extends EngineOptions {
@@ -122,7 +123,7 @@ export interface WorkspaceRunOptions<T = unknown> extends Omit<
   RunOptions<T>,
   'workspace' | 'dependencies' | 'leaseKey' | 'sandboxId' | 'checkoutTimeoutMs' | 'files'
 > {
-  /** Files that are put before it. */
+  /** Files that are put before it, of any number and size. */
   readonly files?: FilesInput
 }
 
@@ -163,19 +164,19 @@ export interface CheckOptions {
 export interface AsToolOptions
   extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files'> {
   /**
-   * Files that every script finds, by path. In a `workspace`, they are put there before the first script, and stay as
-   * scripts leave them.
+   * Files that every script finds, by path; no streams. In a `workspace`, they are put there before the first script, and
+   * stay as scripts leave them.
    */
-  readonly files?: RunOptions['files'] | FilesInput
+  readonly files?: FilesInput
 }
 
 /** Options of `Sandglass.solve`. */
 export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'> {
   /**
-   * Files that every script finds, by path; the prompt lists them. In a `workspace`, they are put there before the first
-   * script, and stay as scripts leave them.
+   * Files that every script finds, by path; the prompt lists them; no streams. In a `workspace`, they are put there before
+   * the first script, and stay as scripts leave them.
    */
-  readonly files?: RunOptions['files'] | FilesInput | undefined
+  readonly files?: FilesInput | undefined
   /** Runs all scripts in this workspace, where their files stay. */
   readonly workspace?: Workspace | undefined
   /** In a workspace: gives the secrets also where other activities could read them (its `trust` is `shared`). Default false. */

@@ -2,7 +2,7 @@ import { type CheckResult, rejectionText } from './checkers.ts'
 import { dependencyViolation, type DependencyRequest } from './dependencies.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
-import { ExecutionMode, type ExecutionResult, type RunEvent, type Violation } from './executor/index.ts'
+import { checkFiles, ExecutionMode, type ExecutionResult, type RunEvent, type Violation } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
 import {
   type AsToolOptions,
@@ -147,6 +147,7 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
   checkAsToolOptions(given)
   const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, ...run } = given
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
+  if (run.workspace === undefined) checkFiles(files, { rereadable: true })
   // Files are put into a workspace only once, because scripts may change them.
   const putOnce = onceDone(async () => {
     if (files !== undefined) await run.workspace?.put(files)
@@ -160,7 +161,7 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
     async (script, signal) => {
       const options = {
         ...run,
-        ...(files === undefined || run.workspace !== undefined ? {} : { files: files as RunOptions['files'] & {} }),
+        ...(files === undefined || run.workspace !== undefined ? {} : { files }),
         policy: run.policy ?? 'standard',
         ...(signal === undefined ? {} : { signal }),
       } as const
@@ -240,7 +241,7 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
     files,
     ...rest
   } = given
-  const ownFiles = workspace === undefined ? { files: files as RunOptions['files'] } : {}
+  const ownFiles = workspace === undefined ? { files } : {}
   const options = { ...rest, ...ownFiles, limits: limitsOfTask(runner, limits, workspace) }
   const base = { mode, llmCall: callerOf(model), tools: tools === undefined ? undefined : prepareTools(tools) }
   const jobWith = (environment: PreparedEnvironment | undefined, traceId: string | null | undefined): Job<T> => {

@@ -12,8 +12,10 @@ import {
 import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
 import { Finisher } from './finish-environment.ts'
 import {
+  checkFiles,
   ExecutionMode,
   type ExecutionResult,
+  findHostFiles,
   type RunEnvironment,
   type RunEvent,
   type RunRequest,
@@ -203,6 +205,7 @@ export class ScriptRunner {
     const { dependencies, workspace, ...given } = run
     // The check of a script takes time, too.
     using _call = workspace === undefined ? undefined : this.workspaces.use(workspace)
+    await this.#checkFiles(run)
     const executor = this.#executorFor(run)
     const request = requestOf(script, given)
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
@@ -262,6 +265,13 @@ export class ScriptRunner {
       const present = await this.environmentFor(wanted)
       return { started: await start(present), present }
     }
+  }
+
+  /** Files that cannot be read must not cost a lease, nor an installation. */
+  async #checkFiles({ files, workspace, limits }: RunOptions): Promise<void> {
+    if (workspace !== undefined) await this.workspaces.checkFiles(files)
+    else if (files !== undefined)
+      await findHostFiles(checkFiles(files), specOf(this.options, limits, undefined).limits.diskBytes)
   }
 
   #executorFor<T>({ limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>): ScriptExecutor {

@@ -5,6 +5,7 @@ import type { ExecutionResult, Violation } from './executor/index.ts'
 import type { RunOptions, Workspace, WorkspaceOptions } from './options.ts'
 import type { Loan, ScriptHost } from './orchestrator/index.ts'
 import type { ResourceLimits } from './sandbox/index.ts'
+import { specOf } from './run-spec.ts'
 import { modulesOf, type ScriptRunner } from './script-runner.ts'
 import type { ToolsInput } from './tools/index.ts'
 
@@ -28,6 +29,7 @@ export class TaskHost implements ScriptHost {
   readonly #runner: ScriptRunner
   readonly #needs: TaskNeeds
   readonly #script: string | undefined
+  readonly diskBytes: number
   #environment: PreparedEnvironment | undefined
   /** The hosts for scripts that name packages themselves, by the key of the environment; this one among them. */
   readonly #hosts: Map<string, TaskHost>
@@ -42,6 +44,7 @@ export class TaskHost implements ScriptHost {
   ) {
     this.#runner = runner
     this.#needs = needs
+    this.diskBytes = specOf(runner.options, needs.limits, undefined).limits.diskBytes
     this.#environment = environment
     this.#script = script
     this.#hosts = hosts.set(keyOf(environment), this)

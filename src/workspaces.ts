@@ -152,9 +152,7 @@ export class Workspaces {
   }
 
   #workspaceOf(activities: ActivityWorkspace): Workspace {
-    const optionsOf = <T>(run: WorkspaceRunOptions<T> = {}): RunOptions<T> =>
-      // The files of a workspace may be more than those of a run; they are checked where they are put.
-      ({ ...run, workspace }) as RunOptions<T>
+    const optionsOf = <T>(run: WorkspaceRunOptions<T> = {}): RunOptions<T> => ({ ...run, workspace })
     const workspace: Workspace = Object.assign(activities, {
       run: <T>(script: string, run?: WorkspaceRunOptions<T>) => this.#owner.run<T>(script, optionsOf(run)),
       stream: <T>(script: string, run?: WorkspaceRunOptions<T>) => this.#owner.stream<T>(script, optionsOf(run)),

@@ -10,7 +10,6 @@ const INTERFACES = [
   'SandglassOptions',
   'ResourceLimits',
   'RunOptions',
-  'InputFile',
   'ToolLimits',
   'CheckOptions',
   'AsToolOptions',

@@ -5,7 +5,7 @@ import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
-import { hostFiles, programOptions } from './program.ts'
+import { programFiles, programOptions } from './program.ts'
 import { inTerminal } from './shell.ts'
 import { startSandglass } from './start.ts'
 import { escapeForMessage } from './terminal-text.ts'
@@ -29,7 +29,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
   }
   const { options } = sandboxFlags(given, context.engines)
   const program = programOptions(given, context)
-  const files = hostFiles(given)
+  const files = await programFiles(given, context)
   const live = new LiveLine(context.stderr, false, () => '')
   try {
     await using installing = new InstallLine(context)

@@ -1,8 +1,8 @@
-import { basename } from 'node:path'
+import type { FilesInput } from '../executor/index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
-import { hostAndPath, secretsFrom } from './run-request.ts'
+import { hostAndPath, readFiles, secretsFrom } from './run-request.ts'
 
 /** The flags that `exec` and `shell` share, as options of a program. */
 export function programOptions(
@@ -14,15 +14,11 @@ export function programOptions(
   return { env: variables, secrets: secretsFrom(given.all('--secret'), env), ...(cwd === undefined ? {} : { cwd }) }
 }
 
-/** The files of `--file`, each read as a stream when its turn comes. */
-export function hostFiles(given: Given): Record<string, { readonly path: string }> {
-  const files: Record<string, { readonly path: string }> = {}
-  for (const text of given.all('--file')) {
-    const [host, path = basename(host)] = hostAndPath(text)
-    if (Object.hasOwn(files, path)) throw usage(`--file names ${JSON.stringify(path)} twice`)
-    files[path] = { path: host }
-  }
-  return files
+/** The files of `--file`. Stdin is none of them: the program has it. @throws UsageError */
+export function programFiles(given: Given, { signal }: Context): Promise<FilesInput> {
+  const files = given.all('--file')
+  if (files.some((text) => hostAndPath(text)[0] === '-')) throw usage('--file -: stdin goes to the program')
+  return readFiles(files, signal)
 }
 
 function variable(text: string): [string, string] {

@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { SandglassError } from '../errors/index.ts'
-import { checkInputs, type RunRequest } from '../executor/index.ts'
+import { messageOf, SandglassError } from '../errors/index.ts'
+import { checkInputs, type FilesInput, type RunRequest } from '../executor/index.ts'
 import { formatValue, truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { readBounded, readText } from './bounded-read.ts'
@@ -123,19 +123,22 @@ export function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): R
   return Object.fromEntries(entries)
 }
 
-/** The files of `--file`, by their paths in the sandbox. @throws UsageError. */
-export async function readFiles(
-  given: readonly string[],
-  signal: AbortSignal,
-): Promise<NonNullable<RunRequest['files']>> {
-  const entries: [string, { content: Uint8Array; mode: number }][] = []
+/** The files of `--file`, by their paths in the sandbox. Only what is no regular file is read already. @throws UsageError. */
+export async function readFiles(given: readonly string[], signal: AbortSignal): Promise<FilesInput> {
+  const entries: [string, FilesInput[string]][] = []
   let room = MAX_FILES_BYTES
   for (const text of given) {
     const [host, named] = hostAndPath(text)
     if (host === '' || named === '') throw new UsageError('invalid_request', `--file ${text}: write HOST or HOST:PATH`)
+    const path = named ?? basename(host)
+    const mode = modeOf(host)
+    if (mode !== undefined) {
+      entries.push([path, { path: host, mode }])
+      continue
+    }
     const content = await readBounded(host, `--file ${host}`, room, signal)
     room -= content.length
-    entries.push([named ?? basename(host), { content, mode: isExecutable(host) ? 0o755 : 0o644 }])
+    entries.push([path, content])
   }
   refuseTwice('--file', entries)
   return Object.fromEntries(entries)
@@ -146,8 +149,17 @@ export function hostAndPath(text: string): [string, string | undefined] {
   return splitAt(text, text.lastIndexOf(':'))
 }
 
-function isExecutable(path: string): boolean {
-  return path !== '-' && (statSync(path).mode & 0o111) !== 0
+/** The mode that a regular file gets; undefined for stdin, a pipe or a directory. @throws UsageError if it cannot be read. */
+function modeOf(host: string): number | undefined {
+  if (host === '-') return undefined
+  try {
+    const found = statSync(host)
+    accessSync(host, constants.R_OK)
+    if (!found.isFile()) return undefined
+    return (found.mode & 0o111) === 0 ? 0o644 : 0o755
+  } catch (error) {
+    throw new UsageError('invalid_request', `cannot read --file ${host}: ${messageOf(error)}`, { cause: error })
+  }
 }
 
 /** The parts before and after a position; without a second part if the position is -1. */

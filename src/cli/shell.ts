@@ -4,7 +4,7 @@ import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { sandboxFlags } from './options.ts'
-import { hostFiles, programOptions } from './program.ts'
+import { programFiles, programOptions } from './program.ts'
 import { startSandglass } from './start.ts'
 import { RESET_TERMINAL } from './terminal-text.ts'
 import { reword } from './wording.ts'
@@ -20,7 +20,7 @@ export async function shell(given: Given, context: Context): Promise<number> {
   }
   const { options } = sandboxFlags(given, context.engines)
   const program = programOptions(given, context)
-  const files = hostFiles(given)
+  const files = await programFiles(given, context)
   try {
     await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }

@@ -43,6 +43,10 @@ const REMEDIES: readonly [string, string][] = [
     'name them with --with, or run the script as a file',
   ],
   ['name them in dependencies yourself, or list them in environments.allow', 'name them with --with'],
+  [
+    'raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy',
+    'the library takes larger ones (limits.diskBytes, or addInput() of a workspace)',
+  ],
   ['name its directory with environments.wheels', 'name its directory with UV_FIND_LINKS'],
   ['name another directory with environments.cacheDir', 'name another directory with SANDGLASS_CACHE_DIR'],
 ]

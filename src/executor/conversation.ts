@@ -8,14 +8,15 @@ import {
   type ToolCallFrame,
 } from '../protocol/index.ts'
 import { constants } from 'node:buffer'
-import { Countdown, MAX_JSON_PARTS } from '../support/index.ts'
+import { Countdown, formatValue, MAX_JSON_PARTS } from '../support/index.ts'
 import { type RunTranscript, outputLimitMessage } from './run-transcript.ts'
 import type { CpuBoost } from './cpu-boost.ts'
 import { Interrupt } from './interrupt.ts'
 import { EndConversation, type ConversationEnd, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { RunEvent } from './result.ts'
-import { Sender } from './sender.ts'
+import { invalid } from './invalid.ts'
+import { Sender, SourceError } from './sender.ts'
 import { ToolClock } from './tool-clock.ts'
 import type { ToolPort } from './tool-port.ts'
 
@@ -65,6 +66,8 @@ export class Conversation {
   #cancelling = false
   #muted = false
   #callBytes = 0
+  /** Why the files of the run could not be sent. */
+  #sourceError: SourceError | undefined
 
   /**
    * @param deliver awaited for each event before the next line is read; throws {@link CallbackError}.
@@ -90,9 +93,12 @@ export class Conversation {
     this.#tools = this.#openTools()
   }
 
-  /** Settles within the timeout, the time of tools and {@link BACKSTOP_MS}, whatever the peer or a callback does. */
+  /**
+   * Settles within the timeout, the time of tools, that for the files and {@link BACKSTOP_MS}, whatever the peer or a callback does.
+   * @throws SandglassError `invalid_request` for a file whose source fails.
+   */
   async hold(): Promise<ConversationEnd> {
-    const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#interrupt.fire({ kind: 'deadline' }))
+    const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#expire())
     // Calls that wait for their turn must not delay the last frame of a run that is over.
     const lastCall = this.#tools === undefined ? undefined : this.#atDeadline(KILL_MS, () => this.#closeTools())
     const onAbort = (): void => this.#cancel()
@@ -100,6 +106,7 @@ export class Conversation {
     try {
       return await this.#talk()
     } catch (error) {
+      if (this.#sourceError !== undefined) throw this.#sourceError.cause
       if (error instanceof EndConversation) return error.end
       if (error instanceof LineTooLongError) return this.#endFlood()
       throw error
@@ -107,6 +114,7 @@ export class Conversation {
       backstop.stop()
       lastCall?.stop()
       clearTimeout(this.#grace)
+      this.#sender.stop()
       this.#closeTools()
       this.#boost.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
@@ -117,8 +125,14 @@ export class Conversation {
     const { executionId, sandbox } = this.#run
     await this.#deliverAll([{ type: 'started', executionId, sandboxId: sandbox.id }])
     this.#sender.start().then(
-      () => this.#boost.after(this.#leftFrom(performance.now(), KILL_MS)),
-      () => this.#endAfter(GRACE_MS, { kind: 'closed' }),
+      () => {
+        const now = performance.now()
+        this.#boost.after(this.#leftFrom(() => now, KILL_MS))
+      },
+      (error: unknown) => {
+        if (error instanceof SourceError) this.#failSource(error)
+        else this.#endAfter(GRACE_MS, { kind: 'closed' })
+      },
     )
     for (;;) {
       const chunk = await this.#receive()
@@ -132,12 +146,28 @@ export class Conversation {
 
   /** Calls a function this long after the deadline, which moves while tools execute. */
   #atDeadline(afterMs: number, onEnd: () => void): Countdown {
-    return new Countdown(this.#leftFrom(performance.now(), afterMs), onEnd)
+    // The time in which files are sent is not the script's.
+    return new Countdown(
+      this.#leftFrom(() => this.#sender.beginsAt, afterMs),
+      onEnd,
+    )
   }
 
-  #leftFrom(started: number, afterMs: number): () => number {
-    const endsAt = started + Math.ceil(this.#run.timeoutSec * 1000) + afterMs
-    return () => endsAt + this.#toolClock.executedMs - performance.now()
+  #leftFrom(started: () => number, afterMs: number): () => number {
+    const ms = Math.ceil(this.#run.timeoutSec * 1000) + afterMs
+    return () => started() + ms + this.#toolClock.executedMs - performance.now()
+  }
+
+  #expire(): void {
+    const { awaited } = this.#sender
+    if (awaited === undefined) return this.#interrupt.fire({ kind: 'deadline' })
+    this.#failSource(new SourceError(invalid(`files[${formatValue(awaited)}]`, 'its source gave nothing more in time')))
+  }
+
+  /** Ends a run that has not begun. */
+  #failSource(error: SourceError): void {
+    this.#sourceError = error
+    this.#interrupt.fire({ kind: 'cancelled' })
   }
 
   #closeTools(): void {

@@ -4,6 +4,7 @@ import { claim, type Ending, type Sandbox } from '../sandbox/index.ts'
 import { within } from './bounded.ts'
 import { Conversation } from './conversation.ts'
 import { RunTranscript } from './run-transcript.ts'
+import { findHostFiles } from './input-files.ts'
 import { CpuBoost } from './cpu-boost.ts'
 import type { ConversationEnd } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
@@ -21,7 +22,7 @@ const NOT_LEASED = 'the run was cancelled: its lease had been released; keep the
 /**
  * Runs a prepared request and leaves the sandbox either fit for the next run or destroyed.
  * @param started `performance.now()` at the call.
- * @throws SandglassError `sandbox_busy`
+ * @throws SandglassError `sandbox_busy`; `invalid_request` for a file of the host.
  */
 export async function execute(
   given: PreparedRun,
@@ -33,6 +34,13 @@ export async function execute(
   const signal = given.signal === undefined ? revoked : AbortSignal.any([given.signal, revoked])
   const run = { ...given, signal }
   try {
+    await findHostFiles(run.files, run.sandbox.info.limits.diskBytes)
+  } catch (error) {
+    // Nothing was sent: the sandbox stays as it is.
+    claimed.free()
+    throw error
+  }
+  try {
     await waitUntilRecovered(run)
     if (signal.aborted) return nameMisuse(cancelledBeforeStart(run, started), revoked)
     const transcript = new RunTranscript(run)
@@ -42,7 +50,7 @@ export async function execute(
     if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
     return nameMisuse(resultOf(run, transcript, verdict, started), revoked)
   } catch (error) {
-    // A defect of Sandglass: the state of the sandbox is not known.
+    // A file that could not be read, or a defect of Sandglass: the state of the sandbox is not known.
     await within(run.sandbox.destroy(), DESTROY_MS).catch(() => undefined)
     throw error
   } finally {

@@ -49,8 +49,9 @@ export class ScriptExecutor {
 
   /**
    * Runs one script. Whatever the script does is a result; it settles at the latest 5 s after the timeout, when
-   * everything that the script started is dead.
-   * @throws SandglassError `invalid_request`, `limit_not_enforceable`, `sandbox_busy`: then nothing was sent.
+   * everything that the script started is dead. The time begins when its files are there.
+   * @throws SandglassError `invalid_request`, `limit_not_enforceable`, `sandbox_busy`: then nothing was sent; `invalid_request`
+   * also for a file that cannot be read to its end, with which the sandbox is lost.
    */
   async run(request: SandboxRunRequest): Promise<ExecutionResult> {
     return this.#run(request)

@@ -4,12 +4,13 @@ export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export { checkInputs } from './inputs.ts'
-export { checkCollect, checkFiles } from './input-files.ts'
+export { checkCollect, checkFileList, checkFiles, findHostFiles, openFile, type StagedFile } from './input-files.ts'
 export {
   type CollectedFile,
   ExecutionMode,
   type ExecutionResult,
-  type InputFile,
+  type FileInput,
+  type FilesInput,
   type RunEvent,
   type RunRequest,
   type RunEnvironment,

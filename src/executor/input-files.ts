@@ -1,36 +1,89 @@
 import { isUint8Array } from 'node:util/types'
+import { formatValue } from '../support/index.ts'
+import { readHostFile, sizeOfHostFile } from './host-file.ts'
 import { invalid } from './invalid.ts'
 import { pathProblem } from './paths.ts'
-import { formatValue } from '../support/index.ts'
 
 const MAX_FILES = 1000
 const MAX_TOTAL_BYTES = 64 * 1024 * 1024
 const MAX_PATTERNS = 100
 const DEFAULT_MODE = 0o644
 
+/** The source of a file: bytes, a path on the host, or a stream. */
+export type FileSource =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'host'; readonly hostPath: string }
+  | { readonly kind: 'stream'; readonly stream: AsyncIterable<Uint8Array | string> }
+
 /** A file of a request, checked. */
 export interface StagedFile {
   readonly path: string
   readonly mode: number
-  readonly content: Uint8Array
+  readonly source: FileSource
 }
 
 /**
- * The files of a request.
+ * The files of a run. Nothing of them is read.
+ * @param rereadable true if they must serve more than one run: a stream does not.
  * @throws SandglassError `invalid_request` naming the path.
  */
-export function checkFiles(given: unknown): StagedFile[] {
+export function checkFiles(
+  given: unknown,
+  { rereadable = false }: { readonly rereadable?: boolean } = {},
+): readonly StagedFile[] {
   if (given === undefined) return []
+  const files = checkFileList(given)
+  if (files.length > MAX_FILES) throw invalid('files', `${files.length} files; at most ${MAX_FILES} in one run`)
+  const total = files.reduce((sum, { source }) => sum + (source.kind === 'bytes' ? source.bytes.length : 0), 0)
+  if (total > MAX_TOTAL_BYTES) {
+    throw invalid(
+      'files',
+      `${total} bytes; at most ${MAX_TOTAL_BYTES} in one run, give more as { path: 'FILE OF THE HOST' }`,
+    )
+  }
+  refuseFileAsFolder(files)
+  const stream = rereadable ? files.find(({ source }) => source.kind === 'stream') : undefined
+  if (stream === undefined) return files
+  throw invalid(
+    `${fieldOf(stream.path)}.stream`,
+    'a stream can be read once, but each script gets the files; give bytes or { path }, or put it into a workspace',
+  )
+}
+
+/** Any number of files of any size, by their paths. @throws SandglassError `invalid_request` naming the path. */
+export function checkFileList(given: unknown): readonly StagedFile[] {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalid('files', `${formatValue(given)} is not an object of paths and contents`)
   }
-  const entries: [string, unknown][] = Object.entries(given)
-  if (entries.length > MAX_FILES) throw invalid('files', `${entries.length} files; at most ${MAX_FILES} in one run`)
-  const files = entries.map(([path, value]) => checkFile(path, value))
-  const total = files.reduce((sum, file) => sum + file.content.length, 0)
-  if (total > MAX_TOTAL_BYTES) throw invalid('files', `${total} bytes; at most ${MAX_TOTAL_BYTES} in one run`)
-  refuseFileAsFolder(files)
-  return files
+  return Object.entries(given).map(([path, value]: [string, unknown]) => checkFile(path, value))
+}
+
+/**
+ * Looks at the files of the host among the files of a run.
+ * @param diskBytes the size of the disk that they must fit on; undefined if it is not known yet.
+ * @throws SandglassError `invalid_request` for one that cannot be read, and for more bytes than the disk holds.
+ */
+export async function findHostFiles(files: readonly StagedFile[], diskBytes?: number): Promise<void> {
+  if (!files.some(({ source }) => source.kind === 'host')) return
+  const sizes = await Promise.all(files.map(sizeOf))
+  const total = sizes.reduce((sum, size) => sum + size, 0)
+  if (diskBytes === undefined || total <= diskBytes) return
+  throw invalid(
+    'files',
+    `${total} bytes do not fit on a disk of ${diskBytes}; raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy`,
+  )
+}
+
+/** The content of a file in pieces. A piece may be valid until the next one is requested only. */
+export function openFile({ path, source }: StagedFile): AsyncIterable<Uint8Array | string> | readonly Uint8Array[] {
+  switch (source.kind) {
+    case 'bytes':
+      return [source.bytes]
+    case 'host':
+      return readHostFile(source.hostPath, `${fieldOf(path)}.path`)
+    case 'stream':
+      return source.stream
+  }
 }
 
 /**
@@ -54,27 +107,51 @@ export function checkCollect(given: unknown): string[] {
 }
 
 function checkFile(path: string, value: unknown): StagedFile {
-  const field = `files[${formatValue(path)}]`
+  const field = fieldOf(path)
   const problem = pathProblem(path)
   if (problem !== undefined) throw invalid(field, `not a path in the workspace: ${problem}`)
-  const whole = isContent(value) ? { content: value } : value
-  if (typeof whole !== 'object' || whole === null || !Object.hasOwn(whole, 'content')) {
-    throw invalid(
-      field,
-      `${formatValue(value)} cannot be the content of a file: give a string, a Uint8Array or { content, mode? }`,
-    )
-  }
-  const { content, mode = DEFAULT_MODE } = whole as { content: unknown; mode?: unknown }
-  if (!isContent(content))
-    throw invalid(`${field}.content`, `${formatValue(content)} is neither a string nor a Uint8Array`)
+  const { content, path: hostPath, stream, mode = DEFAULT_MODE } = partsOf(value, field)
   if (typeof mode !== 'number' || !Number.isInteger(mode) || mode < 0 || mode > 0o777) {
     throw invalid(`${field}.mode`, `${formatValue(mode)} is not a number of permission bits from 0 to 0o777`)
   }
-  return { path, mode, content: typeof content === 'string' ? Buffer.from(content) : content }
+  if (hostPath !== undefined) {
+    if (typeof hostPath !== 'string') throw invalid(`${field}.path`, `${formatValue(hostPath)} is not a string`)
+    return { path, mode, source: { kind: 'host', hostPath } }
+  }
+  if (stream !== undefined) {
+    if (typeof stream !== 'object' || stream === null || !(Symbol.asyncIterator in stream))
+      throw invalid(`${field}.stream`, `${formatValue(stream)} is not an async iterable of bytes`)
+    return { path, mode, source: { kind: 'stream', stream: stream as AsyncIterable<Uint8Array | string> } }
+  }
+  if (!isContent(content))
+    throw invalid(`${field}.content`, `${formatValue(content)} is neither a string nor a Uint8Array`)
+  return { path, mode, source: { kind: 'bytes', bytes: typeof content === 'string' ? Buffer.from(content) : content } }
 }
+
+function partsOf(value: unknown, field: string): Record<'content' | 'path' | 'stream' | 'mode', unknown> {
+  const none = { content: undefined, path: undefined, stream: undefined, mode: undefined }
+  if (isContent(value)) return { ...none, content: value }
+  const given = SOURCES.filter((name) => typeof value === 'object' && value !== null && Object.hasOwn(value, name))
+  if (given.length === 1) return { ...none, ...(value as object) }
+  throw invalid(
+    field,
+    `${formatValue(value)} is not a file: give a string, a Uint8Array, { content }, { path } or { stream }`,
+  )
+}
+
+const SOURCES = ['content', 'path', 'stream'] as const
 
 function isContent(value: unknown): value is string | Uint8Array {
   return typeof value === 'string' || isUint8Array(value)
+}
+
+function sizeOf({ path, source }: StagedFile): Promise<number> {
+  if (source.kind === 'host') return sizeOfHostFile(source.hostPath, `${fieldOf(path)}.path`)
+  return Promise.resolve(source.kind === 'bytes' ? source.bytes.length : 0)
+}
+
+function fieldOf(path: string): string {
+  return `files[${formatValue(path)}]`
 }
 
 function refuseFileAsFolder(files: readonly StagedFile[]): void {

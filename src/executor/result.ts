@@ -177,13 +177,17 @@ export type RunEvent<T = unknown> =
     }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 
-/** A file to put into the workspace before a script starts. */
-export interface InputFile {
-  /** Bytes, or text that is written as UTF-8. */
-  readonly content: Uint8Array | string
-  /** POSIX permission bits, default 0o644. */
-  readonly mode?: number
-}
+/** A file for a sandbox: bytes, text as UTF-8, or one of these with permission bits (default 0o644); a file of the host; a stream of bytes. */
+export type FileInput =
+  | Uint8Array
+  | string
+  | { readonly content: Uint8Array | string; readonly mode?: number }
+  /** A path on the host. It is read while it is sent, and never held in memory as a whole. */
+  | { readonly path: string; readonly mode?: number }
+  | { readonly stream: AsyncIterable<Uint8Array | string>; readonly mode?: number }
+
+/** Files for a sandbox, by their paths in it. */
+export type FilesInput = Readonly<Record<string, FileInput>>
 
 /** One script to run in one checked-out sandbox. */
 export interface RunRequest {
@@ -198,8 +202,8 @@ export interface RunRequest {
   readonly hide?: Readonly<Record<string, string>>
   /** JSON values that become globals of the script, by value. */
   readonly inputs?: Readonly<Record<string, unknown>>
-  /** Files for the workspace, by path relative to it. */
-  readonly files?: Readonly<Record<string, Uint8Array | string | InputFile>>
+  /** Files for the workspace, by path relative to it: at most 1000, and 64 MiB of bytes and text together. */
+  readonly files?: FilesInput
   /** The standard input of the script and of its programs, at most 16 MiB; text as UTF-8. Default: empty. */
   readonly stdin?: Uint8Array | string
   /** Globs of files to collect: `*`, `?`, `[…]` and `**`. Names that begin with a dot match only where a glob writes the dot. */

@@ -1,7 +1,14 @@
+import { isUint8Array } from 'node:util/types'
 import type { Channel } from '../sandbox/index.ts'
+import { messageOf, SandglassError } from '../errors/index.ts'
 import { encodeFrame, FILE_CHUNK_BYTES, type LineInParts } from '../protocol/index.ts'
-import type { StagedFile } from './input-files.ts'
+import { formatValue, piecesUntil } from '../support/index.ts'
+import { invalid } from './invalid.ts'
+import { openFile, type StagedFile } from './input-files.ts'
 import type { PreparedRun } from './prepare.ts'
+
+/** Bytes of files that a peer takes at least, in a millisecond. */
+const SLOWEST_PEER = 1024
 
 /** Sends a run to the harness, one frame after the other, while other code reads. */
 export class Sender {
@@ -9,6 +16,11 @@ export class Sender {
   readonly #run: PreparedRun
   #stopped = false
   #begun = false
+  /** The begin of the run's time: see {@link beginsAt}. */
+  #beginsAt = performance.now()
+  /** The path of the file whose source is being waited for. */
+  #awaited: string | undefined
+  readonly #over = Promise.withResolvers<void>()
   #queue: Promise<void> = Promise.resolve()
 
   constructor(run: PreparedRun) {
@@ -21,15 +33,29 @@ export class Sender {
     return this.#begun
   }
 
-  /** Files, then `execute`. Rejects when the peer is gone. */
+  /**
+   * The time of `performance.now()` from which the time of the run counts: the start, later by the time in which sources of files were
+   * waited for and by what a peer may need for the bytes that it took.
+   */
+  get beginsAt(): number {
+    return this.#beginsAt
+  }
+
+  /** The path of a file whose source gives nothing at the moment. */
+  get awaited(): string | undefined {
+    return this.#awaited
+  }
+
+  /** Files, then `execute`. Rejects when the peer is gone, and with a {@link SourceError}. */
   start(): Promise<void> {
     this.#queue = this.#sendAll()
     return this.#queue
   }
 
-  /** Stops after the frame that is being sent. */
+  /** Stops after the frame that is being sent. A source that stalls is abandoned. */
   stop(): void {
     this.#stopped = true
+    this.#over.resolve()
   }
 
   /** Asks the harness to end the run. */
@@ -61,16 +87,54 @@ export class Sender {
     return this.#queue
   }
 
-  async #sendAll(): Promise<void> {
-    for (const file of this.#run.files) {
-      for (const frame of piecesOf(file, this.#run.executionId)) {
-        if (this.#stopped) return
-        await this.#channel.send(frame)
-      }
+  /** Encodes one piece at a time: all together would need the memory of the file again. */
+  async #sendFile(file: StagedFile): Promise<void> {
+    const { path, mode } = file
+    const { executionId: execution_id } = this.#run
+    let offset = 0
+    this.#awaited = path
+    let askedAt = performance.now()
+    for await (const chunk of this.#read(file)) {
+      this.#awaited = undefined
+      this.#beginsAt += performance.now() - askedAt
+      if (this.#stopped) return
+      const content_base64 = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('base64')
+      await this.#channel.send(encodeFrame({ type: 'file_put', execution_id, path, mode, offset, content_base64 }))
+      offset += chunk.length
+      this.#awaited = path
+      askedAt = performance.now()
+      this.#beginsAt = Math.min(askedAt, this.#beginsAt + chunk.length / SLOWEST_PEER)
     }
+    this.#awaited = undefined
+  }
+
+  /** @throws SourceError */
+  async *#read(file: StagedFile): AsyncGenerator<Uint8Array, void, void> {
+    const source = openFile(file)
+    try {
+      yield* chunksOf(Symbol.asyncIterator in source ? piecesUntil(source, this.#over.promise) : source)
+    } catch (error) {
+      if (error instanceof SandglassError) throw new SourceError(error)
+      throw new SourceError(invalid(`files[${formatValue(file.path)}]`, `its source failed: ${messageOf(error)}`))
+    }
+  }
+
+  async #sendAll(): Promise<void> {
+    for (const file of this.#run.files) await this.#sendFile(file)
     if (this.#stopped) return
     this.#begun = true
     await sendRequest(this.#channel, this.#run.execute)
+  }
+}
+
+/** A file could not be read to its end: the run cannot begin. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError'
+  override readonly cause: SandglassError
+
+  constructor(cause: SandglassError) {
+    super(cause.message)
+    this.cause = cause
   }
 }
 
@@ -83,20 +147,26 @@ function sendRequest(channel: Channel | SharedChannel, request: LineInParts): Pr
   return 'sendRequest' in channel ? channel.sendRequest(request) : channel.send(request.line)
 }
 
-/** Encodes one piece at a time: all together would need the memory of the files again. */
-function* piecesOf({ path, mode, content }: StagedFile, executionId: string): Generator<Uint8Array, void, void> {
-  let offset = 0
-  do {
-    const piece = content.subarray(offset, offset + FILE_CHUNK_BYTES)
-    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
-    yield encodeFrame({
-      type: 'file_put',
-      execution_id: executionId,
-      path,
-      mode,
-      offset,
-      content_base64: bytes.toString('base64'),
-    })
-    offset += piece.length
-  } while (offset < content.length)
+/** Whole pieces of a source, all but the last of {@link FILE_CHUNK_BYTES}. At least one, which is empty for an empty file. */
+async function* chunksOf(
+  source: AsyncIterable<Uint8Array | string> | readonly Uint8Array[],
+): AsyncGenerator<Uint8Array, void, void> {
+  const chunk = Buffer.allocUnsafeSlow(FILE_CHUNK_BYTES)
+  let used = 0
+  let isEmpty = true
+  for await (const piece of source) {
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece
+    if (!isUint8Array(bytes)) throw new TypeError(`${formatValue(piece)} is neither bytes nor text`)
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at, at + FILE_CHUNK_BYTES - used)
+      chunk.set(part, used)
+      at += part.length
+      used += part.length
+      if (used < FILE_CHUNK_BYTES) continue
+      yield chunk
+      used = 0
+      isEmpty = false
+    }
+  }
+  if (used > 0 || isEmpty) yield chunk.subarray(0, used)
 }

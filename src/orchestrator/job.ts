@@ -1,5 +1,5 @@
 import type { AnswerCheck } from '../checkers.ts'
-import type { ExecutionMode, ExecutionResult, Policy, RunRequest, Violation } from '../executor/index.ts'
+import type { ExecutionMode, ExecutionResult, Policy, RunRequest, StagedFile, Violation } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { ResourceLimits, Sandbox } from '../sandbox/index.ts'
@@ -22,6 +22,8 @@ export interface ScriptHost {
   readonly sandboxName: string
   /** True if files stay from script to script: in a workspace, which lends its sandbox for one script at a time. */
   readonly keepsFiles?: boolean
+  /** The size of the disk of its sandboxes in bytes, if it is known. */
+  readonly diskBytes?: number
   /** Lends a sandbox. @throws SandglassError if there is none. */
   checkout(signal: AbortSignal): Promise<Loan>
   /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
@@ -75,6 +77,8 @@ export interface Job<T = unknown> {
   readonly budget: SolveBudget
   readonly pricing: Pricing
   readonly inputs: Readonly<Record<string, unknown>>
+  /** The same files, checked; nothing of them was read. */
+  readonly stagedFiles: readonly StagedFile[]
   /** The files of every script. */
   readonly files: NonNullable<RunRequest['files']> | undefined
   /** Globs of the files that every script leaves. */

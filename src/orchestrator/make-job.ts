@@ -77,7 +77,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   const { policy = 'strict', allowModules = [], output } = options
   const inputs = checkInputs(options.inputs)
   const collect = checkCollect(options.collect)
-  checkFiles(options.files)
+  const files = checkFiles(options.files, { rereadable: true })
   const keepsState = 'state' in options
   const secrets = checkSecrets(options.secrets)
   const hide = checkHidden(options.hide)
@@ -114,6 +114,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     pricing: options.pricing ?? {},
     inputs,
     files: options.files,
+    stagedFiles: files,
     collect,
     secrets,
     hide,

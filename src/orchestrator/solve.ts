@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { messageOf } from '../errors/index.ts'
-import { ExecutionMode } from '../executor/index.ts'
+import { ExecutionMode, findHostFiles } from '../executor/index.ts'
 import { recordOf } from '../journal/index.ts'
 import type { TaskStatus } from '../outcomes/index.ts'
 import { Attempts } from './attempt.ts'
@@ -15,9 +15,10 @@ import { ActiveTask } from './active-task.ts'
 
 /**
  * Solves a job. Whatever the model, the scripts and the sandboxes do is a value.
- * @throws only for a defect of Sandglass.
+ * @throws SandglassError `invalid_request` for files of the host that cannot be read; else only for a defect of Sandglass.
  */
 export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
+  await findHostFiles(job.stagedFiles, job.host.diskBytes)
   const task = new ActiveTask(job)
   const attempts = new Attempts(task)
   const { partial } = attempts

@@ -224,6 +224,7 @@ export const ROOMS: readonly Room[] = [
       'options',
       'checkers',
       'dependencies',
+      'run-spec',
       'script-runner',
     ],
     packages: [],

@@ -110,7 +110,13 @@ export class Broker {
       const words = isTooLong ? 'a request line is too long' : `the host sent an invalid request: ${messageOf(error)}`
       this.#fail('harness', words)
     }
-    return Promise.resolve()
+    return this.#intakeTaken()
+  }
+
+  /** The host sends no more of a file while much of it waits for the instance. */
+  async #intakeTaken(): Promise<void> {
+    const guest = this.#current === undefined ? this.#instances.spare?.guest : undefined
+    if (guest !== undefined && guest.unsentBytes > CAPS.highWaterBytes) await guest.taken()
   }
 
   #takeLine(line: Uint8Array): void {

@@ -19,8 +19,8 @@ export interface GuestProcess {
   sendToScript(body: Uint8Array): void
   /** The number of bytes that the process has not read yet. */
   readonly unsentBytes: number
-  /** Calls the listener whenever the process has read everything. */
-  onTaken(listener: () => void): void
+  /** Resolves when the process has read what is unsent now, or can read nothing more. Never rejects. */
+  taken(): Promise<void>
   kill(): void
   /** Kills the process and stops reading its output. */
   destroy(): void

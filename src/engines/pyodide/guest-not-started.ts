@@ -23,7 +23,7 @@ export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown
     send: ignoreCall,
     sendToScript: ignoreCall,
     unsentBytes: 0,
-    onTaken: ignoreCall,
+    taken: () => Promise.resolve(),
     kill: ignoreCall,
     destroy: ignoreCall,
     lastOutput: () => '',

@@ -80,7 +80,7 @@ export function startGuest(
     get unsentBytes() {
       return input.writableLength
     },
-    onTaken: (listener) => void input.on('drain', listener),
+    taken: () => takenOf(input),
     kill,
     destroy() {
       kill()
@@ -142,6 +142,19 @@ function decodeBubblewrapEnd(code: number | null, signal: string | null): Proces
   const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
   return name === undefined ? { code, signal } : { code: null, signal: name }
 }
+
+function takenOf(input: Writable): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (!input.writableNeedDrain || input.destroyed) return Promise.resolve()
+  const settle = (): void => {
+    for (const event of TAKEN_EVENTS) input.removeListener(event, settle)
+    resolve()
+  }
+  for (const event of TAKEN_EVENTS) input.once(event, settle)
+  return promise
+}
+
+const TAKEN_EVENTS = ['drain', 'close', 'error']
 
 /** Adds the length to a message, in one buffer: each write wakes the reader. */
 function prefixLength(body: Uint8Array): Uint8Array {

@@ -1,4 +1,15 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
@@ -186,6 +197,33 @@ describe.skipIf(skip)('sandglass run with files', () => {
     const ended = await cli.run(['run', script, '--file=-:in.txt'], { input: 'from stdin' })
     expect(ended).toEqual({ code: 0, stdout: 'from stdin\n', stderr: '' })
   })
+
+  test('a file keeps that it is executable; a pipe is read, too; what cannot be read is an error before anything starts', async () => {
+    const tool = cli.file('tool.sh', '#!/bin/sh\necho ran')
+    chmodSync(tool, 0o700)
+    const script = 'import os\nemit_result([oct(os.stat(p).st_mode & 0o777) for p in ("tool.sh", "fifo")])'
+    const fifo = join(cli.directory, 'fifo')
+    execFileSync('mkfifo', [fifo])
+    const written = writeFile(fifo, 'x')
+    const { code, stdout } = await cli.run(['run', '-c', script, '--json', '--file', tool, '--file', fifo])
+    await written
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { final_data: ['0o755', '0o644'] }])
+    for (const [path, reason] of [
+      ['missing', 'ENOENT'],
+      ['.', 'it is a directory'],
+    ]) {
+      const refused = await cli.run(['run', '-c', '1', '--file', join(cli.directory, path ?? '')])
+      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(reason ?? '')])
+      expect(refused.stderr).toContain('cannot read --file ')
+    }
+    const huge = cli.file('huge', '')
+    truncateSync(huge, 200 * 1024 * 1024)
+    const refused = await cli.run(['run', '-c', '1', '--file', huge])
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('209715200 bytes do not fit on a disk of 134217728; the library takes larger ones'),
+    ])
+  }, 60_000)
 
   test('names that begin with a dot are not collected, and nothing that is there is replaced', async () => {
     const save = join(cli.directory, 'kept')

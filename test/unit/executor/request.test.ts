@@ -188,8 +188,8 @@ describe('files', () => {
   })
 
   test.each([
-    [{ files: { a: 5 } }, 'files["a"]: 5 cannot be the content of a file'],
-    [{ files: { a: null } }, 'files["a"]: null cannot be the content of a file'],
+    [{ files: { a: 5 } }, 'files["a"]: 5 is not a file'],
+    [{ files: { a: null } }, 'files["a"]: null is not a file'],
     [{ files: { a: { content: [1] } } }, 'files["a"].content: an array'],
     [{ files: { a: { content: 'x', mode: 0o1000 } } }, 'files["a"].mode: 512'],
     [{ files: { a: { content: 'x', mode: '644' } } }, 'files["a"].mode: "644"'],
