@@ -89,11 +89,16 @@ function reasonOf({ reason }: AbortSignal): SandglassError {
   return reason instanceof SandglassError ? reason : abortedError('the input')
 }
 
-/** Never replaces a file. */
-async function moveTo(draft: string, target: string): Promise<void> {
+/** Gives a draft its name. Never replaces a file, and leaves none if it fails. */
+export async function moveTo(draft: string, target: string): Promise<void> {
   if (await isLinked(draft, target)) return
   await (await open(target, 'wx')).close()
-  await rename(draft, target)
+  try {
+    await rename(draft, target)
+  } catch (error) {
+    await rm(target, { force: true }).catch(() => undefined)
+    throw error
+  }
 }
 
 /** Shares the blocks of the file where the file system can do that. */

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, w
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { showInput } from '../../../src/workspace/add-input.ts'
+import { moveTo, showInput } from '../../../src/workspace/add-input.ts'
 import { openDirectory } from '../../support/state-directory.ts'
 
 const BYTES = 16 * 1024 * 1024
@@ -63,4 +63,10 @@ test('a name that is taken keeps its file, whether the other is linked or copied
   }
   expect(readFileSync(join(directory, 'big'), 'utf8')).toBe('first')
   expect(readdirSync(directory)).toEqual(['big'])
+})
+
+test('a draft that cannot be moved leaves no file of its name', async () => {
+  const directory = openTemporary('inputs')
+  await expect(moveTo(join(directory, '.gone'), join(directory, 'big'))).rejects.toMatchObject({ code: 'ENOENT' })
+  expect(readdirSync(directory)).toEqual([])
 })
