@@ -169,7 +169,10 @@ describe.skipIf(skip)('sandglass batch', () => {
     )
     const args = ['batch', requests, '--out', out]
     const first = cli.start(args)
-    await until(() => existsSync(out) && readFileSync(out, 'utf8').includes('"id":"b"'))
+    await until(() => {
+      const written = existsSync(out) ? readFileSync(out, 'utf8') : ''
+      return ['a', 'b'].every((id) => written.includes(`"id":"${id}"`))
+    })
     first.child.kill('SIGINT')
     expect(await first.ended).toMatchObject({ code: 130, stdout: '' })
 
