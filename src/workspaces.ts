@@ -1,5 +1,5 @@
 import type { DependencyRequest } from './dependencies.ts'
-import { ENGINE_NAMES, ENGINES } from './engines/index.ts'
+import { ENGINE_NAMES, ENGINES, type EngineTable } from './engines/index.ts'
 import { SandglassError } from './errors/index.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult, RunEvent } from './executor/index.ts'
@@ -12,7 +12,13 @@ import {
   type WorkspaceRunOptions,
 } from './options.ts'
 import { limitsOfRun, specOf } from './run-spec.ts'
-import { assertEnforced, DEFAULT_LIMITS, type Sandbox, type SandboxEngine } from './sandbox/index.ts'
+import {
+  assertEnforced,
+  DEFAULT_LIMITS,
+  type Sandbox,
+  type SandboxCapabilities,
+  type SandboxEngine,
+} from './sandbox/index.ts'
 import { definedOf } from './support/index.ts'
 import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './workspace/index.ts'
 
@@ -41,7 +47,8 @@ export class Workspaces {
   readonly #owner: WorkspaceOwner
   readonly #open = new Map<Workspace, Opened>()
   readonly #closed = new AbortController()
-  #wasCapable = false
+  /** The capabilities of the engine, once they were found out. */
+  #capabilities: SandboxCapabilities | undefined
   /** Workspaces that are being made. */
   readonly #starting = new Set<Promise<unknown>>()
 
@@ -99,9 +106,9 @@ export class Workspaces {
     checkWorkspaceOptions(options)
     const signal = AbortSignal.any([this.#closed.signal, ...(options.signal === undefined ? [] : [options.signal])])
     this.#refuseClosed()
-    const isCapable = await this.#isCapable(signal)
+    const { workspaces, programs } = await this.#capabilitiesNow(signal)
     if (signal.aborted) throw abortedOpening()
-    if (!isCapable) throw this.#unavailable()
+    if (workspaces !== true) throw this.#unavailable()
     const request = { ...definedOf(options, ['dependencies']), signal }
     const limits = { ...this.#owner.options.limits, ...options.limits }
     const { started: sandbox, present: environment } = await this.#owner.startIn(
@@ -112,7 +119,11 @@ export class Workspaces {
     )
     const { executionTimeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun(limits)
     const { idleTimeoutSec } = options
-    const activities = await this.#activitiesOf(sandbox, limits, { timeoutSec: executionTimeoutSec, idleTimeoutSec })
+    const activities = await this.#activitiesOf(sandbox, limits, {
+      timeoutSec: executionTimeoutSec,
+      idleTimeoutSec,
+      noPrograms: programs === true ? undefined : this.#noPrograms(),
+    })
     const workspace = this.#workspaceOf(activities)
     this.#open.set(workspace, { activities, environment })
     void activities.closed.then(() => this.#open.delete(workspace))
@@ -130,9 +141,11 @@ export class Workspaces {
   }
 
   /** A report costs a sandbox, so a positive answer is kept. */
-  async #isCapable(signal: AbortSignal): Promise<boolean> {
-    this.#wasCapable ||= (await this.#engine.report({ signal })).capabilities.workspaces === true
-    return this.#wasCapable
+  async #capabilitiesNow(signal: AbortSignal): Promise<SandboxCapabilities> {
+    if (this.#capabilities !== undefined) return this.#capabilities
+    const { capabilities } = await this.#engine.report({ signal })
+    if (capabilities.workspaces === true) this.#capabilities = capabilities
+    return capabilities
   }
 
   async #activitiesOf(
@@ -180,15 +193,25 @@ export class Workspaces {
   #unavailable(): SandglassError {
     return new SandglassError(
       'workspaces_unavailable',
-      `the engine ${this.#engine.name} has no workspaces here; engines with workspaces: ${listCapableEngines()} (docs/engines.md)`,
+      `the engine ${this.#engine.name} has no workspaces here; engines with workspaces: ${enginesWith('workspaces')} (docs/engines.md)`,
+    )
+  }
+
+  #noPrograms(): SandglassError {
+    return new SandglassError(
+      'activity_unavailable',
+      `the engine ${this.#engine.name} has no programs, terminals and connections in workspaces, only scripts and files; engines ` +
+        `with programs: ${enginesWith('programs')} (docs/engines.md)`,
     )
   }
 }
 
-/** The engines of the table that have workspaces, each with its condition. */
-function listCapableEngines(): string {
-  return ENGINE_NAMES.filter((name) => ENGINES[name].workspaces !== 'no')
-    .map((name) => `${name}${ENGINES[name].workspaces.replace(/^yes,?/, '')}`)
+/** The engines of the table that have workspaces, or programs in them, each with its condition. */
+function enginesWith(what: 'workspaces' | 'programs'): string {
+  const table: EngineTable = ENGINES
+  return ENGINE_NAMES.map((name) => ({ name, answer: table[name]?.[what] ?? 'no' }))
+    .filter(({ answer }) => answer !== 'no')
+    .map(({ name, answer }) => `${name}${answer.replace(/^yes,?/, '')}`)
     .join(', ')
 }
 

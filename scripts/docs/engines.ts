@@ -3,17 +3,27 @@ import { code, markdownTable } from './table.ts'
 
 /** The table of engines. */
 export function engineTable(engines: EngineTable = ENGINES): string {
-  const rows = Object.entries(engines).map(([name, { wall, machines, python, workspaces, pages, flags }]) => [
+  const rows = Object.entries(engines).map(([name, { wall, machines, python, workspaces, programs, pages, flags }]) => [
     code(name),
     wall,
     machines,
     python,
     workspaces,
+    programs,
     Object.keys(flags).map(code).join(', ') || 'none',
     pages.map((page) => `[${page}](${page})`).join(', '),
   ])
   return markdownTable(
-    ['engine', 'what holds scripts', 'where it works', 'its Python', 'workspaces', 'flags of its own', 'pages'],
+    [
+      'engine',
+      'what holds scripts',
+      'where it works',
+      'its Python',
+      'workspaces',
+      'programs in them',
+      'flags of its own',
+      'pages',
+    ],
     rows,
   )
 }

@@ -13,6 +13,8 @@ export interface EngineRow {
   readonly python: string
   /** `yes` or `no` to workspaces, or the condition, for docs. */
   readonly workspaces: string
+  /** The same for programs in workspaces. */
+  readonly programs: string
   /** Its page and the page of its limitations, below `docs/`. */
   readonly pages: readonly string[]
   /** Flags of the command line that set an option of this engine alone. */
@@ -39,6 +41,7 @@ export const ENGINES = {
     machines: 'Linux with bubblewrap and Python 3.10 or later',
     python: 'the first `python3` on PATH, or `local.python`',
     workspaces: 'yes',
+    programs: 'yes',
     pages: ['sandbox-local.md', 'limitations/local.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<LocalEngineOptions>> => (await import('./local/index.ts')).localModule,
@@ -49,6 +52,7 @@ export const ENGINES = {
     machines: 'any that reaches a Docker daemon with Linux containers',
     python: 'that of the image, or `docker.python`',
     workspaces: 'yes (on gVisor one activity at a time)',
+    programs: 'yes (on gVisor `exec` alone)',
     pages: ['docker.md', 'limitations/docker.md', 'limitations/gvisor.md'] as const,
     flags: {
       '--image': { option: 'image', value: 'REF', help: 'the container image, default python:3.12-slim' },
@@ -60,7 +64,8 @@ export const ENGINES = {
     wall: 'WebAssembly, and bubblewrap where it works',
     machines: 'any with Node',
     python: 'that of the package `pyodide`',
-    workspaces: 'no',
+    workspaces: 'yes (scripts and files)',
+    programs: 'no',
     pages: ['limitations/pyodide.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<PyodideEngineOptions>> => (await import('./pyodide/index.ts')).pyodideModule,

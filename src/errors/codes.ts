@@ -228,7 +228,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   activity_unavailable: {
     meaning:
-      'The workspace has no started programs, terminals and connections, because its activities run one at a time; the message names engines that have them.',
+      'The workspace has no programs, or, because its activities run one at a time, no started programs, terminals and connections; the message names engines that have them.',
     retryable: false,
   },
   workspace_closed: {

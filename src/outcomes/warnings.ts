@@ -19,6 +19,8 @@ export const WARNING_CODES = {
   secret_too_short: 'a secret has fewer than 4 characters and is not redacted',
   secret_in_file: 'a collected file holds the value of a secret; its content is unchanged',
   collect_skipped: 'a file could not be collected: it is unreadable or too large, or its name is not UTF-8',
+  files_not_kept:
+    'the workspace has the files from before the run: what the run wrote was lost with its process (pyodide), or is too large',
   file_incomplete: 'only a part of a file arrived; the file is left out',
   not_saved: '`--save` could not write a file',
   tool_calls_left_out: 'the script called more tools than `tool_calls` lists',

@@ -22,6 +22,7 @@ export {
 export {
   FRAMES_WINDOW_BYTES,
   type HostActivityFrame,
+  hostActivityFrames,
   INPUT_WINDOW_BYTES,
   MAX_PAYLOAD_BYTES,
   type ProgramLimitsOnWire,

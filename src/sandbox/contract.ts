@@ -174,8 +174,10 @@ export interface SandboxCapabilities {
   readonly toolsDir: boolean
   readonly systemCallFilter: boolean
   readonly uidPerSandbox: boolean
-  /** Scripts, programs and files in one sandbox that lasts. Absent: no. */
+  /** Sandboxes that last for one owner: scripts whose files stay, and operations on files. Absent: no. */
   readonly workspaces?: boolean
   /** In workspaces several activities at once, and so started programs, terminals and connections. Absent: no. */
   readonly concurrentActivities?: boolean
+  /** Programs in workspaces. Absent: no, and no terminals and connections either. */
+  readonly programs?: boolean
 }

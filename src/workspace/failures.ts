@@ -57,18 +57,19 @@ export function idleError(idleTimeoutSec: number): SandglassError {
 const SEVERAL = 'The engine local, and docker without gVisor, run several activities at once'
 
 /** The error for an activity beside another one, where a script or a program must be alone. */
-export function notAloneError(): SandglassError {
+export function notAloneError(engine: string): SandglassError {
   return new SandglassError(
     'sandbox_busy',
-    `another activity of this workspace is under way, and on this kernel (such as gVisor's) a script or a program runs alone; wait for its end. ${SEVERAL}`,
+    `another activity of this workspace is under way, and in this sandbox (engine ${engine}) a script or a program runs alone; wait ` +
+      `for its end. ${SEVERAL}`,
   )
 }
 
 /** The error for an activity that needs others beside it, where a script or a program must be alone. */
-export function unavailableError(what: string, instead: string): SandglassError {
+export function unavailableError(engine: string, what: string, instead: string): SandglassError {
   return new SandglassError(
     'activity_unavailable',
-    `${what}: on this kernel (such as gVisor's) a workspace runs one activity at a time, to its end; ${instead}. ${SEVERAL}`,
+    `${what}: in this sandbox (engine ${engine}) a workspace runs one activity at a time, to its end; ${instead}. ${SEVERAL}`,
   )
 }
 

@@ -107,7 +107,7 @@ export class Link implements ActivityOwner {
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
       throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
     }
-    if (this.isSerial && this.#isTaken(hasProcesses)) throw notAloneError()
+    if (this.isSerial && this.#isTaken(hasProcesses)) throw notAloneError(this.#sandbox.info.engine)
     if (options.id !== undefined) this.#givenIds.add(activity.id)
     this.touch()
     const use = isBackground ? undefined : this.#idle.use()

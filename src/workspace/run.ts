@@ -162,6 +162,10 @@ class SharedSandbox implements RunSandbox {
     return this.#sandbox.memoryKills()
   }
 
+  recovered(): Promise<void> {
+    return this.#sandbox.recovered?.() ?? Promise.resolve()
+  }
+
   liftCpuLimit(): AsyncDisposable {
     return this.#sandbox.liftCpuLimit?.() ?? { [Symbol.asyncDispose]: () => Promise.resolve() }
   }

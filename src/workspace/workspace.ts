@@ -129,6 +129,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #idle: IdleClock
   readonly #claim: ReturnType<typeof claim>
   readonly #timeoutSec: number
+  readonly #noPrograms: SandglassError | undefined
   /** Scripts and programs under way, and whether they have secrets that they may not share. */
   readonly #living = new Set<{ readonly isPrivate: boolean }>()
   /** Inputs that are being sent, by their paths. */
@@ -138,14 +139,20 @@ export class ActivityWorkspace implements WorkspaceActivities {
   /**
    * @param options.timeoutSec of programs that are run to their end.
    * @param options.idleTimeoutSec closes it after that time without use.
+   * @param options.noPrograms the error of programs and connections, where the engine has none.
    */
   constructor(
     sandbox: Sandbox,
-    options: { readonly timeoutSec: number; readonly idleTimeoutSec?: number | undefined },
+    options: {
+      readonly timeoutSec: number
+      readonly idleTimeoutSec?: number | undefined
+      readonly noPrograms?: SandglassError | undefined
+    },
   ) {
     const { idleTimeoutSec } = options
     this.#sandbox = sandbox
     this.#timeoutSec = options.timeoutSec
+    this.#noPrograms = options.noPrograms
     // One at a time, no activity has a neighbour.
     this.trust = sandbox.ready.checks['signal_scope'] === 'scan' ? 'shared' : 'separate'
     this.#claim = claim(sandbox)
@@ -183,9 +190,10 @@ export class ActivityWorkspace implements WorkspaceActivities {
   /** A sandbox for one script. Its files are there when this resolves. */
   async borrow(wish: RunWish): Promise<BorrowedSandbox> {
     const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
-    if (files !== undefined) await putFiles(this.#open(), await checkFilesInput(files), signal)
+    const checked = files === undefined ? [] : await checkFilesInput(files)
     const leave = this.#enter(hasSecrets, shareSecrets)
     try {
+      await putFiles(this.#open(), checked, signal)
       const run = openRun(this.#sandbox, this.#open(), { executionId, maxOutputBytes })
       return { ...run, release: () => run.sandbox.release().finally(leave) }
     } catch (error) {
@@ -195,6 +203,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   async exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): Promise<ExecResult> {
+    this.#assertPrograms()
     const program = checkExec(command, args, options, this.#timeoutSec)
     if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
     const leave = this.#enterWith(options)
@@ -206,6 +215,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   async start(command: string, args: readonly string[] = [], options: StartOptions = {}): Promise<Program> {
+    this.#assertPrograms()
     const program = checkStart(command, args, options)
     this.#needSeveral('start', 'use exec')
     const leave = this.#enterWith(options)
@@ -220,6 +230,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   dial(port: number): Duplex {
+    this.#assertPrograms()
     this.#needSeveral('dial', 'no program can listen beside a connection')
     return dial(this.#open(), port)
   }
@@ -357,9 +368,15 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#link
   }
 
-  /** @throws SandglassError `activity_unavailable` where activities run one at a time. */
+  /** @throws SandglassError `workspace_closed`, `activity_unavailable` where activities run one at a time. */
   #needSeveral(what: string, instead: string): void {
-    if (this.#open().isSerial) throw unavailableError(what, instead)
+    if (this.#open().isSerial) throw unavailableError(this.engine, what, instead)
+  }
+
+  /** @throws SandglassError `workspace_closed`, `activity_unavailable` where the engine has no programs. */
+  #assertPrograms(): void {
+    this.#open()
+    if (this.#noPrograms !== undefined) throw this.#noPrograms
   }
 
   #enterWith({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {

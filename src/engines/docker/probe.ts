@@ -42,6 +42,7 @@ function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
       uidPerSandbox: true,
       workspaces: true,
       concurrentActivities: checks['signal_scope'] !== 'serial',
+      programs: true,
     },
     probes: {
       daemon: at.daemon.address,

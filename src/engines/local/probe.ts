@@ -50,6 +50,7 @@ function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport
       uidPerSandbox: at.uids !== undefined,
       workspaces: true,
       concurrentActivities: checks['signal_scope'] !== 'serial',
+      programs: true,
     },
     probes: {
       bwrap: at.bwrap,

@@ -6,7 +6,9 @@ import {
   type Ending,
   type Sandbox,
   type SandboxEngine,
+  INSIDE,
   type SandboxSpec,
+  scratchSizes,
   unlessAborted,
 } from '../../sandbox/index.ts'
 import type { Bubblewrap } from './bubblewrap.ts'
@@ -18,6 +20,8 @@ import { findSnapshot, makeSnapshot } from './snapshot-maker.ts'
 import type { PyodideEngineOptions } from './options.ts'
 import { probe } from './probe.ts'
 import type { Snapshot } from './snapshot-cache.ts'
+import type { StartGuest } from './spare.ts'
+import { WorkspaceBroker } from './workspace/broker.ts'
 
 const STARTING = 'a sandbox was starting'
 const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by: 'host' }
@@ -63,7 +67,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
       const from = await unlessAborted(getSnapshot(), given.signal, STARTING)
       const start = await starterFor(environment, spec, from, id)
       refuseAborted(given.signal)
-      const broker = new Broker({ start, startTimeoutMs: timeoutMs, checker: spec.checker === true })
+      const broker = brokerFor(spec, start, timeoutMs)
       const [started, whole] = await Promise.allSettled([startBroker(broker, bubblewrap, given.signal), isWhole(from)])
       const isRight = whole.status === 'fulfilled' && whole.value
       if (started.status === 'fulfilled' && isRight) {
@@ -100,8 +104,16 @@ function reasonOf(started: PromiseSettledResult<unknown>, whole: PromiseSettledR
   )
 }
 
+type AnyBroker = Broker | WorkspaceBroker
+
+function brokerFor(spec: SandboxSpec, start: StartGuest, startTimeoutMs: number): AnyBroker {
+  if (spec.activities !== true) return new Broker({ start, startTimeoutMs, checker: spec.checker === true })
+  const maxBytes = scratchSizes(spec.limits.diskBytes).workspace
+  return new WorkspaceBroker({ start, startTimeoutMs, workspace: INSIDE.workspace, maxBytes })
+}
+
 async function startBroker(
-  broker: Broker,
+  broker: AnyBroker,
   bubblewrap: Bubblewrap,
   signal: AbortSignal | undefined,
 ): Promise<ReadyFrame> {
@@ -117,7 +129,7 @@ function refuseAborted(signal: AbortSignal | undefined): void {
 
 function makeSandbox(
   id: string,
-  broker: Broker,
+  broker: AnyBroker,
   ready: ReadyFrame,
   { bubblewrap, spec }: { readonly bubblewrap: Bubblewrap; readonly spec: SandboxSpec },
 ): Sandbox {

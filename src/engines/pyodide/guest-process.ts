@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
-import { LineSplitter } from '../../protocol/index.ts'
+import { FrameSplitter } from '../../protocol/index.ts'
 import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
 import { makeUnstartedGuest } from './guest-not-started.ts'
 import type { GuestMessage, StartMessage } from './guest/wire.ts'
@@ -165,12 +165,13 @@ function prefixLength(body: Uint8Array): Uint8Array {
 }
 
 async function* messagesOf(control: Readable): AsyncIterableIterator<GuestMessage> {
-  const splitter = new LineSplitter(MAX_LINE_BYTES)
+  const splitter = new FrameSplitter(MAX_LINE_BYTES)
   try {
     for await (const chunk of control) {
-      for (const line of splitter.push(chunk as Uint8Array)) {
+      for (const { line, payload } of splitter.push(chunk as Uint8Array)) {
         const message = parseMessage(line)
-        if (message !== undefined) yield message
+        if (message?.type === 'content') yield { type: 'content', payload: payload ?? Buffer.alloc(0) }
+        else if (message !== undefined) yield message
       }
     }
   } catch {

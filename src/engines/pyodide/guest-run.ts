@@ -4,11 +4,15 @@ import { RunState, type KillCause } from './run-state.ts'
 import type { GuestProcess } from './guest-interface.ts'
 import type { GuestMessage } from './guest/wire.ts'
 import { listen } from './listen.ts'
-import type { Outbox } from './outbox.ts'
+import type { RunOutbox } from './outbox.ts'
 import { ANSWER_HEAD, bodyOf, COLLECTED_MS, orderOf, type Request, makeTooLargeAnswer } from './requests.ts'
 import type { Spare } from './spare.ts'
 
 const NO_BYTES: Uint8Array = new Uint8Array()
+/** Time for the files of a workspace to come back, beside that of collected files. */
+const KEEP_MS = 30_000
+/** Time for them after a cancellation. */
+const CANCELLED_KEEP_MS = 500
 
 /** One run in an instance: its timers, its input, and the messages of the instance until it is done. */
 export class GuestRun {
@@ -17,16 +21,19 @@ export class GuestRun {
   readonly guest: GuestProcess
   /** The first bytes of the answers to its calls, as the library writes them. */
   readonly answerHead: Buffer
-  readonly #outbox: Outbox
+  readonly #outbox: RunOutbox
+  readonly #onFiles: ((message: GuestMessage) => void) | undefined
   #killing: Countdown | undefined
   #waking: Countdown | undefined
   /** Set for a script that asked to be woken. */
   #wake: NodeJS.Timeout | undefined
 
-  constructor(request: Request, spare: Spare, outbox: Outbox) {
+  /** @param onFiles takes the files of the workspace, which come after the script; absent: they are not kept. */
+  constructor(request: Request, spare: Spare, outbox: RunOutbox, onFiles?: (message: GuestMessage) => void) {
     this.spare = spare
     this.guest = spare.guest
     this.#outbox = outbox
+    this.#onFiles = onFiles
     this.answerHead = Buffer.from(`${ANSWER_HEAD.toString()}"execution_id":${JSON.stringify(request.execution_id)},`)
     this.state = new RunState(request, outbox, (afterMs) => this.#wakeAfter(afterMs))
   }
@@ -53,7 +60,7 @@ export class GuestRun {
     const drained = listen(guest, state, () => {
       if (state.over) this.kill('output-limit')
     })
-    guest.send(orderOf(state))
+    guest.send({ ...orderOf(state), keep: this.#onFiles !== undefined })
     guest.sendToScript(Buffer.from(JSON.stringify(bodyOf(state))))
     for (;;) {
       const next = await guest.control.next()
@@ -85,6 +92,8 @@ export class GuestRun {
 
   /** Ends the run at the request of the host, unless its script has ended. */
   cancel(): void {
+    if (this.state.hasEnded && this.#onFiles !== undefined)
+      setTimeout(() => this.guest.kill(), CANCELLED_KEEP_MS).unref()
     this.kill('cancelled')
   }
 
@@ -123,7 +132,8 @@ export class GuestRun {
       state.hasEnded = true
       state.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
       state.fault = typeof message.fault === 'string' ? message.fault : null
-      setTimeout(() => guest.kill(), COLLECTED_MS).unref()
+      const keepMs = this.#onFiles === undefined ? 0 : KEEP_MS
+      setTimeout(() => guest.kill(), COLLECTED_MS + keepMs).unref()
       await drained // files follow all other output
     } else if (message.type === 'file' && state.hasEnded) {
       const { path, size, offset, contentBase64 } = message
@@ -134,6 +144,8 @@ export class GuestRun {
       for (const text of message.skipped) {
         state.warnings.push({ code: 'collect_skipped', message: truncateLikeHarness(String(text), CAPS.warning) })
       }
+    } else if (['entries', 'content', 'kept'].includes(message.type) && state.hasEnded) {
+      this.#onFiles?.(message)
     } else if (message.type === 'out-of-memory') {
       state.killedFor ??= 'memory'
     } else if (message.type === 'past-deadline') {

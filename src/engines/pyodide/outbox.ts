@@ -3,8 +3,15 @@ import { CAPS } from '../../protocol/index.ts'
 /** The approximate size of one chunk of a channel. */
 const CHUNK_BYTES = 64 * 1024
 
+/** Takes the lines of a run. */
+export interface RunOutbox {
+  put(line: Uint8Array): void
+  /** Resolves when there is room for more lines. */
+  room(): Promise<void>
+}
+
 /** The queue of lines to the host. It asks its sources to pause while the host does not read fast enough. */
-export class Outbox {
+export class Outbox implements RunOutbox {
   readonly #onPressure: (paused: boolean) => void
   #lines: Uint8Array[] = []
   #bytes = 0

@@ -42,6 +42,9 @@ function makeReport(
       toolsDir: true,
       systemCallFilter: false,
       uidPerSandbox: false,
+      workspaces: true,
+      concurrentActivities: false,
+      programs: false,
     },
     probes: {
       pyodide: PYODIDE_VERSION,

@@ -79,9 +79,18 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
  * @throws Error that names what is wrong, and repeats nothing of the line.
  */
 export function readRequest(line: Uint8Array): HostFrame | undefined {
+  const frame = readObject(line)
+  return frame === undefined ? undefined : checkRequest(frame)
+}
+
+/** The value on a line; undefined for a blank line. @throws Error that names what is wrong. */
+export function readObject(line: Uint8Array): unknown {
   const text = textOf(line)
-  if (text.trim() === '') return undefined
-  const frame = parse(text)
+  return text.trim() === '' ? undefined : parse(text)
+}
+
+/** A value as a frame, or undefined if its type is not known. @throws Error that names what is wrong. */
+export function checkRequest(frame: unknown): HostFrame | undefined {
   if (!isObject(frame) || typeof frame['type'] !== 'string') throw new Error('a line is not a frame with a type')
   const { type } = frame
   if (!Object.hasOwn(REQUEST_FIELDS, type)) return undefined

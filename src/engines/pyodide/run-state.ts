@@ -8,7 +8,7 @@ import {
   truncateLikeHarness,
 } from '../../protocol/index.ts'
 import { MAX_JSON_PARTS } from '../../support/index.ts'
-import type { Outbox } from './outbox.ts'
+import type { RunOutbox } from './outbox.ts'
 import { RunClock } from './run-clock.ts'
 import { OutputGatherer } from './output-gatherer.ts'
 
@@ -56,11 +56,11 @@ export class RunState {
   #hasSentError = false
   #hasSentTimeout = false
   #sent = 0
-  readonly #outbox: Outbox
+  readonly #outbox: RunOutbox
   readonly #lines: LineSplitter
   readonly #onWake: (afterMs: number) => void
 
-  constructor(request: ExecuteFrame | CheckFrame, outbox: Outbox, onWake: (afterMs: number) => void) {
+  constructor(request: ExecuteFrame | CheckFrame, outbox: RunOutbox, onWake: (afterMs: number) => void) {
     this.id = request.execution_id
     this.request = request
     this.clock = new RunClock(this.startedAt, request.timeout_sec * 1000, this.maxWaitMs)

@@ -98,7 +98,7 @@ describe.skipIf(skip)('sandglass exec', () => {
     expect(ended.stderr).toContain(message)
   })
 
-  test('--engine pyodide says which engines have workspaces', async () => {
+  test('--engine pyodide says which engines have programs', async () => {
     const ended = await cli.run(['exec', '--new', '--engine', 'pyodide', '--', 'ls'])
     expect(ended.code).toBe(8)
     expect(ended.stderr).toContain('docker')

@@ -64,6 +64,7 @@ const ROW: EngineRow = {
   machines: 'the Moon',
   python: 'none',
   workspaces: 'no',
+  programs: 'no',
   pages: ['docker.md'],
   flags: { '--crater': { option: 'crater', value: 'NAME', help: 'where it lands, default Tycho' } },
   load: () => Promise.resolve(moon),

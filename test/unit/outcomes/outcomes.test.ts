@@ -80,7 +80,7 @@ describe('the table of warnings', () => {
   })
 
   test('has no unused code', () => {
-    const sources = `${read('src/{executor,cli}/*.ts')}${read('src/dependencies.ts')}${read('src/outcomes/outcomes.ts')}${read('harness/sandglass_harness/**/*.py')}`
+    const sources = `${read('src/{executor,cli,engines/pyodide/workspace}/*.ts')}${read('src/dependencies.ts')}${read('src/outcomes/outcomes.ts')}${read('harness/sandglass_harness/**/*.py')}`
     const unused = Object.keys(WARNING_CODES).filter(
       (code) => !sources.includes(`'${code}'`) && !sources.includes(`"${code}"`),
     )

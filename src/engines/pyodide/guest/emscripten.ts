@@ -6,6 +6,10 @@ export interface FileNode {
   readonly mount: FileMount
   readonly parent: FileNode
   usedBytes: number
+  /** In milliseconds. */
+  mtime: number
+  /** Of a link: its target. */
+  readonly link?: string
   /** For a directory, its entries by name. For a file, a buffer that may be longer than the content. */
   contents: unknown
   node_ops: Record<string, (...args: never[]) => unknown>

@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { closeSync, writeSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { Carrier } from './carrier.ts'
 import { checkSurroundings } from './checks.ts'
 import { collect } from './collection.ts'
 import { openDescriptors, SHARED, SignalClock } from './devices.ts'
@@ -12,7 +13,7 @@ import type { FileSystem, Pyodide, WasmMemory } from './emscripten.ts'
 import { Intake } from './intake.ts'
 import { removeBuiltinModules } from './inittab.ts'
 import { loadInterpreter } from './interpreter.ts'
-import { limitFiles, MemoryBudget } from './quota.ts'
+import { type FileChanges, limitFiles, MemoryBudget } from './quota.ts'
 import { hideNode, closeRealm } from './realm.ts'
 import { openSnapshot, type Snapshot, snapshotBytes } from './snapshot.ts'
 import {
@@ -84,10 +85,10 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
   })
   watchdog.unref()
   const surroundings = await checkSurroundings()
-  const { ready, FS, budget, clock, live } = await makeReady(plan, files, snapshot, shared)
+  const { ready, FS, changes, budget, clock, live } = await makeReady(plan, files, snapshot, shared)
   send({ type: 'ready', ...ready, checks: { ...surroundings, ...ready.checks } })
   watch(false)
-  waitForRun(plan, FS, budget, clock, () => {
+  waitForRun(plan, { FS, changes, budget, clock }, () => {
     watch(true)
     return live()
   })
@@ -97,6 +98,7 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
 interface ReadyInstance {
   readonly ready: Omit<Extract<GuestMessage, { type: 'ready' }>, 'type'>
   readonly FS: FileSystem
+  readonly changes: FileChanges
   readonly budget: MemoryBudget
   readonly clock: SignalClock
   /** Receives the request and runs the script. Returns the exit code. */
@@ -123,7 +125,7 @@ async function makeReady(
   pyodide.setInterruptBuffer(clock.buffer)
   const python = pyodide.pyimport('sandglass_harness.script.in_place')
   for (const home of ['/home/web_user', '/home']) FS.rmdir(home)
-  limitFiles(FS, plan.limits.scratch, budget)
+  const changes = limitFiles(FS, plan.limits.scratch, budget)
   FS.ignorePermissions = false
   FS.chdir(plan.workspace)
   closeRealm(plan.modules)
@@ -131,7 +133,7 @@ async function makeReady(
   const checks = { ...prepared.checks, code_from_cache: isFromCache, libc, memory_bytes: memory.buffer.byteLength }
   const live = python['live']
   closeBridge()
-  return { ready: { ...prepared, checks }, FS, budget, clock, live: () => live?.() }
+  return { ready: { ...prepared, checks }, FS, changes, budget, clock, live: () => live?.() }
 }
 
 /** Returns a function that wakes the watchdog or lets it sleep. */
@@ -163,18 +165,18 @@ function putFiles(FS: FileSystem, { files }: StartMessage, bytes: Uint8Array): v
 
 function waitForRun(
   { workspace }: StartMessage,
-  FS: FileSystem,
-  budget: MemoryBudget,
-  clock: SignalClock,
+  { FS, changes, budget, clock }: Pick<ReadyInstance, 'FS' | 'changes' | 'budget' | 'clock'>,
   live: () => unknown,
 ): void {
   const intake = new Intake(FS, workspace)
+  const carrier = new Carrier(FS, workspace, changes)
   for (;;) {
     const next = readMessage()
     if (next === undefined) return exit(0)
     if (next.type === 'wipe') intake.wipe()
     else if (next.type === 'put')
       intake.put(next.path, next.mode, next.offset, Buffer.from(next.contentBase64, 'base64'))
+    else if (next.type === 'restore') carrier.restore(next.entries)
     else if (next.type === 'run' && intake.problem !== undefined) {
       readMessage() // discards the request, which follows `run`
       send({ type: 'refused', ...intake.problem })
@@ -182,6 +184,7 @@ function waitForRun(
     } else if (next.type === 'run') {
       budget.maxBytes = Math.min(budget.maxBytes, next.memoryBytes ?? Infinity)
       run(next, clock, live)
+      if (next.keep === true) carrier.send()
       collect(FS, workspace, next.collect)
     }
   }

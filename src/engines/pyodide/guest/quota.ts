@@ -40,16 +40,28 @@ interface Usage {
  * Limits the file system in memory: each scratch directory is a mount with a size, everything else is read-only. All nodes share
  * the operations, so each operation is replaced once.
  */
-export function limitFiles(FS: FileSystem, scratch: Readonly<Record<string, number>>, budget: MemoryBudget): void {
+export function limitFiles(
+  FS: FileSystem,
+  scratch: Readonly<Record<string, number>>,
+  budget: MemoryBudget,
+): FileChanges {
   const quota = new FileQuota(FS, budget)
   for (const [path, maxBytes] of Object.entries(scratch)) quota.mount(path, maxBytes)
   replaceDirectoryOperations(FS, quota)
   replaceSetattr(FS, quota)
   replaceStreamOperations(FS, quota)
+  return quota
+}
+
+/** Tells of changes. */
+export interface FileChanges {
+  /** Called with each file whose content may have changed. */
+  onContent: (node: FileNode) => void
 }
 
 /** The use of the scratch directories, and their limits. A file that is deleted while it is open counts until it is closed. */
-class FileQuota {
+class FileQuota implements FileChanges {
+  onContent: (node: FileNode) => void = () => undefined
   readonly #FS: FileSystem
   readonly #budget: MemoryBudget
   readonly #usages = new Map<FileMount, Usage>()
@@ -157,6 +169,7 @@ function replaceSetattr(FS: FileSystem, quota: FileQuota): void {
       const more = size - node.usedBytes
       if (more > 0 && quota.roomFor(usage, more) < more) quota.fail(ERRNO.ENOSPC)
       const done = operation(...([node, wanted] as never[]))
+      quota.onContent(node)
       quota.charge(usage, more)
       return done
     })
@@ -175,6 +188,7 @@ function replaceStreamOperations(FS: FileSystem, quota: FileQuota): void {
     const written = length - (more - room)
     if (written <= 0 && length > 0) quota.fail(ERRNO.ENOSPC)
     const before = node.usedBytes
+    quota.onContent(node)
     const done = plainWrite(stream, buffer, offset, written, position, canOwn)
     quota.charge(usage, node.usedBytes - before)
     return done

@@ -77,10 +77,36 @@ export interface RunMessage {
   readonly graceMs: number
   readonly collect: CollectOrder
   readonly memoryBytes?: number
+  /** True if the files of the workspace go back to the host after the script. */
+  readonly keep?: boolean
+}
+
+/**
+ * A directory (`d`), file (`f`) or link (`l`) of a workspace, on its way into an instance or out of it. `parent` is the index of
+ * its directory among the entries, -1 for the workspace itself; the content of files follows the entries, in their order.
+ */
+export interface CarriedEntry {
+  readonly parent: number
+  readonly name: string
+  readonly kind: 'd' | 'f' | 'l'
+  readonly mode: number
+  readonly mtimeMs: number
+  /** Of a file. */
+  readonly size?: number
+  /** Of a link. */
+  readonly target?: string
+  /** On the way out, of a file with the content with which it came in: its index then. No content follows. */
+  readonly from?: number
+}
+
+/** The files of a workspace, before a run. The content of all files follows. */
+export interface RestoreMessage {
+  readonly type: 'restore'
+  readonly entries: readonly CarriedEntry[]
 }
 
 /** A message from the host to a guest. */
-export type HostMessage = StartMessage | PutMessage | { readonly type: 'wipe' } | RunMessage
+export type HostMessage = StartMessage | PutMessage | { readonly type: 'wipe' } | RestoreMessage | RunMessage
 
 /** A message from a guest to the host, one JSON object per line. */
 export type GuestMessage =
@@ -88,6 +114,12 @@ export type GuestMessage =
   /** The size of the snapshot that follows on the descriptor of frames. */
   | { readonly type: 'snapshot'; readonly bytes: number }
   | { readonly type: 'refused'; readonly path: string; readonly reason: string }
+  /** The files of a `restore` are there. */
+  | { readonly type: 'restored' }
+  /** The files of the workspace after the run: entries, then pieces of content (payloads), then `kept`. */
+  | { readonly type: 'entries'; readonly entries: readonly CarriedEntry[] }
+  | { readonly type: 'content'; readonly payload?: Uint8Array }
+  | { readonly type: 'kept' }
   | { readonly type: 'ended'; readonly exitCode: number | null; readonly fault: string | null }
   | {
       readonly type: 'file'
@@ -115,12 +147,17 @@ export function readMessage(): HostMessage | undefined {
 /** Reads exactly this many bytes; undefined if the input ends before. */
 export function readExactly(count: number): Buffer | undefined {
   const bytes = Buffer.allocUnsafe(count)
-  for (let at = 0; at < count;) {
-    const got = readInput(bytes, at, count - at)
-    if (got === 0) return undefined
+  return readFully(bytes) ? bytes : undefined
+}
+
+/** Fills an array from the input; false if the input ends before. */
+export function readFully(into: Uint8Array): boolean {
+  for (let at = 0; at < into.length;) {
+    const got = readInput(into, at, into.length - at)
+    if (got === 0) return false
     at += got
   }
-  return bytes
+  return true
 }
 
 /** Waits for input and reads what is available. Returns 0 at the end of the input. */
@@ -137,6 +174,15 @@ export function readInput(into: Uint8Array, offset: number, length: number): num
 export function send(message: GuestMessage): void {
   writeFully(FDS.control, Buffer.from(`${JSON.stringify(message)}\n`))
 }
+
+/** Sends the host a message with raw bytes behind it, at most {@link PAYLOAD_BYTES}. */
+export function sendWithPayload(message: GuestMessage, bytes: Uint8Array): void {
+  const head = Buffer.from(`{"payload":${bytes.length},${JSON.stringify(message).slice(1)}\n`)
+  writeFully(FDS.control, Buffer.concat([head, bytes]))
+}
+
+/** The most bytes behind one message. */
+export const PAYLOAD_BYTES: number = 64 * 1024
 
 /** Writes all bytes and waits until they are read. */
 export function writeFully(fd: number, bytes: Uint8Array): void {

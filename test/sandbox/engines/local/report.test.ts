@@ -33,6 +33,8 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       systemCallFilter: true,
       uidPerSandbox: true,
       workspaces: true,
+      concurrentActivities: true,
+      programs: true,
     })
   })
 

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { findPythons } from '../../../../scripts/find-pythons.ts'
 import { matchesGlob } from '../../../../src/engines/pyodide/guest/collection.ts'
+import { Globs } from '../../../../src/engines/pyodide/workspace/globs.ts'
 
 const MATCH = `
 import json, sys
 from sandglass_harness.broker.globs import Matcher
-globs, paths = json.load(sys.stdin)
-matchers = [Matcher([glob]) for glob in globs]
+globs, paths, hidden = json.load(sys.stdin)
+matchers = [Matcher([glob], hidden) for glob in globs]
 json.dump([[matcher.matches(path) for path in paths] for matcher in matchers], sys.stdout)
 `
 const GLOBS = [
@@ -113,17 +114,25 @@ beforeAll(() => {
   executable = findPythons()[0]?.executable ?? executable
 })
 
-test('both brokers match the same paths', () => {
+test.each([false, true])('both brokers match the same paths, with hidden names: %s', (hidden) => {
   const { stdout, stderr } = spawnSync(executable, ['-B', '-c', MATCH], {
     cwd: join(import.meta.dirname, '../../../../harness'),
-    input: JSON.stringify([GLOBS, PATHS]),
+    input: JSON.stringify([GLOBS, PATHS, hidden]),
     encoding: 'utf8',
   })
   expect(stderr).toBe('')
   const matches = JSON.parse(stdout) as boolean[][]
   const listMatches = (matched: (glob: number, path: number) => boolean) =>
     GLOBS.map((glob, g) => [glob, PATHS.filter((_, p) => matched(g, p))])
-  expect(listMatches((g, p) => matchesGlob(GLOBS[g] ?? '', PATHS[p] ?? ''))).toEqual(
-    listMatches((g, p) => matches[g]?.[p] === true),
-  )
+  const expected = listMatches((g, p) => matches[g]?.[p] === true)
+  expect(listMatches((g, p) => new Globs([GLOBS[g] ?? ''], hidden).matches(PATHS[p] ?? ''))).toEqual(expected)
+  // A run collects no hidden names.
+  const collected = listMatches((g, p) => matchesGlob(GLOBS[g] ?? '', PATHS[p] ?? ''))
+  expect(hidden || collected).toEqual(hidden || expected)
+})
+
+test('the globs of a workspace take no exponential time', () => {
+  const started = performance.now()
+  expect(new Globs(['*a*a*a*a*a*a*a*a*b'], false).matches('a'.repeat(255))).toBe(false)
+  expect(performance.now() - started).toBeLessThan(100)
 })

@@ -1,0 +1,180 @@
+import type { CarriedEntry, GuestMessage, RestoreMessage } from '../guest/wire.ts'
+import {
+  type DirectoryNode,
+  emptyDirectory,
+  type FileNode,
+  fits,
+  nameProblem,
+  nodesBelow,
+  ownSize,
+  type TreeBounds,
+  type TreeNode,
+  type TreeSize,
+} from './tree.ts'
+
+const MAX_PATH = 4096
+const PERMISSIONS = 0o777
+/** Small files go together: each write has a cost of its own. */
+const GATHERED_BYTES = 256 * 1024
+
+/** The files of a workspace on their way into an instance. */
+export interface OutgoingFiles {
+  readonly message: RestoreMessage
+  /** The content of the files, in order. */
+  readonly contents: readonly Uint8Array[]
+  /** The files by their indices among the entries. */
+  readonly files: ReadonlyMap<number, FileNode>
+}
+
+/** Packs a tree for an instance. */
+export function outgoing(top: DirectoryNode): OutgoingFiles {
+  const indices = new Map<DirectoryNode, number>([[top, -1]])
+  const entries: CarriedEntry[] = []
+  const contents: Uint8Array[] = []
+  const files = new Map<number, FileNode>()
+  let small: Uint8Array[] = []
+  let smallBytes = 0
+  const gather = (): void => {
+    contents.push(small.length === 1 && small[0] !== undefined ? small[0] : Buffer.concat(small))
+    small = []
+    smallBytes = 0
+  }
+  for (const [name, node, directory] of nodesBelow(top)) {
+    const entry = { parent: indices.get(directory) ?? -1, name, mode: node.mode, mtimeMs: node.mtimeMs }
+    if (node.kind === 'directory') {
+      indices.set(node, entries.length)
+      entries.push({ ...entry, kind: 'd' })
+    } else if (node.kind === 'link') entries.push({ ...entry, kind: 'l', target: node.target })
+    else {
+      files.set(entries.length, node)
+      small.push(node.content)
+      smallBytes += node.content.length
+      if (smallBytes >= GATHERED_BYTES) gather()
+      entries.push({ ...entry, kind: 'f', size: node.content.length })
+    }
+  }
+  gather()
+  return { message: { type: 'restore', entries }, contents, files }
+}
+
+/** The files that a run left. */
+export interface IncomingTree {
+  readonly top: DirectoryNode
+  readonly size: TreeSize
+}
+
+/**
+ * Takes the files that an instance sends back. The instance is hostile: everything is checked and bounded, and files of which
+ * anything is wrong are not taken at all.
+ */
+export class IncomingFiles {
+  readonly #sent: ReadonlyMap<number, FileNode>
+  readonly #bounds: TreeBounds
+  readonly #top = emptyDirectory(PERMISSIONS)
+  readonly #size: TreeSize = { bytes: 0, nodes: 0, textBytes: 0 }
+  /** The directories by their indices, with the lengths of their paths. */
+  readonly #directories = new Map<number, { readonly node: DirectoryNode; readonly pathLength: number }>()
+  /** Files whose content is still to come, in order. */
+  readonly #open: { readonly content: Uint8Array; filled: number }[] = []
+  #next = 0
+  #count = 0
+  #isComplete = false
+  #problem: string | undefined
+
+  constructor(sent: ReadonlyMap<number, FileNode>, bounds: TreeBounds) {
+    this.#sent = sent
+    this.#bounds = bounds
+    this.#directories.set(-1, { node: this.#top, pathLength: 0 })
+  }
+
+  /** The files, if all came. */
+  get tree(): IncomingTree | undefined {
+    return this.#isComplete && this.#problem === undefined ? { top: this.#top, size: this.#size } : undefined
+  }
+
+  /** Why they are not taken, if they came. */
+  get problem(): string | undefined {
+    return this.#problem
+  }
+
+  take(message: GuestMessage): void {
+    if (this.#problem !== undefined || this.#isComplete) return
+    if (message.type === 'entries') this.#takeEntries(message.entries)
+    else if (message.type === 'content') this.#takeContent(message.payload ?? Buffer.alloc(0))
+    else if (message.type === 'kept') {
+      if (this.#next === this.#open.length) this.#isComplete = true
+      else this.#problem = 'the content of files is missing'
+    }
+  }
+
+  #takeEntries(entries: unknown): void {
+    if (!Array.isArray(entries)) {
+      this.#problem = 'the instance sent no list of files'
+      return
+    }
+    for (const entry of entries) {
+      this.#problem = this.#takeEntry(entry as Partial<Record<keyof CarriedEntry, unknown>> | null)
+      if (this.#problem !== undefined) return
+      this.#count += 1
+    }
+  }
+
+  /** Takes one entry. Returns what is wrong with it. */
+  #takeEntry(entry: Partial<Record<keyof CarriedEntry, unknown>> | null): string | undefined {
+    const { parent, name, mode, mtimeMs } = entry ?? {}
+    const directory = typeof parent === 'number' ? this.#directories.get(parent) : undefined
+    if (directory === undefined || typeof name !== 'string' || typeof mode !== 'number')
+      return 'a file is described wrongly'
+    const reason = nameProblem(name)
+    if (reason !== undefined) return `a name cannot be kept: ${reason}`
+    if (directory.node.entries.has(name)) return 'a name comes twice'
+    const pathLength = directory.pathLength + name.length + 1
+    if (pathLength > MAX_PATH) return `a path has more than ${MAX_PATH} characters`
+    const time = typeof mtimeMs === 'number' && Number.isSafeInteger(mtimeMs) ? mtimeMs : 0
+    const node = this.#nodeOf(entry ?? {}, mode & PERMISSIONS, time)
+    if (typeof node === 'string') return node
+    directory.node.entries.set(name, node)
+    if (node.kind === 'directory') this.#directories.set(this.#count, { node, pathLength })
+    const own = ownSize(name, node)
+    this.#size.nodes += 1
+    this.#size.textBytes += own.textBytes
+    if (node.kind === 'file') this.#size.bytes += own.bytes
+    return fits(this.#size, this.#bounds) ? undefined : 'they are larger than the workspace'
+  }
+
+  #nodeOf(
+    { kind, size, target, from }: Partial<Record<keyof CarriedEntry, unknown>>,
+    mode: number,
+    mtimeMs: number,
+  ): TreeNode | string {
+    if (kind === 'd') return { kind: 'directory', mode, mtimeMs, entries: new Map() }
+    if (kind === 'l' && typeof target === 'string')
+      return target.length > MAX_PATH ? 'a link has a target that is too long' : { kind: 'link', mode, mtimeMs, target }
+    if (kind !== 'f') return 'a file is described wrongly'
+    if (from !== undefined) {
+      const before = typeof from === 'number' ? this.#sent.get(from) : undefined
+      return before === undefined ? 'a file is described wrongly' : { ...before, mode, mtimeMs }
+    }
+    // Checked before the memory is taken.
+    if (typeof size !== 'number' || !Number.isInteger(size) || size < 0) return 'a file is described wrongly'
+    if (this.#size.bytes + size > this.#bounds.maxBytes) return 'they are larger than the workspace'
+    const content = new Uint8Array(size)
+    if (size > 0) this.#open.push({ content, filled: 0 })
+    return { kind: 'file', mode, mtimeMs, content }
+  }
+
+  #takeContent(payload: Uint8Array): void {
+    for (let bytes = payload; bytes.length > 0;) {
+      const file = this.#open[this.#next]
+      if (file === undefined) {
+        this.#problem = 'there is more content than files'
+        return
+      }
+      const part = bytes.subarray(0, file.content.length - file.filled)
+      file.content.set(part, file.filled)
+      file.filled += part.length
+      bytes = bytes.subarray(part.length)
+      if (file.filled === file.content.length) this.#next += 1
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import { type HostActivityFrame, hostActivityFrames, type HostFrame } from '../../../protocol/index.ts'
+import { checkRequest, readObject } from '../request-shape.ts'
+
+/** A frame that a broker of a workspace serves. */
+export type WorkspaceRequest =
+  | Extract<HostFrame, { type: 'execute' | 'tool_result' | 'tool_time' | 'cancel' | 'ping' }>
+  | HostActivityFrame
+
+const OF_RUNS: ReadonlySet<unknown> = new Set(['execute', 'tool_result', 'tool_time', 'cancel', 'ping'])
+
+/** The frame on a line, or undefined for a blank line. @throws Error for one that a workspace does not serve. */
+export function readWorkspaceRequest(line: Uint8Array): WorkspaceRequest | undefined {
+  const value = readObject(line)
+  if (value === undefined) return undefined
+  const { type } = (value ?? {}) as { readonly type?: unknown }
+  if (OF_RUNS.has(type)) return checkRequest(value) as WorkspaceRequest
+  const schema =
+    typeof type === 'string' && Object.hasOwn(hostActivityFrames, type)
+      ? hostActivityFrames[type as HostActivityFrame['type']]
+      : undefined
+  const parsed = schema?.safeParse(value)
+  if (parsed?.success === true) return parsed.data
+  throw new Error(
+    parsed === undefined ? 'a workspace serves no frame of this type' : `${String(type)} has an invalid field`,
+  )
+}
+
+/** The `execute` whose large fields came behind it. @throws Error */
+export function joinRequest(
+  head: Extract<HostActivityFrame, { type: 'execute_in_parts' }>,
+  body: Uint8Array,
+): Extract<HostFrame, { type: 'execute' }> {
+  const fields = readObject(body)
+  if (typeof fields !== 'object' || fields === null) throw new Error('the body of a request is no JSON object')
+  return checkRequest({ ...fields, ...head, type: 'execute' }) as Extract<HostFrame, { type: 'execute' }>
+}

@@ -1,0 +1,198 @@
+import {
+  encodeFrame,
+  type HostActivityFrame,
+  type HostFrame,
+  INPUT_WINDOW_BYTES,
+  CAPS,
+  LineSplitter,
+} from '../../../protocol/index.ts'
+import { GuestRun } from '../guest-run.ts'
+import type { Outbox } from '../outbox.ts'
+import type { Spare } from '../spare.ts'
+import { IncomingFiles, type IncomingTree, type OutgoingFiles } from './carried-files.ts'
+import { joinRequest, readWorkspaceRequest } from './requests.ts'
+import { TakenLines } from './taken-lines.ts'
+import type { TreeBounds } from './tree.ts'
+
+type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
+
+/** The place where scripts run. */
+export interface ScriptPlace {
+  readonly outbox: Outbox
+  readonly bounds: TreeBounds
+  /** The request of a script is complete. */
+  admit(activity: ScriptActivity, request: ExecuteFrame): void
+}
+
+/** A script of a workspace, from its request to its last frame. */
+export class ScriptActivity {
+  readonly id: string
+  readonly #place: ScriptPlace
+  readonly #head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>
+  readonly #lines = new LineSplitter(CAPS.requestLineBytes)
+  readonly #taken: TakenLines
+  #body: Buffer[] = []
+  #missing: number
+  #ungranted = 0
+  #run: GuestRun | undefined
+  /** The instance into which the files are brought. */
+  #preparing: Spare | undefined
+  #isHeld = false
+  #isCancelled = false
+  readonly #cancelled = Promise.withResolvers<void>()
+
+  constructor(head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>, place: ScriptPlace) {
+    this.id = head.execution_id
+    this.#head = head
+    this.#place = place
+    this.#missing = head.type === 'execute_in_parts' ? head.body_bytes : 0
+    this.#taken = new TakenLines(place.outbox, () => this.#press())
+  }
+
+  get isCancelled(): boolean {
+    return this.#isCancelled
+  }
+
+  /** Resolves when it is cancelled. */
+  get cancelled(): Promise<void> {
+    return this.#cancelled.promise
+  }
+
+  /** True if its whole request has come. */
+  get isComplete(): boolean {
+    return this.#missing === 0
+  }
+
+  get guest(): GuestRun['guest'] | undefined {
+    return this.#run?.guest ?? this.#preparing?.guest
+  }
+
+  begin(): void {
+    if (this.#head.type === 'execute') this.#place.admit(this, this.#head)
+  }
+
+  input(bytes: Uint8Array): void {
+    this.#ungranted += bytes.length
+    if (this.#ungranted >= INPUT_WINDOW_BYTES / 4) {
+      const credit = { type: 'credit', execution_id: this.id, stream: 'stdin', bytes: this.#ungranted }
+      this.#place.outbox.put(Buffer.from(`${JSON.stringify(credit)}\n`))
+      this.#ungranted = 0
+    }
+    if (this.#missing === 0 || this.#head.type === 'execute') return this.#takeLines(bytes)
+    if (bytes.length > this.#missing) throw new Error('the body of a request is longer than it was announced')
+    this.#body.push(Buffer.from(bytes)) // the sender uses its buffer again
+    this.#missing -= bytes.length
+    if (this.#missing > 0) return
+    const request = joinRequest(this.#head, Buffer.concat(this.#body))
+    this.#body = []
+    this.#place.admit(this, request)
+  }
+
+  endInput(): void {
+    // A run has no end of its input.
+  }
+
+  credit(stream: string, bytes: number): void {
+    if (stream === 'frames') this.#taken.credit(bytes)
+  }
+
+  /** Passes on the answer to a call. */
+  answer({ type, execution_id, id, ...rest }: Extract<HostFrame, { type: 'tool_result' }>): void {
+    this.#run?.answer(encodeFrame({ type, execution_id, id, ...rest }))
+  }
+
+  reportToolTime({ executed_ms, executing }: Extract<HostFrame, { type: 'tool_time' }>): void {
+    this.#run?.state.clock.report(executed_ms, executing)
+  }
+
+  /** The host does not read fast enough, or does again. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld
+    this.#press()
+  }
+
+  cancel(): void {
+    this.#isCancelled = true
+    this.#cancelled.resolve()
+    this.#taken.end()
+    this.#preparing?.guest.kill()
+    this.#run?.cancel()
+  }
+
+  stop(): void {
+    this.#taken.end()
+    this.#run?.stop()
+  }
+
+  /**
+   * Brings the files into an instance, before the time of the script begins.
+   * @returns `lost` if the instance ended, or why the files cannot be there.
+   */
+  async bringFiles(
+    spare: Spare,
+    files: OutgoingFiles,
+    timeoutMs: number,
+  ): Promise<'restored' | 'lost' | { readonly reason: string }> {
+    this.#preparing = spare
+    const { guest } = spare
+    const timer = setTimeout(() => guest.kill(), timeoutMs)
+    try {
+      guest.send(files.message, ...files.contents)
+      for (;;) {
+        const next = await guest.control.next()
+        if (next.done === true) return 'lost'
+        const message = next.value
+        if (message.type === 'restored') return 'restored'
+        if (message.type === 'refused') return { reason: String(message.reason) }
+      }
+    } finally {
+      clearTimeout(timer)
+      this.#preparing = undefined
+    }
+  }
+
+  /**
+   * Runs the script.
+   * @returns the last frame, without the fields that only the sandbox knows, and the files that the script left, if they are known.
+   */
+  async run(
+    request: ExecuteFrame,
+    spare: Spare,
+    files: OutgoingFiles,
+    awaitEnd: () => Promise<{ readonly code: number | null; readonly signal: string | null }>,
+  ): Promise<{ readonly done: object; readonly tree: IncomingTree | undefined }> {
+    const incoming = new IncomingFiles(files.files, this.#place.bounds)
+    const run = (this.#run = new GuestRun(request, spare, this.#taken, (message) => incoming.take(message)))
+    this.#press()
+    try {
+      await run.follow()
+      const { state } = run
+      const { code, signal } = state.hasEnded ? { code: null, signal: null } : await awaitEnd()
+      const { tree, problem } = incoming
+      if (tree === undefined) state.warnings.push({ code: 'files_not_kept', message: whyNotKept(problem) })
+      return { done: run.conclude(code, signal), tree }
+    } finally {
+      run.stop()
+      this.#taken.end()
+    }
+  }
+
+  #takeLines(bytes: Uint8Array): void {
+    for (const line of this.#lines.push(bytes)) {
+      const frame = readWorkspaceRequest(line)
+      if (frame?.type === 'tool_result' && frame.execution_id === this.id) this.answer(frame)
+    }
+  }
+
+  #press(): void {
+    this.#run?.press(this.#isHeld || this.#taken.isFull)
+  }
+}
+
+function whyNotKept(problem: string | undefined): string {
+  const why =
+    problem === undefined
+      ? 'its process ended before it could send what it wrote'
+      : `what it left cannot be kept (${problem})`
+  return `the workspace has the files from before this run: ${why}`
+}

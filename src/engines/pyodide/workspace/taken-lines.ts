@@ -1,0 +1,48 @@
+import { FRAMES_WINDOW_BYTES } from '../../../protocol/index.ts'
+import type { RunOutbox } from '../outbox.ts'
+
+/** The way out of one run: it counts what the host has not taken, and asks the run to pause at its window. */
+export class TakenLines implements RunOutbox {
+  readonly #outbox: RunOutbox
+  readonly #onPressure: (isFull: boolean) => void
+  #unread = 0
+  #isOver = false
+  #room = Promise.withResolvers<void>()
+
+  constructor(outbox: RunOutbox, onPressure: (isFull: boolean) => void) {
+    this.#outbox = outbox
+    this.#onPressure = onPressure
+  }
+
+  get isFull(): boolean {
+    return this.#unread > FRAMES_WINDOW_BYTES
+  }
+
+  put(line: Uint8Array): void {
+    const wasFull = this.isFull
+    this.#unread += line.length
+    this.#outbox.put(line)
+    if (!wasFull && this.isFull) this.#onPressure(true)
+  }
+
+  /** The host has taken so many bytes. */
+  credit(bytes: number): void {
+    const wasFull = this.isFull
+    this.#unread = Math.max(0, this.#unread - bytes)
+    if (!wasFull || this.isFull) return
+    this.#onPressure(false)
+    this.#room.resolve()
+    this.#room = Promise.withResolvers()
+  }
+
+  async room(): Promise<void> {
+    while (this.isFull && !this.#isOver) await this.#room.promise
+    await this.#outbox.room()
+  }
+
+  /** Nobody takes any more. */
+  end(): void {
+    this.#isOver = true
+    this.#room.resolve()
+  }
+}
