@@ -27,6 +27,8 @@ export class GuestRun {
   #waking: Countdown | undefined
   /** Set for a script that asked to be woken. */
   #wake: NodeJS.Timeout | undefined
+  /** Ends the collection. It holds on to the run, with the files that it took. */
+  #collecting: NodeJS.Timeout | undefined
 
   /** @param onFiles takes the files of the workspace, which come after the script; absent: they are not kept. */
   constructor(request: Request, spare: Spare, outbox: RunOutbox, onFiles?: (message: GuestMessage) => void) {
@@ -124,6 +126,7 @@ export class GuestRun {
     this.#killing?.stop()
     this.#waking?.stop()
     clearTimeout(this.#wake)
+    clearTimeout(this.#collecting)
   }
 
   async #takeControl(message: GuestMessage, drained: Promise<unknown>): Promise<void> {
@@ -133,7 +136,7 @@ export class GuestRun {
       state.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
       state.fault = typeof message.fault === 'string' ? message.fault : null
       const keepMs = this.#onFiles === undefined ? 0 : KEEP_MS
-      setTimeout(() => guest.kill(), COLLECTED_MS + keepMs).unref()
+      this.#collecting = setTimeout(() => guest.kill(), COLLECTED_MS + keepMs).unref()
       await drained // files follow all other output
     } else if (message.type === 'file' && state.hasEnded) {
       const { path, size, offset, contentBase64 } = message
