@@ -79,6 +79,8 @@ emit_result([Path(p).read_text() for p in ("a", "in/b", "c", "d")])`
     await at.sg.run('1', { limits }) // the sandbox is there
     const growth = watchGrowth()
     const { finalData, error } = await at.sg.run(DIGEST, { files: { 'in/large': { path } }, limits })
-    expect([finalData, error, growth() < 64]).toEqual([hash.digest('hex'), null, true])
+    expect([error, finalData]).toEqual([null, hash.digest('hex')])
+    // What the channel holds, and garbage of the pieces that have gone through it.
+    expect(growth()).toBeLessThan(0.8 * largeMiB)
   }, 120_000)
 }

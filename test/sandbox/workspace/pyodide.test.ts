@@ -4,6 +4,7 @@ import type { Workspace } from '../../../src/options.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
+import { heldMemory } from '../../support/memory.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
 import { testFileRules } from '../../support/workspace-file-rules.ts'
 
@@ -177,6 +178,15 @@ test('programs, terminals and connections are refused, with the engines that hav
   await expect(ws.exec('sh', [], { tty: true })).rejects.toMatchObject(refused)
   await expect(ws.start('ls')).rejects.toMatchObject(refused)
   expect(() => ws.dial(80)).toThrow(expect.objectContaining(refused))
+})
+
+test('the files of a run that is over are held once', async () => {
+  await using own = await sg.workspace()
+  const write = 'import os\nopen("filled", "wb").write(os.urandom(16 << 20))'
+  await own.run(write)
+  const before = heldMemory()
+  for (let runs = 0; runs < 3; runs += 1) await own.run(write)
+  expect((heldMemory() - before) / MiB).toBeLessThan(24)
 })
 
 test('an instance that dies while it waits takes nothing with it', async () => {
