@@ -1,11 +1,28 @@
+/** Linux counts the time of a running thread in ticks of some milliseconds: shorter work is repeated. */
+const SHORTEST_MS = 20
+/** Work that waits is not repeated for ever. */
+const LONGEST_MS = 40
+
 /** Milliseconds of processor time of the fastest of several rounds, because other work on the machine only adds time. */
 export function measureBest(work: () => unknown, rounds: number = 3): number {
-  let best = Number.POSITIVE_INFINITY
-  for (let round = 0; round < rounds; round += 1) {
-    const started = process.threadCpuUsage()
-    work()
-    const { user, system } = process.threadCpuUsage(started)
-    best = Math.min(best, (user + system) / 1000)
-  }
-  return best
+  return Math.min(...Array.from({ length: rounds }, () => measureRound(work)))
+}
+
+function measureRound(work: () => unknown): number {
+  const began = performance.now()
+  let spentMs = 0
+  let times = 0
+  do {
+    spentMs += measureOnce(work)
+    times += 1
+  } while (spentMs < SHORTEST_MS && performance.now() - began < LONGEST_MS)
+  return spentMs / times
+}
+
+/** Milliseconds of processor time of work that cannot be repeated, in ticks. */
+export function measureOnce(work: () => unknown): number {
+  const started = process.threadCpuUsage()
+  work()
+  const { user, system } = process.threadCpuUsage(started)
+  return (user + system) / 1000
 }
