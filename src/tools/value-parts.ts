@@ -16,16 +16,11 @@ export interface ValuePart {
 const PART_BYTES = 1024 * 1024
 /** A larger schema is used once, for the whole value: each part brings its own. */
 const MAX_SCHEMA_CHARS = 64 * 1024
+/** Keywords that judge nothing, and `type`. */
+const COMMON = ['$schema', '$defs', 'definitions', 'title', 'description', 'default', 'examples', 'type']
 /** Keywords of an object that judge nothing inside of its properties, beside their own schemas. */
 const OF_OBJECT = new Set([
-  '$schema',
-  '$defs',
-  'definitions',
-  'title',
-  'description',
-  'default',
-  'examples',
-  'type',
+  ...COMMON,
   'properties',
   'required',
   'additionalProperties',
@@ -34,17 +29,7 @@ const OF_OBJECT = new Set([
   'maxProperties',
 ])
 /** Keywords of a list that judge each item alone. */
-const OF_LIST = new Set([
-  '$schema',
-  '$defs',
-  'definitions',
-  'title',
-  'description',
-  'default',
-  'examples',
-  'type',
-  'items',
-])
+const OF_LIST = new Set([...COMMON, 'items'])
 /** References that depend on the place of a schema. */
 const PLACED = /"\$(?:id|dynamicRef|recursiveRef)":|"\$ref":"(?!#\/(?:\$defs|definitions)\/)/
 

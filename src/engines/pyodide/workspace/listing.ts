@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EntryOnWire } from '../../../protocol/index.ts'
 import { FileError } from './file-error.ts'
 import type { Flow } from './flow.ts'
-import { Globs } from './globs.ts'
+import { Globs } from '../guest/globs.ts'
 import type { DirectoryNode, TreeNode, WorkspaceTree } from './tree.ts'
 
 const ENTRIES_AT_ONCE = 200
