@@ -84,6 +84,9 @@ export function wordsOf(daemon: string | undefined, ...args: readonly string[]):
   return stdout + said
 }
 
+/** While this thread waits for a daemon that hangs, no time limit of a test fires. */
+const ANSWER_MS = 60_000
+
 function ask(
   daemon: string | undefined,
   args: readonly string[],
@@ -92,6 +95,7 @@ function ask(
   const { status, stdout, stderr, error } = spawnSync('docker', [...where, ...args], {
     encoding: 'utf8',
     maxBuffer: 1 << 26,
+    timeout: ANSWER_MS,
   })
   return { status, stdout, said: error?.message ?? stderr }
 }
