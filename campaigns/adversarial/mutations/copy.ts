@@ -6,8 +6,8 @@ import { type Patch, patched } from './mutation.ts'
 /** The root of this tree. */
 export const ROOT: string = resolve(import.meta.dirname, '../../..')
 
-/** Files and directories that the adversarial suite needs. */
-const NEEDED = ['src', 'harness', 'test', 'campaigns', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+/** Files and directories that the tests need. */
+const NEEDED = ['src', 'data', 'harness', 'test', 'campaigns', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
 /** Prefix of the directory names, before the pid of the process that made them. */
 const KIND = 'mutation'

@@ -11,7 +11,7 @@ export interface Mutation {
   readonly doubled?: string
   /** The tests of this defence: only they and the control tests are run, and only they can detect its removal. */
   readonly selected: readonly TestSelection[]
-  /** One or two quick tests that detect it: the short form runs only these. */
+  /** One or two quick tests that detect it: the short form runs only these. Empty: only the long form tries this mutation. */
   readonly quick: readonly TestSelection[]
 }
 
@@ -23,17 +23,43 @@ export interface Patch {
   readonly to: string
 }
 
-/** Tests of one suite of `campaigns/adversarial/suites`. */
+/** Tests of one suite. */
 export interface TestSelection {
   readonly suite: Suite
   /** Parts of full titles; a test with any of them is selected. */
   readonly titles: readonly string[]
 }
 
-/** The suites that run on mutated copies. */
-export const SUITES = ['cases', 'supervisor', 'between-runs', 'defences', 'fresh'] as const
-/** One of them. */
-export type Suite = (typeof SUITES)[number]
+const ADVERSARIAL = 'test/campaign/adversarial/local'
+
+/** A suite that runs on mutated copies. */
+export type Suite =
+  | 'cases'
+  | 'supervisor'
+  | 'between-runs'
+  | 'defences'
+  | 'fresh'
+  | 'workspace-files'
+  | 'workspace-programs'
+  | 'workspace-link'
+  | 'installation'
+  | 'named-by-scripts'
+  | 'index-faults'
+
+/** The files of the suites. */
+export const SUITES: Readonly<Record<Suite, string>> = {
+  cases: `${ADVERSARIAL}/cases.test.ts`,
+  supervisor: `${ADVERSARIAL}/supervisor.test.ts`,
+  'between-runs': `${ADVERSARIAL}/between-runs.test.ts`,
+  defences: `${ADVERSARIAL}/defences.test.ts`,
+  fresh: `${ADVERSARIAL}/fresh.test.ts`,
+  'workspace-files': 'test/sandbox/workspace/files.test.ts',
+  'workspace-programs': 'test/sandbox/workspace/exec.test.ts',
+  'workspace-link': 'test/unit/workspace/link.test.ts',
+  installation: 'test/sandbox/environments/install.test.ts',
+  'named-by-scripts': 'test/sandbox/environments/named-by-scripts.test.ts',
+  'index-faults': 'test/sandbox/environments/index-faults.test.ts',
+}
 
 /** The control tests, which must pass in every mutated tree: a copy in which nothing runs proves nothing. */
 export const CONTROL: TestSelection = { suite: 'cases', titles: ['benign-control'] }

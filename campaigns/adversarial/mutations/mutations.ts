@@ -287,7 +287,10 @@ export const MUTATIONS: readonly Mutation[] = [
         to: "['--bind', layout.packages, INSIDE.packages]",
       },
     ],
-    selected: [{ suite: 'defences', titles: ['changes none of the packages'] }],
+    selected: [
+      { suite: 'defences', titles: ['changes none of the packages'] },
+      { suite: 'installation', titles: ['the packages are read-only for scripts'] },
+    ],
     quick: [{ suite: 'defences', titles: ['changes none of the packages'] }],
   },
   {
@@ -303,6 +306,75 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
     selected: [{ suite: 'defences', titles: ['another activity of its workspace'] }],
     quick: [{ suite: 'defences', titles: ['another activity of its workspace'] }],
+  },
+  {
+    name: 'environment-of-programs',
+    defence: 'scripts and programs get the variables of the sandbox alone',
+    instead: 'they inherit those with which the harness was started',
+    doubled: 'the environment of the harness is empty',
+    patches: [
+      {
+        file: `${HARNESS}/start.py`,
+        from: '        os.environ.clear()  # set by the launcher and the interpreter\n',
+        to: '',
+      },
+      { file: 'src/engines/local/spawn-launcher.ts', from: ' env: {},\n', to: ' env: process.env,\n' },
+    ],
+    selected: [{ suite: 'workspace-programs', titles: ['the environment of the host is not inherited'] }],
+    quick: [],
+  },
+  {
+    name: 'links-in-workspaces',
+    defence: 'the host reads and writes files of a workspace by descriptors, and follows no link on the way',
+    instead: 'a link to a directory is entered, and a link to a file is read',
+    patches: [
+      { file: `${HARNESS}/broker/scratch.py`, from: 'os.O_DIRECTORY | os.O_NOFOLLOW', to: 'os.O_DIRECTORY' },
+      {
+        file: `${HARNESS}/broker/paths.py`,
+        from: 'READABLE = os.O_RDONLY | os.O_NOFOLLOW',
+        to: 'READABLE = os.O_RDONLY',
+      },
+    ],
+    selected: [{ suite: 'workspace-files', titles: ['a path that leaves the workspace', 'what a link leads to'] }],
+    quick: [],
+  },
+  {
+    name: 'output-window',
+    defence: 'a sandbox that sends more output of an activity than its window is destroyed',
+    instead: 'the host keeps whatever arrives',
+    patches: [
+      { file: 'src/workspace/activity.ts', from: 'return room >= -slack', to: 'return room >= -slack || bytes >= 0' },
+    ],
+    selected: [{ suite: 'workspace-link', titles: ['sends more than its window'] }],
+    quick: [],
+  },
+  {
+    name: 'allowed-dependencies',
+    defence: '`allow` is asked for every package of a lock to which a script led',
+    instead: 'it is asked only for those that the script names, and not for what they need',
+    patches: [
+      {
+        file: 'src/environments/builder.ts',
+        from: 'const refused = refusedOf(packages, allow)',
+        to: 'const named = packages.filter(({ name }) => request.requirements.some((one) => one.name === name))\n    const refused = refusedOf(named, allow)',
+      },
+    ],
+    selected: [{ suite: 'named-by-scripts', titles: ['every package of the lock is checked'] }],
+    quick: [],
+  },
+  {
+    name: 'hashes-of-wheels',
+    defence: 'a wheel is installed only with the SHA-256 that its lock names',
+    instead: 'wheels are installed by a lock without hashes',
+    patches: [
+      {
+        file: 'src/environments/installer.ts',
+        from: "'pylock.toml'), lock.text)",
+        to: "'pylock.toml'), lock.text.replaceAll(/hashes = \\{[^}]*\\}/g, 'hashes = {}'))",
+      },
+    ],
+    selected: [{ suite: 'index-faults', titles: ['another SHA-256 than promised'] }],
+    quick: [],
   },
   {
     name: 'secret-redaction',

@@ -38,6 +38,9 @@ interface Report {
 /** More than the slowest mutation takes on a busy machine. A longer trial is killed. */
 const TRIAL_MS = 15 * 60_000
 
+/** The projects of the suites. */
+const PROJECTS = ['unit', 'library', 'sandbox', 'campaign'].map((name) => `--project=${name}`)
+
 /** Runs the selected tests in a copy, on the engine `local`. */
 export async function tryOut(copy: Copy, selections: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {
   const report = join(copy.root, 'report.json')
@@ -45,8 +48,8 @@ export async function tryOut(copy: Copy, selections: readonly TestSelection[], s
     copy,
     [
       'run',
-      '--project=campaign',
-      ...new Set(selections.map(({ suite }) => `test/campaign/adversarial/local/${suite}.test.ts`)),
+      ...PROJECTS,
+      ...new Set(selections.map(({ suite }) => SUITES[suite])),
       '--testNamePattern',
       selections.flatMap(({ titles }) => titles.map(literal)).join('|'),
       '--reporter=dot',
@@ -64,10 +67,9 @@ export async function tryOut(copy: Copy, selections: readonly TestSelection[], s
 /** Lists all tests of the suites that run on mutated copies, without running them. */
 export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<TriedTest, 'suite' | 'title'>[]> {
   const list = join(copy.root, 'list.json')
-  const files = SUITES.map((suite) => `test/campaign/adversarial/local/${suite}.test.ts`)
-  const output = await runVitest(copy, ['list', '--project=campaign', ...files, `--json=${list}`], signal)
+  const output = await runVitest(copy, ['list', ...PROJECTS, ...Object.values(SUITES), `--json=${list}`], signal)
   const listed = read<readonly { name: string; file: string }[]>(list, output)
-  return listed.map(({ name, file }) => ({ suite: suiteOf(file), title: name.split(' > ').slice(1).join(' > ') }))
+  return listed.map(({ name, file }) => ({ suite: suiteOf(file), title: titleOf(name.split(' > ')) }))
 }
 
 /** Returns true when a selection includes a test. */
@@ -116,8 +118,7 @@ function testsOf(path: string, output: string): TriedTest[] {
       .filter(({ status }) => status === 'passed' || status === 'failed')
       .map(({ ancestorTitles, title, status, failureMessages }) => ({
         suite,
-        // The outermost group only names suite and engine.
-        title: [...ancestorTitles.slice(1), title].join(' > '),
+        title: titleOf([...ancestorTitles, title]),
         passed: status === 'passed',
         why: failureMessages.join('\n'),
       }))
@@ -133,7 +134,14 @@ function read<T>(path: string, output: string): T {
 }
 
 function suiteOf(path: string): Suite {
-  return /([\w-]+)\.test\.ts$/.exec(path)?.[1] as Suite
+  const found = (Object.keys(SUITES) as Suite[]).find((suite) => path.endsWith(SUITES[suite]))
+  if (found === undefined) throw new Error(`${path} is the file of no suite`)
+  return found
+}
+
+/** The outermost group only names suite and engine. */
+function titleOf(names: readonly string[]): string {
+  return (names.length > 1 ? names.slice(1) : names).join(' > ')
 }
 
 function literal(words: string): string {

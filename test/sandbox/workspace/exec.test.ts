@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
+
+// Before the sandbox starts: later it could inherit nothing of it.
+process.env['SANDGLASS_TEST_MARK'] = 'of the host'
+afterAll(() => delete process.env['SANDGLASS_TEST_MARK'])
 
 await inWorkspace((at) => {
   test('WS-13: a program has stdout, stderr and an exit code, and a failure is a value', async () => {
@@ -51,20 +55,10 @@ await inWorkspace((at) => {
     expect(exitCode).toBe(0)
   })
 
-  test('WS-13, WS-22: the environment of the host is not inherited; that of the caller is added', async () => {
-    process.env['SANDGLASS_TEST_MARK'] = 'of the host'
-    try {
-      const { stdout } = await at.ws.exec(
-        'sh',
-        ['-c', 'echo "${SANDGLASS_TEST_MARK-none} $OWN"; [ -n "$WORKSPACE_DIR" ] && echo there'],
-        {
-          env: { OWN: 'mine' },
-        },
-      )
-      expect(stdout).toBe('none mine\nthere\n')
-    } finally {
-      delete process.env['SANDGLASS_TEST_MARK']
-    }
+  // WS-13, WS-22
+  test('the environment of the host is not inherited; that of the caller is added', async () => {
+    const script = 'echo "${SANDGLASS_TEST_MARK-none} $OWN"; [ -n "$WORKSPACE_DIR" ] && echo there'
+    expect((await at.ws.exec('sh', ['-c', script], { env: { OWN: 'mine' } })).stdout).toBe('none mine\nthere\n')
   })
 
   test('WS-22: secrets are in the environment and redacted in the output, and in no argument', async () => {
