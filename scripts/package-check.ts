@@ -14,6 +14,7 @@ const REQUIRED_FILES = [
   'dist/index.d.ts',
   'dist/engine.js',
   'dist/testing/index.js',
+  'dist/artifacts/index.js',
   'harness/sandglass_harness/start.py',
   'harness/etc/passwd',
 ]

@@ -21,6 +21,8 @@ const HOLDS: Readonly<Record<string, string>> = {
   outcomes: 'the tables of outcomes: statuses, error kinds, causes, warnings and exit codes, of runs and of tasks',
   executor: 'one run in one sandbox, and its result; it knows no engine',
   workspace: 'many activities in one sandbox: its channel, scripts, programs, files, connections; it knows no engine',
+  stores: 'places where bytes last: content by its digest, and small records that change by condition',
+  artifacts: 'the entry `sandglass/artifacts`: named, versioned results of sessions, and their context',
   llm: 'models as one function; models of libraries and addresses; recorder and replay',
   telemetry: 'channels for logs, trace context, log adapter',
   script: 'prompts, scripts out of answers, feedback out of failures',

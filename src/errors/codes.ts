@@ -46,6 +46,9 @@ export type ErrorCode =
   | 'unknown_spec'
   | 'sandbox_busy'
   | 'journal_unusable'
+  | 'store_unusable'
+  | 'store_damaged'
+  | 'artifact_not_found'
   | 'workspaces_unavailable'
   | 'activity_unavailable'
   | 'workspace_closed'
@@ -195,7 +198,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   no_space: {
-    meaning: 'The file system that holds the state directory, the package cache or the data of Docker is full.',
+    meaning: 'The file system that holds the state directory, the package cache, a store or the data of Docker is full.',
     retryable: true,
   },
   no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },
@@ -220,6 +223,18 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   journal_unusable: {
     meaning: 'The store of the journal cannot be opened, read or written; the message names it and the cause.',
+    retryable: false,
+  },
+  store_unusable: {
+    meaning: 'A store of artifacts cannot be opened, read or written; the message names it and the cause.',
+    retryable: false,
+  },
+  store_damaged: {
+    meaning: 'A store gave something else than was stored in it: what it belongs to must be saved again.',
+    retryable: false,
+  },
+  artifact_not_found: {
+    meaning: 'The session has no artifact of that name, or no such version of it.',
     retryable: false,
   },
   workspaces_unavailable: {

@@ -32,6 +32,8 @@ const WORKING = [
   'executor',
   'workspace',
   'environments',
+  'stores',
+  'artifacts',
 ]
 /** The rooms below the files that wire rooms. */
 export const LIBRARY: readonly string[] = [...WORKING, 'llm', 'telemetry', 'script', 'journal', 'orchestrator']
@@ -88,6 +90,8 @@ export const ROOMS: readonly Room[] = [
     mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor'],
     packages: [],
   },
+  { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: [] },
+  { name: 'artifacts', path: 'src/artifacts/', mayImport: [...FOUNDATION, 'stores'], packages: ['mime', 'zod'] },
   { name: 'llm', path: 'src/llm/', mayImport: [...FOUNDATION, 'redaction'], packages: [] },
   { name: 'telemetry', path: 'src/telemetry/', mayImport: [], packages: [] },
   { name: 'script', path: 'src/script/', mayImport: [...FOUNDATION, 'protocol', 'tools', 'executor'], packages: [] },

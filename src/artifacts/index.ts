@@ -1,0 +1,22 @@
+export { storeInMemory } from '../stores/index.ts'
+export type { Store, StoreContent, StoredBlob, StoreRecord, TransferOptions } from '../stores/index.ts'
+export { type ArtifactServiceOptions, createArtifactService } from './artifacts.ts'
+export {
+  artifactServiceFromContext,
+  loadArtifactHelper,
+  saveArtifactHelper,
+  withArtifactService,
+  withArtifactSession,
+} from './context.ts'
+export { type ArtifactRef, isUserArtifact, parseArtifactRef } from './names.ts'
+export type {
+  ArtifactInfo,
+  ArtifactOptions,
+  ArtifactService,
+  ArtifactSession,
+  DeleteArtifactOptions,
+  LoadArtifactOptions,
+  LoadedArtifact,
+  OpenedArtifact,
+  SaveArtifactOptions,
+} from './service.ts'

@@ -1,0 +1,2 @@
+export { storeInMemory } from './memory.ts'
+export type { Store, StoreContent, StoredBlob, StoreRecord, TransferOptions } from './store.ts'
