@@ -32,6 +32,9 @@ const RESOLUTION_MS = 1
 const TICK_MS = 10
 /** A size that takes this long is not tried again. */
 const LONG_MS = 2000
+/** A size that took less in sum is tried more often, because some milliseconds of noise would change the growth of its cost. */
+const ENOUGH_MS = 300
+const MAX_REPETITIONS = 6
 
 /** Drives one entry point of this process with growing input. Its memory is that of the process: one entry point for each. */
 export async function measureStalls(entryPoint: EntryPoint, repetitions: number): Promise<StallReport> {
@@ -55,14 +58,19 @@ export async function measureMemory(entryPoint: EntryPoint): Promise<number> {
 async function costOf({ prepare }: EntryPoint, size: number, repetitions: number): Promise<Cost> {
   await using prepared = await prepare(size)
   let best: Cost | undefined
-  for (let repetition = 0; repetition < repetitions; repetition += 1) {
+  let spentMs = 0
+  const isEnough = (times: number): boolean =>
+    times >= repetitions && (spentMs >= ENOUGH_MS || repetitions === 1 || times >= MAX_REPETITIONS)
+  for (let repetition = 0; !isEnough(repetition); repetition += 1) {
     globalThis.gc?.()
     await sleep(TICK_MS)
     const before = startPeak()
     const longestStall = watchStalls(RESOLUTION_MS)
+    const started = performance.now()
     const cpu = process.threadCpuUsage()
     const outcome = outcomeOf(await prepared.act())
     const { user, system } = process.threadCpuUsage(cpu)
+    spentMs += performance.now() - started
     await sleep(TICK_MS) // a stall shows when the next timer is late
     const cost: Cost = {
       size,

@@ -8,16 +8,6 @@ const MiB = 1024 * 1024
 /** The longest stall that the promise allows. */
 const MAX_STALL_MS = 250
 const MAX_GROWTH_BYTES = 64 * MiB
-/**
- * Entry points whose memory may exceed the promise when a process repeats them, which docs/reliability/stalls.md names with the
- * reason: the growth in MiB that is not a finding.
- */
-const KNOWN_GROWTH: ReadonlyMap<string, number> = new Map([
-  ['call: a large array of empty objects', 112],
-  ['call: many keys', 160],
-  ['call: numbers that look unsafe', 128],
-  ['call: unique objects', 112],
-])
 /** The maximum exponent of the growth of cost with size. */
 const MAX_POWER = 1.3
 /** Costs below this are noise. */
@@ -79,21 +69,14 @@ async function measure({ name }: EntryPoint, what: string): Promise<unknown> {
 }
 
 /** The parts of the promise that a report breaks. */
-export function problemsOf({ name, costs, limitBytes, unit, grownBytes }: StallReport): string[] {
+export function problemsOf({ costs, limitBytes, unit, grownBytes }: StallReport): string[] {
   const stall = Math.max(...costs.map(({ stallMs }) => stallMs))
   const power = powerOf(costs)
-  const mayGrow = Math.max(MAX_GROWTH_BYTES + limitBytes, (KNOWN_GROWTH.get(name) ?? 0) * MiB)
   return [
     ...(stall > MAX_STALL_MS ? [`stalled the event loop for ${stall.toFixed(0)} ms`] : []),
     ...(power > MAX_POWER ? [`its cost grows with the ${unit} to the power of ${power.toFixed(2)}`] : []),
-    ...(grownBytes > mayGrow ? [`memory grew by ${(grownBytes / MiB).toFixed(0)} MiB`] : []),
+    ...(grownBytes > MAX_GROWTH_BYTES + limitBytes ? [`memory grew by ${(grownBytes / MiB).toFixed(0)} MiB`] : []),
   ]
-}
-
-/** The last column of the table. */
-function promiseOf({ grownBytes, limitBytes }: StallReport, problems: readonly string[]): string {
-  if (problems.length > 0) return '**broken**'
-  return grownBytes > MAX_GROWTH_BYTES + limitBytes ? 'memory named above' : 'kept'
 }
 
 /** The exponent of the growth of cost from the second to last size to the last; 0 if both costs are below the noise. */
@@ -111,6 +94,6 @@ export function stallRows(verdicts: readonly StallVerdict[]): string[] {
     const stall = Math.max(...report.costs.map(({ stallMs }) => stallMs)).toFixed(0)
     const power = powerOf(report.costs)
     const grown = (report.grownBytes / MiB).toFixed(0)
-    return `| ${from} | ${name} | ${size} | ${stall} ms | ${power === 0 ? 'below 20 ms' : power.toFixed(2)} | ${grown} MiB | ${report.costs.at(-1)?.outcome ?? ''} | ${promiseOf(report, problems)} |`
+    return `| ${from} | ${name} | ${size} | ${stall} ms | ${power === 0 ? 'below 20 ms' : power.toFixed(2)} | ${grown} MiB | ${report.costs.at(-1)?.outcome ?? ''} | ${problems.length > 0 ? '**broken**' : 'kept'} |`
   })
 }
