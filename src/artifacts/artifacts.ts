@@ -59,12 +59,13 @@ class StoredArtifacts implements ArtifactService {
 
   async save(name: string, content: StoreContent, options: SaveArtifactOptions = {}): Promise<ArtifactInfo> {
     const key = keyOf(checkArtifactName(name), sessionOf(options))
-    const mimeType = options.mimeType === undefined ? await mimeTypeOf(name) : checkMimeType(options.mimeType)
+    const given = options.mimeType === undefined ? undefined : checkMimeType(options.mimeType)
     const { signal } = options
     const blob = await this.#store.put(AREA, content, {
       maxBytes: this.#maxBytes,
       ...(signal === undefined ? {} : { signal }),
     })
+    const mimeType = given ?? (await mimeTypeOf(name))
     const saved = await this.#change(name, key, signal, (present) => appended(present, mimeType, blob))
     await this.#assertKept(blob)
     return saved

@@ -1,4 +1,4 @@
-export { storeInMemory } from '../stores/index.ts'
+export { storeInDirectory, storeInMemory } from '../stores/index.ts'
 export type { Store, StoreContent, StoredBlob, StoreRecord, TransferOptions } from '../stores/index.ts'
 export { type ArtifactServiceOptions, createArtifactService } from './artifacts.ts'
 export {

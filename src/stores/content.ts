@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 import type { StoreContent, StoredBlob, TransferOptions } from './store.ts'
@@ -8,25 +9,51 @@ export interface Intake {
   readonly pieces: AsyncIterable<Uint8Array>
   /** The content that was read so far. */
   readonly blob: () => StoredBlob
+  /** True for the error with which the source, not the store, failed. */
+  readonly isOfSource: (error: unknown) => boolean
+  /** Ends the source, in case the pieces were not read to their end. */
+  readonly close: () => void
 }
+
+/** Bytes that are hashed in one go, without a pause for other work of this process. */
+const SLICE_BYTES = 4 * 1024 * 1024
 
 /** Counts and hashes pieces while a driver reads them. @throws SandglassError `too_large`, `aborted`; TypeError for no content. */
 export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }: TransferOptions = {}): Intake {
   const hash = createHash('sha256')
   let size = 0
-  const source = piecesOf(content)
+  let failure: { readonly error: unknown } | undefined
+  const given = piecesOf(content, signal)
+  async function* source(): AsyncGenerator<Uint8Array, void, void> {
+    try {
+      for await (const piece of given.pieces) {
+        if (!(piece instanceof Uint8Array)) throw new TypeError(`content: a piece is ${formatValue(piece)}, not bytes`)
+        for (let at = 0; at < piece.byteLength; at += SLICE_BYTES) {
+          if (at > 0) await setImmediate()
+          yield piece.subarray(at, at + SLICE_BYTES)
+        }
+      }
+    } catch (error) {
+      failure = { error }
+      throw error
+    }
+  }
   async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
     refuseAborted(signal)
-    for await (const piece of source) {
+    for await (const piece of source()) {
       refuseAborted(signal)
-      if (!(piece instanceof Uint8Array)) throw new TypeError(`content: a piece is ${formatValue(piece)}, not bytes`)
       size += piece.byteLength
       if (size > maxBytes) throw tooLarge(maxBytes)
       hash.update(piece)
       yield piece
     }
   }
-  return { pieces: pieces(), blob: () => ({ sha256: hash.copy().digest('hex'), size }) }
+  return {
+    pieces: pieces(),
+    blob: () => ({ sha256: hash.copy().digest('hex'), size }),
+    isOfSource: (error) => failure !== undefined && failure.error === error,
+    close: given.close,
+  }
 }
 
 /**
@@ -57,8 +84,11 @@ export async function* verified(
 
 /** @throws SandglassError `aborted`. */
 export function refuseAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true)
-    throw new SandglassError('aborted', 'the transfer was aborted', { cause: signal.reason })
+  if (signal?.aborted === true) throw abortedBy(signal)
+}
+
+function abortedBy(signal: AbortSignal | undefined): SandglassError {
+  return new SandglassError('aborted', 'the transfer was aborted', { cause: signal?.reason })
 }
 
 function damaged(sha256: string, store: string): SandglassError {
@@ -72,9 +102,37 @@ function tooLarge(maxBytes: number): SandglassError {
   return new SandglassError('too_large', `the content has more than ${maxBytes} bytes, which is the limit`)
 }
 
-function piecesOf(content: StoreContent): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
-  if (typeof content === 'string') return [new TextEncoder().encode(content)]
-  if (content instanceof Uint8Array) return [content]
-  if (typeof content === 'object' && content !== null && Symbol.asyncIterator in content) return content
-  throw new TypeError(`content: must be bytes, a string or a stream of bytes, not ${formatValue(content)}`)
+interface Source {
+  readonly pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+  readonly close: () => void
+}
+
+function piecesOf(content: StoreContent, signal: AbortSignal | undefined): Source {
+  const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
+  if (bytes instanceof Uint8Array) return { pieces: [bytes], close: () => {} }
+  if (typeof bytes === 'object' && bytes !== null && Symbol.asyncIterator in bytes) return begin(bytes, signal)
+  throw new TypeError(`content: must be bytes, a string or a stream of bytes, not ${formatValue(bytes)}`)
+}
+
+/** Asks for the first piece at once: a stream of Node that fails while nobody reads it ends the process. */
+function begin(content: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Source {
+  const iterator = content[Symbol.asyncIterator]()
+  const first = iterator.next()
+  first.catch(() => undefined) // it is reported to the reader
+  // A source may wait for its next piece forever.
+  const aborted = Promise.withResolvers<never>()
+  aborted.promise.catch(() => undefined)
+  const onAbort = (): void => aborted.reject(abortedBy(signal))
+  signal?.addEventListener('abort', onAbort, { once: true })
+  async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
+    let step = await Promise.race([first, aborted.promise])
+    for (; step.done !== true; step = await Promise.race([iterator.next(), aborted.promise])) yield step.value
+  }
+  return {
+    pieces: pieces(),
+    close() {
+      signal?.removeEventListener('abort', onAbort)
+      void iterator.return?.().catch(() => undefined)
+    },
+  }
 }

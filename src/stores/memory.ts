@@ -21,10 +21,14 @@ export function storeInMemory(): Store {
     name: NAME,
     async put(area, content, options) {
       const { blobs } = areaOf(area)
-      const { pieces, blob } = intakeOf(content, options)
+      const { pieces, blob, close } = intakeOf(content, options)
       const parts: Uint8Array[] = []
-      // A source may use its buffer again.
-      for await (const piece of pieces) parts.push(Uint8Array.from(piece))
+      try {
+        // A source may use its buffer again.
+        for await (const piece of pieces) parts.push(Uint8Array.from(piece))
+      } finally {
+        close()
+      }
       const stored = blob()
       blobs.set(stored.sha256, { content: Buffer.concat(parts), since: performance.now() })
       return stored

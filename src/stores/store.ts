@@ -30,7 +30,7 @@ export interface StoreRecord {
 
 /**
  * A place where bytes last: blobs, named by the digest of their content, and small records, changed only by writers who know
- * their present state. Both lie in areas, which share nothing. See {@link storeInMemory}.
+ * their present state. Both lie in areas, which share nothing. See {@link storeInMemory} and {@link storeInDirectory}.
  *
  * Every method may throw SandglassError `store_unusable`,
  * `no_space` or `store_damaged`, and TypeError for a malformed area, key or digest.

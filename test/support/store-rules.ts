@@ -47,8 +47,30 @@ export function describeStore(open: () => Store | Promise<Store>): void {
     await store.close()
   })
 
-  test('a signal ends a transfer', async () => {
+  test('a source that is not read to its end is ended', async () => {
     const store = await open()
+    const ended = Promise.withResolvers<string>()
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) yield Buffer.from('hello')
+      } finally {
+        ended.resolve('ended')
+      }
+    }
+    await expect(store.put('a', endless(), { maxBytes: 20 })).rejects.toMatchObject({ code: 'too_large' })
+    expect(await ended.promise).toBe('ended')
+    await store.close()
+  })
+
+  test('a signal ends a transfer, also of a source that waits forever', async () => {
+    const store = await open()
+    const waiting = new AbortController()
+    async function* silent(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('hello')
+      setImmediate(() => waiting.abort())
+      await new Promise(() => {})
+    }
+    await expect(store.put('a', silent(), { signal: waiting.signal })).rejects.toMatchObject({ code: 'aborted' })
     const stop = new AbortController()
     async function* endless(): AsyncGenerator<Uint8Array> {
       for (let at = 0; ; at++) {

@@ -1,0 +1,169 @@
+import { constants } from 'node:fs'
+import { open, readdir, stat, unlink } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { errnoOf } from '../errors/index.ts'
+import { formatPath, formatValue } from '../support/index.ts'
+import { intakeOf, verified } from './content.ts'
+import { toDirectoryError } from './directory-error.ts'
+import { DirectoryRecords } from './directory-records.ts'
+import { DurableFiles } from './durable-files.ts'
+import {
+  checkArea,
+  checkDigest,
+  type Store,
+  type StoreContent,
+  type StoredBlob,
+  type StoreRecord,
+  type TransferOptions,
+} from './store.ts'
+
+const PIECE_BYTES = 256 * 1024
+const SHARD = /^[0-9a-f]{2}$/
+const REST = /^[0-9a-f]{62}$/
+
+/**
+ * Keeps everything in a directory, which is made for its owner only when something is stored. Many processes may use it at
+ * once. What a call acknowledges is on the disk; what a killed process left behind is never seen, and removed after an hour. The file
+ * system must have hard links.
+ * @throws TypeError for a path that is none.
+ */
+export function storeInDirectory(path: string): Store {
+  if (typeof path !== 'string' || path === '' || path.includes('\0'))
+    throw new TypeError(`path: must be that of a directory, not ${formatValue(path)}`)
+  return new DirectoryStore(resolve(path))
+}
+
+class DirectoryStore implements Store {
+  readonly name: string
+  readonly #root: string
+  readonly #files: DurableFiles
+  readonly #records: DirectoryRecords
+
+  constructor(root: string) {
+    this.name = `the store ${formatPath(root)}`
+    this.#root = root
+    this.#files = new DurableFiles(root)
+    this.#records = new DirectoryRecords(this.#files)
+  }
+
+  async put(area: string, content: StoreContent, options?: TransferOptions): Promise<StoredBlob> {
+    checkArea(area)
+    const { pieces, blob, isOfSource, close } = intakeOf(content, options)
+    let aside: string | undefined
+    try {
+      aside = await this.#files.writeAside(pieces)
+      const stored = blob()
+      await this.#files.place(aside, this.#blobPath(area, stored.sha256))
+      return stored
+    } catch (error) {
+      if (aside !== undefined) await this.#files.discard(aside)
+      throw isOfSource(error) ? error : toDirectoryError(this.#root, error)
+    } finally {
+      close()
+    }
+  }
+
+  async open(area: string, sha256: string, options?: TransferOptions): Promise<AsyncIterable<Uint8Array> | undefined> {
+    const path = this.#blobPath(checkArea(area), checkDigest(sha256))
+    if (!(await this.#explained(() => isFile(path)))) return undefined
+    return verified(sha256, this.name, this.#piecesOf(path), options)
+  }
+
+  async has(area: string, sha256: string): Promise<boolean> {
+    const path = this.#blobPath(checkArea(area), checkDigest(sha256))
+    return this.#explained(() => isFile(path))
+  }
+
+  async *blobs(area: string): AsyncGenerator<StoredBlob & { readonly ageMs: number }, void, void> {
+    const directory = join(this.#root, checkArea(area), 'blobs')
+    const shards = (await this.#explained(() => namesIn(directory))).filter((name) => SHARD.test(name))
+    if (shards.length === 0) return
+    const now = await this.#explained(() => this.#files.now())
+    for (const shard of shards) {
+      for (const rest of await this.#explained(() => namesIn(join(directory, shard)))) {
+        const found = await stat(join(directory, shard, rest)).catch(() => undefined)
+        if (found?.isFile() !== true || !REST.test(rest)) continue
+        yield { sha256: `${shard}${rest}`, size: found.size, ageMs: now - found.mtimeMs }
+      }
+    }
+  }
+
+  async remove(area: string, sha256: string, ageMs: number): Promise<boolean> {
+    const path = this.#blobPath(checkArea(area), checkDigest(sha256))
+    return this.#explained(async () => {
+      if (!(await isFile(path))) return false
+      const now = await this.#files.now()
+      try {
+        if (now - (await stat(path)).mtimeMs <= ageMs) return false
+        await unlink(path)
+        return true
+      } catch (error) {
+        if (errnoOf(error) === 'ENOENT') return false
+        throw error
+      }
+    })
+  }
+
+  async read(area: string, key: string): Promise<StoreRecord | undefined> {
+    return this.#explained(() => this.#records.read(this.#recordsOf(area), key))
+  }
+
+  async write(area: string, key: string, text: string, expected: string | undefined): Promise<string | undefined> {
+    return this.#explained(() => this.#records.write(this.#recordsOf(area), key, text, expected))
+  }
+
+  async *records(area: string, prefix?: string): AsyncGenerator<StoreRecord, void, void> {
+    try {
+      yield* this.#records.all(this.#recordsOf(area), prefix)
+    } catch (error) {
+      throw toDirectoryError(this.#root, error)
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  async *#piecesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
+    try {
+      await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+      for (;;) {
+        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(PIECE_BYTES))
+        if (bytesRead === 0) return
+        yield buffer.subarray(0, bytesRead)
+      }
+    } catch (error) {
+      throw toDirectoryError(this.#root, error)
+    }
+  }
+
+  #recordsOf(area: string): string {
+    return join(this.#root, checkArea(area), 'records')
+  }
+
+  #blobPath(area: string, sha256: string): string {
+    return join(this.#root, area, 'blobs', sha256.slice(0, 2), sha256.slice(2))
+  }
+
+  async #explained<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw toDirectoryError(this.#root, error)
+    }
+  }
+}
+
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile()
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return false
+    throw error
+  }
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  return readdir(directory).catch((error: unknown): string[] => {
+    if (errnoOf(error) === 'ENOENT') return []
+    throw error
+  })
+}

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto'
+import { linkSync } from 'node:fs'
+import { open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { errnoOf, SandglassError } from '../errors/index.ts'
+import { formatPath, makeDirectory } from '../support/index.ts'
+
+const FORMAT = 'sandglass-store 1\n'
+const FORMAT_FILE = 'format'
+/** A file that has been written to `tmp` for so long without change has lost its writer. */
+const ABANDONED_MS = 3_600_000
+/** The clock of the file system is read again after this time. */
+const CLOCK_MS = 60_000
+
+/**
+ * Files below one directory that are there as a whole or not at all, whenever a process or the machine dies: written aside,
+ * synchronised, then moved to their place, and the directory of the place synchronised.
+ */
+export class DurableFiles {
+  readonly root: string
+  /** Directories whose entries in their parents are on the disk. */
+  readonly #ready = new Set<string>()
+  #opened: Promise<void> | undefined
+  #clock: { readonly ms: number; readonly at: number } | undefined
+
+  constructor(root: string) {
+    this.root = root
+  }
+
+  /** Writes a file aside. The caller moves it with {@link place}, or else removes it. */
+  async writeAside(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+    await this.#prepared()
+    const path = join(this.root, 'tmp', randomUUID())
+    try {
+      await using file = await open(path, 'wx', 0o600)
+      for await (const piece of pieces) await file.writeFile(piece)
+      await file.sync()
+      return path
+    } catch (error) {
+      await this.discard(path)
+      throw error
+    }
+  }
+
+  /** Moves a file that was written aside over `path`. */
+  async place(aside: string, path: string): Promise<void> {
+    await this.prepare(dirname(path))
+    await rename(aside, path)
+    await syncDirectory(dirname(path))
+  }
+
+  /** Makes a directory and its missing parents. */
+  async prepare(directory: string): Promise<void> {
+    if (this.#ready.has(directory)) return
+    const parent = dirname(directory)
+    if (directory !== this.root) await this.prepare(parent)
+    makeDirectory(directory, { own: 0o700 })
+    // Also if another process made it: it may die before it comes to this.
+    await syncDirectory(parent)
+    this.#ready.add(directory)
+  }
+
+  async discard(aside: string): Promise<void> {
+    await unlink(aside).catch(() => undefined) // it waits in tmp to be removed
+  }
+
+  /** The time by the clock that sets the times of files, which may be that of another machine. */
+  async now(): Promise<number> {
+    if (this.#clock === undefined || performance.now() - this.#clock.at > CLOCK_MS) {
+      await this.#prepared()
+      const probe = join(this.root, 'tmp', randomUUID())
+      await using file = await open(probe, 'wx', 0o600)
+      this.#clock = { ms: (await file.stat()).mtimeMs, at: performance.now() }
+      await this.discard(probe)
+    }
+    return this.#clock.ms + performance.now() - this.#clock.at
+  }
+
+  async #prepared(): Promise<void> {
+    await (this.#opened ??= this.#open().catch((error: unknown) => {
+      this.#opened = undefined
+      throw error
+    }))
+  }
+
+  async #open(): Promise<void> {
+    await this.prepare(this.root)
+    await this.#checkFormat()
+    await this.prepare(join(this.root, 'tmp'))
+    // It needs what this makes; the next process tries again.
+    setImmediate(() => void this.#removeAbandoned().catch(() => undefined))
+  }
+
+  /** @throws SandglassError `store_unusable` for a directory that holds something else. */
+  async #checkFormat(): Promise<void> {
+    const path = join(this.root, FORMAT_FILE)
+    const found = await readFile(path, 'utf8').catch((error: unknown) => {
+      if (errnoOf(error) === 'ENOENT') return undefined
+      throw error
+    })
+    if (found === FORMAT) return
+    const isMine = (name: string): boolean => name.startsWith(`${FORMAT_FILE}-`)
+    if (found !== undefined || (await readdir(this.root)).some((name) => !isMine(name))) {
+      if ((await readFile(path, 'utf8').catch(() => '')) === FORMAT) return // another process was faster
+      throw new SandglassError(
+        'store_unusable',
+        `the directory ${formatPath(this.root)} is not empty and is no store of this version: name another one`,
+      )
+    }
+    const aside = `${path}-${randomUUID()}`
+    await using file = await open(aside, 'wx', 0o600)
+    await file.writeFile(FORMAT)
+    await file.sync()
+    await rename(aside, path)
+    await syncDirectory(this.root)
+  }
+
+  /** Writers that died left them. */
+  async #removeAbandoned(): Promise<void> {
+    const names = await readdir(join(this.root, 'tmp'))
+    if (names.length === 0) return
+    const now = await this.now()
+    for (const name of names) {
+      const path = join(this.root, 'tmp', name)
+      const found = await stat(path).catch(() => undefined)
+      if (found !== undefined && now - found.mtimeMs > ABANDONED_MS) await this.discard(path)
+    }
+  }
+}
+
+/** False if there is a file at `path`. It is synchronous, so that little time lies between a look at the place and the link. */
+export function linkNew(aside: string, path: string): boolean {
+  try {
+    linkSync(aside, path)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+export async function syncDirectory(directory: string): Promise<void> {
+  await using handle = await open(directory, 'r')
+  await handle.sync()
+}
