@@ -5,6 +5,7 @@ import {
   ExecutionMode,
   type ExecutionResult,
   type FilesInput,
+  isStdinStream,
   type Policy,
   type RunEvent,
   type RunRequest,
@@ -63,7 +64,12 @@ export interface SandglassOptions extends EngineOptions {
 }
 
 /** The options of a run. */
-export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools'> {
+export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools' | 'stdin'> {
+  /**
+   * The standard input of the script and of its programs, at most 16 MiB; text as UTF-8. A stream is read to its end, for at most
+   * `executionTimeoutSec`, before the script begins. Default: empty.
+   */
+  readonly stdin?: Uint8Array | string | AsyncIterable<Uint8Array | string>
   /**
    * Functions that the script may call: of the host (`defineTool`, tools of the AI SDK, of LangChain or of an MCP
    * server), Python tools (`definePythonTool`), or a registry.
@@ -162,7 +168,9 @@ export interface CheckOptions {
 
 /** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
 export interface AsToolOptions
-  extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files'> {
+  extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files' | 'stdin'> {
+  /** The standard input of each script, at most 16 MiB; no stream, which could be read once. Default: empty. */
+  readonly stdin?: Uint8Array | string
   /**
    * Files that every script finds, by path; no streams. In a `workspace`, they are put there before the first script, and
    * stay as scripts leave them.
@@ -199,7 +207,6 @@ export const REQUEST_OPTIONS = [
   'hide',
   'inputs',
   'files',
-  'stdin',
   'collect',
   'preamble',
   'postamble',
@@ -268,10 +275,15 @@ export function checkCheckOptions(options: CheckOptions): void {
 
 /**
  * The same for `asTool`.
- * @throws TypeError for an option that does not exist.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a stream as `stdin`.
  */
 export function checkAsToolOptions(options: AsToolOptions): void {
   refuseUnknown('asTool', options, AS_TOOL_OPTIONS)
+  if (!isStdinStream(options.stdin)) return
+  throw new SandglassError(
+    'invalid_request',
+    'stdin: a stream can be read once, but each script gets it; give bytes or text',
+  )
 }
 
 /**
@@ -320,6 +332,7 @@ const CHECK_OPTIONS: readonly (keyof CheckOptions)[] = [
 ]
 const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   ...REQUEST_OPTIONS,
+  'stdin',
   'tools',
   'toolLimits',
   'policy',

@@ -16,6 +16,8 @@ import {
   ExecutionMode,
   type ExecutionResult,
   findHostFiles,
+  isStdinStream,
+  readStdin,
   type RunEnvironment,
   type RunEvent,
   type RunRequest,
@@ -34,6 +36,7 @@ import {
   assertEnforced,
   assertPackagesFit,
   assertRequirements,
+  DEFAULT_LIMITS,
   installedPackages,
   type Sandbox,
   type SandboxEngine,
@@ -207,7 +210,6 @@ export class ScriptRunner {
     using _call = workspace === undefined ? undefined : this.workspaces.use(workspace)
     await this.#checkFiles(run)
     const executor = this.#executorFor(run)
-    const request = requestOf(script, given)
     const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
     const environment =
       workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
@@ -220,6 +222,7 @@ export class ScriptRunner {
     if (rejection !== undefined) {
       return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) })
     }
+    const request = requestOf(script, given, await this.#readInput(run))
     const finishIn =
       (present: PreparedEnvironment | undefined) =>
       (result: ExecutionResult): Promise<ExecutionResult<T>> => {
@@ -274,6 +277,16 @@ export class ScriptRunner {
       await findHostFiles(checkFiles(files), specOf(this.options, limits, undefined).limits.diskBytes)
   }
 
+  /** The standard input of a run. A stream is read without a lease. */
+  #readInput<T>({ stdin, limits, signal }: RunOptions<T>): Promise<RunRequest['stdin']> | RunRequest['stdin'] {
+    if (!isStdinStream(stdin)) return stdin
+    const { executionTimeoutSec: timeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun({
+      ...this.options.limits,
+      ...limits,
+    })
+    return readStdin(stdin, { timeoutSec, signal })
+  }
+
   #executorFor<T>({ limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>): ScriptExecutor {
     // A workspace has its limits already; a run in it may only ask for less.
     const lesser = workspace === undefined ? {} : definedOf(limits, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
@@ -296,9 +309,14 @@ export function modulesOf(prepared: PreparedEnvironment | undefined): readonly s
   return prepared?.environment.modules ?? []
 }
 
-function requestOf<T>(script: string, { tools, toolLimits, ...run }: RunOptions<T>): RunRequest {
+function requestOf<T>(
+  script: string,
+  { tools, toolLimits, ...run }: RunOptions<T>,
+  stdin: RunRequest['stdin'],
+): RunRequest {
   return {
     ...definedOf(run, REQUEST_OPTIONS),
+    ...(stdin === undefined ? {} : { stdin }),
     ...(tools === undefined ? {} : { tools: bridgedTools(prepareTools(tools), toolLimits) }),
     script,
   }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { isUint8Array } from 'node:util/types'
 import {
   CAPS,
   encodeExecute,
@@ -18,11 +17,11 @@ import type { CheckRequest } from './check-request.ts'
 import { ExecutionMode, type RunRequest } from './result.ts'
 import type { RunTools } from './tool-port.ts'
 import { checkHidden, checkRequiredSecrets, checkSecrets } from './secret-names.ts'
+import { checkStdin } from './stdin.ts'
 
 const MAX_ID_LENGTH = 256
 /** The maximum size of an `execute` line. Larger data belongs in files. */
 const MAX_EXECUTE_BYTES = 32 * 1024 * 1024
-const MAX_STDIN_BYTES = 16 * 1024 * 1024
 
 /** A request for one checked-out sandbox. */
 export type SandboxRunRequest = RunRequest & { readonly sandbox: Sandbox }
@@ -93,7 +92,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     script: checkScript(request.script),
     inputs,
     ...(sources.length === 0 ? {} : { tool_sources: [...sources] }),
-    ...(request.stdin === undefined ? {} : { stdin_base64: checkInput(request.stdin) }),
+    ...(request.stdin === undefined ? {} : { stdin_base64: encodeStdin(request.stdin) }),
     ...wrapperCode(request),
   })
   if (execute.line.length > MAX_EXECUTE_BYTES) {
@@ -187,14 +186,9 @@ function wrapperCode(given: { readonly preamble?: unknown; readonly postamble?: 
   return { ...(preamble === '' ? {} : { preamble }), ...(postamble === '' ? {} : { postamble }) }
 }
 
-function checkInput(given: unknown): string {
-  if (typeof given !== 'string' && !isUint8Array(given))
-    throw invalid('stdin', `${formatValue(given)} is neither a string nor a Uint8Array`)
-  const bytes =
-    typeof given === 'string' ? Buffer.from(given) : Buffer.from(given.buffer, given.byteOffset, given.length)
-  if (bytes.length > MAX_STDIN_BYTES)
-    throw invalid('stdin', `${bytes.length} bytes; at most ${MAX_STDIN_BYTES}, pass more as a file`)
-  return bytes.toString('base64')
+function encodeStdin(given: unknown): string {
+  const { buffer, byteOffset, length } = checkStdin(given)
+  return Buffer.from(buffer, byteOffset, length).toString('base64')
 }
 
 function checkTools(given: unknown): RunTools | undefined {
