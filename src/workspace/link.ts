@@ -116,6 +116,11 @@ export class Link implements ActivityOwner {
     return activity
   }
 
+  /** @throws SandglassError `sandbox_busy` if a script or a program could not begin now. */
+  assertFree(): void {
+    if (this.isSerial && this.#isTaken(true)) throw notAloneError(this.#sandbox.info.engine)
+  }
+
   /** A caller uses the workspace, until the result is disposed of. */
   use(): Disposable {
     return this.#idle.use()

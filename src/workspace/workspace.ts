@@ -8,7 +8,7 @@ import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
 import { dial } from './dial.ts'
 import { checkExec, exec, type ExecResult } from './exec.ts'
-import { checkWhole, closedError, idleError, invalid, unavailableError } from './failures.ts'
+import { checkWhole, closedError, idleError, invalid, notAloneError, unavailableError } from './failures.ts'
 import { IdleClock } from './idle-clock.ts'
 import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
@@ -134,6 +134,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #living = new Set<{ readonly isPrivate: boolean }>()
   /** Inputs that are being sent, by their paths. */
   readonly #sending = new Set<string>()
+  /** True while the files of a script are put that must then run alone: what begins now would keep it from running. */
+  #isReserved = false
   #closing: { readonly why: SandglassError; readonly done: Promise<void> } | undefined
 
   /**
@@ -191,14 +193,19 @@ export class ActivityWorkspace implements WorkspaceActivities {
   async borrow(wish: RunWish): Promise<BorrowedSandbox> {
     const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
     const checked = files === undefined ? [] : await checkFilesInput(files)
+    const link = this.#open()
+    link.assertFree()
     const leave = this.#enter(hasSecrets, shareSecrets)
+    this.#isReserved = link.isSerial
     try {
-      await putFiles(this.#open(), checked, signal)
-      const run = openRun(this.#sandbox, this.#open(), { executionId, maxOutputBytes })
+      await putFiles(link, checked, signal)
+      const run = openRun(this.#sandbox, link, { executionId, maxOutputBytes })
       return { ...run, release: () => run.sandbox.release().finally(leave) }
     } catch (error) {
       leave()
       throw error
+    } finally {
+      this.#isReserved = false
     }
   }
 
@@ -236,7 +243,9 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   async put(files: FilesInput, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    await putFiles(this.#open(), await checkFilesInput(files), signal)
+    this.#open()
+    const checked = await checkFilesInput(files)
+    await putFiles(this.#open(), checked, signal)
   }
 
   async addInput(
@@ -363,8 +372,10 @@ export class ActivityWorkspace implements WorkspaceActivities {
     await this.#sandbox.destroy().catch(() => undefined)
   }
 
+  /** @throws SandglassError `workspace_closed`, and `sandbox_busy` while a script that must be alone is about to begin. */
   #open(): Link {
     if (this.#closing !== undefined) throw this.#closing.why
+    if (this.#isReserved) throw notAloneError(this.engine)
     return this.#link
   }
 

@@ -75,6 +75,42 @@ export function testSerialActivities(at: { readonly sg: Sandglass; readonly ws: 
     expect((await ws.run('emit_result(1)')).finalData).toBe(1)
   })
 
+  test('a script that is refused leaves none of its files, also beside one whose files are on their way', async () => {
+    const { ws } = at
+    const files = (name: string): Record<string, string> => ({ [`${name}.txt`]: name, 'shared.txt': name })
+    const outcome = (name: string): Promise<unknown> =>
+      ws.run('emit_result(open("shared.txt").read())', { files: files(name) }).then(
+        ({ finalData }) => finalData,
+        (error: unknown) => error,
+      )
+    const busy: unknown = expect.objectContaining({ code: 'sandbox_busy' })
+    expect(await Promise.all([outcome('first'), outcome('second'), outcome('third')])).toEqual(['first', busy, busy])
+    // Where an operation on files is under way, the script cannot run, so its files are not put.
+    const slow = Promise.withResolvers<string>()
+    const putting = ws.put({
+      'slow.txt': {
+        stream: (async function* () {
+          yield await slow.promise
+        })(),
+      },
+    })
+    expect(await outcome('fourth')).toEqual(busy)
+    slow.resolve('slow')
+    await putting
+    // While files of a script are on their way, nothing else may begin that would keep it from running.
+    const beside: unknown[] = []
+    const mine = async function* (): AsyncGenerator<string> {
+      for (const act of [() => ws.put({ 'fifth.txt': 'x' }), () => ws.exec('true')])
+        beside.push(await act().catch((error: unknown) => error))
+      yield 'mine'
+    }
+    const ran = await ws.run('emit_result(open("mine.txt").read())', { files: { 'mine.txt': { stream: mine() } } })
+    expect([ran.finalData, beside]).toEqual(['mine', [busy, busy]])
+    const names = (await ws.exec('ls')).stdout.split('\n')
+    for (const name of ['second', 'third', 'fourth', 'fifth']) expect(names).not.toContain(`${name}.txt`)
+    expect(Buffer.from(await ws.get('shared.txt')).toString()).toBe('first')
+  })
+
   test('what needs several activities is refused with the engines that have it', async () => {
     const { ws } = at
     const refused = {
