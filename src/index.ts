@@ -11,6 +11,7 @@ export {
   type CheckRequest,
   checkScript,
   type CollectedFile,
+  type CollectLimits,
   ExecutionMode,
   type ExecutionResult,
   type ExecutorDiagnostic,

@@ -208,6 +208,7 @@ export const REQUEST_OPTIONS = [
   'inputs',
   'files',
   'collect',
+  'collectLimits',
   'preamble',
   'postamble',
   'signal',

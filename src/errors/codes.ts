@@ -198,7 +198,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   no_space: {
-    meaning: 'The file system that holds the state directory, the package cache, a store or the data of Docker is full.',
+    meaning:
+      'The file system that holds the state directory, the package cache, a store or the data of Docker is full.',
     retryable: true,
   },
   no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },

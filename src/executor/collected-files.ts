@@ -9,8 +9,6 @@ type FileFrame = Extract<HarnessFrame, { type: 'file' }>
 
 /** Each directory and the file itself, a name of at most 255 bytes and a `/` each. */
 const MAX_PATH_BYTES = (CAPS.fileDepth + 1) * 256
-/** `file` frames are not counted as output; this bounds what they may cost, empty or tiny ones included. */
-const MAX_WIRE_BYTES = 2 * CAPS.totalBytes
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /** A file that is not complete. Its bytes are reserved at once: pieces of a byte would cost a hundred times as much. */
@@ -20,6 +18,9 @@ interface Begun {
   readonly search: SecretSearch
   received: number
 }
+
+/** The bounds of the collection of a run. */
+export type CollectCaps = Pick<typeof CAPS, 'files' | 'fileBytes' | 'totalBytes'>
 
 /** A complete file, and whether it contains the value of a secret. */
 interface Complete {
@@ -34,9 +35,16 @@ export class CollectedFiles {
   #current: Begun | undefined
   #total = 0
   #wireBytes = 0
+  readonly #caps: CollectCaps
+  /** `file` frames are not counted as output; this bounds what they may cost, empty or tiny ones included. */
+  readonly #maxWireBytes: number
 
-  constructor(redactor: Redactor) {
+  constructor(redactor: Redactor, caps: CollectCaps) {
     this.#redactor = redactor
+    this.#caps = caps
+    // Within the default limits the frames of small files, too, fit into twice the bytes.
+    this.#maxWireBytes =
+      2 * Math.max(caps.totalBytes, CAPS.totalBytes) + Math.max(0, caps.files - CAPS.files) * MAX_PATH_BYTES
   }
 
   /**
@@ -45,7 +53,7 @@ export class CollectedFiles {
    */
   take(frame: FileFrame, wireBytes: number): void {
     this.#wireBytes += wireBytes
-    if (this.#wireBytes > MAX_WIRE_BYTES) throw new ChannelViolation('it sent too much for its files')
+    if (this.#wireBytes > this.#maxWireBytes) throw new ChannelViolation('it sent too much for its files')
     const file = this.#current ?? this.#begin(frame)
     const size = file.content.length
     const bytes = bytesIn(frame.content_base64)
@@ -76,10 +84,11 @@ export class CollectedFiles {
     const problem = pathProblem(path, MAX_PATH_BYTES)
     if (problem !== undefined) throw new ChannelViolation(`it sent a file whose path cannot be: ${problem}`)
     if (this.#files.has(path)) throw new ChannelViolation('it sent a file twice')
-    if (this.#files.size >= CAPS.files) throw new ChannelViolation(`it sent more than ${CAPS.files} files`)
-    if (size > CAPS.fileBytes) throw new ChannelViolation(`it sent a file of more than ${CAPS.fileBytes} bytes`)
+    const { files, fileBytes, totalBytes } = this.#caps
+    if (this.#files.size >= files) throw new ChannelViolation(`it sent more than ${files} files`)
+    if (size > fileBytes) throw new ChannelViolation(`it sent a file of more than ${fileBytes} bytes`)
     this.#total += size
-    if (this.#total > CAPS.totalBytes) throw new ChannelViolation(`it sent files of more than ${CAPS.totalBytes} bytes`)
+    if (this.#total > totalBytes) throw new ChannelViolation(`it sent files of more than ${totalBytes} bytes`)
     this.#current = { path, content: new Uint8Array(size), search: this.#redactor.search(), received: 0 }
     return this.#current
   }

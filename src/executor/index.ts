@@ -3,10 +3,12 @@ export type { CheckRequest, Policy } from './check-request.ts'
 export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
+export { checkCollectLimits } from './collect-limits.ts'
 export { checkInputs } from './inputs.ts'
 export { checkCollect, checkFileList, checkFiles, findHostFiles, openFile, type StagedFile } from './input-files.ts'
 export {
   type CollectedFile,
+  type CollectLimits,
   ExecutionMode,
   type ExecutionResult,
   type FileInput,

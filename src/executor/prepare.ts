@@ -9,6 +9,8 @@ import {
 } from '../protocol/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 import { formatValue } from '../support/index.ts'
+import { checkCollectLimits, onWire } from './collect-limits.ts'
+import type { CollectCaps } from './collected-files.ts'
 import { checkInputs } from './inputs.ts'
 import { checkCollect, checkFiles, type StagedFile } from './input-files.ts'
 import { invalid } from './invalid.ts'
@@ -43,6 +45,8 @@ export interface PreparedRun {
   readonly files: readonly StagedFile[]
   /** True if files were requested, so that `file` frames are expected. */
   readonly collects: boolean
+  /** Their bounds. */
+  readonly collectCaps: CollectCaps
   /** The tools that the script may call. */
   readonly tools: RunTools | undefined
   /** True for a check, which runs nothing and answers with violations. */
@@ -66,6 +70,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
   const executionId = checkExecutionId(request.executionId)
   const secrets = checkSecrets(request.secrets)
   const collect = checkCollect(request.collect)
+  const collectCaps = checkCollectLimits(request.collectLimits)
   const lesser = lesserLimits(limits.asked, sandbox)
   const given = checkTools(request.tools)
   const sources = checkSources(given?.sources)
@@ -85,6 +90,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
       ]),
     ],
     collect,
+    ...(request.collectLimits === undefined ? {} : { collect_limits: onWire(collectCaps) }),
     limits: lesser,
     ...(tools === undefined ? {} : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec }),
   }
@@ -110,6 +116,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     hidden: [checkHidden(request.hide), secrets],
     files: checkFiles(request.files),
     collects: collect.length > 0,
+    collectCaps,
     tools,
     checks: false,
     execute,
@@ -158,6 +165,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     hidden: [],
     files: [],
     collects: false,
+    collectCaps: CAPS,
     tools: undefined,
     checks: true,
     execute: { line, bodyAt: line.length },

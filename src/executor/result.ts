@@ -26,6 +26,16 @@ export interface CollectedFile {
   readonly holdsSecret?: true
 }
 
+/** Limits of the files that a run brings back. They are held in memory; the search for them ends after 5 s. */
+export interface CollectLimits {
+  /** Number of files, at most 100,000. Default 100. */
+  readonly maxFiles?: number
+  /** Bytes of a file, at most 2 GiB. Default 4 MiB. */
+  readonly maxFileBytes?: number
+  /** Bytes of all files together, at most 2 GiB. Default 64 MiB. */
+  readonly maxTotalBytes?: number
+}
+
 /** A call of a host tool; calls of Python tools stay in the script's process. Secrets are redacted. */
 export interface ToolCall {
   readonly name: string
@@ -208,6 +218,8 @@ export interface RunRequest {
   readonly stdin?: Uint8Array | string
   /** Globs of files to collect: `*`, `?`, `[…]` and `**`. Names that begin with a dot match only where a glob writes the dot. */
   readonly collect?: readonly string[]
+  /** Limits of what `collect` brings back: the rest is left out, and `limitsHit` names the limit. */
+  readonly collectLimits?: CollectLimits
   /** The tools that the script may call on the host. */
   readonly tools?: RunTools
   /**

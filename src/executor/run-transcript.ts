@@ -52,7 +52,7 @@ export class RunTranscript {
   constructor(run: PreparedRun) {
     this.#run = run
     this.redactor = new Redactor(...run.hidden)
-    this.#files = new CollectedFiles(this.redactor)
+    this.#files = new CollectedFiles(this.redactor, run.collectCaps)
     this.memory = new MemoryWatch(run)
     this.toolLog = new ToolLog(run.executionId, this.redactor)
     this.nanNulls = new NanNulls(this.redactor)

@@ -18,7 +18,7 @@ export class ActiveTask {
   readonly journal: Journal
   readonly spending: Spending
   readonly redactor: Redactor
-  readonly files: TaskFiles = new TaskFiles()
+  readonly files: TaskFiles
   /** Fires when the job is cancelled or its time is up. */
   readonly signal: AbortSignal
   readonly #started: number = performance.now()
@@ -28,6 +28,7 @@ export class ActiveTask {
 
   constructor(job: Job) {
     this.job = job
+    this.files = new TaskFiles(job.collectLimits)
     this.spending = new Spending(job.budget, job.pricing)
     this.signal = this.#ended.signal
     this.redactor = new Redactor(job.hide, job.secrets)

@@ -1,5 +1,13 @@
 import type { AnswerCheck } from '../checkers.ts'
-import type { ExecutionMode, ExecutionResult, Policy, RunRequest, StagedFile, Violation } from '../executor/index.ts'
+import type {
+  CollectLimits,
+  ExecutionMode,
+  ExecutionResult,
+  Policy,
+  RunRequest,
+  StagedFile,
+  Violation,
+} from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { ResourceLimits, Sandbox } from '../sandbox/index.ts'
@@ -83,6 +91,7 @@ export interface Job<T = unknown> {
   readonly files: NonNullable<RunRequest['files']> | undefined
   /** Globs of the files that every script leaves. */
   readonly collect: readonly string[]
+  readonly collectLimits: CollectLimits | undefined
   readonly secrets: Readonly<Record<string, string>>
   /** Further values that are redacted everywhere; no script gets them. */
   readonly hide: Readonly<Record<string, string>>

@@ -1,5 +1,6 @@
 import {
   checkCollect,
+  checkCollectLimits,
   checkFiles,
   checkHidden,
   checkInputs,
@@ -77,6 +78,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
   const { policy = 'strict', allowModules = [], output } = options
   const inputs = checkInputs(options.inputs)
   const collect = checkCollect(options.collect)
+  checkCollectLimits(options.collectLimits)
   const files = checkFiles(options.files, { rereadable: true })
   const keepsState = 'state' in options
   const secrets = checkSecrets(options.secrets)
@@ -116,6 +118,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     files: options.files,
     stagedFiles: files,
     collect,
+    collectLimits: options.collectLimits,
     secrets,
     hide,
     output,

@@ -1,4 +1,4 @@
-import type { Policy, RunRequest } from '../executor/index.ts'
+import type { CollectLimits, Policy, RunRequest } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { Pricing } from '../llm/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
@@ -64,6 +64,8 @@ export interface TaskOptions<T = unknown> extends SolveDefaults {
   readonly files?: RunRequest['files'] | undefined
   /** Globs of the files that the scripts are to leave: `files` of the result. The prompt names them. */
   readonly collect?: readonly string[] | undefined
+  /** Limits of what comes back from each script; the rest is left out. */
+  readonly collectLimits?: CollectLimits | undefined
   /**
    * INTERACTIVE mode: steps pass a JSON value on by `emit_intermediate("state", value)`, and have it as the global
    * `state`; this is the first.
@@ -108,6 +110,7 @@ export const TASK_NAMES: readonly (keyof TaskOptions)[] = [
   'inputs',
   'files',
   'collect',
+  'collectLimits',
   'state',
   'traceId',
   'signal',

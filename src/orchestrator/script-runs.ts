@@ -124,7 +124,7 @@ export class ScriptRuns {
       executor.run({
         ...job.generator.assemble(script),
         ...definedOf(loan, ['executionId']),
-        ...definedOf(job, ['files']),
+        ...definedOf(job, ['files', 'collectLimits']),
         collect: job.collect,
         sandbox,
         inputs,

@@ -1,12 +1,16 @@
-import type { CollectedFile } from '../executor/index.ts'
+import { checkCollectLimits, type CollectedFile, type CollectLimits } from '../executor/index.ts'
 
-/** Files and bytes of one task, as for one run. Older files make room. */
-const MAX_FILES = 100
-const MAX_BYTES = 64 * 1024 * 1024
-
-/** The files that the scripts of a task left, the newest of each path. */
+/** The files that the scripts of a task left, the newest of each path, within the limits of one run. Older files make room. */
 export class TaskFiles {
   #files = new Map<string, CollectedFile>()
+  readonly #maxFiles: number
+  readonly #maxBytes: number
+
+  constructor(limits: CollectLimits | undefined) {
+    const { files, totalBytes } = checkCollectLimits(limits)
+    this.#maxFiles = files
+    this.#maxBytes = totalBytes
+  }
 
   get all(): readonly CollectedFile[] {
     return [...this.#files.values()]
@@ -27,7 +31,7 @@ export class TaskFiles {
     }
     let bytes = this.all.reduce((sum, { size }) => sum + size, 0)
     for (const [path, { size }] of this.#files) {
-      if (this.#files.size <= MAX_FILES && bytes <= MAX_BYTES) return
+      if (this.#files.size <= this.#maxFiles && bytes <= this.#maxBytes) return
       this.#files.delete(path)
       bytes -= size
     }

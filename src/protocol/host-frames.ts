@@ -53,6 +53,13 @@ export interface PythonToolSource {
   stub: string
 }
 
+/** Bounds of the files that a run sends back; absent: `files`, `fileBytes` and `totalBytes` of the caps. */
+export interface CollectLimitsOnWire {
+  max_files?: number | undefined
+  max_file_bytes?: number | undefined
+  max_total_bytes?: number | undefined
+}
+
 /** The fields of an `execute` that are small. */
 export interface ExecuteHead {
   execution_id: string
@@ -62,6 +69,7 @@ export interface ExecuteHead {
   secrets: Record<string, string>
   required_secrets: string[]
   collect: string[]
+  collect_limits?: CollectLimitsOnWire | undefined
   /** Lower limits than those of the sandbox; absent: those of the sandbox. */
   limits: { memory_bytes?: number | undefined; pids?: number | undefined }
   /** Host tools that the script may call. */
@@ -209,6 +217,13 @@ export const executeHead: { [Name in keyof ExecuteHead]-?: z.ZodType<ExecuteHead
   secrets: z.record(z.string(), z.string()),
   required_secrets: z.array(z.string()),
   collect: z.array(z.string()),
+  collect_limits: z
+    .strictObject({
+      max_files: z.int().positive().optional(),
+      max_file_bytes: z.int().positive().optional(),
+      max_total_bytes: z.int().positive().optional(),
+    })
+    .optional(),
   limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
   tools: z.array(z.strictObject(toolSignature)).optional(),
   max_tool_wait_sec: z.number().nonnegative().optional(),

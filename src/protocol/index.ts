@@ -42,6 +42,7 @@ export {
   type PythonToolSource,
   type ToolFailure,
   type ToolParameter,
+  type CollectLimitsOnWire,
   type ToolSignature,
 } from './host-frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'

@@ -29,11 +29,15 @@ SLICE_SEC = 0.02  # of work between two pauses
 class Collection:
     """The regular files below the workspace that match, in the order of their paths."""
 
-    def __init__(self, root, patterns, budget_sec=COLLECT_SEC):
+    def __init__(self, root, patterns, budget_sec=COLLECT_SEC, limits=None):
         self.limits_hit = []
         self.warnings = []
         self._root = root
         self._matcher = Matcher(patterns)
+        limits = limits or {}
+        self._max_files = limits.get("max_files") or MAX_FILES
+        self._max_file_bytes = limits.get("max_file_bytes") or MAX_FILE_BYTES
+        self._max_total_bytes = limits.get("max_total_bytes") or MAX_TOTAL_BYTES
         self._deadline = time.monotonic() + budget_sec
 
     def chunks(self):
@@ -59,14 +63,14 @@ class Collection:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode):
                     continue
-                if found.st_size > MAX_FILE_BYTES:
+                if found.st_size > self._max_file_bytes:
                     self._note_limit("max_file_bytes")
-                    self._warn(f"{path}: it has {found.st_size} bytes; a collected file may have {MAX_FILE_BYTES}")
+                    self._warn(f"{path}: it has {found.st_size} bytes; a collected file may have {self._max_file_bytes}")
                     continue
-                if count >= MAX_FILES:
+                if count >= self._max_files:
                     self._note_limit("max_files")
                     return
-                if total + found.st_size > MAX_TOTAL_BYTES:
+                if total + found.st_size > self._max_total_bytes:
                     self._note_limit("max_total_bytes")
                     continue
                 count += 1

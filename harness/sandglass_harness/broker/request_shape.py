@@ -113,6 +113,13 @@ def _is_flag_or_absent(value):
     return value is None or is_flag(value)
 
 
+def _are_collect_limits(value):
+    return value is None or (
+        isinstance(value, dict)
+        and all(value.get(name) is None or is_positive(value[name]) for name in ("max_files", "max_file_bytes", "max_total_bytes"))
+    )
+
+
 _WRAPPER_CODE = (("preamble", _is_text_or_absent), ("postamble", _is_text_or_absent))
 FIELDS = {
     "execute": (
@@ -124,6 +131,7 @@ FIELDS = {
         ("secrets", is_table),
         ("required_secrets", is_texts),
         ("collect", is_texts),
+        ("collect_limits", _are_collect_limits),
         ("limits", _is_limits),
         ("tools", _are_tools),
         ("tool_sources", _are_sources),

@@ -161,7 +161,8 @@ def collection_of(run, workspace):
     """Returns the search for the files that a run asked for."""
     left = run.deadline + COLLECT_AFTER_DEADLINE_SEC - time.monotonic()
     budget = min(max(left, COLLECT_AFTER_DEADLINE_SEC / 2), COLLECT_SEC)
-    return Collection(workspace, run.request["collect"], budget)
+    limits = run.request.get("collect_limits") or {}
+    return Collection(workspace, run.request["collect"], budget, limits)
 
 
 def file_frame(path, size, offset, data):

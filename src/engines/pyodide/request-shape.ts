@@ -30,6 +30,10 @@ function orAbsent(isSound: IsSound): IsSound {
   return (value) => value === undefined || value === null || isSound(value)
 }
 
+const COLLECT_LIMITS = ['max_files', 'max_file_bytes', 'max_total_bytes'] as const
+const areCollectLimits: IsSound = (value) =>
+  isObject(value) && COLLECT_LIMITS.every((name) => orAbsent(isPositive)((value as Record<string, unknown>)[name]))
+
 const WRAPPER_CODE = { preamble: orAbsent(isText), postamble: orAbsent(isText) }
 
 /**
@@ -46,6 +50,7 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
     secrets: isTable,
     required_secrets: isTexts,
     collect: isTexts,
+    collect_limits: orAbsent(areCollectLimits),
     limits: areLimits,
     tools: orAbsent(isObjects),
     tool_sources: orAbsent((value) => Array.isArray(value) && value.every(isSource)),

@@ -1,4 +1,4 @@
-import { CAPS, type CheckFrame, type HostFrame } from '../../protocol/index.ts'
+import { CAPS, type CheckFrame, type CollectLimitsOnWire, type HostFrame } from '../../protocol/index.ts'
 import { definedOf } from '../../support/index.ts'
 import type { RunState } from './run-state.ts'
 import type { RunMessage } from './guest/wire.ts'
@@ -52,13 +52,23 @@ export function orderOf({ request, deadline, maxWaitMs }: RunState): RunMessage 
   const deadlineMs = Math.max(0, deadline - performance.now())
   const clock = { deadlineMs, maxWaitMs, graceMs: CAPS.graceMs }
   if (request.type === 'check') return { type: 'run', ...clock, collect: { globs: [], maxMs: 0, caps: CAPS } }
-  const { timeout_sec, collect, limits } = request
+  const { timeout_sec, collect, collect_limits, limits } = request
   const maxMs = Math.min(Math.max(timeout_sec * 1000, 0) + CAPS.collectAfterDeadlineMs, CAPS.collectMs)
   return {
     type: 'run',
     ...clock,
-    collect: { globs: collect, maxMs, caps: CAPS },
+    collect: { globs: collect, maxMs, caps: collectCaps(collect_limits) },
     ...definedOf({ memoryBytes: limits.memory_bytes }, ['memoryBytes']),
+  }
+}
+
+function collectCaps(limits: CollectLimitsOnWire = {}): typeof CAPS {
+  const { max_files, max_file_bytes, max_total_bytes } = limits
+  return {
+    ...CAPS,
+    files: max_files ?? CAPS.files,
+    fileBytes: max_file_bytes ?? CAPS.fileBytes,
+    totalBytes: max_total_bytes ?? CAPS.totalBytes,
   }
 }
 

@@ -142,6 +142,30 @@ export function fileTests(at: Fixture): void {
       )
     }),
   )
+
+  at.test('a run collects what its own limits allow, more or less than the defaults', ['broker'], () =>
+    at.with({}, async (peer) => {
+      const script = "open('big', 'wb').truncate(5_000_000)\nfor n in range(120): open(f'f{n:03}', 'w').write('xy')"
+      const more = await peer.run(script, {
+        collect: ['*'],
+        collect_limits: { max_files: 200, max_file_bytes: 6_000_000 },
+      })
+      assert.deepEqual(
+        [filesOf(more).size, filesOf(more).get('big')?.length, more.done.limits_hit],
+        [121, 5_000_000, []],
+      )
+      const few = await peer.run(script, { collect: ['*'], collect_limits: { max_files: 2 } })
+      assert.deepEqual(
+        [[...filesOf(few).keys()], few.done.limits_hit],
+        [
+          ['f000', 'f001'],
+          ['max_file_bytes', 'max_files'],
+        ],
+      )
+      const small = await peer.run(script, { collect: ['f*'], collect_limits: { max_total_bytes: 5 } })
+      assert.deepEqual([filesOf(small).size, small.done.limits_hit], [2, ['max_total_bytes']])
+    }),
+  )
 }
 
 function pieces(id: string, path: string, content: Buffer, mode = 0o644): HostFrame[] {

@@ -55,6 +55,31 @@ emit_result([Path(p).read_text() for p in ("a", "in/b", "c", "d")])`
     expect([checkouts(), model.prompts]).toEqual([before, []])
   }, 60_000)
 
+  test('more files come back where collectLimits of a run, a task or an agent allows it', async () => {
+    const script = `for n in range(105):
+    with open(f"{n:03}.txt", "w") as file: file.write("x" * (5_000_000 if n == 7 else 1))
+emit_result(1)`
+    const collect = ['*.txt']
+    const within = await at.sg.run(script, { collect })
+    expect([within.files.length, within.limitsHit]).toEqual([100, ['max_file_bytes', 'max_files']])
+    const collectLimits = { maxFiles: 105, maxFileBytes: 5_000_000 }
+    const { files, limitsHit } = await at.sg.run(script, { collect, collectLimits })
+    expect([files.length, files[7]?.content.length, limitsHit]).toEqual([105, 5_000_000, []])
+    const solved = await at.sg.solve('x', { model: scriptedModel(script), policy: 'off', collect, collectLimits })
+    expect(solved.files.length).toBe(105)
+    let given = 0
+    const agent = at.sg.asTool({
+      collect,
+      collectLimits,
+      policy: 'off',
+      onFiles: (found) => void (given = found.length),
+    })
+    await agent.execute({ script })
+    expect(given).toBe(105)
+    const wrong = { collect, collectLimits: { maxFile: 1 } as never }
+    await expect(at.sg.run('1', wrong)).rejects.toThrow(TypeError)
+  }, 60_000)
+
   test('each script of a task and each call of a tool finds the file of the host; a stream would serve one of them', async () => {
     const files = { 'in/b': { path: hostFile('b', 'again') } }
     const read = 'emit_result(open("in/b").read())'

@@ -46,6 +46,14 @@ test('a path that is too long for one system call comes back, because a script c
   expect(got.files.map((file) => file.path)).toEqual([path])
 })
 
+test('the limits of the run are those of its files, and go to the sandbox', async () => {
+  const files = Array.from({ length: 150 }, (_, index) => piece(`out/${index}`, 'x'))
+  const { result: got, sandbox } = await play([...files, done()], {
+    request: { ...request, collectLimits: { maxFiles: 150 } },
+  })
+  expect([got.files.length, sandbox.destroyed]).toEqual([150, false])
+})
+
 describe('a frame that no harness sends breaks the channel', () => {
   const many = Array.from({ length: 101 }, (_, index) => piece(`out/${index}`, ''))
   test.each<[string, Frames, string]>([
@@ -72,6 +80,18 @@ describe('a frame that no harness sends breaks the channel', () => {
     expect(got.error).toContain(`the sandbox broke the protocol: it sent `)
     expect(got.error).toContain(problem)
     expect([got.logs.length, sandbox.destroyed]).toEqual([1, true])
+  })
+
+  test('more than the limits of the run', async () => {
+    for (const [collectLimits, frames, problem] of [
+      [{ maxFileBytes: 5 * MiB }, [piece('a', 'x', { size: 5 * MiB + 1 })], 'a file of more than 5242880 bytes'],
+      [{ maxFiles: 1 }, [piece('a', ''), piece('b', '')], 'more than 1 files'],
+      [{ maxTotalBytes: 3 }, [piece('a', 'xy'), piece('b', 'xy')], 'files of more than 3 bytes'],
+    ] as const) {
+      const { result: got, sandbox } = await play([...frames, done()], { request: { ...request, collectLimits } })
+      expect(got.error).toContain(problem)
+      expect([got.status, sandbox.destroyed]).toEqual(['sandbox-lost', true])
+    }
   })
 
   test('a file that was not requested', async () => {

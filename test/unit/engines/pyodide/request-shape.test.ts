@@ -86,6 +86,9 @@ const VALUES: readonly unknown[] = [
   { pids: null },
   { pids: 1.5 },
   { pids: true },
+  { max_files: 1 },
+  { max_files: null, max_file_bytes: 1 },
+  { max_total_bytes: 0 },
 ]
 const LINES: readonly string[] = [
   'x',
