@@ -26,6 +26,7 @@ const WRONG_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'dependency_conflict',
   'dependency_too_new',
   'dependency_not_allowed',
+  'artifact_not_found',
 ])
 /** Codes of defects of this program: no user input causes them. */
 const DEFECT: ReadonlySet<ErrorCode> = new Set(['pool_closed', 'unknown_spec'])

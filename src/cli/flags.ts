@@ -51,6 +51,7 @@ export type CommandName =
   | 'check'
   | 'solve'
   | 'env'
+  | 'artifacts'
   | 'runs'
   | 'show'
   | 'doctor'
@@ -113,6 +114,13 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     ...FILES,
   },
   env: COMMON,
+  artifacts: {
+    ...COMMON,
+    '--session': { value: 'ID' },
+    '--store': { value: 'DIR' },
+    '--save': { value: 'FILE' },
+    '--overwrite': {},
+  },
   runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },
   show: { ...COMMON, ...JOURNAL, '--html': {}, '--out': { value: 'FILE' } },
   doctor: COMMON,

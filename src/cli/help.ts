@@ -13,6 +13,8 @@ Usage: sandglass COMMAND [FLAGS]
   check   find mistakes in a script without running it
   solve   let a model solve a task by writing Python
   env     list, add, update, remove and verify installed packages
+  artifacts
+          list, get, put and remove results that were kept
   runs    list the tasks of the journal
   show    show one of them in full: scripts, tool calls, errors
   doctor  show which engines work on this machine, and the remedy for the others
@@ -239,6 +241,24 @@ Engine whose Python the packages of env add are for:
 ${ENGINE_FLAGS}
 Example:
   sandglass env add pandas matplotlib
+`,
+  artifacts: `Results worth keeping, by name and version, in a directory of this machine.
+
+Usage: sandglass artifacts list|get|put|rm [FLAGS]
+
+  artifacts list [NAME]     the latest version of each; with NAME, all versions of it
+  artifacts get NAME[@V]    print the content of the latest version, or of version V
+  artifacts put FILE [NAME] keep a file, or stdin for -, as the next version of NAME; default the name of the file
+  artifacts rm NAME[@V]     remove all versions, or version V
+
+  --session ID              whose artifacts; default those of no session
+  --store DIR               the store; default SANDGLASS_STORE_DIR, else sandglass/store below XDG_DATA_HOME
+  --save FILE               of get: write the content to FILE, which must not exist
+  --overwrite               of get: replace FILE
+  --json                    one JSON line for each version, nothing else on stdout; get prints the content to FILE only
+
+Example:
+  sandglass artifacts put report.pdf && sandglass artifacts get report.pdf@0 --save first.pdf
 `,
   runs: `List the tasks that sandglass solve was given, newest first.
 

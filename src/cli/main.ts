@@ -24,6 +24,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   shell: async () => (await import('./shell.ts')).shell,
   solve: async () => (await import('./solve.ts')).solve,
   env: async () => (await import('./env.ts')).env,
+  artifacts: async () => (await import('./artifacts.ts')).artifacts,
   runs: async () => (await import('./runs.ts')).runs,
   show: async () => (await import('./show.ts')).show,
   doctor: async () => (await import('./doctor.ts')).doctor,
@@ -32,7 +33,17 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
 }
 const WORDS: readonly string[] = [...COMMANDS, 'help', '--help', '--version']
 /** Commands that take positional arguments. */
-const TAKES_MORE: readonly CommandName[] = ['run', 'exec', 'shell', 'batch', 'check', 'solve', 'env', 'show']
+const TAKES_MORE: readonly CommandName[] = [
+  'run',
+  'exec',
+  'shell',
+  'batch',
+  'check',
+  'solve',
+  'env',
+  'artifacts',
+  'show',
+]
 const FOREVER_MS = 2 ** 30
 
 await main(process.argv.slice(2))

@@ -108,7 +108,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
 
   test.each<[CommandName, string, string]>([
     ['run', '--out', 'run has no flag --out; batch and show have it. See sandglass run --help'],
-    ['batch', '--save', 'batch has no flag --save; run and solve have it. See sandglass batch --help'],
+    ['batch', '--save', 'batch has no flag --save; run, solve and artifacts have it. See sandglass batch --help'],
     [
       'doctor',
       '--timeout',

@@ -319,6 +319,16 @@ const cachedEnvironment = z.strictObject({
     .optional(),
 })
 
+const artifact = z.strictObject({
+  v,
+  type: z.literal('artifact'),
+  name: z.string(),
+  version: count,
+  mime_type: z.string(),
+  size: count,
+  sha256: z.string(),
+})
+
 const program = z
   .strictObject({
     v,
@@ -348,6 +358,7 @@ export const anyLine: z.ZodType = z
     journalEvent,
     runRecord,
     cachedEnvironment,
+    artifact,
     program,
     event('started', { sandbox_id: z.string() }),
     event('stdout', { text: z.string() }),
