@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
+import type { FileLock } from '../support/index.ts'
 import type { EnvironmentCache } from './cache.ts'
 import { type Content, tidyContent } from './content.ts'
 import { type Declaration, declarationOf, LAYOUT, requestKeyOf } from './declaration.ts'
@@ -51,22 +52,20 @@ export interface EnvironmentRequest {
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
 }
 
+/** Takes an environment of the cache into use, with its lock if the caller has it; undefined if it is not there. */
+type Lease = (key: string, taken?: FileLock) => Promise<Environment | undefined>
+
 const EXPECTED_RATIO = 4
 
 /** Makes environments that the cache does not have. */
 export class Builder {
   readonly #options: ResolvedEnvironmentOptions
   readonly #cache: EnvironmentCache
-  readonly #lease: (key: string) => Promise<Environment | undefined>
+  readonly #lease: Lease
   /** Versions by name of what the host named, by the key of that request: a host names few sets. */
   readonly #hostVersions = new Map<string, ReadonlyMap<string, string>>()
 
-  /** @param lease takes an environment of the cache into use; undefined if it is not there. */
-  constructor(
-    options: ResolvedEnvironmentOptions,
-    cache: EnvironmentCache,
-    lease: (key: string) => Promise<Environment | undefined>,
-  ) {
+  constructor(options: ResolvedEnvironmentOptions, cache: EnvironmentCache, lease: Lease) {
     this.#options = options
     this.#cache = cache
     this.#lease = lease
@@ -164,22 +163,27 @@ export class Builder {
       await this.assertAllowed(lock.packages, request)
       const key = contentKey(lock, plan.target)
       const only = await this.#cache.lockBuild(key, plan.signal)
+      let made: Environment | undefined
       try {
-        const ready = await this.#lease(key)
-        if (ready === undefined) {
-          const content = await this.#fill(plan, installation, lock, join(building, directory), onProgress)
-          const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
-          const created = new Date().toISOString()
-          const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
-          await this.#cache.publish(key, building, record, lock.text)
+        made = await this.#lease(key)
+        if (made === undefined) {
+          const use = this.#cache.lockUse(key) // beside the installation: a lock takes a process
+          try {
+            const content = await this.#fill(plan, installation, lock, join(building, directory), onProgress)
+            const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
+            const created = new Date().toISOString()
+            const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
+            await this.#cache.publish(key, building, record, lock.text)
+          } catch (error) {
+            await use.then((taken) => taken.release()).catch(() => {})
+            throw error
+          }
+          made = await this.#lease(key, await use)
         }
       } finally {
         only.release()
       }
-      const [made] = await Promise.all([
-        this.#lease(key),
-        this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text }),
-      ])
+      await this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text })
       if (made === undefined) throw this.#cache.unusable(new Error(`${key} was removed while it was made`))
       return made
     } finally {

@@ -118,11 +118,16 @@ export class EnvironmentCache {
 
   // ── environments ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes an environment into use; undefined if it is not there. */
-  async lease(key: string): Promise<EnvironmentLease | undefined> {
-    if (!KEY.test(key) || !existsSync(this.#recordOf(key))) return undefined
-    // Others take it exclusively only to see whether it is used, or to remove it: then its record is gone.
-    const lock = await this.#await(this.#lockOf(key, 'use'), 'shared')
+  /**
+   * Takes an environment into use; undefined if it is not there.
+   * @param taken the lock of {@link lockUse}, if the caller has it: it is released if the environment is not there.
+   */
+  async lease(key: string, taken?: FileLock): Promise<EnvironmentLease | undefined> {
+    if (!KEY.test(key) || !existsSync(this.#recordOf(key))) {
+      taken?.release()
+      return undefined
+    }
+    const lock = taken ?? (await this.lockUse(key))
     const record = await this.#readRecord(key)
     if (record === undefined) {
       lock.release()
@@ -131,6 +136,12 @@ export class EnvironmentCache {
     await this.#noteUse(key)
     const path = join(this.root, 'environments', key, record.directory)
     return { record, path, release: () => lock.release() }
+  }
+
+  /** Keeps an environment, which may be made later, from being removed. */
+  async lockUse(key: string): Promise<FileLock> {
+    // Others take it exclusively only to see whether it is used, or to remove it: then its record is gone.
+    return this.#await(this.#lockOf(key, 'use'), 'shared')
   }
 
   /** Locks the build of an environment, or the resolution of a request. Waits while another process has the lock. */

@@ -39,6 +39,8 @@ export async function tidyContent(packages: string): Promise<Content> {
   let bytes = 0
   await chmod(packages, 0o755)
   await Promise.all(NOT_IMPORTED.map((name) => rm(join(packages, name), { recursive: true, force: true })))
+  const read = Promise.all([modulesIn(packages), manifestOf(packages)]) // beside the walk
+  read.catch(() => {}) // its error comes below
   for (const [at, entry] of (await filesBelow(packages)).entries()) {
     const path = `${entry.parentPath}/${entry.name}`
     if (entry.isFile()) {
@@ -48,7 +50,8 @@ export async function tidyContent(packages: string): Promise<Content> {
     } else await rm(path)
     if (at % SLICE === 0) await setImmediate()
   }
-  return { modules: await modulesIn(packages), bytes, manifest: await manifestOf(packages) }
+  const [modules, manifest] = await read
+  return { modules, bytes, manifest }
 }
 
 /**

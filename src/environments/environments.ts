@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { SandglassError } from '../errors/index.ts'
+import type { FileLock } from '../support/index.ts'
 import { abortedBy, Builder, type Environment, type EnvironmentRequest } from './builder.ts'
 import { addedFiles } from './byte-code.ts'
 import { EnvironmentCache, type EnvironmentLease } from './cache.ts'
@@ -49,7 +50,7 @@ export class Environments {
   constructor(options: EnvironmentOptions = {}) {
     this.options = resolveEnvironmentOptions(options)
     this.#cache = new EnvironmentCache(this.options.cacheDir)
-    this.#builder = new Builder(this.options, this.#cache, (key) => this.#lease(key))
+    this.#builder = new Builder(this.options, this.#cache, (key, taken) => this.#lease(key, taken))
   }
 
   /**
@@ -175,7 +176,9 @@ export class Environments {
     const { target, fromScript } = declaration
     const requirements = parseRequirements(declaration.requirements)
     const request = { ...given, target, requirements, fromScript, host: parseRequirements(declaration.host) }
-    const builder = new Builder(optionsOf(declaration, this.options), this.#cache, (key) => this.#lease(key))
+    const builder = new Builder(optionsOf(declaration, this.options), this.#cache, (key, taken) =>
+      this.#lease(key, taken),
+    )
     const environment = await builder.build(request, { isUpdate: true })
     reportDone(builder, environment, request)
     return environment
@@ -228,10 +231,13 @@ export class Environments {
     return this.#builder.build(request)
   }
 
-  async #lease(key: string): Promise<Environment | undefined> {
+  async #lease(key: string, taken?: FileLock): Promise<Environment | undefined> {
     const held = this.#leases.get(key)
-    if (held !== undefined && this.#holds(environmentOf(held))) return environmentOf(held)
-    const lease = await this.#cache.lease(key)
+    if (held !== undefined && this.#holds(environmentOf(held))) {
+      taken?.release()
+      return environmentOf(held)
+    }
+    const lease = await this.#cache.lease(key, taken)
     if (lease === undefined) return undefined
     // Two requests at once can come to the same one.
     this.#leases.get(key)?.release()
