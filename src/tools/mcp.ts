@@ -36,7 +36,7 @@ export interface McpToolsOptions {
   readonly prefix?: string
   /** The tools to use, by their names on the server. Default: all. */
   readonly only?: readonly string[]
-  /** Cancels the listing of the tools. */
+  /** Cancels the listing of the tools. Without it a server that does not answer is given up after one minute, the limit of the client. */
   readonly signal?: AbortSignal
 }
 
