@@ -2,8 +2,11 @@ import type { ViteUserConfig } from 'vitest/config'
 
 /** Tests that start no sandbox and take more than a second: they count time, memory or a whole library. */
 const SLOW = 'test/unit/**/*.slow.test.ts'
-/** Tests of the library and the command line in sandboxes. */
-const LIBRARY = 'test/sandbox/{cli,environments,examples,orchestrator,telemetry,tools}/**/*.test.ts'
+/** Tests of the library and the command line in sandboxes, and the longest file, which loads one processor alone. */
+const LIBRARY = [
+  'test/sandbox/{cli,environments,examples,orchestrator,telemetry,tools}/**/*.test.ts',
+  'test/sandbox/conformance/pyodide.test.ts',
+]
 /** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
 const CAREFUL = process.env['CI'] === undefined ? 2 : 1
 
@@ -38,8 +41,8 @@ const config: ViteUserConfig = {
       // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
       // Few tests of the library have some, and they wait for most of their time.
       ...[
-        { name: 'library', include: [LIBRARY], exclude: [], maxWorkers: 2 },
-        { name: 'sandbox', include: ['test/sandbox/**/*.test.ts', SLOW], exclude: [LIBRARY], maxWorkers: CAREFUL },
+        { name: 'library', include: LIBRARY, exclude: [], maxWorkers: 2 },
+        { name: 'sandbox', include: ['test/sandbox/**/*.test.ts', SLOW], exclude: LIBRARY, maxWorkers: CAREFUL },
         { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1 },
         { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1 },
       ].map((project, index) => ({
