@@ -5,7 +5,7 @@ import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
-import { programFiles, programOptions } from './program.ts'
+import { programFiles, programOptions, withFiles } from './program.ts'
 import { inTerminal } from './shell.ts'
 import { startSandglass } from './start.ts'
 import { escapeForMessage } from './terminal-text.ts'
@@ -35,7 +35,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
     await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }
     await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
-    await using workspace = await sandglass.workspace({ files, signal: context.signal })
+    await using workspace = await withFiles(sandglass, files, context, !given.has('--json'))
     if (given.has('--tty')) return await inTerminal(workspace, command, args, program, context)
     const stdin = process.stdin.isTTY ? undefined : process.stdin
     const result = await workspace.exec(command, args, {

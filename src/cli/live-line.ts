@@ -11,7 +11,7 @@ const CLEAR = '\r\u001B[2K'
  */
 export class LiveLine implements Disposable {
   readonly #stderr: Output
-  readonly #text: () => string
+  readonly #text: () => string | undefined
   #timer: NodeJS.Timeout | undefined
   #drawn = false
   /** Outputs whose last line is unfinished. */
@@ -19,8 +19,11 @@ export class LiveLine implements Disposable {
   /** Terminals on which a script left a style: colours, or text that cannot be seen. */
   readonly #styled = new Set<Output>()
 
-  /** @param enabled true on a terminal whose output no program reads. */
-  constructor(stderr: Output, enabled: boolean, text: () => string) {
+  /**
+   * @param enabled true on a terminal whose output no program reads.
+   * @param text of the line; undefined while there is nothing to say.
+   */
+  constructor(stderr: Output, enabled: boolean, text: () => string | undefined) {
     this.#stderr = stderr
     this.#text = text
     if (!enabled) return
@@ -72,9 +75,11 @@ export class LiveLine implements Disposable {
   async #draw(): Promise<void> {
     // It would erase an unfinished line of the script.
     if (this.#timer === undefined || [...this.#unfinished].some((output) => output.isTerminal)) return
+    const text = this.#text()
+    if (text === undefined) return this.#clear()
     this.#drawn = true
     // Both are written at once, so that no output of the script comes between.
-    const line = `${CLEAR}${truncateToWidth(this.#text(), this.#stderr.columns)}`
+    const line = `${CLEAR}${truncateToWidth(text, this.#stderr.columns)}`
     await Promise.all([this.#resetStyle(), this.#stderr.write(line)])
   }
 

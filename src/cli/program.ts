@@ -1,8 +1,10 @@
 import type { FilesInput } from '../executor/index.ts'
+import type { Sandglass, Workspace } from '../index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { hostAndPath, readFiles, secretsFrom } from './run-request.ts'
+import { TransferLine } from './transfer.ts'
 
 /** The flags that `exec` and `shell` share, as options of a program. */
 export function programOptions(
@@ -19,6 +21,17 @@ export function programFiles(given: Given, { signal }: Context): Promise<FilesIn
   const files = given.all('--file')
   if (files.some((text) => hostAndPath(text)[0] === '-')) throw usage('--file -: stdin goes to the program')
   return readFiles(files, signal)
+}
+
+/** A workspace with these files. @param isWanted true if a person looks on, who sees how far a long transfer is. */
+export async function withFiles(
+  sandglass: Sandglass,
+  given: FilesInput,
+  context: Context,
+  isWanted: boolean,
+): Promise<Workspace> {
+  await using transfer = new TransferLine(given, context, isWanted)
+  return await sandglass.workspace({ files: transfer.files, signal: context.signal })
 }
 
 function variable(text: string): [string, string] {

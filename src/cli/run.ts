@@ -11,16 +11,18 @@ import { runRequest, scriptSource } from './run-request.ts'
 import { RunReporter } from './run-reporter.ts'
 import { notSaved, saveFiles, savingOf } from './save.ts'
 import { startSandglass } from './start.ts'
+import { Transfer } from './transfer.ts'
 import { reword } from './wording.ts'
 
 /** `sandglass run`: one script in one sandbox. Resolves to the exit code. */
 export async function run(given: Given, context: Context): Promise<number> {
   const { options, mode, policy } = sandboxFlags(given, context.engines)
-  const { script, ...request } = await runRequest(given, context)
+  const { script, files, ...request } = await runRequest(given, context)
+  const isForPrograms = given.has('--json') || given.has('--events')
+  const transfer = new Transfer(files ?? {}, !isForPrograms && isLively(context))
   const tools = await toolsOf(given, context)
   const saving = savingOf(given)
-  const reporter =
-    given.has('--json') || given.has('--events') ? lineReporter(given, context) : humanReporter(given, script, context)
+  const reporter = isForPrograms ? lineReporter(given, context) : humanReporter(given, script, context, transfer)
   try {
     context.signal.throwIfAborted()
     await using installing = new InstallLine(context)
@@ -32,6 +34,7 @@ export async function run(given: Given, context: Context): Promise<number> {
     try {
       result = await sandglass.run(script, {
         ...request,
+        files: transfer.files,
         mode,
         ...(policy === undefined ? {} : { policy }),
         ...(tools === undefined ? {} : { tools }),
@@ -75,9 +78,10 @@ function lineReporter(given: Given, { stdout }: Context): Reporter {
   }
 }
 
-function humanReporter(given: Given, script: string, context: Context): Reporter {
+function humanReporter(given: Given, script: string, context: Context, transfer: Transfer): Reporter {
   const started = performance.now()
-  const status = (): string => `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
+  const status = (): string =>
+    transfer.text ?? `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
   const live = new LiveLine(context.stderr, isLively(context), status)
   return new RunReporter(context, live, { path: scriptSource(given).name, text: script })
 }

@@ -4,7 +4,7 @@ import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { sandboxFlags } from './options.ts'
-import { programFiles, programOptions } from './program.ts'
+import { programFiles, programOptions, withFiles } from './program.ts'
 import { startSandglass } from './start.ts'
 import { RESET_TERMINAL } from './terminal-text.ts'
 import { reword } from './wording.ts'
@@ -25,7 +25,7 @@ export async function shell(given: Given, context: Context): Promise<number> {
     await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }
     await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
-    await using workspace = await sandglass.workspace({ files, signal: context.signal })
+    await using workspace = await withFiles(sandglass, files, context, true)
     const { exitCode } = await workspace.exec('sh', ['-c', 'command -v bash'])
     return await inTerminal(workspace, exitCode === 0 ? 'bash' : 'sh', ['-i'], program, context)
   } catch (error) {

@@ -4,6 +4,7 @@ export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
 export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export { checkCollectLimits } from './collect-limits.ts'
+export { readHostFile } from './host-file.ts'
 export { checkInputs } from './inputs.ts'
 export { checkCollect, checkFileList, checkFiles, findHostFiles, openFile, type StagedFile } from './input-files.ts'
 export {

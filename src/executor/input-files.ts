@@ -13,7 +13,7 @@ const DEFAULT_MODE = 0o644
 export type FileSource =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'host'; readonly hostPath: string }
-  | { readonly kind: 'stream'; readonly stream: AsyncIterable<Uint8Array | string> }
+  | { readonly kind: 'stream'; readonly stream: AsyncIterable<Uint8Array | string>; readonly size: number }
 
 /** A file of a request, checked. */
 export interface StagedFile {
@@ -59,12 +59,12 @@ export function checkFileList(given: unknown): readonly StagedFile[] {
 }
 
 /**
- * Looks at the files of the host among the files of a run.
+ * Looks at the files of a run that are not in memory.
  * @param diskBytes the size of the disk that they must fit on; undefined if it is not known yet.
  * @throws SandglassError `invalid_request` for one that cannot be read, and for more bytes than the disk holds.
  */
 export async function findHostFiles(files: readonly StagedFile[], diskBytes?: number): Promise<void> {
-  if (!files.some(({ source }) => source.kind === 'host')) return
+  if (files.every(({ source }) => source.kind === 'bytes')) return
   const sizes = await Promise.all(files.map(sizeOf))
   const total = sizes.reduce((sum, size) => sum + size, 0)
   if (diskBytes === undefined || total <= diskBytes) return
@@ -110,7 +110,7 @@ function checkFile(path: string, value: unknown): StagedFile {
   const field = fieldOf(path)
   const problem = pathProblem(path)
   if (problem !== undefined) throw invalid(field, `not a path in the workspace: ${problem}`)
-  const { content, path: hostPath, stream, mode = DEFAULT_MODE } = partsOf(value, field)
+  const { content, path: hostPath, stream, size = 0, mode = DEFAULT_MODE } = partsOf(value, field)
   if (typeof mode !== 'number' || !Number.isInteger(mode) || mode < 0 || mode > 0o777) {
     throw invalid(`${field}.mode`, `${formatValue(mode)} is not a number of permission bits from 0 to 0o777`)
   }
@@ -121,15 +121,17 @@ function checkFile(path: string, value: unknown): StagedFile {
   if (stream !== undefined) {
     if (typeof stream !== 'object' || stream === null || !(Symbol.asyncIterator in stream))
       throw invalid(`${field}.stream`, `${formatValue(stream)} is not an async iterable of bytes`)
-    return { path, mode, source: { kind: 'stream', stream: stream as AsyncIterable<Uint8Array | string> } }
+    if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
+      throw invalid(`${field}.size`, `${formatValue(size)} is not a number of bytes`)
+    return { path, mode, source: { kind: 'stream', stream: stream as AsyncIterable<Uint8Array | string>, size } }
   }
   if (!isContent(content))
     throw invalid(`${field}.content`, `${formatValue(content)} is neither a string nor a Uint8Array`)
   return { path, mode, source: { kind: 'bytes', bytes: typeof content === 'string' ? Buffer.from(content) : content } }
 }
 
-function partsOf(value: unknown, field: string): Record<'content' | 'path' | 'stream' | 'mode', unknown> {
-  const none = { content: undefined, path: undefined, stream: undefined, mode: undefined }
+function partsOf(value: unknown, field: string): Record<'content' | 'path' | 'stream' | 'size' | 'mode', unknown> {
+  const none = { content: undefined, path: undefined, stream: undefined, size: undefined, mode: undefined }
   if (isContent(value)) return { ...none, content: value }
   const given = SOURCES.filter((name) => typeof value === 'object' && value !== null && Object.hasOwn(value, name))
   if (given.length === 1) return { ...none, ...(value as object) }
@@ -147,7 +149,7 @@ function isContent(value: unknown): value is string | Uint8Array {
 
 function sizeOf({ path, source }: StagedFile): Promise<number> {
   if (source.kind === 'host') return sizeOfHostFile(source.hostPath, `${fieldOf(path)}.path`)
-  return Promise.resolve(source.kind === 'bytes' ? source.bytes.length : 0)
+  return Promise.resolve(source.kind === 'bytes' ? source.bytes.length : source.size)
 }
 
 function fieldOf(path: string): string {

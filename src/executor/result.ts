@@ -194,7 +194,8 @@ export type FileInput =
   | { readonly content: Uint8Array | string; readonly mode?: number }
   /** A path on the host. It is read while it is sent, and never held in memory as a whole. */
   | { readonly path: string; readonly mode?: number }
-  | { readonly stream: AsyncIterable<Uint8Array | string>; readonly mode?: number }
+  /** `size`: its bytes, where they are known: more than the disk holds are then refused before anything is sent. */
+  | { readonly stream: AsyncIterable<Uint8Array | string>; readonly size?: number; readonly mode?: number }
 
 /** Files for a sandbox, by their paths in it. */
 export type FilesInput = Readonly<Record<string, FileInput>>

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { chmodSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { lastLine, makeCli } from '../../support/cli/sandglass.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
@@ -111,6 +112,21 @@ describe.skipIf(skip)('sandglass exec', () => {
     expect(ended.stdout.replaceAll('\u001B', '<ESC>')).toBe(
       '\\x1b[2J\\x1b]0;title\\x07\\x1b]52;c;ZWNobyBwd25lZA==\\x07<ESC>[8mhidden\\x1b[2J<ESC>[0m',
     )
+  })
+
+  test('files are sent on a terminal as they are without one', async () => {
+    const terminal = ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])']
+    const program = cli.file('tool.sh', '#!/bin/sh\necho ran\n')
+    chmodSync(program, 0o755)
+    for (const command of [
+      ['exec', '--new', '--engine', 'local', '--file', `${program}:bin/tool`, '--', 'bin/tool'],
+      ['run', '--engine', 'local', '--file', `${program}:bin/tool`, '-c', 'import os\nos.system("bin/tool")'],
+    ]) {
+      const ended = await cli.run(command, { wrapper: terminal })
+      expect(ended.stdout).toContain('ran')
+      expect(ended.stdout).not.toContain('sending')
+      expect(ended.code).toBe(0)
+    }
   })
 
   test('shell is a terminal, which is reset at the end', () => {

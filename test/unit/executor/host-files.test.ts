@@ -101,6 +101,9 @@ describe('a file of the host', () => {
   test('that cannot fit on the disk is refused, with what to do', async () => {
     const path = hostFile('huge', '')
     truncateSync(path, 128 * 1024 * 1024)
+    const stream = (async function* () {})()
+    expect(await refusal({ a: { stream, size: 128 * 1024 * 1024 }, b: 'xy' })).toContain('134217730 bytes do not fit')
+    expect(await refusal({ a: { stream, size: -1 } })).toBe('files["a"].size: -1 is not a number of bytes')
     expect(await refusal({ a: { path }, b: 'x' })).toBe(
       'files: 134217729 bytes do not fit on a disk of 134217728; raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy',
     )
