@@ -1,4 +1,5 @@
 import { machine } from '../test/support/machine.ts'
+import { artifacts } from './artifacts.ts'
 import { endurance } from './endurance.ts'
 import { engines } from './engines.ts'
 import { environments } from './environments.ts'
@@ -30,6 +31,7 @@ async function main(): Promise<void> {
     ['preload', preloading],
     ['environments', environments],
     ['workspaces', workspaces],
+    ['artifacts', artifacts],
     ['tool calls', toolCalls],
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],

@@ -117,16 +117,19 @@ function piecesOf(content: StoreContent, signal: AbortSignal | undefined): Sourc
 /** Asks for the first piece at once: a stream of Node that fails while nobody reads it ends the process. */
 function begin(content: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Source {
   const iterator = content[Symbol.asyncIterator]()
-  const first = iterator.next()
-  first.catch(() => undefined) // it is reported to the reader
-  // A source may wait for its next piece forever.
-  const aborted = Promise.withResolvers<never>()
-  aborted.promise.catch(() => undefined)
-  const onAbort = (): void => aborted.reject(abortedBy(signal))
+  let stop: (error: SandglassError) => void = () => {}
+  const onAbort = (): void => stop(abortedBy(signal))
   signal?.addEventListener('abort', onAbort, { once: true })
+  // A source may wait for its next piece forever. A race against one promise of the signal would keep every piece in memory.
+  const next = async (): Promise<IteratorResult<Uint8Array>> =>
+    new Promise((resolve, reject) => {
+      stop = reject
+      iterator.next().then(resolve, reject)
+    })
+  const first = next()
+  first.catch(() => undefined) // it is reported to the reader
   async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
-    let step = await Promise.race([first, aborted.promise])
-    for (; step.done !== true; step = await Promise.race([iterator.next(), aborted.promise])) yield step.value
+    for (let step = await first; step.done !== true; step = await next()) yield step.value
   }
   return {
     pieces: pieces(),

@@ -125,10 +125,20 @@ class DirectoryStore implements Store {
   async *#piecesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
     try {
       await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-      for (;;) {
+      const read = async (): Promise<Buffer> => {
         const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(PIECE_BYTES))
-        if (bytesRead === 0) return
-        yield buffer.subarray(0, bytesRead)
+        return buffer.subarray(0, bytesRead)
+      }
+      let reading = read()
+      try {
+        for (let piece = await reading; piece.byteLength > 0; piece = await reading) {
+          // The next one is read while the reader has this one.
+          reading = read()
+          reading.catch(() => undefined) // it is awaited next
+          yield piece
+        }
+      } finally {
+        await reading.catch(() => undefined) // the file is closed next
       }
     } catch (error) {
       throw toDirectoryError(this.#root, error)

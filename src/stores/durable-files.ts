@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { linkSync } from 'node:fs'
-import { open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, makeDirectory } from '../support/index.ts'
 
 const FORMAT = 'sandglass-store 1\n'
 const FORMAT_FILE = 'format'
+const BUFFER_BYTES = 1024 * 1024
 /** A file that has been written to `tmp` for so long without change has lost its writer. */
 const ABANDONED_MS = 3_600_000
 /** The clock of the file system is read again after this time. */
@@ -32,8 +33,8 @@ export class DurableFiles {
     await this.#prepared()
     const path = join(this.root, 'tmp', randomUUID())
     try {
-      await using file = await open(path, 'wx', 0o600)
-      for await (const piece of pieces) await file.writeFile(piece)
+      await using file = await this.#openAside(path)
+      await writeOverlapped(file, pieces)
       await file.sync()
       return path
     } catch (error) {
@@ -74,6 +75,19 @@ export class DurableFiles {
       await this.discard(probe)
     }
     return this.#clock.ms + performance.now() - this.#clock.at
+  }
+
+  /** A store whose directory was removed meanwhile is made again. */
+  async #openAside(path: string): Promise<FileHandle> {
+    try {
+      return await open(path, 'wx', 0o600)
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error
+      this.#opened = undefined
+      this.#ready.clear()
+      await this.#prepared()
+      return open(path, 'wx', 0o600)
+    }
   }
 
   async #prepared(): Promise<void> {
@@ -125,6 +139,44 @@ export class DurableFiles {
       const found = await stat(path).catch(() => undefined)
       if (found !== undefined && now - found.mtimeMs > ABANDONED_MS) await this.discard(path)
     }
+  }
+}
+
+/** Writes pieces through two buffers: one is filled, and hashed by the source, while the other one is written. */
+async function writeOverlapped(
+  file: FileHandle,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<void> {
+  let filling: Buffer | undefined
+  let used = 0
+  let spare: Buffer | undefined
+  let writing: Promise<Buffer> | undefined
+  const write = async (buffer: Buffer, length: number): Promise<Buffer> => {
+    for (let at = 0; at < length;) at += (await file.write(buffer, at, length - at)).bytesWritten
+    return buffer
+  }
+  const flush = async (): Promise<void> => {
+    spare = await writing
+    writing = filling === undefined ? undefined : write(filling, used)
+    writing?.catch(() => undefined) // it is awaited before the next one
+    filling = spare
+    used = 0
+  }
+  try {
+    for await (const piece of pieces) {
+      for (let at = 0; at < piece.byteLength;) {
+        filling ??= Buffer.allocUnsafeSlow(BUFFER_BYTES)
+        const part = piece.subarray(at, at + filling.byteLength - used)
+        filling.set(part, used)
+        used += part.byteLength
+        at += part.byteLength
+        if (used === filling.byteLength) await flush()
+      }
+    }
+    await flush()
+    await writing
+  } finally {
+    await writing?.catch(() => undefined) // the file is closed next
   }
 }
 

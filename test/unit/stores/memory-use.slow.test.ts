@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createArtifactService, storeInDirectory } from '../../../src/artifacts/index.ts'
+
+const MiB = 1024 ** 2
+const PIECES = 256
+
+test('a stream of 256 MiB goes in and out without memory of its size', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'))
+  try {
+    const artifacts = createArtifactService(storeInDirectory(directory))
+    let peak = 0
+    const look = (): void => void (peak = Math.max(peak, process.memoryUsage().arrayBuffers))
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      for (let at = 0; at < PIECES; at++) {
+        look()
+        yield new Uint8Array(MiB).fill(at)
+      }
+    }
+    const before = process.memoryUsage().arrayBuffers
+    await artifacts.save('large', pieces())
+    const { stream } = await artifacts.open('large')
+    let size = 0
+    for await (const piece of stream) {
+      look()
+      size += piece.byteLength
+    }
+    expect(size).toBe(PIECES * MiB)
+    expect((peak - before) / MiB).toBeLessThan(100)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
