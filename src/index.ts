@@ -168,6 +168,7 @@ export type {
   ExecOptions,
   ExecResult,
   FileEntry,
+  InputOptions,
   ListOptions,
   LogOptions,
   PollOptions,

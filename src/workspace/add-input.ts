@@ -1,12 +1,17 @@
-import { createReadStream, createWriteStream } from 'node:fs'
-import { randomUUID } from 'node:crypto'
-import { chmod, constants, copyFile, link, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { chmodSync, createReadStream, createWriteStream } from 'node:fs'
+import { createHash, randomUUID } from 'node:crypto'
+import { chmod, constants, copyFile, link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { pathProblem } from '../executor/index.ts'
 import { INSIDE } from '../sandbox/index.ts'
-import { formatValue } from '../support/index.ts'
+import { formatValue, makeDirectory } from '../support/index.ts'
 import { abortedError, invalid } from './failures.ts'
+import { copyTree, hashedFile, type HostTree, listHostTree } from './host-tree.ts'
+import type { Link } from './link.ts'
+import { Operation } from './operation.ts'
+import { checkFilesInput, putFiles } from './put-files.ts'
 
 /** A file of the host in a workspace. */
 export interface WorkspaceInput {
@@ -18,66 +23,163 @@ export interface WorkspaceInput {
    * the host.
    */
   readonly how: 'linked' | 'copied' | 'sent'
+  /** Of a directory: the SHA-256 over `PATH\0CONTENT\0` of its files, in the order of the bytes of their paths. */
+  readonly sha256?: string
 }
 
-const NAME = /^[^/\0]{1,200}$/
+/** Options of {@link WorkspaceActivities.addInput}. */
+export interface InputOptions {
+  /** True to refuse an engine whose scripts could change it (Docker). Default false. */
+  readonly readOnly?: boolean
+  /** Puts it in the place of an input of that name. Default false. */
+  readonly replace?: boolean
+  readonly signal?: AbortSignal
+}
+
+const MAX_NAME = 200
+const MAX_NAME_PARTS = 10
 const READABLE_BY_ALL = 0o004
-const READ_ONLY = 0o444
+const [READ_ONLY, READ_ONLY_EXECUTABLE] = [0o444, 0o555]
+const SHOWN_DIRECTORY = 0o755
 const OWN = 0o600
 
-/** @throws SandglassError `invalid_request` for a name that no file can have, and for a path that is not a regular file. */
-export async function checkInput(
-  name: unknown,
-  path: unknown,
-): Promise<{ readonly name: string; readonly source: string }> {
-  if (typeof name !== 'string' || !NAME.test(name) || name.startsWith('.') || !name.isWellFormed())
-    throw invalid('name', `${formatValue(name)} is not the name of a file: no "/", no "." at its beginning`)
-  if (typeof path !== 'string') throw invalid('path', `${formatValue(path)} is not a string`)
-  try {
-    const source = await realpath(path)
-    if ((await stat(source)).isFile()) return { name, source }
-  } catch (error) {
-    throw invalid('path', messageOf(error))
-  }
-  throw invalid('path', `${formatValue(path)} is not a regular file`)
+/** A file or a directory of the host to be shown. */
+export interface CheckedInput {
+  readonly name: string
+  readonly source: string
+  /** Undefined for a file. */
+  readonly tree: HostTree | undefined
 }
 
 /**
- * Shows a file of the host in the directory that a sandbox cannot write to.
+ * @throws SandglassError `invalid_request` for a name that no file can have, for a path that is neither a file nor a directory, and for
+ * a directory with links that lead out, with devices or with sockets.
+ */
+export async function checkInput(name: unknown, path: unknown, signal?: AbortSignal): Promise<CheckedInput> {
+  if (typeof name !== 'string' || !isName(name))
+    throw invalid('name', `${formatValue(name)} is not the name of an input: parts without "." at their beginning`)
+  if (typeof path !== 'string') throw invalid('path', `${formatValue(path)} is not a string`)
+  try {
+    const source = await realpath(path)
+    const found = await stat(source)
+    if (found.isFile()) return { name, source, tree: undefined }
+    if (found.isDirectory()) return { name, source, tree: await listHostTree(source, signal) }
+  } catch (error) {
+    throw error instanceof SandglassError ? error : invalid('path', messageOf(error))
+  }
+  throw invalid('path', `${formatValue(path)} is neither a regular file nor a directory`)
+}
+
+function isName(name: string): boolean {
+  if (name.length > MAX_NAME || pathProblem(name) !== undefined) return false
+  const parts = name.split('/')
+  return parts.length <= MAX_NAME_PARTS && !parts.some((part) => part.startsWith('.'))
+}
+
+/**
+ * Shows a file or a directory of the host in the directory that a sandbox cannot write to.
  * @param signal its reason is the error, if that is a SandglassError.
  * @throws SandglassError `invalid_request` for a name that is taken, `no_space`, `workspace_io`, `aborted`
  */
 export async function showInput(
   directory: string,
-  name: string,
-  source: string,
+  { name, source, tree }: CheckedInput,
   signal: AbortSignal,
+  { replace = false }: { readonly replace?: boolean | undefined } = {},
 ): Promise<WorkspaceInput> {
   if (signal.aborted) throw reasonOf(signal)
   const target = join(directory, name)
-  const path = `${INSIDE.inputs}/${name}`
   // No input has such a name, and no sandbox may read it yet.
   const draft = join(directory, `.${randomUUID()}`)
+  const replaced = join(directory, `.${randomUUID()}`)
   try {
-    // The sandbox has another uid, and the mode of a link is that of the file itself.
-    const { mode } = await stat(source)
-    if ((mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, target))) return { path, how: 'linked' }
-    await copy(source, draft, signal)
-    await chmod(draft, READ_ONLY)
-    await moveTo(draft, target)
-    return { path, how: 'copied' }
+    makeParents(directory, name)
+    const made = tree === undefined ? await draftOf(source, draft, signal) : await treeDraftOf(tree, draft, signal)
+    if (replace) await rename(target, replaced).catch(refuseUnlessMissing)
+    await (tree === undefined ? moveTo : moveDirectoryTo)(draft, target)
+    return { path: `${INSIDE.inputs}/${name}`, ...made }
   } catch (error) {
     const code = errnoOf(error)
+    if (replace) await rename(replaced, target).catch(() => undefined)
     if (signal.aborted) throw reasonOf(signal)
-    if (code === 'EEXIST') throw takenError(name)
+    if (code === 'EEXIST' || code === 'ENOTDIR' || code === 'ENOTEMPTY') throw takenError(name)
+    if (error instanceof SandglassError) throw error
     throw new SandglassError(
       code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'workspace_io',
       `${formatValue(source)} could not be shown to the workspace: ${messageOf(error)}`,
       { cause: error },
     )
   } finally {
-    await rm(draft, { force: true }).catch(() => undefined)
+    for (const left of [draft, replaced]) await rm(left, { force: true, recursive: true }).catch(() => undefined)
   }
+}
+
+/** Writes an input into the workspace itself, for an engine that cannot show it. */
+export async function sendInput(
+  link: Link,
+  inside: string,
+  { source, tree }: CheckedInput,
+  signal: AbortSignal | undefined,
+): Promise<{ how: 'sent'; sha256?: string }> {
+  if (tree === undefined) {
+    await putFiles(link, await checkFilesInput({ [inside]: { path: source, mode: READ_ONLY } }), signal)
+    return { how: 'sent' }
+  }
+  for (const path of ['', ...tree.directories].map((below) => (below === '' ? inside : `${inside}/${below}`))) {
+    const question = { type: 'file_make', path, mode: SHOWN_DIRECTORY } as const
+    await new Operation(link, 'a directory could not be made', question, { signal }).awaitDone()
+  }
+  const hash = createHash('sha256')
+  const files = tree.files.map((file) => [
+    `${inside}/${file.path}`,
+    { stream: hashedFile(file, hash, signal), mode: file.isExecutable ? READ_ONLY_EXECUTABLE : READ_ONLY },
+  ])
+  await putFiles(link, await checkFilesInput(Object.fromEntries(files)), signal)
+  return { how: 'sent', sha256: hash.digest('hex') }
+}
+
+async function draftOf(source: string, draft: string, signal: AbortSignal): Promise<{ how: 'linked' | 'copied' }> {
+  // The sandbox has another uid, and the mode of a link is that of the file itself.
+  const { mode } = await stat(source)
+  if ((mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, draft))) return { how: 'linked' }
+  await copy(source, draft, signal)
+  await chmod(draft, READ_ONLY)
+  return { how: 'copied' }
+}
+
+async function treeDraftOf(
+  tree: HostTree,
+  draft: string,
+  signal: AbortSignal,
+): Promise<{ how: 'copied'; sha256: string }> {
+  return { how: 'copied', sha256: await copyTree(tree, draft, signal) }
+}
+
+/** Directories above an input. Their modes let the sandbox read them, whatever the umask. */
+function makeParents(directory: string, name: string): void {
+  for (let end = name.indexOf('/'); end !== -1; end = name.indexOf('/', end + 1)) {
+    const made = join(directory, name.slice(0, end))
+    if (makeDirectory(made).length > 0) chmodSync(made, SHOWN_DIRECTORY)
+  }
+}
+
+function refuseUnlessMissing(error: unknown): void {
+  if (errnoOf(error) !== 'ENOENT') throw error
+}
+
+/** Fails with EEXIST or ENOTEMPTY instead of replacing anything but an empty directory, which `rename` would. */
+async function moveDirectoryTo(draft: string, target: string): Promise<void> {
+  await mkdir(target)
+  await rename(draft, target)
+}
+
+/** The error for an input that must be read-only and would not be. */
+export function changeableError(engine: string): SandglassError {
+  return new SandglassError(
+    'limit_not_enforceable',
+    `readOnly: the engine ${engine} shows no files of the host, and what is sent into a workspace can be changed there, whatever its ` +
+      'mode; take the engine local, or leave readOnly out',
+  )
 }
 
 /** The error for a name that another input has. */

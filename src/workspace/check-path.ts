@@ -1,4 +1,5 @@
 import { pathProblem } from '../executor/index.ts'
+import { INSIDE } from '../sandbox/index.ts'
 import { formatValue } from '../support/index.ts'
 import { invalid } from './failures.ts'
 
@@ -12,4 +13,11 @@ export function checkPath(field: string, path: unknown): string {
 /** Checks the path of a directory, and returns it; '' for the root ('' or '.'). @throws SandglassError `invalid_request` */
 export function checkDirectory(field: string, path: unknown): string {
   return path === '' || path === '.' ? '' : checkPath(field, path)
+}
+
+/** Checks where a program starts: a directory of the workspace, or below `/inputs`. @throws SandglassError `invalid_request` */
+export function checkCwd(path: unknown): string {
+  const root = `${INSIDE.inputs}/`
+  if (typeof path !== 'string' || !path.startsWith(root)) return checkDirectory('cwd', path)
+  return root + checkPath('cwd', path.slice(root.length))
 }

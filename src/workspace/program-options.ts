@@ -2,7 +2,7 @@ import { isUint8Array } from 'node:util/types'
 import { checkSecrets } from '../executor/index.ts'
 import type { HostActivityFrame, ProgramLimitsOnWire } from '../protocol/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
-import { checkDirectory } from './check-path.ts'
+import { checkCwd } from './check-path.ts'
 import { checkWhole, invalid } from './failures.ts'
 
 /** Bytes for the standard input of a program. */
@@ -36,7 +36,7 @@ export interface ProgramOptions {
   readonly secrets?: Readonly<Record<string, string>>
   /** Passes secrets even if other activities of the workspace could read them: see `Workspace.trust`. Default false. */
   readonly shareSecrets?: boolean
-  /** Relative to the root of the workspace, which is the default. */
+  /** Relative to the root of the workspace, which is the default; or a directory of an input, such as `/inputs/data`. */
   readonly cwd?: string
   /** Its standard input. Default for `exec`: none; for `start`: what is written to `stdin`. */
   readonly stdin?: ProgramInputData
@@ -129,7 +129,7 @@ export function checkProgram(
       type: 'start',
       argv,
       env,
-      cwd: checkDirectory('cwd', cwd),
+      cwd: checkCwd(cwd),
       tty: tty === undefined ? null : checkTerminal(tty === true ? DEFAULT_TERMINAL : tty),
       timeout_sec: timeoutSec,
       limits: checkLimits(limits),

@@ -3,7 +3,16 @@ import { SandglassError } from '../errors/index.ts'
 import type { FilesInput } from '../executor/index.ts'
 import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
-import { checkInput, showInput, takenError, type WorkspaceInput } from './add-input.ts'
+import {
+  changeableError,
+  checkInput,
+  type CheckedInput,
+  type InputOptions,
+  sendInput,
+  showInput,
+  takenError,
+  type WorkspaceInput,
+} from './add-input.ts'
 import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
 import { dial } from './dial.ts'
@@ -55,11 +64,13 @@ export interface WorkspaceActivities extends AsyncDisposable {
    */
   put(files: FilesInput, options?: { readonly signal?: AbortSignal }): Promise<void>
   /**
-   * Shows a file of the host, read-only, under a name of its own; a large one costs the sandbox no memory. An engine that cannot do
-   * that (Docker) is sent the file into the directory `inputs` of the workspace.
-   * @throws SandglassError `invalid_request`, `no_space`, `workspace_io`, `aborted`
+   * Shows a file or a directory of the host, read-only, under a name of its own, such as `a.csv` or `data/a.csv`; a large one costs the
+   * sandbox no memory. An engine that cannot do that (Docker) is sent it into the directory `inputs` of the workspace. A directory is
+   * copied as it is now; a link in it to a file below it becomes that file.
+   * @throws SandglassError `invalid_request`, also for a directory with other links, devices or sockets; `limit_not_enforceable` for
+   * `readOnly`; `no_space`, `workspace_io`, `aborted`
    */
-  addInput(name: string, path: string, options?: { readonly signal?: AbortSignal }): Promise<WorkspaceInput>
+  addInput(name: string, path: string, options?: InputOptions): Promise<WorkspaceInput>
   /** A file of at most `maxBytes` (default 64 MiB). @throws SandglassError `path_not_found`, `path_refused`, `too_large` */
   get(path: string, options?: { readonly maxBytes?: number; readonly signal?: AbortSignal }): Promise<Uint8Array>
   /** A file of any size, as it is read. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
@@ -248,31 +259,22 @@ export class ActivityWorkspace implements WorkspaceActivities {
     await putFiles(this.#open(), checked, signal)
   }
 
-  async addInput(
-    name: string,
-    path: string,
-    { signal }: { readonly signal?: AbortSignal } = {},
-  ): Promise<WorkspaceInput> {
-    const { name: checked, source } = await checkInput(name, path)
+  async addInput(name: string, path: string, options: InputOptions = {}): Promise<WorkspaceInput> {
+    refuseUnknown('addInput', options, ['readOnly', 'replace', 'signal'])
+    const { readOnly = false, replace = false, signal } = options
+    const input = await checkInput(name, path, signal)
     const link = this.#open()
     using _call = link.use()
     const { inputsDir } = this.#sandbox
     if (inputsDir === undefined) {
-      const inside = `inputs/${checked}`
-      if (this.#sending.has(inside) || (await isThere(link, inside, signal))) throw takenError(checked)
-      this.#sending.add(inside)
-      try {
-        await putFiles(link, await checkFilesInput({ [inside]: { path: source, mode: 0o444 } }), signal)
-      } finally {
-        this.#sending.delete(inside)
-      }
-      return { path: `${INSIDE.workspace}/${inside}`, how: 'sent' }
+      if (readOnly) throw changeableError(this.engine)
+      return await this.#sendInput(link, input, replace, signal)
     }
     const ended = new AbortController()
     const forget = link.onEnd((error) => ended.abort(error))
     try {
       const signals = [ended.signal, ...(signal === undefined ? [] : [signal])]
-      return await showInput(inputsDir, checked, source, AbortSignal.any(signals))
+      return await showInput(inputsDir, input, AbortSignal.any(signals), { replace })
     } finally {
       forget()
     }
@@ -353,6 +355,25 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  async #sendInput(
+    link: Link,
+    input: CheckedInput,
+    replace: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<WorkspaceInput> {
+    const inside = `inputs/${input.name}`
+    const isTaken = this.#sending.has(inside) || (await isThere(link, inside, signal))
+    if (isTaken && !(replace && !this.#sending.has(inside))) throw takenError(input.name)
+    this.#sending.add(inside)
+    try {
+      if (isTaken) await this.remove(inside, { recursive: true, ...(signal === undefined ? {} : { signal }) })
+      const sent = await sendInput(link, inside, input, signal)
+      return { path: `${INSIDE.workspace}/${inside}`, ...sent }
+    } finally {
+      this.#sending.delete(inside)
+    }
   }
 
   #close(why: SandglassError): Promise<void> {

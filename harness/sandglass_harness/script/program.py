@@ -12,6 +12,8 @@ import warnings  # noqa: F401 - os.execvpe imports it, and would look for it in 
 from . import child
 from .script_process import FRAME_FD
 
+# The directory of the host's files, where the engine shows one. Nothing in the sandbox can write to it.
+INPUTS = "/inputs"
 # Counted for each process; what a program starts inherits them.
 LIMITS = {
     "memory_bytes": resource.RLIMIT_AS,
@@ -54,8 +56,8 @@ def _take_descriptors(has_terminal, fds):
 
 
 def _enter(path):
-    """Changes into a directory of the workspace; a link may lead there, as long as it ends inside. Returns False after it has
-    reported why not."""
+    """Changes into a directory of the workspace or of the inputs; a link may lead there, as long as it ends inside. Returns False
+    after it has reported why not."""
     root, shown = os.getcwd(), json.dumps(path)
     try:
         os.chdir(os.path.join(root, path))
@@ -65,7 +67,7 @@ def _enter(path):
         code = "not_found" if isinstance(error, FileNotFoundError) else "io"
         _report(code, f"the directory {shown} cannot be entered: {error.strerror}")
     else:
-        if (os.getcwd() + "/").startswith(root + "/"):
+        if (os.getcwd() + "/").startswith((root + "/", INPUTS + "/")):
             return True
         _report("outside", f"the directory {shown} is outside of the workspace")
     return False

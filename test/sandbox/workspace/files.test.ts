@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import type { SkippedFile } from '../../../src/workspace/index.ts'
+import { dirDigest, type SkippedFile } from '../../../src/workspace/index.ts'
 import { testFileRules } from '../../support/workspace-file-rules.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
@@ -134,7 +134,8 @@ await inWorkspace((at) => {
         ['../x', 'big'],
         ['.x', 'big'],
         ['new', 'missing'],
-        ['new', '.'],
+        ['new/../x', 'big'],
+        ['big.csv/below', 'big'],
       ] as const)
         await expect(at.ws.addInput(name, join(near, path))).rejects.toMatchObject({ code: 'invalid_request' })
       const other = await at.sg.workspace()
@@ -145,5 +146,42 @@ await inWorkspace((at) => {
     } finally {
       rmSync(near, { recursive: true })
     }
+  })
+
+  test('a directory of the host is shown as it is now, and nothing in the sandbox can change it', async () => {
+    const tree = join(host, 'tree')
+    mkdirSync(join(tree, 'deep', 'empty'), { recursive: true })
+    writeFileSync(join(tree, 'deep', 'run.sh'), 'pwd\n', { mode: 0o700 })
+    writeFileSync(join(tree, 'a'), 'first', { mode: 0o600 })
+    symlinkSync('../a', join(tree, 'deep', 'link'))
+    const input = await at.ws.addInput('trees/one', tree, { readOnly: true })
+    expect(input).toEqual({ path: '/inputs/trees/one', how: 'copied', sha256: await dirDigest(tree) })
+    writeFileSync(join(tree, 'a'), 'second')
+    const attack =
+      'chmod u+w a deep/run.sh . ..; echo x > a; echo x >> deep/run.sh; rm -rf deep; ln -s /etc deep/etc; mv a b; touch new; ' +
+      'cat a deep/link; deep/run.sh; ls; ls deep'
+    const { stdout } = await at.ws.exec('sh', ['-c', attack], { cwd: '/inputs/trees/one' })
+    expect(stdout).toBe('firstfirst/inputs/trees/one\na\ndeep\nempty\nlink\nrun.sh\n')
+    await expect(at.ws.addInput('trees/one', tree)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(at.ws.addInput('trees', tree)).rejects.toMatchObject({ code: 'invalid_request' })
+    const again = await at.ws.addInput('trees/one', tree, { replace: true })
+    expect(again.sha256).toBe(await dirDigest(tree))
+    expect((await at.ws.exec('cat', ['/inputs/trees/one/a'])).stdout).toBe('second')
+    expect((await at.ws.exec('ls', ['-A', '/inputs/trees'])).stdout).toBe('one\n')
+    await expect(at.ws.exec('pwd', [], { cwd: '/inputs/../etc' })).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(at.ws.exec('pwd', [], { cwd: '/inputs/none' })).rejects.toMatchObject({ code: 'path_not_found' })
+  })
+
+  test.each([
+    ['a link that leads out', (tree: string) => symlinkSync('/etc/passwd', join(tree, 'x'))],
+    ['a link that leads up', (tree: string) => symlinkSync('../../x', join(tree, 'x'))],
+    ['a link to a directory', (tree: string) => symlinkSync('.', join(tree, 'x'))],
+    ['a FIFO', (tree: string) => execFileSync('mkfifo', [join(tree, 'x')])],
+  ])('a directory with %s is refused, and nothing of it is shown', async (_what, spoil) => {
+    const tree = mkdtempSync(join(host, 'spoilt-'))
+    writeFileSync(join(tree, 'a'), 'a')
+    spoil(tree)
+    await expect(at.ws.addInput('spoilt', tree)).rejects.toThrow(/^path: "?x"? /)
+    await expect(at.ws.exec('pwd', [], { cwd: '/inputs/spoilt' })).rejects.toMatchObject({ code: 'path_not_found' })
   })
 })

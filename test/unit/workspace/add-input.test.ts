@@ -26,7 +26,11 @@ test('a copy has its name when it is complete, and never before', async () => {
   const directory = openTemporary('inputs')
   const sizes = new Set<number>()
   let isOver = false
-  const shown = showInput(directory, 'big', privateFile(), new AbortController().signal).finally(() => {
+  const shown = showInput(
+    directory,
+    { name: 'big', source: privateFile(), tree: undefined },
+    new AbortController().signal,
+  ).finally(() => {
     isOver = true
   })
   while (!isOver) {
@@ -44,11 +48,13 @@ test('an abort leaves nothing, also of a file that could be linked', async () =>
   const directory = openTemporary('inputs')
   const source = privateFile()
   const controller = new AbortController()
-  const copied = showInput(directory, 'big', source, controller.signal)
+  const copied = showInput(directory, { name: 'big', source, tree: undefined }, controller.signal)
   controller.abort()
   await expect(copied).rejects.toMatchObject({ code: 'aborted' })
   chmodSync(source, 0o644)
-  await expect(showInput(directory, 'big', source, controller.signal)).rejects.toMatchObject({ code: 'aborted' })
+  await expect(showInput(directory, { name: 'big', source, tree: undefined }, controller.signal)).rejects.toMatchObject(
+    { code: 'aborted' },
+  )
   expect(readdirSync(directory)).toEqual([])
 })
 
@@ -59,7 +65,9 @@ test('a name that is taken keeps its file, whether the other is linked or copied
   const { signal } = new AbortController()
   for (const mode of [0o600, 0o644]) {
     chmodSync(source, mode)
-    await expect(showInput(directory, 'big', source, signal)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(showInput(directory, { name: 'big', source, tree: undefined }, signal)).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
   }
   expect(readFileSync(join(directory, 'big'), 'utf8')).toBe('first')
   expect(readdirSync(directory)).toEqual(['big'])
