@@ -13,6 +13,7 @@ const REQUIRED_FILES = [
   'dist/index.js',
   'dist/index.d.ts',
   'dist/engine.js',
+  'dist/workspace-api/index.js',
   'dist/testing/index.js',
   'dist/artifacts/index.js',
   'harness/sandglass_harness/start.py',

@@ -2,6 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseSync, type TSInterfaceDeclaration, type TSInterfaceHeritage, type TSPropertySignature } from 'oxc-parser'
 
+/** Its types have the names of another library, and some of them are taken. */
+const OTHER_NAMES = 'workspace-api/'
+
 /** A member of an interface, as its declaration and its doc comment describe it. */
 export interface Member {
   readonly name: string
@@ -32,7 +35,9 @@ export class Declarations {
   /** Reads every TypeScript file of a folder of the tree. A type that another computes has its members from the caller. */
   static of(folder: string, computed: ComputedTypes = new Map()): Declarations {
     const root = resolve(import.meta.dirname, '../..', folder)
-    const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'))
+    const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+      (path) => path.endsWith('.ts') && !path.startsWith(OTHER_NAMES),
+    )
     const sources = paths.toSorted().map((path) => [path, readFileSync(join(root, path), 'utf8')] as const)
     return new Declarations(sources, computed)
   }

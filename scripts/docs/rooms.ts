@@ -23,6 +23,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   workspace: 'many activities in one sandbox: its channel, scripts, programs, files, connections; it knows no engine',
   stores: 'places where bytes last: content by its digest, and small records that change by condition',
   artifacts: 'the entry `sandglass/artifacts`: named, versioned results of sessions, and their context',
+  skills: 'skills of the host: the front matter and the instructions of their `SKILL.md`',
   llm: 'models as one function; models of libraries and addresses; recorder and replay',
   telemetry: 'channels for logs, trace context, log adapter',
   script: 'prompts, scripts out of answers, feedback out of failures',
@@ -44,6 +45,8 @@ const HOLDS: Readonly<Record<string, string>> = {
   sandglass: 'the library: it wires the rooms',
   root: 'the exports of the package',
   engine: 'the entry `sandglass/engine`, for authors of engines',
+  'workspace-api':
+    'the entry `sandglass/workspaces`: workspaces, staging, outputs and executors under the names of the Go package codeexecutor',
   testing: 'helpers for tests of users and engines: scripted models, the conformance suite',
   cli: 'the command line',
 }

@@ -38,7 +38,7 @@ test.skipIf(skip)('docs/cli-guide.md: the example of --tools prints the document
   }
 })
 
-describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md'])(
+describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md', 'docs/mission.md'])(
   'the TypeScript of %s is a program',
   (page) => {
     test.skipIf(skip)('that prints the documented output', () => {

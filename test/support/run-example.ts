@@ -5,6 +5,12 @@ import { join, resolve } from 'node:path'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
+/** The sources of the entry points that examples import. */
+const OWN: Readonly<Record<string, string>> = {
+  sandglass: 'src/index.ts',
+  'sandglass/workspaces': 'src/workspace-api/index.ts',
+}
+
 /** A code fence of a page. */
 export interface Fence {
   readonly language: string
@@ -45,7 +51,8 @@ export function printedBy(program: string, files: Readonly<Record<string, string
 function withPaths(program: string): string {
   return program.replaceAll(/from '([^'.][^']*)'/g, (_, name: string) => {
     if (name.startsWith('/')) return `from '${name}'`
-    const target = name === 'sandglass' ? join(ROOT, 'src/index.ts') : import.meta.resolve(name)
+    const own = OWN[name]
+    const target = own === undefined ? import.meta.resolve(name) : join(ROOT, own)
     return `from ${JSON.stringify(target)}`
   })
 }

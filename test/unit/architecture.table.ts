@@ -36,7 +36,15 @@ const WORKING = [
   'artifacts',
 ]
 /** The rooms below the files that wire rooms. */
-export const LIBRARY: readonly string[] = [...WORKING, 'llm', 'telemetry', 'script', 'journal', 'orchestrator']
+export const LIBRARY: readonly string[] = [
+  ...WORKING,
+  'skills',
+  'llm',
+  'telemetry',
+  'script',
+  'journal',
+  'orchestrator',
+]
 
 export const ROOMS: readonly Room[] = [
   { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
@@ -92,6 +100,7 @@ export const ROOMS: readonly Room[] = [
   },
   { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: [] },
   { name: 'artifacts', path: 'src/artifacts/', mayImport: [...FOUNDATION, 'stores'], packages: ['mime', 'zod'] },
+  { name: 'skills', path: 'src/skills/', mayImport: FOUNDATION, packages: ['yaml'] },
   { name: 'llm', path: 'src/llm/', mayImport: [...FOUNDATION, 'redaction'], packages: [] },
   { name: 'telemetry', path: 'src/telemetry/', mayImport: [], packages: [] },
   { name: 'script', path: 'src/script/', mayImport: [...FOUNDATION, 'protocol', 'tools', 'executor'], packages: [] },
@@ -278,6 +287,22 @@ export const ROOMS: readonly Room[] = [
     mayImport: ['errors', 'protocol', 'sandbox', 'engines/docker'],
     packages: [],
   },
+  {
+    name: 'workspace-api',
+    path: 'src/workspace-api/',
+    mayImport: [
+      ...FOUNDATION,
+      'sandbox',
+      'artifacts',
+      'executor',
+      'workspace',
+      'skills',
+      'telemetry',
+      'options',
+      'sandglass',
+    ],
+    packages: ['mime', 'zod'],
+  },
   { name: 'testing', path: 'src/testing/', mayImport: [...LIBRARY, 'sandglass'], packages: [] },
   // A program, not a module: `bin` starts its door.
   {
@@ -307,4 +332,5 @@ export const HEAVY_PACKAGES: readonly string[] = [
   '@modelcontextprotocol/client',
   'ajv',
   'ajv-formats',
+  'yaml',
 ]

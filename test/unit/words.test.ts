@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-const IDS = /\b(?:EX|HA|PO|OR|CA|WS)-\d\d\b|\bmission\b|\bDESIGN\b/
+const IDS = /\b(?:EX|HA|PO|OR|CA|WS)-\d\d\b|\bmission\b(?!\.md)|\bDESIGN\b/
 
 /** Private words of this project with the standard terms that replace them. */
 const PRIVATE_WORDS: Readonly<Record<string, { readonly words: RegExp; readonly instead: string }>> = {

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Workspace } from '../../../src/options.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
+import { newCodeExecutor, newEnvInjectingCodeExecutor, newSandglassEngine } from '../../../src/workspace-api/index.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { testHostileActivities } from '../../support/hostile-activities.ts'
+import { testStagingByCopy } from '../../support/workspace-api-rules.ts'
 
 const { skip, image } = await requireDockerEngine()
 
@@ -35,6 +37,24 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
     const killed = await ws.exec('python3', ['-c', 'held = [bytes(range(256)) * (1 << 20) for _ in range(64)]'])
     expect([killed.exitCode, killed.outOfMemory]).toEqual([137, true])
     expect((await ws.exec('echo', ['on'])).stdout).toBe('on\n')
+  })
+
+  testStagingByCopy({
+    get sg() {
+      return sg
+    },
+  })
+
+  test('WS-19, WS-22: blocks of code run, with the variables of a provider', async () => {
+    const executor = newCodeExecutor(await newSandglassEngine(sg))
+    const injected = newEnvInjectingCodeExecutor(executor, () => ({ TOKEN: 'abc' }))
+    const codeBlocks = [
+      { language: 'python', code: 'import os; open("plot.txt", "w").write("x"); print(os.environ["TOKEN"])' },
+      { language: 'bash', code: 'ls; exit 2' },
+    ]
+    const { output, outputFiles } = await injected.executeCode({ codeBlocks })
+    expect(output).toBe('abc\ncode_0.py\ncode_1.sh\nplot.txt\nError executing code block 1: cmd=bash: exit code 2\n')
+    expect(outputFiles.map(({ name }) => name)).toEqual(['src/plot.txt'])
   })
 
   testHostileActivities({

@@ -6,6 +6,7 @@ import { defineTool } from '../../../src/tools/index.ts'
 import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
 import { heldMemory } from '../../support/memory.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
+import { testStagingByCopy } from '../../support/workspace-api-rules.ts'
 import { testFileRules } from '../../support/workspace-file-rules.ts'
 
 const MiB = 1024 * 1024
@@ -29,6 +30,12 @@ testFileRules({
   },
   get ws() {
     return ws
+  },
+})
+
+testStagingByCopy({
+  get sg() {
+    return sg
   },
 })
 

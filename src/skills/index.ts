@@ -1,0 +1,1 @@
+export { listSkills, readSkill, type Skill } from './skill.ts'

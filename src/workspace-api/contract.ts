@@ -1,0 +1,144 @@
+import type { File, InputSpec, OutputManifest, PutFile } from './files-contract.ts'
+import type { OutputSpec } from './output-spec.ts'
+import type { ProgramSession, RunProgramSpec, RunResult, InteractiveProgramSpec } from './programs-contract.ts'
+
+/** A place that executes programs and keeps files, until it is cleaned up. */
+export interface Workspace {
+  readonly id: string
+  /** Its path as programs in it see it. */
+  readonly path: string
+}
+
+/** Demands on a workspace. One that the engine cannot meet is refused. */
+export interface WorkspacePolicy {
+  /** True to refuse isolation by the language alone. Default false; every engine gives the best that it has. */
+  readonly isolated?: boolean
+  /** True to keep the files when it is cleaned up. */
+  readonly persist?: boolean
+  /** Maximum bytes of its files. Default: `limits.diskBytes` of the Sandglass. */
+  readonly maxDiskBytes?: number
+}
+
+/** Options of every call that takes time. */
+export interface CallOptions {
+  readonly signal?: AbortSignal
+}
+
+/** The abilities of an engine on this machine, from probes. */
+export interface Capabilities {
+  /** The level of isolation, such as `os-sandbox` or `container`. */
+  readonly isolation: string
+  readonly networkAllowed: boolean
+  /** True if a staged directory can be read-only for every program in the workspace. */
+  readonly readOnlyMount: boolean
+  /** True if output can be read while a program runs. */
+  readonly streaming: boolean
+  /** Bytes that the files of a workspace can take; undefined if nothing holds them to a limit. */
+  readonly maxDiskBytes: number | undefined
+  /** True if programs can be run; else scripts and files alone. */
+  readonly programs: boolean
+  /** True if programs can run beside each other, and in a terminal. */
+  readonly interactive: boolean
+  /** The parts of {@link ResourceLimits} that are enforced. Others are refused. */
+  readonly limits: readonly ('cpuPercent' | 'memoryMB' | 'maxPIDs')[]
+}
+
+/** Options of {@link WorkspaceFS.stageDirectory}. */
+export interface StageOptions extends CallOptions {
+  /** True for a tree that no program in the workspace can change; refused where the engine cannot hold to that. */
+  readonly readOnly?: boolean
+  /** Lets a read-only tree be shown from a directory of the host instead of being copied into the workspace. */
+  readonly allowMount?: boolean
+}
+
+/** Makes and ends workspaces. */
+export interface WorkspaceManager {
+  /**
+   * Makes a workspace of its own, whatever the id of the execution.
+   * @throws SandglassError `feature_unavailable` or `limit_not_enforceable` for a policy that the engine cannot keep.
+   */
+  createWorkspace(execId: string, policy?: WorkspacePolicy, options?: CallOptions): Promise<Workspace>
+  /** Ends a workspace with everything in it. Idempotent. */
+  cleanup(ws: Workspace, options?: CallOptions): Promise<void>
+  /**
+   * The instance behind a workspace; a registry makes a new workspace when it is another one than at first. Absent: it never changes.
+   * @throws what keeps it from being found out; a registry passes that on, and keeps the workspace.
+   */
+  instanceOf?(ws: Workspace, options?: CallOptions): Promise<string>
+}
+
+/** Files of workspaces. */
+export interface WorkspaceFS {
+  /** Writes files. @throws SandglassError `invalid_request`, `path_refused` for a path that leads out, `no_space` */
+  putFiles(ws: Workspace, files: readonly PutFile[], options?: CallOptions): Promise<void>
+  /**
+   * Stages a directory of the host. A link in it that leads out is refused, and so are devices and sockets.
+   * @returns `mountUsed`: true if it is shown from the host, and read-only.
+   * @throws SandglassError `invalid_request`, `path_refused`, `limit_not_enforceable` for `readOnly` where that cannot be held
+   */
+  stageDirectory(
+    ws: Workspace,
+    src: string,
+    to: string,
+    options?: StageOptions,
+  ): Promise<{ readonly mountUsed: boolean }>
+  /** The regular files in the workspace that globs match, each once, by path, cut after 4 MiB. @throws SandglassError */
+  collect(ws: Workspace, patterns: readonly string[], options?: CallOptions): Promise<File[]>
+  /** Puts inputs in place, in order. @throws SandglassError naming the input. */
+  stageInputs(ws: Workspace, specs: readonly InputSpec[], options?: CallOptions): Promise<void>
+  /**
+   * Collects files by a spec. A file that is cut is never saved.
+   * @throws SandglassError `too_large` for such a file, before anything is saved
+   */
+  collectOutputs(ws: Workspace, spec: OutputSpec, options?: CallOptions): Promise<OutputManifest>
+}
+
+/** Runs programs to their end. */
+export interface ProgramRunner {
+  /**
+   * Runs a program. What it does is a value; one that does not exist has the exit code -1.
+   * @throws SandglassError `invalid_request`, `path_refused`, `limit_not_enforceable`, `aborted`
+   */
+  runProgram(ws: Workspace, spec: RunProgramSpec, options?: CallOptions): Promise<RunResult>
+}
+
+/** A runner that starts programs with which a caller talks. */
+export interface InteractiveProgramRunner {
+  /** Starts a program. @throws SandglassError `program_not_found`, and what `runProgram` throws. */
+  startProgram(ws: Workspace, spec: InteractiveProgramSpec, options?: CallOptions): Promise<ProgramSession>
+}
+
+/** Workspaces, their files and their programs. */
+export interface Engine {
+  manager(): WorkspaceManager
+  fs(): WorkspaceFS
+  /** Startable programs are there if it has `startProgram`. */
+  runner(): ProgramRunner & Partial<InteractiveProgramRunner>
+  describe(): Capabilities
+}
+
+/** Whoever has an engine, such as a code executor. */
+export interface EngineProvider {
+  engine(): Engine
+}
+
+const NOTHING: Capabilities = {
+  isolation: 'none',
+  networkAllowed: false,
+  readOnlyMount: false,
+  streaming: false,
+  maxDiskBytes: undefined,
+  programs: false,
+  interactive: false,
+  limits: [],
+}
+
+/** An engine made of its parts. Without `capabilities` it claims nothing. */
+export function newEngine(
+  manager: WorkspaceManager,
+  fs: WorkspaceFS,
+  runner: ReturnType<Engine['runner']>,
+  capabilities: Capabilities = NOTHING,
+): Engine {
+  return { manager: () => manager, fs: () => fs, runner: () => runner, describe: () => capabilities }
+}

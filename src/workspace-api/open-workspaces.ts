@@ -1,0 +1,77 @@
+import { SandglassError } from '../errors/index.ts'
+import type { Workspace as SandboxWorkspace } from '../options.ts'
+import { formatValue } from '../support/index.ts'
+import { metaFileName } from './constants.ts'
+import type { Workspace } from './contract.ts'
+import { invalid } from './invalid.ts'
+import { metadataText, newMetadata, type WorkspaceMetadata } from './metadata.ts'
+
+/** The longest time that the view of metadata may take: a script decides what it writes to. */
+const VIEW_MS = 5000
+
+/** A workspace of an engine, and what the host remembers of it. */
+export class OpenWorkspace {
+  readonly id: string
+  readonly execId: string
+  readonly path: string
+  readonly sandbox: SandboxWorkspace
+  /** Directories that are shown from the host, and read-only: the path in the workspace, and where programs really find it. */
+  readonly shown: Map<string, string> = new Map()
+  #metadata: WorkspaceMetadata = newMetadata()
+  #view: Promise<void> = Promise.resolve()
+
+  constructor(id: string, execId: string, path: string, sandbox: SandboxWorkspace) {
+    this.id = id
+    this.execId = execId
+    this.path = path
+    this.sandbox = sandbox
+  }
+
+  /** The host's own copy: nothing in the sandbox can change it. */
+  get metadata(): WorkspaceMetadata {
+    return this.#metadata
+  }
+
+  /** Changes the metadata, and writes the view of them into the workspace. A script may spoil the view; it is never read. */
+  async update(change: (metadata: WorkspaceMetadata) => WorkspaceMetadata): Promise<void> {
+    this.#metadata = change(this.#metadata)
+    this.#view = this.#view.then(() => this.#writeView())
+    await this.#view
+  }
+
+  async #writeView(): Promise<void> {
+    const files = { [metaFileName]: metadataText(this.#metadata) }
+    await this.sandbox.put(files, { signal: AbortSignal.timeout(VIEW_MS) }).catch(() => undefined)
+  }
+}
+
+/** The workspaces of one engine that were not cleaned up. */
+export class OpenWorkspaces {
+  readonly #open = new Map<string, OpenWorkspace>()
+
+  add(workspace: OpenWorkspace): void {
+    this.#open.set(workspace.id, workspace)
+  }
+
+  /** Undefined if there is none. */
+  take(ws: Workspace): OpenWorkspace | undefined {
+    const found = this.find(ws)
+    this.#open.delete(ws.id)
+    return found
+  }
+
+  find({ id }: Workspace): OpenWorkspace | undefined {
+    return this.#open.get(id)
+  }
+
+  /** @throws SandglassError `workspace_closed`, `invalid_request` */
+  of(ws: Workspace): OpenWorkspace {
+    if (typeof ws?.id !== 'string') throw invalid('ws', `${formatValue(ws)} is not a workspace`)
+    const found = this.find(ws)
+    if (found !== undefined) return found
+    throw new SandglassError(
+      'workspace_closed',
+      `the workspace ${formatValue(ws.id)} was cleaned up, or belongs to another engine`,
+    )
+  }
+}

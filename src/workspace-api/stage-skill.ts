@@ -1,0 +1,31 @@
+import { readSkill } from '../skills/index.ts'
+import { dirDigest } from '../workspace/index.ts'
+import { dirSkills } from './constants.ts'
+import type { CallOptions } from './contract.ts'
+import { type SkillMeta, touched } from './metadata.ts'
+import type { OpenWorkspace } from './open-workspaces.ts'
+import { stageTree } from './stage-tree.ts'
+
+/** Options of {@link SandglassEngine.stageSkill}. */
+export interface SkillOptions extends CallOptions {
+  /** False for a copy that scripts can change. Default true. */
+  readonly readOnly?: boolean
+}
+
+/** Stages a skill, unless one with the same digest is there. */
+export async function stageSkill(
+  workspace: OpenWorkspace,
+  directory: string,
+  { readOnly = true, signal }: SkillOptions = {},
+): Promise<SkillMeta> {
+  const { name } = await readSkill(directory)
+  const options = signal === undefined ? {} : { signal }
+  const known = Object.hasOwn(workspace.metadata.skills, name) ? workspace.metadata.skills[name] : undefined
+  // A copy that scripts can change may be another one by now.
+  if (known?.mounted === true && readOnly && known.digest === (await dirDigest(directory, options))) return known
+  const relPath = `${dirSkills}/${name}`
+  const { digest, mountUsed } = await stageTree(workspace, directory, relPath, { readOnly, ...options })
+  const skill: SkillMeta = { name, relPath, digest, mounted: mountUsed, stagedAt: new Date() }
+  await workspace.update((now) => ({ ...touched(now), skills: { ...now.skills, [name]: skill } }))
+  return skill
+}

@@ -1,0 +1,83 @@
+import { traceSpan } from '../telemetry/index.ts'
+import { dirDigest, listHostTree } from '../workspace/index.ts'
+import {
+  attrExecId,
+  attrHostPath,
+  attrMountUsed,
+  attrTo,
+  defaultExecFileMode,
+  defaultScriptFileMode,
+  spanWorkspaceStageDir,
+} from './constants.ts'
+import { SandglassError } from '../errors/index.ts'
+import type { StageOptions } from './contract.ts'
+import { linkInside } from './inside-scripts.ts'
+import type { OpenWorkspace } from './open-workspaces.ts'
+
+/** A directory of the host in a workspace. */
+export interface StagedTree {
+  /** True if it is shown from the host, and read-only. */
+  readonly mountUsed: boolean
+  /** As `dirDigest` computes it. */
+  readonly digest: string
+}
+
+/** Stages a directory of the host at a path of the workspace. */
+export async function stageTree(
+  workspace: OpenWorkspace,
+  source: string,
+  to: string,
+  { readOnly = false, allowMount = readOnly, signal }: StageOptions = {},
+): Promise<StagedTree> {
+  const attributes = { [attrExecId]: workspace.execId, [attrHostPath]: source, [attrTo]: to }
+  return traceSpan(spanWorkspaceStageDir, attributes, async (found) => {
+    if (readOnly && !allowMount)
+      throw new SandglassError(
+        'limit_not_enforceable',
+        'readOnly without allowMount: a copy in the workspace can be changed there, whatever its mode; allow the mount, or leave readOnly out',
+      )
+    const staged = readOnly
+      ? await showTree(workspace, source, to, signal)
+      : await copyTreeInto(workspace, source, to, signal)
+    found[attrMountUsed] = staged.mountUsed
+    return staged
+  })
+}
+
+async function showTree(
+  workspace: OpenWorkspace,
+  source: string,
+  to: string,
+  signal: AbortSignal | undefined,
+): Promise<StagedTree> {
+  const { path, sha256 = '' } = await workspace.sandbox.addInput(to, source, {
+    readOnly: true,
+    replace: true,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  workspace.shown.set(to, path)
+  await linkInside(workspace, path, to, signal)
+  return { mountUsed: true, digest: sha256 }
+}
+
+async function copyTreeInto(
+  workspace: OpenWorkspace,
+  source: string,
+  to: string,
+  signal: AbortSignal | undefined,
+): Promise<StagedTree> {
+  const { files, directories } = await listHostTree(source, signal)
+  const options = signal === undefined ? {} : { signal }
+  for (const path of [to, ...directories.map((below) => `${to}/${below}`)])
+    await workspace.sandbox.makeDirectory(path, options)
+  const entries = files.map(
+    (file) =>
+      [
+        `${to}/${file.path}`,
+        { path: file.source, mode: file.isExecutable ? defaultExecFileMode : defaultScriptFileMode },
+      ] as const,
+  )
+  await workspace.sandbox.put(Object.fromEntries(entries), options)
+  workspace.shown.delete(to)
+  return { mountUsed: false, digest: await dirDigest(source, options) }
+}

@@ -1,0 +1,143 @@
+import { tracingChannel } from 'node:diagnostics_channel'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
+import {
+  type CodeBlock,
+  newCodeExecutor,
+  newEnvInjectingCodeExecutor,
+  newSandglassEngine,
+  type RebindableCodeExecutor,
+  type SandglassEngine,
+} from '../../../src/workspace-api/index.ts'
+import { requireLocalEngine } from '../../support/local-engine.ts'
+import { workspaceCases } from '../../support/workspace-cases.ts'
+
+const { skip } = await requireLocalEngine()
+
+describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
+  let sg: Sandglass
+  let engine: SandglassEngine
+  let executor: RebindableCodeExecutor
+  const outputOf = async (...blocks: [language: string, code: string][]): Promise<string> => {
+    const codeBlocks = blocks.map(([language, code]): CodeBlock => ({ language, code }))
+    return (await executor.executeCode({ codeBlocks })).output
+  }
+  beforeAll(async () => {
+    sg = await createSandglass({ engine: 'local', poolSize: 0 })
+    engine = await newSandglassEngine(sg)
+    executor = newCodeExecutor(engine)
+  }, 60_000)
+  afterAll(() => sg.close())
+
+  const cases = (workspaceCases('local_execute_code')['cases'] ?? []).filter(({ blocks }) => blocks !== undefined)
+  test.each(cases)('case %#', async ({ blocks, output_contains: wanted }) => {
+    const { output } = await executor.executeCode({ codeBlocks: blocks as CodeBlock[] })
+    for (const text of [wanted].flat()) expect(output).toContain(text)
+  })
+
+  test('a failing block does not stop the next, and its output is kept', async () => {
+    const output = await outputOf(
+      ['python', 'print("before"); raise SystemExit(3)'],
+      ['Go', 'x'],
+      ['python', 'import sys; sys.stdout.write("no line"); sys.stderr.write("bad")'],
+      ['bash', 'echo last; kill -9 $$'],
+    )
+    expect(output).toBe(
+      'before\nError executing code block 0: cmd=python3: exit code 3\n' +
+        'Error executing code block 1: block: unsupported language: Go; give python, bash, javascript or typescript\n' +
+        'no line\nbadlast\nError executing code block 3: cmd=bash: exit code 137\n',
+    )
+  })
+
+  test('WS-21: javascript and typescript run where the sandbox has Node, else the reason is said', async () => {
+    const programs = (await sg.report()).probes['programs'] as readonly string[]
+    const output = await outputOf(
+      ['js', 'console.log("j" + 1)'],
+      ['typescript', 'const x: number = 2\nconsole.log("t" + x)'],
+    )
+    const least = 'Error executing code block 1: typescript needs Node 22.18 or later; the sandbox has '
+    const [node, nothing] = [['j1\nt2\n', `j1\n${least}v`], [`${least}no node`]]
+    expect((programs.includes('node') ? node : nothing).some((text) => output.includes(text))).toBe(true)
+  })
+
+  test('files that blocks make are returned, blocks and byte code are not; the directory is src', async () => {
+    const code =
+      'import os, code_1; open("plot.png", "wb").write(b"x\\0"); open(os.environ["OUTPUT_DIR"] + "/a.txt", "w").write("ä"); print(os.getcwd())'
+    const codeBlocks = [
+      { language: 'python', code: '' },
+      { language: 'python', code: 'x = 1' },
+      { language: 'py', code },
+    ]
+    const { output, outputFiles } = await executor.executeCode({ codeBlocks, executionId: 'files' })
+    expect(output).toBe('/workspace/src\n')
+    expect(outputFiles.map(({ name, content, mimeType, sizeBytes }) => [name, content, mimeType, sizeBytes])).toEqual([
+      ['out/a.txt', 'ä', 'text/plain', 2],
+      ['src/plot.png', '', 'image/png', 2],
+    ])
+    expect(await executor.executeCode({ codeBlocks: [] })).toEqual({ output: '', outputFiles: [] })
+  })
+
+  test('executions in one workspace at the same time keep apart, and touch no file of a user', async () => {
+    const ws = await engine.manager().createWorkspace('shared')
+    await engine.fs().putFiles(ws, [{ path: 'code_0.sh', content: 'mine' }])
+    const shared = newCodeExecutor(engine, { workspace: ws })
+    const ids = ['a', 'b', 'c', 'd']
+    const outputs = await Promise.all(
+      ids.map((id) => shared.executeCode({ codeBlocks: [{ language: 'bash', code: `echo ${id}; cat code_0.sh` }] })),
+    )
+    expect(outputs.map(({ output }) => output)).toEqual(ids.map((id) => `${id}\necho ${id}; cat code_0.sh\n`))
+    const [mine] = await engine.fs().collect(ws, ['code_*.sh'])
+    expect(mine?.data.toString()).toBe(Buffer.from('mine').toString())
+    await engine.manager().cleanup(ws)
+  })
+
+  test('WS-22: the variables of a provider reach blocks', async () => {
+    const injected = newEnvInjectingCodeExecutor(executor, async () => ({ TOKEN: 'abc', BASH_ENV: '/x' }))
+    const codeBlocks = [{ language: 'bash', code: 'echo $TOKEN ${BASH_ENV-none}' }]
+    expect((await injected.executeCode({ codeBlocks })).output).toBe('abc none\n')
+    expect(injected.codeBlockDelimiter()).toEqual({ start: '```', end: '```' })
+  })
+
+  test('an endless block ends at its time, and an abort ends the execution', async () => {
+    const quick = newCodeExecutor(engine, { timeoutMs: 300 })
+    const { output } = await quick.executeCode({ codeBlocks: [{ language: 'bash', code: 'sleep 60' }] })
+    expect(output).toMatch(/^Error executing code block 0: cmd=bash: killed after \d+ ms\n$/)
+    const controller = new AbortController()
+    const aborted = executor.executeCode(
+      { codeBlocks: [{ language: 'python', code: 'import time; time.sleep(60)' }] },
+      { signal: controller.signal },
+    )
+    setTimeout(() => controller.abort(), 300)
+    await expect(aborted).rejects.toMatchObject({ code: 'aborted' })
+    await expect(executor.executeCode({ codeBlocks: 'x' as never })).rejects.toThrow('codeBlocks: "x" is not an array')
+  })
+
+  test('WS-27: spans have their attributes, and those of a program its end', async () => {
+    const names = ['create', 'cleanup', 'stage.files', 'stage.dir', 'run', 'collect', 'inline']
+    const ended: [string, Record<string, unknown>][] = []
+    const channels = names.map((name) => {
+      const channel = tracingChannel<object, object>(`sandglass:workspace.${name}`)
+      const asyncEnd = (message: object): void => void ended.push([name, { ...message }])
+      const rest = { start: () => undefined, end: () => undefined, asyncStart: () => undefined, error: () => undefined }
+      const handlers = { ...rest, asyncEnd }
+      channel.subscribe(handlers)
+      return { channel, handlers }
+    })
+    await executor.executeCode({ codeBlocks: [{ language: 'bash', code: 'exit 4' }], executionId: 'traced' })
+    const ws = await engine.manager().createWorkspace('staged')
+    await engine.fs().stageDirectory(ws, import.meta.dirname, 'work/x')
+    for (const { channel, handlers } of channels) channel.unsubscribe(handlers)
+    await engine.manager().cleanup(ws)
+    const found = ended.map(([name, { result: _result, ...attributes }]) => [name, attributes])
+    expect(found).toEqual([
+      ['create', { exec_id: 'traced', path: '/workspace' }],
+      ['stage.files', { exec_id: 'traced', count: 1 }],
+      ['run', { exec_id: 'traced', cmd: 'bash', cwd: 'src', exit_code: 4, timed_out: false }],
+      ['collect', { exec_id: 'traced', patterns: ['out/**', 'src/**'], count: 1 }],
+      ['cleanup', { exec_id: 'traced', path: '/workspace' }],
+      ['inline', { exec_id: 'traced', count: 1 }],
+      ['create', { exec_id: 'staged', path: '/workspace' }],
+      ['stage.dir', { exec_id: 'staged', host_path: import.meta.dirname, to: 'work/x', mount_used: false }],
+    ])
+  })
+})
