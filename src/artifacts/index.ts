@@ -1,5 +1,5 @@
-export { storeInDirectory, storeInMemory } from '../stores/index.ts'
-export type { Store, StoreContent, StoredBlob, StoreRecord, TransferOptions } from '../stores/index.ts'
+export { storeInDirectory, storeInMemory, storeInS3 } from '../stores/index.ts'
+export type { S3StoreOptions, Store, StoreContent, StoredBlob, StoreRecord, TransferOptions } from '../stores/index.ts'
 export { type ArtifactServiceOptions, createArtifactService } from './artifacts.ts'
 export {
   artifactServiceFromContext,

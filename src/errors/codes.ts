@@ -47,6 +47,7 @@ export type ErrorCode =
   | 'sandbox_busy'
   | 'journal_unusable'
   | 'store_unusable'
+  | 'store_unreachable'
   | 'store_damaged'
   | 'artifact_not_found'
   | 'workspaces_unavailable'
@@ -229,6 +230,10 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   store_unusable: {
     meaning: 'A store of artifacts cannot be opened, read or written; the message names it and the cause.',
     retryable: false,
+  },
+  store_unreachable: {
+    meaning: 'The server of a store does not answer, or only with errors of its own; the message names it.',
+    retryable: true,
   },
   store_damaged: {
     meaning: 'A store gave something else than was stored in it: what it belongs to must be saved again.',

@@ -1,3 +1,5 @@
 export { storeInDirectory } from './directory.ts'
+export { storeInS3 } from './s3.ts'
+export type { S3StoreOptions } from './s3-client.ts'
 export { storeInMemory } from './memory.ts'
 export type { Store, StoreContent, StoredBlob, StoreRecord, TransferOptions } from './store.ts'

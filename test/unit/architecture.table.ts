@@ -98,7 +98,7 @@ export const ROOMS: readonly Room[] = [
     mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor'],
     packages: [],
   },
-  { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: [] },
+  { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: ['aws4fetch'] },
   { name: 'artifacts', path: 'src/artifacts/', mayImport: [...FOUNDATION, 'stores'], packages: ['mime', 'zod'] },
   { name: 'skills', path: 'src/skills/', mayImport: FOUNDATION, packages: ['yaml'] },
   { name: 'llm', path: 'src/llm/', mayImport: [...FOUNDATION, 'redaction'], packages: [] },

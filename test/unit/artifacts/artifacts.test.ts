@@ -64,6 +64,7 @@ test('streams go in and out', async () => {
   expect(await new Response(stream).text()).toBe('one two')
 })
 
+// WS-12
 test('sessions share nothing but the artifacts of their user', async () => {
   const artifacts = createArtifactService(storeInMemory())
   const mine = { appName: 'app', userId: 'u', sessionId: 's1' }

@@ -1,0 +1,258 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { openAsBlob } from 'node:fs'
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SandglassError } from '../errors/index.ts'
+import { intakeOf, verified } from './content.ts'
+import { S3Client, type S3StoreOptions } from './s3-client.ts'
+import {
+  checkArea,
+  checkDigest,
+  checkRecord,
+  MAX_RECORD_BYTES,
+  segmentsOf,
+  type Store,
+  type StoreContent,
+  type StoredBlob,
+  type StoreRecord,
+  type TransferOptions,
+} from './store.ts'
+
+/** S3 takes no more in one request. */
+const MAX_PUT_BYTES = 5 * 1024 ** 3
+/** Each state of a record begins with a name of its own, so that equal texts have other tags, and a writer knows its own. */
+const ID_LENGTH = 36
+const CONFLICTS: readonly number[] = [404, 409, 412]
+
+/**
+ * Keeps everything in a bucket of an S3-compatible server, which must have conditional writes: `If-None-Match` and `If-Match`
+ * of PUT. It is refused otherwise. The bucket must exist. Needs the npm package aws4fetch; content waits in a temporary file
+ * of the host until its digest is known. Every method may also throw SandglassError `store_unreachable`.
+ * @throws TypeError for an option that does not exist or has no such value.
+ */
+export function storeInS3(options: S3StoreOptions): Store {
+  return new S3Store(new S3Client(options))
+}
+
+interface Listed {
+  /** Relative to the prefix. */
+  readonly key: string
+  readonly size: number
+  readonly ageMs: number
+}
+
+class S3Store implements Store {
+  readonly name: string
+  readonly #client: S3Client
+  #checked: Promise<void> | undefined
+
+  constructor(client: S3Client) {
+    this.name = client.name
+    this.#client = client
+  }
+
+  async put(area: string, content: StoreContent, options: TransferOptions = {}): Promise<StoredBlob> {
+    checkArea(area)
+    const { pieces, blob, close } = intakeOf(content, {
+      ...options,
+      maxBytes: Math.min(options.maxBytes ?? Infinity, MAX_PUT_BYTES),
+    })
+    let directory: string | undefined
+    try {
+      directory = await mkdtemp(join(tmpdir(), 'sandglass-s3-'))
+      const path = join(directory, 'content')
+      {
+        await using file = await open(path, 'wx', 0o600)
+        for await (const piece of pieces) await file.writeFile(piece)
+      }
+      const stored = blob()
+      const response = await this.#client.send({
+        method: 'PUT',
+        key: blobKey(area, stored.sha256),
+        headers: { 'x-amz-content-sha256': stored.sha256 },
+        body: await openAsBlob(path),
+        signal: options.signal,
+      })
+      if (!response.ok) throw await this.#client.refusal(response)
+      return stored
+    } finally {
+      close()
+      if (directory !== undefined) await rm(directory, { recursive: true, force: true })
+    }
+  }
+
+  async open(
+    area: string,
+    sha256: string,
+    options: TransferOptions = {},
+  ): Promise<AsyncIterable<Uint8Array> | undefined> {
+    const key = blobKey(checkArea(area), checkDigest(sha256))
+    if ((await this.#head(key)) === undefined) return undefined
+    const client = this.#client
+    async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
+      const response = await client.send({ method: 'GET', key, signal: options.signal })
+      if (!response.ok) throw await client.refusal(response)
+      yield* client.pieces(response)
+    }
+    return verified(sha256, this.name, pieces(), options)
+  }
+
+  async has(area: string, sha256: string): Promise<boolean> {
+    return (await this.#head(blobKey(checkArea(area), checkDigest(sha256)))) !== undefined
+  }
+
+  async *blobs(area: string): AsyncGenerator<StoredBlob & { readonly ageMs: number }, void, void> {
+    for await (const { key, size, ageMs } of this.#list(`${checkArea(area)}/blobs/`)) {
+      yield { sha256: key.slice(key.lastIndexOf('/') + 1), size, ageMs }
+    }
+  }
+
+  async remove(area: string, sha256: string, ageMs: number): Promise<boolean> {
+    const key = blobKey(checkArea(area), checkDigest(sha256))
+    const found = await this.#head(key)
+    if (found === undefined || ageOf(found.get('last-modified'), found) <= ageMs) return false
+    const response = await this.#client.send({ method: 'DELETE', key })
+    if (!response.ok && response.status !== 404) throw await this.#client.refusal(response)
+    return true
+  }
+
+  async read(area: string, key: string): Promise<StoreRecord | undefined> {
+    const found = await this.#read(recordKey(area, key))
+    return found === undefined ? undefined : { key, text: found.body.slice(ID_LENGTH), tag: found.tag }
+  }
+
+  async write(area: string, key: string, text: string, expected: string | undefined): Promise<string | undefined> {
+    const object = recordKey(area, key)
+    checkRecord(text)
+    await (this.#checked ??= this.#checkConditions().catch((error: unknown) => {
+      this.#checked = undefined
+      throw error
+    }))
+    return this.#write(object, text, expected)
+  }
+
+  async *records(area: string, prefix?: string): AsyncGenerator<StoreRecord, void, void> {
+    const root = `${checkArea(area)}/records/`
+    const below = prefix === undefined ? root : `${recordKey(area, prefix)}/`
+    for await (const { key } of this.#list(below)) {
+      const record = await this.read(area, key.slice(root.length))
+      if (record !== undefined) yield record
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  async #write(object: string, text: string, expected: string | undefined): Promise<string | undefined> {
+    const id = randomUUID()
+    const body = `${id}${text}`
+    const response = await this.#client.send({
+      method: 'PUT',
+      key: object,
+      headers: {
+        'x-amz-content-sha256': createHash('sha256').update(body).digest('hex'),
+        ...(expected === undefined ? { 'if-none-match': '*' } : { 'if-match': expected }),
+      },
+      body,
+    })
+    if (response.ok) return tagOf(response.headers, this.name)
+    if (!CONFLICTS.includes(response.status)) throw await this.#client.refusal(response)
+    if (/NoSuchBucket/.test(await this.#client.textOf(response)))
+      throw new SandglassError('store_unusable', `${this.name} does not exist: create it`)
+    // An answer that was lost on the way looks like this when the request is sent again.
+    const present = await this.#read(object)
+    return present?.body.startsWith(id) === true ? present.tag : undefined
+  }
+
+  async #read(object: string): Promise<{ readonly body: string; readonly tag: string } | undefined> {
+    const response = await this.#client.send({ method: 'GET', key: object })
+    if (response.status === 404) return this.#missing(response)
+    if (!response.ok) throw await this.#client.refusal(response)
+    const body = await this.#client.textOf(response, MAX_RECORD_BYTES + ID_LENGTH)
+    return { body, tag: tagOf(response.headers, this.name) }
+  }
+
+  /** @throws SandglassError `store_unusable` if the bucket itself is missing. */
+  async #missing(response: Response): Promise<undefined> {
+    if (/NoSuchBucket/.test(await this.#client.textOf(response)))
+      throw new SandglassError('store_unusable', `${this.name} does not exist: create it`)
+    return undefined
+  }
+
+  async #head(key: string): Promise<Headers | undefined> {
+    const response = await this.#client.send({ method: 'HEAD', key })
+    if (response.status === 404) return undefined
+    if (!response.ok) throw await this.#client.refusal(response)
+    return response.headers
+  }
+
+  async *#list(below: string): AsyncGenerator<Listed, void, void> {
+    const { prefix } = this.#client
+    let token: string | undefined
+    do {
+      const query = { 'list-type': '2', prefix: `${prefix}${below}` }
+      const response = await this.#client.send({
+        method: 'GET',
+        query: token === undefined ? query : { ...query, 'continuation-token': token },
+      })
+      if (!response.ok) throw await this.#client.refusal(response)
+      const text = await this.#client.textOf(response)
+      for (const entry of text.split('<Contents>').slice(1)) {
+        const key = elementOf(entry, 'Key')
+        if (key?.startsWith(`${prefix}${below}`) !== true) continue
+        const ageMs = ageOf(elementOf(entry, 'LastModified'), response.headers)
+        yield { key: key.slice(prefix.length), size: Number(elementOf(entry, 'Size')), ageMs }
+      }
+      token = elementOf(text, 'NextContinuationToken')
+    } while (token !== undefined)
+  }
+
+  /** A server that ignores conditions would lose versions. @throws SandglassError `store_unusable`. */
+  async #checkConditions(): Promise<void> {
+    const object = `probe/${randomUUID()}`
+    const first = await this.#write(object, 'first', undefined)
+    try {
+      const again = await this.#write(object, 'again', undefined)
+      const other = await this.#write(object, 'other', '"00000000000000000000000000000000"')
+      if (first !== undefined && again === undefined && other === undefined) return
+    } finally {
+      await this.#client.send({ method: 'DELETE', key: object })
+    }
+    throw new SandglassError(
+      'store_unusable',
+      `${this.name} cannot be used: it has no conditional writes (If-None-Match and If-Match of PUT)`,
+    )
+  }
+}
+
+function blobKey(area: string, sha256: string): string {
+  return `${area}/blobs/${sha256}`
+}
+
+function recordKey(area: string, key: string): string {
+  return `${checkArea(area)}/records/${segmentsOf(key).join('/')}`
+}
+
+function tagOf(headers: Headers, store: string): string {
+  const tag = headers.get('etag')
+  if (tag !== null) return tag
+  throw new SandglassError('store_damaged', `${store} gave a record without an ETag`)
+}
+
+/** By the server's clock alone. */
+function ageOf(modified: string | null | undefined, headers: Headers): number {
+  const age = Date.parse(headers.get('date') ?? '') - Date.parse(modified ?? '')
+  return Number.isNaN(age) ? -Infinity : age
+}
+
+function elementOf(xml: string, name: string): string | undefined {
+  const start = xml.indexOf(`<${name}>`)
+  const end = xml.indexOf(`</${name}>`, start)
+  if (start === -1 || end === -1) return undefined
+  return xml
+    .slice(start + name.length + 2, end)
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+}
