@@ -68,6 +68,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--events': {},
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
+    '--skill': { value: 'DIR' },
     '--stdin': { value: 'FILE' },
     ...FILES,
   },

@@ -100,6 +100,7 @@ Script:
   --policy POLICY           look for mistakes first, and run nothing that has some: standard finds wrong syntax, names
                             and tool calls; strict also refuses what reaches beyond plain computing; default off
   --tools FILE              a JS or TS module that exports tools: functions of the host, and Python tools, for the script
+  --skill DIR               show the skill in DIR (with a SKILL.md) at /inputs/skills/NAME, read-only; repeat for more
   --with PKG                a package that the script can import, as pip names it: "pandas>=2"; repeat for more
                             what FILE itself declares (# /// script) counts as well, if it is well known
 

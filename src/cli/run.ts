@@ -11,6 +11,9 @@ import { runRequest, scriptSource } from './run-request.ts'
 import { RunReporter } from './run-reporter.ts'
 import { notSaved, saveFiles, savingOf } from './save.ts'
 import { startSandglass } from './start.ts'
+import { UsageError } from './failure.ts'
+import type { Sandglass, Workspace } from '../index.ts'
+import { readSkill, type Skill } from '../skills/index.ts'
 import { Transfer } from './transfer.ts'
 import { reword } from './wording.ts'
 
@@ -22,6 +25,7 @@ export async function run(given: Given, context: Context): Promise<number> {
   const transfer = new Transfer(files ?? {}, !isForPrograms && isLively(context))
   const tools = await toolsOf(given, context)
   const saving = savingOf(given)
+  const skills = await skillsOf(given)
   const reporter = isForPrograms ? lineReporter(given, context) : humanReporter(given, script, context, transfer)
   try {
     context.signal.throwIfAborted()
@@ -29,10 +33,14 @@ export async function run(given: Given, context: Context): Promise<number> {
     // A person names the file, so its declarations count. A script from elsewhere is not trusted with packages.
     const fromScript = isFile(given) ? 'declared' : 'off'
     const environments = { fromScript, onProgress: installing.onProgress } as const
-    const sandglass = await startSandglass({ ...options, environments, poolSize: 1, maxOverflow: 0 }, context)
+    // A skill needs a workspace, which takes no sandbox of the pool, so none is made ahead.
+    const poolSize = skills.length === 0 ? 1 : 0
+    const sandglass = await startSandglass({ ...options, environments, poolSize, maxOverflow: 1 - poolSize }, context)
     let result: ExecutionResult
     try {
+      const workspace = skills.length === 0 ? undefined : await workspaceWith(sandglass, skills, context.signal)
       result = await sandglass.run(script, {
+        ...(workspace === undefined ? {} : { workspace }),
         ...request,
         files: transfer.files,
         mode,
@@ -53,6 +61,26 @@ export async function run(given: Given, context: Context): Promise<number> {
   } finally {
     await reporter.end()
   }
+}
+
+/** The skills of `--skill`. @throws SandglassError `invalid_request` for a directory that is none, and for two of one name. */
+async function skillsOf(given: Given): Promise<readonly Skill[]> {
+  const skills = await Promise.all(given.all('--skill').map((directory) => readSkill(directory)))
+  const twice = skills.find(({ name }, index) => skills.findIndex((other) => other.name === name) !== index)
+  if (twice === undefined) return skills
+  throw new UsageError('invalid_request', `--skill ${twice.directory}: there are two skills ${twice.name}`)
+}
+
+/** A workspace in which each skill is shown, read-only. It ends with the Sandglass. */
+async function workspaceWith(
+  sandglass: Pick<Sandglass, 'workspace'>,
+  skills: readonly Skill[],
+  signal: AbortSignal,
+): Promise<Workspace> {
+  const workspace = await sandglass.workspace({ signal })
+  for (const { name, directory } of skills)
+    await workspace.addInput(`skills/${name}`, directory, { readOnly: true, signal })
+  return workspace
 }
 
 /** True if the script is a file that the command line names. */

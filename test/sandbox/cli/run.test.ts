@@ -56,6 +56,25 @@ describe.skipIf(skip)('sandglass run --json', () => {
     expect((await cli.run(read, { input: 'piped' })).stdout).toBe('')
   })
 
+  test('WS-26: --skill shows a skill read-only, and refuses a directory that is none and an engine that cannot', async () => {
+    const skill = join(cli.directory, 'skill')
+    mkdirSync(skill)
+    const script =
+      'import os\npath = "/inputs/skills/tool/k.txt"\ntry: open(path, "w")\nexcept OSError as e: print(e.strerror)\n' +
+      'print(open(path).read(), os.getcwd())'
+    const run = ['run', '-', '--skill', skill]
+    const missing = await cli.run(run, { input: script })
+    expect([missing.code, missing.stderr.includes('SKILL.md: there is no such file')]).toEqual([2, true])
+    writeFileSync(join(skill, 'SKILL.md'), '---\nname: tool\ndescription: x\n---\n')
+    writeFileSync(join(skill, 'k.txt'), 'known', { mode: 0o666 })
+    const ended = await cli.run(run, { input: script })
+    expect([ended.code, ended.stdout]).toEqual([0, 'Read-only file system\nknown /workspace\n'])
+    const twice = await cli.run([...run, '--skill', skill], { input: script })
+    expect([twice.code, twice.stderr.includes('there are two skills tool')]).toEqual([2, true])
+    const elsewhere = await cli.run([...run, '--engine', 'pyodide'], { input: script })
+    expect([elsewhere.code, elsewhere.stderr.includes('readOnly: the engine pyodide')]).toEqual([8, true])
+  })
+
   test('an unmet requirement exits with 8', async () => {
     const ended = await cli.run(['run', '-', '--json', '--require', 'vm'])
     expect(lastLine(ended)).toMatchObject({ type: 'error', status: 'sandbox-lost', code: 'requirement_unmet' })
