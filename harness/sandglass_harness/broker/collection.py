@@ -21,7 +21,7 @@ from ..caps import (
 )
 from ..text import cut
 from .globs import Matcher
-from .scratch import DIRECTORY
+from .scratch import open_unlinked
 
 SLICE_SEC = 0.02  # of work between two pauses
 
@@ -92,10 +92,10 @@ class Collection:
 
     def _open(self, path):
         *directories, name = path.split("/")
-        at = os.open(self._root, DIRECTORY)
+        at = open_unlinked(self._root)
         try:
             for part in directories:
-                deeper = os.open(part, DIRECTORY, dir_fd=at)
+                deeper = open_unlinked(part, dir_fd=at)
                 os.close(at)
                 at = deeper
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
@@ -108,7 +108,7 @@ class Collection:
         while unseen:
             base = unseen.pop()
             try:
-                fd = self._open(base) if base else os.open(self._root, DIRECTORY)
+                fd = self._open(base) if base else open_unlinked(self._root)
             except OSError as error:
                 self._warn(f"{base}: {error.strerror}")
                 continue

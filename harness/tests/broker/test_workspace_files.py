@@ -11,6 +11,7 @@ import time
 import unittest
 from unittest import mock
 
+from sandglass_harness.broker import paths, scratch
 from sandglass_harness.broker.files import Files
 from sandglass_harness.broker.pack import BROKEN, PackReader, PackWriter
 from sandglass_harness.broker.paths import FileError, is_link
@@ -289,6 +290,38 @@ class WorkspaceFilesTest(unittest.TestCase):
         self.write(entry("b", b"3"))
         self.assertNotEqual(digest(), before)
 
+
+class KernelThatFollowsLinks(unittest.TestCase):
+    """gVisor opens what a link leads to in spite of O_NOFOLLOW, if a directory is asked for."""
+
+    def setUp(self):
+        self.root = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.root)
+        for name, value in (("DIRECTORY", scratch.DIRECTORY & ~os.O_NOFOLLOW), ("FOLLOWS_LINKS", True)):
+            patched = mock.patch.object(scratch, name, value)
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def test_a_link_is_no_directory(self):
+        outside = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, outside)
+        os.symlink(outside, os.path.join(self.root, "link"))
+        with self.assertRaises(NotADirectoryError):
+            scratch.open_unlinked(os.path.join(self.root, "link"))
+        for act in (lambda: paths.open_to_read(self.root, "link/x"), lambda: paths.open_directory(self.root, "link", ["link"])):
+            with self.assertRaises(paths.FileError) as caught:
+                act()
+            self.assertEqual(caught.exception.code, "outside")
+
+    def test_a_directory_is_one(self):
+        os.makedirs(os.path.join(self.root, "a/b"))
+        os.symlink("a", os.path.join(self.root, "inside"))
+        with open(os.path.join(self.root, "a/b/c"), "w") as file:
+            file.write("x")
+        for path in ("a/b/c", "inside/b/c"):
+            fd, found = paths.open_to_read(self.root, path)
+            os.close(fd)
+            self.assertEqual(found.st_size, 1)
 
 if __name__ == "__main__":
     unittest.main()
