@@ -18,6 +18,7 @@ import { reuseTests } from './conformance/reuse.ts'
 import { runTests } from './conformance/runs.ts'
 import { toolTests } from './conformance/tools.ts'
 import { valueTests } from './conformance/values.ts'
+import { workspaceTests } from './conformance/workspaces.ts'
 import { wrapperCodeTests } from './conformance/wrapper-code.ts'
 
 export type { CaseSelection, ConformanceCase, ConformanceOptions, TestBody, Wall } from './conformance/fixture.ts'
@@ -98,4 +99,5 @@ const PARTS: readonly (readonly [string, (at: Fixture) => void])[] = [
   ['imports', importTests],
   ['isolation', isolationTests],
   ['limits', limitTests],
+  ['workspaces', workspaceTests],
 ]

@@ -1,7 +1,14 @@
-/** A host with three activities in a workspace, which its test kills. Prints a line when they run. */
-import { createSandglass } from '../../src/index.ts'
+/**
+ * A host with three activities in a workspace, which its test kills: `MARK [OPTIONS]`, the options of the Sandglass as JSON.
+ * Prints a line when they run.
+ */
+import { createSandglass, type SandglassOptions } from '../../src/index.ts'
 
-const sg = await createSandglass({ engine: 'local', poolSize: 0 })
+const sg = await createSandglass({
+  engine: 'local',
+  ...(JSON.parse(process.argv[3] ?? '{}') as SandglassOptions),
+  poolSize: 0,
+})
 const ws = await sg.workspace()
 const mark = process.argv[2] ?? ''
 await ws.start('sleep', [mark])

@@ -8,6 +8,7 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
+import { createSandglass, type Sandglass } from '../../sandglass.ts'
 import { HarnessPeer } from './peer.ts'
 
 /**
@@ -68,6 +69,8 @@ export interface Fixture {
   with(spec: SpecOverride, use: (peer: HarnessPeer, sandbox: Sandbox) => Promise<void>): Promise<void>
   create(spec?: SpecOverride, signal?: AbortSignal): Promise<Sandbox>
   report(): Promise<SandboxReport>
+  /** A Sandglass on the engine, the same for all tests. */
+  sandglass(): Promise<Sandglass>
   close(): Promise<void>
 }
 
@@ -80,6 +83,7 @@ export interface SpecOverride extends Partial<Omit<SandboxSpec, 'limits'>> {
 export function createFixture(options: ConformanceOptions): Fixture {
   let engine: Promise<SandboxEngine> | undefined
   let knownReport: Promise<SandboxReport> | undefined
+  let opened: Promise<Sandglass> | undefined
   let missing: Promise<string | undefined> | undefined
   const living = new Set<Sandbox>()
   const getEngine = (): Promise<SandboxEngine> => (engine ??= Promise.resolve(options.makeEngine()))
@@ -118,8 +122,10 @@ export function createFixture(options: ConformanceOptions): Fixture {
     },
     create,
     report,
+    sandglass: () => (opened ??= getEngine().then((engine) => createSandglass({ engine, poolSize: 0 }))),
     async close() {
       await Promise.all([...living].map((sandbox) => sandbox.destroy()))
+      await (await opened)?.close()
       await (await engine)?.close()
       const left = (await options.orphans?.()) ?? []
       assert.deepEqual(left, [], 'every sandbox is destroyed, and these resources still exist')

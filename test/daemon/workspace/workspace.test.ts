@@ -1,10 +1,18 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Workspace } from '../../../src/options.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import { newCodeExecutor, newEnvInjectingCodeExecutor, newSandglassEngine } from '../../../src/workspace-api/index.ts'
+import { containers } from '../../support/containers.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
+import { eventually } from '../../support/eventually.ts'
 import { testHostileActivities } from '../../support/hostile-activities.ts'
 import { testStagingByCopy } from '../../support/workspace-api-rules.ts'
+import { allProcesses, commandLineOf } from '../../support/processes.ts'
+
+const HOST = fileURLToPath(new URL('../../support/doomed-workspace.main.ts', import.meta.url))
 
 const { skip, image } = await requireDockerEngine()
 
@@ -56,6 +64,25 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
     expect(output).toBe('abc\ncode_0.py\ncode_1.sh\nplot.txt\nError executing code block 1: cmd=bash: exit code 2\n')
     expect(outputFiles.map(({ name }) => name)).toEqual(['src/plot.txt'])
   })
+
+  test(
+    'nothing of three activities is left five seconds after their host was killed',
+    { timeout: 60_000 },
+    async () => {
+      const mark = String(200_000 + process.pid)
+      const left = (): number =>
+        allProcesses().filter(({ pid }) => commandLineOf(pid).startsWith(`sleep\0${mark}`)).length
+      const options = JSON.stringify({ engine: 'docker', docker: { image } })
+      const host = spawn(process.execPath, [HOST, mark, options], { stdio: ['ignore', 'pipe', 'inherit'] })
+      const own = (): number => containers(undefined).filter(({ owner }) => owner === host.pid).length
+      await once(host.stdout, 'data')
+      expect(await eventually(() => (left() === 4 && own() === 1 ? undefined : `${left()} run`), 5000)).toBeUndefined()
+      host.kill('SIGKILL')
+      const rest = (): string | undefined =>
+        left() + own() === 0 ? undefined : `${left()} processes, ${own()} containers`
+      expect(await eventually(rest, 5000)).toBeUndefined()
+    },
+  )
 
   testHostileActivities({
     get ws() {
