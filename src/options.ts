@@ -116,6 +116,11 @@ export interface WorkspaceOptions {
   /** Limits of everything in it together, in place of those of `createSandglass`. */
   readonly limits?: ResourceLimits
   /**
+   * The place of its files. `memory`, the default: what is written counts as memory. `directory`, on a disk of the host, is refused with
+   * `limit_not_enforceable`, because no engine can bound the size of a directory (docs/limitations/workspaces.md).
+   */
+  readonly disk?: 'memory' | 'directory'
+  /**
    * Closes it when nobody has used it for this many seconds, from 0.1 to 604,800 (a week); default: never. Used is what is called and has
    * not settled, and each byte that a started program or a connection sends or takes; that a silent program runs is no use.
    */
@@ -254,15 +259,27 @@ function packagesOfWorkspace(name: string): SandglassError {
 
 /**
  * The same for `workspace`.
- * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a time that cannot be.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a time that cannot be, and
+ * `limit_not_enforceable` for a disk without a bound.
  */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
   refuseUnknown('workspace', options, WORKSPACE_OPTIONS)
+  checkDisk(options.disk)
   const { idleTimeoutSec: sec } = options
   if (sec === undefined || (typeof sec === 'number' && sec >= MIN_IDLE_SEC && sec <= MAX_IDLE_SEC)) return
   throw new SandglassError(
     'invalid_request',
     `idleTimeoutSec: ${formatValue(sec)} is not a number of seconds from ${MIN_IDLE_SEC} to ${MAX_IDLE_SEC}`,
+  )
+}
+
+function checkDisk(disk: unknown): void {
+  if (disk === undefined || disk === 'memory') return
+  if (disk !== 'directory') throw notKnown('disk', 'place', disk, ['memory', 'directory'])
+  throw new SandglassError(
+    'limit_not_enforceable',
+    "disk: 'directory': no engine can bound the size of a directory: that takes quotas of projects or images that only root mounts. Leave it " +
+      'out: files are in memory, up to limits.diskBytes; addInput() of the engine local shows a large file without a copy in memory',
   )
 }
 
@@ -357,6 +374,7 @@ const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = [
   'files',
   'dependencies',
   'limits',
+  'disk',
   'idleTimeoutSec',
   'signal',
 ]
