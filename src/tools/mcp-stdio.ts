@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { LineSplitter } from '../protocol/index.ts'
-import { boundMessage, MAX_MESSAGE_BYTES } from './mcp-bounds.ts'
+import { boundMessage, MAX_MESSAGE_BYTES, MESSAGES_AT_ONCE, pauseAfter } from './mcp-bounds.ts'
 
 /** A program to start, with its whole environment. */
 export interface StdioProgram {
@@ -37,7 +37,6 @@ export class StdioTransport implements Transport {
   async start(): Promise<void> {
     const { command, args, env, cwd, onStderr } = this.#program
     const started = spawn(command, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
-    const lines = new LineSplitter(MAX_MESSAGE_BYTES)
     this.#process = started
     started.on('error', (error) => this.onerror?.(error))
     started.on('close', () => {
@@ -46,16 +45,7 @@ export class StdioTransport implements Transport {
     })
     started.stdin.on('error', (error) => this.onerror?.(error))
     started.stderr.setEncoding('utf8').on('data', onStderr)
-    const onData = (chunk: Buffer): void => {
-      try {
-        for (const line of lines.push(chunk)) this.#take(line)
-      } catch (error) {
-        started.stdout.off('data', onData).resume()
-        this.onerror?.(error as Error)
-        void this.close()
-      }
-    }
-    started.stdout.on('data', onData)
+    void this.#read(started.stdout)
     await once(started, 'spawn')
   }
 
@@ -83,6 +73,23 @@ export class StdioTransport implements Transport {
     for (const stream of [ending.stdin, ending.stdout, ending.stderr]) stream.destroy()
   }
 
+  /** Reads messages until the program closes its output. Without it no answer comes: then the program ends, too. */
+  async #read(stdout: Readable): Promise<void> {
+    const lines = new LineSplitter(MAX_MESSAGE_BYTES)
+    const pause = pauseAfter(MESSAGES_AT_ONCE)
+    try {
+      for await (const chunk of stdout) {
+        for (const line of lines.push(chunk as Buffer)) {
+          this.#take(line)
+          await pause()
+        }
+      }
+    } catch (error) {
+      this.onerror?.(error as Error)
+    }
+    await this.close()
+  }
+
   /** @throws RangeError for a message that holds too much. */
   #take(line: Buffer): void {
     const bounded = boundMessage(line)
@@ -93,8 +100,8 @@ export class StdioTransport implements Transport {
       return // some programs print other lines, too
     }
     const kind = kindOf(message)
-    // The client subscribes to none, and keeps each for some turns of the event loop.
-    if (kind === 'notification') return
+    // The client takes long to refuse what is no message. It subscribes to no notification, and keeps each for some turns.
+    if (kind === undefined || kind === 'notification') return
     if (kind === 'request') {
       if (this.#unanswered >= MAX_UNANSWERED) return
       this.#unanswered += 1
@@ -103,7 +110,9 @@ export class StdioTransport implements Transport {
   }
 }
 
-function kindOf(message: unknown): 'request' | 'notification' | 'answer' {
-  if (typeof message !== 'object' || message === null || !('method' in message)) return 'answer'
-  return 'id' in message ? 'request' : 'notification'
+/** Undefined for what is no message of JSON-RPC. */
+function kindOf(message: unknown): 'request' | 'notification' | 'answer' | undefined {
+  if (typeof message !== 'object' || message === null) return undefined
+  if ('method' in message) return 'id' in message ? 'request' : 'notification'
+  return 'id' in message && ('result' in message || 'error' in message) ? 'answer' : undefined
 }

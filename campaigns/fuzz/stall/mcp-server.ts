@@ -7,6 +7,7 @@ const MESSAGES: readonly { name: string; message: string }[] = [
     name: 'notifications',
     message: `'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":' + n + '}}'`,
   },
+  { name: 'objects that are none', message: `'{}'` },
   { name: 'pings whose answers it does not read', message: `'{"jsonrpc":"2.0","id":' + n + ',"method":"ping"}'` },
 ]
 

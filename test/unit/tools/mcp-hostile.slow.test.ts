@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -60,6 +62,67 @@ test.each<[string, string, string]>([
     )
   })
   expect([ended, stall < 250]).toEqual([want, true])
+})
+
+const FLOOD = 100_000
+const TINY: readonly (readonly [string, string])[] = [
+  ['objects', '{}'],
+  ['lists', '[]'],
+  ['numbers', '1'],
+  ['answers that nobody waits for', '{"jsonrpc":"2.0","id":100000,"result":{}}'],
+  ['answers without an id', '{"jsonrpc":"2.0","result":{}}'],
+]
+
+test.each(TINY)('a flood of the smallest messages of a tool server does not hold the host: %s', async (_, line) => {
+  const answer = "JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } })"
+  await using connection = await connectMcp(serverThatAnswers(`raw:'${line}\\n'.repeat(${FLOOD}) + ${answer}`))
+  const [tool] = prepareTools(connection).tools.values()
+  const context = { signal: new AbortController().signal, callId: 'c', executionId: 'e' }
+  const stall = await stallDuring(() => Promise.resolve(tool?.execute({}, context)))
+  expect(stall).toBeLessThan(250)
+})
+
+test.each(TINY)('a flood of the smallest events of a tool server does not hold the host: %s', async (_, line) => {
+  // In a process of its own, whose sending takes none of this thread's time.
+  const program = `
+    require('node:http').createServer((request, response) => {
+      let body = ''
+      request.on('data', (chunk) => (body += chunk)).on('end', () => {
+        const { id, method, params } = body === '' ? {} : JSON.parse(body)
+        if (id === undefined) return response.writeHead(request.method === 'GET' ? 405 : 202).end()
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        const answer = (result) => response.end('data: ' + JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n\\n')
+        if (method === 'initialize') {
+          const { protocolVersion } = params
+          return answer({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } })
+        }
+        response.write('data: ${line}\\n\\n'.repeat(${FLOOD}))
+        answer({ tools: [] })
+      })
+    }).listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
+  const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    const [port] = (await once(server.stdout, 'data')) as [Buffer]
+    const stall = await stallDuring(async () => {
+      await using connection = await connectMcp({ url: `http://127.0.0.1:${String(port).trim()}/` })
+      expect(connection.tools).toEqual([])
+    })
+    expect(stall).toBeLessThan(250)
+  } finally {
+    server.kill('SIGKILL')
+  }
+})
+
+test('a tool server that closes its output and lives on is given up', async () => {
+  const program = `
+    process.stdin.once('data', () => require('node:fs').closeSync(1))
+    setInterval(() => {}, 1000)`
+  const started = performance.now()
+  await expect(connectMcp({ command: process.execPath, args: ['-e', program] })).rejects.toMatchObject({
+    code: 'mcp_unreachable',
+  })
+  // The client itself would wait for a minute; the program has 2 s to end.
+  expect(performance.now() - started).toBeLessThan(20_000)
 })
 
 const MANY = `[${'[],'.repeat(300_000)}0]`
