@@ -125,6 +125,8 @@ export interface WorkspaceOptions {
    * not settled, and each byte that a started program or a connection sends or takes; that a silent program runs is no use.
    */
   readonly idleTimeoutSec?: number
+  /** The name of its purpose: `exec_id` of its spans. It need not be unique. Default: its id. */
+  readonly executionId?: string
   /** Closes it, also while it is being made. */
   readonly signal?: AbortSignal
 }
@@ -259,13 +261,15 @@ function packagesOfWorkspace(name: string): SandglassError {
 
 /**
  * The same for `workspace`.
- * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a time that cannot be, and
- * `limit_not_enforceable` for a disk without a bound.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a time that cannot be and an
+ * id that is no text, `limit_not_enforceable` for a disk without a bound.
  */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
   refuseUnknown('workspace', options, WORKSPACE_OPTIONS)
   checkDisk(options.disk)
-  const { idleTimeoutSec: sec } = options
+  const { idleTimeoutSec: sec, executionId } = options
+  if (executionId !== undefined && typeof executionId !== 'string')
+    throw new SandglassError('invalid_request', `executionId: ${formatValue(executionId)} is not a string`)
   if (sec === undefined || (typeof sec === 'number' && sec >= MIN_IDLE_SEC && sec <= MAX_IDLE_SEC)) return
   throw new SandglassError(
     'invalid_request',
@@ -376,6 +380,7 @@ const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = [
   'limits',
   'disk',
   'idleTimeoutSec',
+  'executionId',
   'signal',
 ]
 const MIN_IDLE_SEC = 0.1

@@ -15,11 +15,13 @@ import { limitsOfRun, specOf } from './run-spec.ts'
 import {
   assertEnforced,
   DEFAULT_LIMITS,
+  INSIDE,
   type Sandbox,
   type SandboxCapabilities,
   type SandboxEngine,
 } from './sandbox/index.ts'
 import { definedOf } from './support/index.ts'
+import { traceSpan } from './telemetry/index.ts'
 import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './workspace/index.ts'
 
 /** The part of a Sandglass that its workspaces use. */
@@ -59,7 +61,13 @@ export class Workspaces {
 
   /** @throws SandglassError `workspaces_unavailable`, `limit_not_enforceable`, `pool_closed` and those of the engine. */
   open(options: WorkspaceOptions = {}): Promise<Workspace> {
-    const starting = this.#start(options)
+    const attributes = options.executionId === undefined ? {} : { exec_id: options.executionId }
+    const starting = traceSpan('workspace.create', attributes, async (found) => {
+      const workspace = await this.#start(options)
+      found.exec_id ??= workspace.id
+      found.path = INSIDE.workspace
+      return workspace
+    })
     this.#starting.add(starting)
     const forget = (): void => void this.#starting.delete(starting)
     starting.then(forget, forget)
@@ -118,10 +126,11 @@ export class Workspaces {
         this.#engine.create({ ...specOf(this.#owner.options, options.limits, packages), activities: true }, { signal }),
     )
     const { executionTimeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun(limits)
-    const { idleTimeoutSec } = options
+    const { idleTimeoutSec, executionId } = options
     const activities = await this.#activitiesOf(sandbox, limits, {
       timeoutSec: executionTimeoutSec,
       idleTimeoutSec,
+      executionId,
       noPrograms: programs === true ? undefined : this.#noPrograms(),
     })
     const workspace = this.#workspaceOf(activities)

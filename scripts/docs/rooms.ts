@@ -25,7 +25,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   artifacts: 'the entry `sandglass/artifacts`: named, versioned results of sessions, and their context',
   skills: 'skills of the host: the front matter and the instructions of their `SKILL.md`',
   llm: 'models as one function; models of libraries and addresses; recorder and replay',
-  telemetry: 'channels for logs, trace context, log adapter',
+  telemetry: 'channels for logs, spans of workspaces, trace context, log adapter',
   script: 'prompts, scripts out of answers, feedback out of failures',
   journal: 'events of a task, stores, records as views of events',
   orchestrator: 'from a task to an answer, in PLAN and INTERACTIVE mode',

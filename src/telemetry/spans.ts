@@ -1,20 +1,76 @@
-import { tracingChannel } from 'node:diagnostics_channel'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel'
+import { currentTrace } from './trace.ts'
 
-/** Attributes of a span, in snake_case. Those that are known at its end are added before it. */
-export type SpanAttributes = Record<string, string | number | boolean | readonly string[]>
+/** The spans of workspaces. Each is a tracing channel of `node:diagnostics_channel`, with `sandglass:` before its name. */
+export type SpanName =
+  | 'workspace.create'
+  | 'workspace.cleanup'
+  | 'workspace.stage.files'
+  | 'workspace.stage.dir'
+  | 'workspace.run'
+  | 'workspace.collect'
+  | 'workspace.inline'
+
+/** Attributes of a span. Those that are known at its end are added before it. None holds content, arguments or variables. */
+export interface SpanAttributes {
+  /** Of the caller (see `withTrace`), if there is one. */
+  trace_id?: string
+  exec_id?: string
+  /** Of a script: by it, its result is found. */
+  execution_id?: string
+  path?: string
+  count?: number
+  patterns?: readonly string[]
+  cmd?: string
+  cwd?: string
+  exit_code?: number
+  timed_out?: boolean
+  host_path?: string
+  to?: string
+  mount_used?: boolean
+}
+
+const silent = new AsyncLocalStorage<true>()
 
 /**
- * Runs a function as a span on the tracing channel `sandglass:NAME`: `asyncEnd` is its end, `error` its failure. Costs nothing without a
- * subscriber.
+ * Runs a function as a span: `asyncEnd` of its channel is its end, `error` its failure. Costs nothing without a subscriber.
  * @param act adds what it finds out to the attributes.
  */
-export function traceSpan<T>(
-  name: string,
+export async function traceSpan<T>(
+  name: SpanName,
   attributes: SpanAttributes,
   act: (attributes: SpanAttributes) => Promise<T>,
 ): Promise<T> {
-  return tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`).tracePromise(
-    () => act(attributes),
-    attributes,
-  )
+  const span = heard(name, attributes)
+  if (span === undefined) return act(attributes)
+  const results: T[] = []
+  // The result is not published: it may be the output of a program.
+  await span.tracePromise(async () => void results.push(await act(attributes)), attributes)
+  return results[0] as T
+}
+
+/** Begins a span that ends with a call of the result. Its failure is the argument of that call; later calls change nothing. */
+export function beginSpan(name: SpanName, attributes: SpanAttributes): (failure?: unknown) => void {
+  const span = heard(name, attributes)
+  if (span === undefined) return () => undefined
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  span.tracePromise(() => promise, attributes).catch(() => undefined)
+  return (failure) => (failure === undefined ? resolve() : reject(failure))
+}
+
+/** Runs a function that is a part of something else: its spans are not published. It must call nothing of a user. */
+export function withoutSpans<T>(act: () => Promise<T>): Promise<T> {
+  return silent.run(true, act)
+}
+
+/** The channel of a span, if somebody listens. */
+function heard(name: SpanName, attributes: SpanAttributes): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
+  const span = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
+  // The end of a workspace is no part of anything, also if its idle timer was set in one.
+  const isSilent = name !== 'workspace.cleanup' && silent.getStore() === true
+  if (!span.hasSubscribers || isSilent) return undefined
+  const trace = currentTrace()
+  if (trace !== undefined) attributes.trace_id = trace.traceId
+  return span
 }

@@ -1,14 +1,6 @@
 import { pathProblem } from '../executor/index.ts'
 import { formatValue } from '../support/index.ts'
-import { traceSpan } from '../telemetry/index.ts'
-import {
-  attrCount,
-  attrExecId,
-  attrPatterns,
-  defaultScriptFileMode,
-  spanWorkspaceCollect,
-  spanWorkspaceStageFiles,
-} from './constants.ts'
+import { defaultScriptFileMode } from './constants.ts'
 import { findFiles, mimeTypeOf, readBeginning, textOf } from './content.ts'
 import type { CallOptions, StageOptions, Workspace, WorkspaceFS } from './contract.ts'
 import type { File, InputSpec, OutputManifest, PutFile } from './files-contract.ts'
@@ -43,10 +35,7 @@ export class SandglassFS implements WorkspaceFS {
         { content, mode: mode === 0 ? defaultScriptFileMode : mode },
       ],
     )
-    const attributes = { [attrExecId]: workspace.execId, [attrCount]: files.length }
-    await traceSpan(spanWorkspaceStageFiles, attributes, () =>
-      workspace.sandbox.put(Object.fromEntries(entries), options),
-    )
+    await workspace.sandbox.put(Object.fromEntries(entries), options)
   }
 
   async stageDirectory(
@@ -63,22 +52,18 @@ export class SandglassFS implements WorkspaceFS {
 
   async collect(ws: Workspace, patterns: readonly string[], { signal }: CallOptions = {}): Promise<File[]> {
     const workspace = this.#open.of(ws)
-    const attributes = { [attrExecId]: workspace.execId, [attrPatterns]: [...patterns] }
-    return traceSpan(spanWorkspaceCollect, attributes, async (found) => {
-      const { files } = await findFiles(workspace, relativeGlobs(patterns), { maxFiles: MAX_COLLECTED_FILES, signal })
-      if (files.length > MAX_COLLECTED_FILES)
-        throw invalid('patterns', `more than ${MAX_COLLECTED_FILES} files match; take collectOutputs, which has limits`)
-      const collected: File[] = []
-      for (const { path, size } of files) {
-        const data = await readBeginning(workspace, path, MAX_FILE_BYTES, signal)
-        const mimeType = await mimeTypeOf(path, data)
-        const content = textOf(mimeType, data)
-        const sizeBytes = Math.max(size, data.length)
-        collected.push({ name: path, content, data, mimeType, sizeBytes, truncated: sizeBytes > data.length })
-      }
-      found[attrCount] = collected.length
-      return collected
-    })
+    const { files } = await findFiles(workspace, relativeGlobs(patterns), { maxFiles: MAX_COLLECTED_FILES, signal })
+    if (files.length > MAX_COLLECTED_FILES)
+      throw invalid('patterns', `more than ${MAX_COLLECTED_FILES} files match; take collectOutputs, which has limits`)
+    const collected: File[] = []
+    for (const { path, size } of files) {
+      const data = await readBeginning(workspace, path, MAX_FILE_BYTES, signal)
+      const mimeType = await mimeTypeOf(path, data)
+      const content = textOf(mimeType, data)
+      const sizeBytes = Math.max(size, data.length)
+      collected.push({ name: path, content, data, mimeType, sizeBytes, truncated: sizeBytes > data.length })
+    }
+    return collected
   }
 
   async stageInputs(ws: Workspace, specs: readonly InputSpec[], { signal }: CallOptions = {}): Promise<void> {
@@ -90,12 +75,7 @@ export class SandglassFS implements WorkspaceFS {
 
   async collectOutputs(ws: Workspace, spec: OutputSpec, { signal }: CallOptions = {}): Promise<OutputManifest> {
     const workspace = this.#open.of(ws)
-    const attributes = { [attrExecId]: workspace.execId, [attrPatterns]: [...(spec.globs ?? [])] }
-    return traceSpan(spanWorkspaceCollect, attributes, async (found) => {
-      const manifest = await collectOutputs(workspace, spec, signal)
-      found[attrCount] = manifest.files.length
-      return manifest
-    })
+    return collectOutputs(workspace, spec, signal)
   }
 }
 

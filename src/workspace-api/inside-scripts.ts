@@ -1,4 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
+import { withoutSpans } from '../telemetry/index.ts'
 import type { OpenWorkspace } from './open-workspaces.ts'
 
 /*
@@ -77,7 +78,8 @@ async function act(
   problem: string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const result = await sandbox.run(script, { inputs, ...(signal === undefined ? {} : { signal }) })
+  const options = { inputs, ...(signal === undefined ? {} : { signal }) }
+  const result = await withoutSpans(() => sandbox.run(script, options))
   if (result.error === null) return
   throw new SandglassError('path_refused', `${problem}: ${result.error.slice(0, MAX_MESSAGE)}`)
 }

@@ -1,18 +1,8 @@
 import { SandglassError } from '../errors/index.ts'
 import type { WorkspaceOptions } from '../options.ts'
 import type { Sandglass } from '../sandglass.ts'
-import { traceSpan } from '../telemetry/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
-import {
-  attrExecId,
-  attrPath,
-  dirOut,
-  dirRuns,
-  dirSkills,
-  dirWork,
-  spanWorkspaceCleanup,
-  spanWorkspaceCreate,
-} from './constants.ts'
+import { dirOut, dirRuns, dirSkills, dirWork } from './constants.ts'
 import type { CallOptions, Capabilities, Workspace, WorkspaceManager, WorkspacePolicy } from './contract.ts'
 import { invalid } from './invalid.ts'
 import { touched } from './metadata.ts'
@@ -49,29 +39,23 @@ export class SandglassManager implements WorkspaceManager {
   ): Promise<Workspace> {
     if (typeof execId !== 'string') throw invalid('execId', `${formatValue(execId)} is not a string`)
     const options = { ...this.#options, ...this.#optionsOf(policy) }
-    return traceSpan(spanWorkspaceCreate, { [attrExecId]: execId }, async (attributes) => {
-      const sandbox = await this.#openSandbox(options, signal)
-      // The sandbox's own id keeps ids of executions apart that look the same.
-      const id = [safeExecId(execId).slice(0, MAX_EXEC_ID), sandbox.id].filter((part) => part !== '').join('.')
-      const workspace = new OpenWorkspace(id, execId, PATH, sandbox)
-      try {
-        for (const name of LAYOUT) await sandbox.makeDirectory(name)
-        await workspace.update(touched)
-      } catch (error) {
-        await sandbox.close()
-        throw error
-      }
-      this.#open.add(workspace)
-      attributes[attrPath] = PATH
-      return { id, path: PATH }
-    })
+    const sandbox = await this.#openSandbox(execId === '' ? options : { ...options, executionId: execId }, signal)
+    // The sandbox's own id keeps ids of executions apart that look the same.
+    const id = [safeExecId(execId).slice(0, MAX_EXEC_ID), sandbox.id].filter((part) => part !== '').join('.')
+    const workspace = new OpenWorkspace(id, execId, PATH, sandbox)
+    try {
+      for (const name of LAYOUT) await sandbox.makeDirectory(name)
+      await workspace.update(touched)
+    } catch (error) {
+      await sandbox.close()
+      throw error
+    }
+    this.#open.add(workspace)
+    return { id, path: PATH }
   }
 
   async cleanup(ws: Workspace): Promise<void> {
-    const workspace = this.#open.take(ws)
-    if (workspace === undefined) return
-    const attributes = { [attrExecId]: workspace.execId, [attrPath]: workspace.path }
-    await traceSpan(spanWorkspaceCleanup, attributes, () => workspace.sandbox.close())
+    await this.#open.take(ws)?.sandbox.close()
   }
 
   async instanceOf(ws: Workspace, { signal }: CallOptions = {}): Promise<string> {

@@ -1,6 +1,7 @@
 import { SandglassError } from '../errors/index.ts'
 import type { Workspace as SandboxWorkspace } from '../options.ts'
 import { formatValue } from '../support/index.ts'
+import { withoutSpans } from '../telemetry/index.ts'
 import { metaFileName } from './constants.ts'
 import type { Workspace } from './contract.ts'
 import { invalid } from './invalid.ts'
@@ -41,7 +42,8 @@ export class OpenWorkspace {
 
   async #writeView(): Promise<void> {
     const files = { [metaFileName]: metadataText(this.#metadata) }
-    await this.sandbox.put(files, { signal: AbortSignal.timeout(VIEW_MS) }).catch(() => undefined)
+    const options = { signal: AbortSignal.timeout(VIEW_MS) }
+    await withoutSpans(() => this.sandbox.put(files, options)).catch(() => undefined)
   }
 }
 

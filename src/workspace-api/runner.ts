@@ -1,13 +1,7 @@
 import { SandglassError } from '../errors/index.ts'
 import type { ExecOptions } from '../workspace/index.ts'
-import { traceSpan } from '../telemetry/index.ts'
 import { formatValue } from '../support/index.ts'
 import {
-  attrCmd,
-  attrCwd,
-  attrExecId,
-  attrExitCode,
-  attrTimedOut,
   dirOut,
   dirRuns,
   dirSkills,
@@ -17,7 +11,6 @@ import {
   envSkillName,
   envSkillsDir,
   envWorkDir,
-  spanWorkspaceRun,
 } from './constants.ts'
 import type { CallOptions, InteractiveProgramRunner, ProgramRunner, Workspace } from './contract.ts'
 import { normalizeCwd } from './globs.ts'
@@ -45,16 +38,11 @@ export class SandglassRunner implements ProgramRunner, InteractiveProgramRunner 
   async runProgram(ws: Workspace, spec: RunProgramSpec, { signal }: CallOptions = {}): Promise<RunResult> {
     const workspace = this.#open.of(ws)
     const cwd = normalizeCwd(spec.cwd ?? '')
-    const attributes = { [attrExecId]: workspace.execId, [attrCmd]: spec.cmd, [attrCwd]: cwd }
-    return traceSpan(spanWorkspaceRun, attributes, async (found) => {
-      const options = await optionsOf(workspace, spec, cwd, signal)
-      const stdin = spec.stdin === undefined ? {} : { stdin: spec.stdin }
-      const result = await workspace.sandbox.exec(spec.cmd, spec.args, { ...options, ...stdin })
-      const { stdout, stderr, exitCode, durationMs, timedOut } = result
-      found[attrExitCode] = exitCode
-      found[attrTimedOut] = timedOut
-      return { stdout, stderr, exitCode, durationMs, timedOut }
-    })
+    const options = await optionsOf(workspace, spec, cwd, signal)
+    const stdin = spec.stdin === undefined ? {} : { stdin: spec.stdin }
+    const result = await workspace.sandbox.exec(spec.cmd, spec.args, { ...options, ...stdin })
+    const { stdout, stderr, exitCode, durationMs, timedOut } = result
+    return { stdout, stderr, exitCode, durationMs, timedOut }
   }
 
   async startProgram(

@@ -1,4 +1,4 @@
-import { traceSpan } from '../telemetry/index.ts'
+import { traceSpan, withoutSpans } from '../telemetry/index.ts'
 import { dirDigest, listHostTree } from '../workspace/index.ts'
 import {
   attrExecId,
@@ -29,19 +29,16 @@ export async function stageTree(
   to: string,
   { readOnly = false, allowMount = readOnly, signal }: StageOptions = {},
 ): Promise<StagedTree> {
-  const attributes = { [attrExecId]: workspace.execId, [attrHostPath]: source, [attrTo]: to }
-  return traceSpan(spanWorkspaceStageDir, attributes, async (found) => {
-    if (readOnly && !allowMount)
-      throw new SandglassError(
-        'limit_not_enforceable',
-        'readOnly without allowMount: a copy in the workspace can be changed there, whatever its mode; allow the mount, or leave readOnly out',
-      )
-    const staged = readOnly
-      ? await showTree(workspace, source, to, signal)
-      : await copyTreeInto(workspace, source, to, signal)
-    found[attrMountUsed] = staged.mountUsed
-    return staged
-  })
+  if (readOnly && !allowMount)
+    throw new SandglassError(
+      'limit_not_enforceable',
+      'readOnly without allowMount: a copy in the workspace can be changed there, whatever its mode; allow the mount, or leave readOnly out',
+    )
+  if (readOnly) return showTree(workspace, source, to, signal)
+  const attributes = { [attrExecId]: workspace.execId, [attrHostPath]: source, [attrTo]: to, [attrMountUsed]: false }
+  return traceSpan(spanWorkspaceStageDir, attributes, () =>
+    withoutSpans(() => copyTreeInto(workspace, source, to, signal)),
+  )
 }
 
 async function showTree(

@@ -3,6 +3,7 @@ import { SandglassError } from '../errors/index.ts'
 import type { FilesInput } from '../executor/index.ts'
 import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
+import { beginSpan, type SpanAttributes, traceSpan } from '../telemetry/index.ts'
 import {
   changeableError,
   checkInput,
@@ -23,7 +24,7 @@ import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
 import { Operation } from './operation.ts'
 import { checkStart, type Program, start } from './program.ts'
-import type { ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
+import type { CheckedProgram, ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
 import { checkFilesInput, putFiles } from './put-files.ts'
 import { getFile, readFile } from './read-files.ts'
 import { openRun, type RunSandbox } from './run.ts'
@@ -140,6 +141,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #idle: IdleClock
   readonly #claim: ReturnType<typeof claim>
   readonly #timeoutSec: number
+  /** Names it in its spans. */
+  readonly #execId: string
   readonly #noPrograms: SandglassError | undefined
   /** Scripts and programs under way, and whether they have secrets that they may not share. */
   readonly #living = new Set<{ readonly isPrivate: boolean }>()
@@ -152,6 +155,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   /**
    * @param options.timeoutSec of programs that are run to their end.
    * @param options.idleTimeoutSec closes it after that time without use.
+   * @param options.executionId names it in its spans; default: its id.
    * @param options.noPrograms the error of programs and connections, where the engine has none.
    */
   constructor(
@@ -159,12 +163,14 @@ export class ActivityWorkspace implements WorkspaceActivities {
     options: {
       readonly timeoutSec: number
       readonly idleTimeoutSec?: number | undefined
+      readonly executionId?: string | undefined
       readonly noPrograms?: SandglassError | undefined
     },
   ) {
     const { idleTimeoutSec } = options
     this.#sandbox = sandbox
     this.#timeoutSec = options.timeoutSec
+    this.#execId = options.executionId ?? sandbox.id
     this.#noPrograms = options.noPrograms
     // One at a time, no activity has a neighbour.
     this.trust = sandbox.ready.checks['signal_scope'] === 'scan' ? 'shared' : 'separate'
@@ -208,12 +214,20 @@ export class ActivityWorkspace implements WorkspaceActivities {
     link.assertFree()
     const leave = this.#enter(hasSecrets, shareSecrets)
     this.#isReserved = link.isSerial
+    const attributes: SpanAttributes = { exec_id: this.#execId, cmd: 'python', cwd: '' }
+    const end = beginSpan('workspace.run', attributes)
     try {
       await putFiles(link, checked, signal)
       const run = openRun(this.#sandbox, link, { executionId, maxOutputBytes })
-      return { ...run, release: () => run.sandbox.release().finally(leave) }
+      attributes.execution_id = run.executionId
+      const leaveAtEnd = (): void => {
+        leave()
+        end()
+      }
+      return { ...run, release: () => run.sandbox.release().finally(leaveAtEnd) }
     } catch (error) {
       leave()
+      end(error)
       throw error
     } finally {
       this.#isReserved = false
@@ -224,12 +238,17 @@ export class ActivityWorkspace implements WorkspaceActivities {
     this.#assertPrograms()
     const program = checkExec(command, args, options, this.#timeoutSec)
     if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
-    const leave = this.#enterWith(options)
-    try {
-      return await exec(this.#sandbox, this.#open(), program)
-    } finally {
-      leave()
-    }
+    return traceSpan('workspace.run', this.#attributesOf(program.program), async (found) => {
+      const leave = this.#enterWith(options)
+      try {
+        const result = await exec(this.#sandbox, this.#open(), program)
+        found.exit_code = result.exitCode
+        found.timed_out = result.timedOut
+        return result
+      } finally {
+        leave()
+      }
+    })
   }
 
   async start(command: string, args: readonly string[] = [], options: StartOptions = {}): Promise<Program> {
@@ -237,12 +256,20 @@ export class ActivityWorkspace implements WorkspaceActivities {
     const program = checkStart(command, args, options)
     this.#needSeveral('start', 'use exec')
     const leave = this.#enterWith(options)
+    const attributes = this.#attributesOf(program.program)
+    const end = beginSpan('workspace.run', attributes)
     try {
       const started = await start(this.#sandbox, this.#open(), program)
       started.exited.then(leave, leave)
+      started.exited.then(({ exitCode, timedOut }) => {
+        attributes.exit_code = exitCode
+        attributes.timed_out = timedOut
+        end()
+      }, end)
       return started
     } catch (error) {
       leave()
+      end(error)
       throw error
     }
   }
@@ -255,12 +282,24 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async put(files: FilesInput, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     this.#open()
-    const checked = await checkFilesInput(files)
-    await putFiles(this.#open(), checked, signal)
+    await traceSpan('workspace.stage.files', { exec_id: this.#execId }, async (found) => {
+      const checked = await checkFilesInput(files)
+      found.count = checked.length
+      await putFiles(this.#open(), checked, signal)
+    })
   }
 
   async addInput(name: string, path: string, options: InputOptions = {}): Promise<WorkspaceInput> {
     refuseUnknown('addInput', options, ['readOnly', 'replace', 'signal'])
+    const attributes = { exec_id: this.#execId, host_path: path, to: name }
+    return traceSpan('workspace.stage.dir', attributes, async (found) => {
+      const input = await this.#addInput(name, path, options)
+      found.mount_used = input.how !== 'sent'
+      return input
+    })
+  }
+
+  async #addInput(name: string, path: string, options: InputOptions): Promise<WorkspaceInput> {
     const { readOnly = false, replace = false, signal } = options
     const input = await checkInput(name, path, signal)
     const link = this.#open()
@@ -335,7 +374,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   collect(globs: string | readonly string[], options: CollectOptions = {}): AsyncIterable<CollectedEntry> {
     refuseUnknown('collect', options, COLLECT_OPTIONS)
-    return collectFiles(this.#open(), globs, checkCollectOptions(options))
+    return this.#traced(globs, collectFiles(this.#open(), globs, checkCollectOptions(options)))
   }
 
   async save(
@@ -346,7 +385,13 @@ export class ActivityWorkspace implements WorkspaceActivities {
     refuseUnknown('save', options, [...COLLECT_OPTIONS, 'overwrite'])
     if (typeof directory !== 'string' || directory === '')
       throw invalid('directory', `${formatValue(directory)} is not the path of a directory`)
-    return saveFiles(this.#open(), globs, directory, checkCollectOptions(options), options.overwrite === true)
+    const attributes = { exec_id: this.#execId, patterns: [globs].flat(), host_path: directory }
+    return traceSpan('workspace.collect', attributes, async (found) => {
+      const bounds = checkCollectOptions(options)
+      const saved = await saveFiles(this.#open(), globs, directory, bounds, options.overwrite === true)
+      found.count = saved.length
+      return saved
+    })
   }
 
   close(): Promise<void> {
@@ -377,8 +422,32 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   #close(why: SandglassError): Promise<void> {
-    this.#closing ??= { why, done: this.#end(why) }
+    this.#closing ??= {
+      why,
+      done: traceSpan('workspace.cleanup', { exec_id: this.#execId, path: INSIDE.workspace }, () => this.#end(why)),
+    }
     return this.#closing.done
+  }
+
+  #attributesOf({ frame }: CheckedProgram): SpanAttributes {
+    return { exec_id: this.#execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
+  }
+
+  /** A collection as a span, from its first file to the last one that the caller wants. */
+  async *#traced<T>(globs: string | readonly string[], files: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+    const attributes: SpanAttributes = { exec_id: this.#execId, patterns: [globs].flat(), count: 0 }
+    const end = beginSpan('workspace.collect', attributes)
+    try {
+      for await (const file of files) {
+        attributes.count = (attributes.count ?? 0) + 1
+        yield file
+      }
+    } catch (error) {
+      end(error)
+      throw error
+    } finally {
+      end()
+    }
   }
 
   async #end(why: SandglassError): Promise<void> {

@@ -16,8 +16,8 @@ test.skipIf(skip)('README calls tools as documented', () => {
   expect(printedBy(example)).toBe(output)
 })
 
-test.skipIf(skip)('docs/running.md prints the documented output', () => {
-  const page = readFileSync(join(ROOT, 'docs/running.md'), 'utf8')
+test.skipIf(skip).each(['docs/running.md', 'docs/observability.md'])('%s prints the documented output', (path) => {
+  const page = readFileSync(join(ROOT, path), 'utf8')
   const [, example = '', output = ''] = /```ts\n(.*?)```\n+prints\n+```text\n(.*?)```/s.exec(page) ?? []
   expect(printedBy(example)).toBe(output)
 })

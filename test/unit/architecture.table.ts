@@ -95,7 +95,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'workspace',
     path: 'src/workspace/',
-    mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor'],
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor', 'telemetry'],
     packages: [],
   },
   { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: ['aws4fetch'] },
@@ -201,6 +201,7 @@ export const ROOMS: readonly Room[] = [
       'options',
       'run-spec',
       'workspace',
+      'telemetry',
     ],
     packages: [],
   },

@@ -1,4 +1,3 @@
-import { tracingChannel } from 'node:diagnostics_channel'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import {
@@ -9,6 +8,7 @@ import {
   type RebindableCodeExecutor,
   type SandglassEngine,
 } from '../../../src/workspace-api/index.ts'
+import { hearSpans } from '../../support/hear-spans.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { workspaceCases } from '../../support/workspace-cases.ts'
 
@@ -113,23 +113,12 @@ describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
   })
 
   test('WS-27: spans have their attributes, and those of a program its end', async () => {
-    const names = ['create', 'cleanup', 'stage.files', 'stage.dir', 'run', 'collect', 'inline']
-    const ended: [string, Record<string, unknown>][] = []
-    const channels = names.map((name) => {
-      const channel = tracingChannel<object, object>(`sandglass:workspace.${name}`)
-      const asyncEnd = (message: object): void => void ended.push([name, { ...message }])
-      const rest = { start: () => undefined, end: () => undefined, asyncStart: () => undefined, error: () => undefined }
-      const handlers = { ...rest, asyncEnd }
-      channel.subscribe(handlers)
-      return { channel, handlers }
-    })
+    using heard = hearSpans()
     await executor.executeCode({ codeBlocks: [{ language: 'bash', code: 'exit 4' }], executionId: 'traced' })
     const ws = await engine.manager().createWorkspace('staged')
     await engine.fs().stageDirectory(ws, import.meta.dirname, 'work/x')
-    for (const { channel, handlers } of channels) channel.unsubscribe(handlers)
     await engine.manager().cleanup(ws)
-    const found = ended.map(([name, { result: _result, ...attributes }]) => [name, attributes])
-    expect(found).toEqual([
+    expect(heard.ended).toEqual([
       ['create', { exec_id: 'traced', path: '/workspace' }],
       ['stage.files', { exec_id: 'traced', count: 1 }],
       ['run', { exec_id: 'traced', cmd: 'bash', cwd: 'src', exit_code: 4, timed_out: false }],
@@ -138,6 +127,7 @@ describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
       ['inline', { exec_id: 'traced', count: 1 }],
       ['create', { exec_id: 'staged', path: '/workspace' }],
       ['stage.dir', { exec_id: 'staged', host_path: import.meta.dirname, to: 'work/x', mount_used: false }],
+      ['cleanup', { exec_id: 'staged', path: '/workspace' }],
     ])
   })
 })
