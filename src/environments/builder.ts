@@ -162,26 +162,21 @@ export class Builder {
       // Before anything is downloaded.
       await this.assertAllowed(lock.packages, request)
       const key = contentKey(lock, plan.target)
-      const only = await this.#cache.lockBuild(key, plan.signal)
-      let made: Environment | undefined
-      try {
-        made = await this.#lease(key)
-        if (made === undefined) {
-          const use = this.#cache.lockUse(key) // beside the installation: a lock takes a process
-          try {
-            const content = await this.#fill(plan, installation, lock, join(building, directory), onProgress)
-            const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
-            const created = new Date().toISOString()
-            const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
-            await this.#cache.publish(key, building, record, lock.text)
-          } catch (error) {
-            await use.then((taken) => taken.release()).catch(() => {})
-            throw error
-          }
-          made = await this.#lease(key, await use)
+      let made = await this.#lease(key)
+      if (made === undefined) {
+        const use = this.#cache.lockUse(key) // beside the installation: a lock takes a process
+        try {
+          const content = await this.#fill(plan, installation, lock, join(building, directory), onProgress)
+          const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
+          const created = new Date().toISOString()
+          const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
+          // Another request may have come to the same packages meanwhile: the first one is kept.
+          await this.#cache.publish(key, building, record, lock.text)
+        } catch (error) {
+          await use.then((taken) => taken.release()).catch(() => {})
+          throw error
         }
-      } finally {
-        only.release()
+        made = await this.#lease(key, await use)
       }
       await this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text })
       if (made === undefined) throw this.#cache.unusable(new Error(`${key} was removed while it was made`))

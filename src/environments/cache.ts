@@ -144,9 +144,9 @@ export class EnvironmentCache {
     return this.#await(this.#lockOf(key, 'use'), 'shared')
   }
 
-  /** Locks the build of an environment, or the resolution of a request. Waits while another process has the lock. */
-  async lockBuild(name: string, signal: AbortSignal): Promise<FileLock> {
-    return this.#await(this.#lockOf(name, 'build'), 'exclusive', signal)
+  /** Locks the resolution and installation of a request. Waits while another process has the lock. */
+  async lockBuild(requestKey: string, signal: AbortSignal): Promise<FileLock> {
+    return this.#await(this.#lockOf(requestKey, 'build'), 'exclusive', signal)
   }
 
   /** Keeps others from cleaning the directory of uv, until the lock is released. */
@@ -196,11 +196,17 @@ export class EnvironmentCache {
       await rename(work, target)
     } catch (error) {
       if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
-      const present = await this.lease(key)
-      if (present !== undefined) return present.release()
-      // The directory in the way is damaged, or made by another version.
-      await rename(target, join(this.root, 'work', randomUUID()))
-      await rename(work, target)
+      // One after the other, so that none replaces what another has just put there.
+      const only = await this.#await(this.#lockOf(key, 'build'), 'exclusive')
+      try {
+        const present = await this.lease(key)
+        if (present !== undefined) return present.release()
+        // The directory in the way is damaged, or made by another version.
+        await rename(target, join(this.root, 'work', randomUUID()))
+        await rename(work, target)
+      } finally {
+        only.release()
+      }
     }
   }
 
