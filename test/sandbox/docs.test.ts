@@ -38,6 +38,12 @@ test.skipIf(skip)('docs/cli-guide.md: the example of --tools prints the document
   }
 })
 
+test('docs/artifacts.md prints the documented output', () => {
+  const fences = fencesOf(readFileSync(join(ROOT, 'docs/artifacts.md'), 'utf8'))
+  // With a file of its own, the program runs in its own directory, which has no store yet.
+  expect(printedBy(textOf(fences, 'ts'), { 'note.txt': '' })).toBe(textOf(fences, 'text'))
+})
+
 describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md', 'docs/mission.md'])(
   'the TypeScript of %s is a program',
   (page) => {

@@ -8,6 +8,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 /** The sources of the entry points that examples import. */
 const OWN: Readonly<Record<string, string>> = {
   sandglass: 'src/index.ts',
+  'sandglass/artifacts': 'src/artifacts/index.ts',
   'sandglass/workspaces': 'src/workspace-api/index.ts',
 }
 
