@@ -21,7 +21,7 @@ from ..caps import (
 )
 from ..text import cut
 from .globs import Matcher
-from .scratch import open_unlinked
+from .scratch import open_real_directory
 
 SLICE_SEC = 0.02  # of work between two pauses
 
@@ -92,10 +92,10 @@ class Collection:
 
     def _open(self, path):
         *directories, name = path.split("/")
-        at = open_unlinked(self._root)
+        at = open_real_directory(self._root)
         try:
             for part in directories:
-                deeper = open_unlinked(part, dir_fd=at)
+                deeper = open_real_directory(part, dir_fd=at)
                 os.close(at)
                 at = deeper
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
@@ -108,7 +108,7 @@ class Collection:
         while unseen:
             base = unseen.pop()
             try:
-                fd = self._open(base) if base else open_unlinked(self._root)
+                fd = self._open(base) if base else open_real_directory(self._root)
             except OSError as error:
                 self._warn(f"{base}: {error.strerror}")
                 continue

@@ -10,7 +10,7 @@ import os
 import stat
 
 from ..text import cut
-from .scratch import BadPath, open_unlinked, split_path
+from .scratch import BadPath, open_real_directory, split_path
 
 TEMPORARY = ".sandglass-"  # begins the names of files that are being written; nobody lists or reads them
 # A FIFO or a file under a lease must not block, and a terminal must not become the broker's own.
@@ -87,7 +87,7 @@ def is_link(name, directory):
 
 def open_directory(root, path, parts, mode=None):
     """Opens a directory to write into, and follows no link. With a `mode`, it is made where it is missing, and its parents."""
-    at = open_unlinked(root)
+    at = open_real_directory(root)
     try:
         for position, part in enumerate(parts):
             deeper = _enter(part, at, path)
@@ -106,7 +106,7 @@ def open_directory(root, path, parts, mode=None):
 def _enter(name, directory, path):
     """Opens a directory below another one. Returns None if it does not exist."""
     try:
-        return open_unlinked(name, dir_fd=directory)
+        return open_real_directory(name, dir_fd=directory)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -182,7 +182,7 @@ class _Search:
         self._names = []
         self._opens = self._links = 0
         try:
-            self.at = open_unlinked(root)
+            self.at = open_real_directory(root)
         except OSError as error:
             raise as_file_error(error, path) from None
 
@@ -207,7 +207,7 @@ class _Search:
         """Enters a directory. Returns False if it is a link."""
         self._count()
         try:
-            self._move_to(open_unlinked(name, dir_fd=self.at))
+            self._move_to(open_real_directory(name, dir_fd=self.at))
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP) and is_link(name, self.at):
                 return False
@@ -226,7 +226,7 @@ class _Search:
 
     def _go_to_root(self):
         self._count()
-        self._move_to(open_unlinked(self._root or "/"))
+        self._move_to(open_real_directory(self._root or "/"))
         self._names = []
 
     def _move_to(self, fd):

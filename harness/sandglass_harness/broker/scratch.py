@@ -16,7 +16,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _follows_links():
-    """gVisor follows a last link in spite of O_NOFOLLOW where a directory is asked for. Tried."""
+    """True on gVisor, which follows a link to a directory in spite of O_NOFOLLOW; the answer comes from a trial."""
     try:
         os.close(os.open("/proc/self/cwd", DIRECTORY))
     except OSError as error:
@@ -27,13 +27,13 @@ def _follows_links():
 FOLLOWS_LINKS = _follows_links()
 
 
-def open_unlinked(name, dir_fd=None):
-    """Opens a directory that the name itself is. Raises NotADirectoryError for a link."""
+def open_real_directory(name, dir_fd=None):
+    """Opens a directory, and no link to one. Raises NotADirectoryError for a link."""
     fd = os.open(name, DIRECTORY, dir_fd=dir_fd)
     if not FOLLOWS_LINKS:
         return fd
     try:
-        # Afterwards: a script that changes the name meanwhile cannot move a directory from outside of the workspace to it.
+        # Compared after it is open: a script that changes the name meanwhile cannot move a directory from outside of the workspace to it.
         if os.path.samestat(os.stat(name, dir_fd=dir_fd, follow_symlinks=False), os.fstat(fd)):
             return fd
     except OSError:
@@ -57,14 +57,14 @@ def split_path(path):
 def put(root, path, mode, offset, content):
     """Writes a piece of a file. The first piece (offset 0) creates the file and its directories."""
     *directories, name = split_path(path)
-    at = open_unlinked(root)
+    at = open_real_directory(root)
     try:
         for part in directories:
             try:
                 os.mkdir(part, 0o755, dir_fd=at)
             except FileExistsError:
                 pass
-            deeper = open_unlinked(part, dir_fd=at)
+            deeper = open_real_directory(part, dir_fd=at)
             os.close(at)
             at = deeper
         if offset > 0:  # the requested mode may not let its owner write
@@ -89,7 +89,7 @@ class Roots:
     def __init__(self, paths):
         # Kept open: a lookup by name after each run costs more than the check itself. They are mount points, which a script
         # can neither remove nor replace.
-        self._roots = [open_unlinked(path) for path in paths]
+        self._roots = [open_real_directory(path) for path in paths]
         self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
         for root in self._roots:
             os.utime(root, (0, 0))
@@ -260,7 +260,7 @@ def _delete_all(root, deadline):
                 os.unlink(name, dir_fd=root)
                 continue
             os.chmod(name, 0o700, dir_fd=root)
-            inner = open_unlinked(name, dir_fd=root)
+            inner = open_real_directory(name, dir_fd=root)
             try:
                 while True:
                     with os.scandir(inner) as listing:

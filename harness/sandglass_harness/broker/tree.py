@@ -9,7 +9,7 @@ import time
 from ..caps import MAX_ENTRIES
 from .collection import SLICE_SEC
 from .paths import READABLE, TEMPORARY
-from .scratch import open_unlinked
+from .scratch import open_real_directory
 
 MAX_PATH = 4096  # characters
 STEP = 256  # names between two steps
@@ -84,7 +84,7 @@ class Walk:
 
     def _enter(self, name, path):
         try:
-            deeper = open_unlinked(name, dir_fd=self._fd)
+            deeper = open_real_directory(name, dir_fd=self._fd)
         except OSError as error:
             self._note(error, path)
             return False
@@ -210,10 +210,10 @@ def open_to_delete(name, directory):
     """Opens a directory and gives its owner all rights, so that it can be emptied. Returns None if it is gone."""
     try:
         try:
-            fd = open_unlinked(name, dir_fd=directory)
+            fd = open_real_directory(name, dir_fd=directory)
         except PermissionError:
             _unlock(name, directory)
-            fd = open_unlinked(name, dir_fd=directory)
+            fd = open_real_directory(name, dir_fd=directory)
     except OSError as error:
         if error.errno in _GONE:
             return None

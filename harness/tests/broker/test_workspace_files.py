@@ -307,7 +307,7 @@ class KernelThatFollowsLinks(unittest.TestCase):
         self.addCleanup(shutil.rmtree, outside)
         os.symlink(outside, os.path.join(self.root, "link"))
         with self.assertRaises(NotADirectoryError):
-            scratch.open_unlinked(os.path.join(self.root, "link"))
+            scratch.open_real_directory(os.path.join(self.root, "link"))
         for act in (lambda: paths.open_to_read(self.root, "link/x"), lambda: paths.open_directory(self.root, "link", ["link"])):
             with self.assertRaises(paths.FileError) as caught:
                 act()
