@@ -29,7 +29,7 @@ const MiB = 1024 ** 2
 const MAX_BYTES = 4096 * MiB
 const MAX_LOAD_BYTES = 256 * MiB
 const DEFAULT_MIME_TYPE = 'application/octet-stream'
-/** Content that was put before this may be removed when nothing names it. */
+/** Younger content stays, even if no version has it: a save may be under way. */
 const MIN_AGE_MS = 3_600_000
 /** Attempts to be faster than other writers of the same artifact. One of them succeeds each time. */
 const MAX_ATTEMPTS = 200
@@ -90,9 +90,11 @@ class StoredArtifacts implements ArtifactService {
 
   async list(options: ArtifactOptions = {}): Promise<readonly ArtifactInfo[]> {
     const session = sessionOf(options)
+    refuseAborted(options.signal)
     const latest: ArtifactInfo[] = []
     for (const scope of [sessionScope(session), userScope(session)]) {
       for await (const record of this.#store.records(AREA, scope)) {
+        refuseAborted(options.signal)
         const newest = parseVersions(record, this.#store.name).versions.at(-1)
         if (newest !== undefined) latest.push(newest)
       }
@@ -102,6 +104,7 @@ class StoredArtifacts implements ArtifactService {
 
   async versions(name: string, options: ArtifactOptions = {}): Promise<readonly ArtifactInfo[]> {
     const key = keyOf(checkArtifactName(name), sessionOf(options))
+    refuseAborted(options.signal)
     return (await this.#read(name, key)).present.versions
   }
 
@@ -139,8 +142,7 @@ class StoredArtifacts implements ArtifactService {
     change: (present: Versions) => { readonly answer: T; readonly next?: Versions },
   ): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      if (signal?.aborted === true)
-        throw new SandglassError('aborted', 'the call was aborted', { cause: signal.reason })
+      refuseAborted(signal)
       const { present, tag } = await this.#read(name, key)
       const { answer, next } = change(present)
       if (next === undefined) return answer
@@ -174,8 +176,8 @@ class StoredArtifacts implements ArtifactService {
     throw new SandglassError(
       'artifact_not_found',
       oldest === undefined
-        ? `this session has no artifact ${shown}`
-        : `artifact ${shown} has no version ${version}; it has ${versions.length} versions, from ${oldest.version} to ${versions.at(-1)?.version}`,
+        ? `this session has no artifact ${shown}; list those that it has`
+        : `artifact ${shown} has no version ${version}; it has ${rangeText(versions)}`,
     )
   }
 
@@ -188,7 +190,7 @@ class StoredArtifacts implements ArtifactService {
     if (found !== undefined) return found
     throw new SandglassError(
       'store_damaged',
-      `${this.#store.name} has lost the content of artifact ${formatValue(name)}, version ${version}`,
+      `${this.#store.name} has lost the content of artifact ${formatValue(name)}, version ${version}: save it again, or delete this version`,
     )
   }
 
@@ -212,6 +214,16 @@ function appended(
     )
   const answer = { name, version: next, mimeType, size, sha256, savedAt: new Date().toISOString() }
   return { answer, next: { name, next: next + 1, versions: [...versions, answer] } }
+}
+
+/** @throws SandglassError `aborted`. */
+function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw new SandglassError('aborted', 'the call was aborted', { cause: signal.reason })
+}
+
+function rangeText(versions: readonly ArtifactInfo[]): string {
+  const [first, last] = [versions[0]?.version, versions.at(-1)?.version]
+  return first === last ? `version ${first} only` : `${versions.length} versions, from ${first} to ${last}`
 }
 
 async function mimeTypeOf(name: string): Promise<string> {

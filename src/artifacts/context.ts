@@ -7,7 +7,7 @@ import type { ArtifactService, ArtifactSession } from './service.ts'
 const services = new AsyncLocalStorage<ArtifactService>()
 const sessions = new AsyncLocalStorage<ArtifactSession>()
 
-/** Runs a function; everything that it calls, at any depth and time, finds this service by {@link artifactServiceFromContext}. */
+/** Runs a function; everything that it calls, at any depth and also later, finds this service by {@link artifactServiceFromContext}. */
 export function withArtifactService<T>(service: ArtifactService, act: () => T): T {
   if (typeof service?.save !== 'function')
     throw new TypeError('withArtifactService: service must be an ArtifactService')

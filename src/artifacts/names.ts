@@ -55,7 +55,7 @@ export function checkVersion(version: number | undefined): number | undefined {
 /** @throws SandglassError `invalid_request`. */
 export function checkMimeType(mimeType: string): string {
   if (typeof mimeType === 'string' && mimeType.length <= MAX_MIME && MIME.test(mimeType)) return mimeType
-  throw invalid(`mimeType ${formatValue(mimeType)}: must be such as text/plain or text/csv; charset=utf-8`)
+  throw invalid(`mimeType ${formatValue(mimeType)}: must be a MIME type, such as text/plain or text/csv; charset=utf-8`)
 }
 
 /** @throws SandglassError `invalid_request`. */
@@ -64,7 +64,8 @@ export function checkSession(session: ArtifactSession): ArtifactSession {
     throw invalid(`session: must be an object with ${SESSION_KEYS.join(', ')}, not ${formatValue(session)}`)
   }
   for (const [key, value] of Object.entries(session)) {
-    if (!SESSION_KEYS.includes(key)) throw invalid(`session: no ${formatValue(key)}; it has ${SESSION_KEYS.join(', ')}`)
+    if (!SESSION_KEYS.includes(key))
+      throw invalid(`session: there is no key ${formatValue(key)}; its keys are ${SESSION_KEYS.join(', ')}`)
     if (value === undefined) continue
     if (typeof value !== 'string' || !value.isWellFormed() || Buffer.byteLength(value) > MAX_ID_BYTES) {
       throw invalid(`session.${key} ${formatValue(value)}: must be text of at most ${MAX_ID_BYTES} bytes`)
@@ -79,7 +80,7 @@ function nameProblem(name: unknown): string | undefined {
   if (path === '') return 'it is empty'
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `it has more than ${MAX_NAME_BYTES} bytes`
   if (UNPRINTABLE.test(name)) return 'it has a character that cannot be printed'
-  if (path.includes('\\')) return 'it has a backslash; directories end with /'
+  if (path.includes('\\')) return 'it has a backslash; separate its parts with /'
   if (path.split('/').some((one) => one === '' || one === '.' || one === '..'))
     return 'it must be a relative path without empty parts, . and ..'
   return VERSION_SUFFIX.test(name) ? 'it ends like a version; NAME@1 is version 1 of NAME' : undefined

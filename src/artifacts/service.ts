@@ -2,7 +2,7 @@ import type { StoreContent } from '../stores/index.ts'
 
 /**
  * Whose artifacts: each session has its own. Names that begin with `user:` belong to the user and are the same in all sessions
- * of the user in an application. Missing parts are empty.
+ * of the user in an application. Absent ids are empty.
  */
 export interface ArtifactSession {
   readonly appName?: string
@@ -13,7 +13,7 @@ export interface ArtifactSession {
 /** One version of an artifact, without its content. */
 export interface ArtifactInfo {
   readonly name: string
-  /** From 0, one more with each save. A version that was deleted is not given again. */
+  /** From 0, one more with each save. The number of a deleted version is not used again. */
   readonly version: number
   readonly mimeType: string
   /** Bytes. */
@@ -32,8 +32,7 @@ export interface LoadedArtifact extends ArtifactInfo {
 /** One version of an artifact, to be read piece by piece. */
 export interface OpenedArtifact extends ArtifactInfo {
   /**
-   * The content. It errors with SandglassError `store_damaged`, before its last piece, if the store gives other content than was
-   * saved.
+   * The content. It fails with SandglassError `store_damaged`, before its last piece, if the content is not what was saved.
    */
   readonly stream: ReadableStream<Uint8Array>
 }
@@ -69,7 +68,7 @@ export interface DeleteArtifactOptions extends ArtifactOptions {
  */
 export interface ArtifactService {
   /**
-   * Stores content as the next version. It is there for every process when the promise is fulfilled, and not at all before.
+   * Stores content as the next version. Every process sees it once the promise is fulfilled, and none before.
    * @param content bytes, a string (UTF-8), or a stream, of which the host holds a piece at a time.
    * @throws SandglassError also `too_large`, for content above the limit of the service, and for one version too many.
    */
@@ -85,11 +84,11 @@ export interface ArtifactService {
   list(options?: ArtifactOptions): Promise<readonly ArtifactInfo[]>
   /** The versions of an artifact, the oldest first; none for one that is not there. */
   versions(name: string, options?: ArtifactOptions): Promise<readonly ArtifactInfo[]>
-  /** Deletes a version, or all versions. Returns those that were there. Their bytes are given back by `prune`. */
+  /** Deletes a version, or all versions. Returns the deleted ones. `prune` removes their content. */
   delete(name: string, options?: DeleteArtifactOptions): Promise<readonly ArtifactInfo[]>
   /**
-   * Removes content that no version of any session has, and that was saved more than an hour ago: what is younger may belong to a
-   * save that is under way. Returns how many bytes it gave back.
+   * Removes content that no version of any session has, and that was saved more than an hour ago: younger content may belong to a
+   * save that is under way. Returns the number of bytes that it removed.
    */
   prune(): Promise<number>
 }

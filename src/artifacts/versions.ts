@@ -38,7 +38,7 @@ export function parseVersions({ text, key }: StoreRecord, store: string): Versio
   if (!parsed.success) {
     throw new SandglassError(
       'store_damaged',
-      `${store} has a record that is none of an artifact, ${key}: remove it, or update Sandglass`,
+      `${store}: the record ${key} is not one of an artifact: remove it, or update Sandglass`,
       { cause: parsed.error },
     )
   }

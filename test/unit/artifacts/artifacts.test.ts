@@ -83,7 +83,7 @@ test('sessions share nothing but the artifacts of their user', async () => {
 
 test.each([
   [7 as never, 'session: must be an object'],
-  [{ sessionID: 'a' } as never, 'session: no "sessionID"'],
+  [{ sessionID: 'a' } as never, 'session: there is no key "sessionID"'],
   [{ sessionId: 7 } as never, 'session.sessionId 7'],
   [{ userId: 'x'.repeat(257) }, 'session.userId'],
   [{ userId: '\uD800' }, 'session.userId'],
@@ -111,7 +111,7 @@ test('a version that was deleted is not given again', async () => {
   expect(await artifacts.versions('a')).toEqual([])
   await expect(artifacts.load('a')).rejects.toMatchObject({
     code: 'artifact_not_found',
-    message: 'this session has no artifact "a"',
+    message: 'this session has no artifact "a"; list those that it has',
   })
   expect(await artifacts.save('a', '4')).toMatchObject({ version: 4 })
 })
@@ -200,3 +200,22 @@ function aged(store: Store, added: () => number): Store {
     remove: (area, sha256, ageMs) => store.remove(area, sha256, ageMs - added()),
   }
 }
+
+test.each(['list', 'versions', 'load', 'open', 'save', 'delete'] as const)(
+  '%s ends with its signal',
+  async (method) => {
+    const artifacts = createArtifactService(storeInMemory())
+    await artifacts.save('a', '0')
+    const options = { signal: AbortSignal.abort() }
+    const calls = {
+      list: () => artifacts.list(options),
+      versions: () => artifacts.versions('a', options),
+      load: () => artifacts.load('a', options),
+      open: () => artifacts.open('a', options),
+      save: () => artifacts.save('a', '1', options),
+      delete: () => artifacts.delete('a', options),
+    }
+    await expect(calls[method]()).rejects.toMatchObject({ code: 'aborted' })
+    expect(await artifacts.versions('a')).toHaveLength(1)
+  },
+)
