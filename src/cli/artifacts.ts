@@ -32,7 +32,7 @@ interface Call {
 }
 
 const ACTIONS: Readonly<Record<string, (call: Call) => Promise<void>>> = { list, get, put, rm: remove }
-/** The flags that only one of them has. */
+/** The flags that only one action has. */
 const OWN_FLAGS: Readonly<Record<string, string>> = { '--save': 'get', '--overwrite': 'get' }
 
 /** `sandglass artifacts`: results in the store of this machine. Resolves to the exit code. */
@@ -64,7 +64,7 @@ async function list(call: Call): Promise<void> {
 
 async function versionsOf(name: string, { artifacts, session }: Call): Promise<readonly ArtifactInfo[]> {
   const found = await artifacts.versions(name, { session })
-  if (found.length === 0) await artifacts.open(name, { session }) // says what is missing
+  if (found.length === 0) await artifacts.open(name, { session }) // throws, and says what is missing
   return found
 }
 
@@ -78,7 +78,7 @@ async function get(call: Call): Promise<void> {
   if (target !== undefined) await save(opened.stream, target, given.has('--overwrite'))
   else if (!given.has('--json')) {
     if (context.stdout.isTerminal)
-      throw makeUsageError('a terminal would obey the content: name a file with --save FILE, or pipe it')
+      throw makeUsageError('get prints no content to a terminal, which it could control: add --save FILE, or pipe it')
     for await (const piece of opened.stream) await context.stdout.write(piece)
   }
   if (given.has('--json')) await print([opened], call)
@@ -100,7 +100,7 @@ async function remove(call: Call): Promise<void> {
   const { name, version } = parseArtifactRef(ref)
   const options = { session, version: version ?? undefined }
   const removed = await artifacts.delete(name, options)
-  if (removed.length === 0) await artifacts.open(name, options) // says what is missing
+  if (removed.length === 0) await artifacts.open(name, options) // throws, and says what is missing
   await artifacts.prune()
   await show(removed, call)
 }
@@ -132,7 +132,7 @@ function nameOf({ name, version }: ArtifactInfo): string {
   return `${name}@${version}`
 }
 
-/** Writes the content beside its place first, so that a content that is damaged leaves nothing there. */
+/** Writes the content beside its place first, so that damaged content leaves nothing there. */
 async function save(stream: ReadableStream<Uint8Array>, path: string, overwrite: boolean): Promise<void> {
   const aside = `${path}.${randomUUID()}`
   try {

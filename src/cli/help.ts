@@ -6,20 +6,19 @@ export const GENERAL_HELP = `Run Python that a language model wrote: in a sandbo
 
 Usage: sandglass COMMAND [FLAGS]
 
-  run     run one script
-  exec    run a program
-  shell   open a terminal in a sandbox
-  batch   run many: one JSON request a line in, one answer a line out
-  check   find mistakes in a script without running it
-  solve   let a model solve a task by writing Python
-  env     list, add, update, remove and verify installed packages
-  artifacts
-          list, get, put and remove results that were kept
-  runs    list the tasks of the journal
-  show    show one of them in full: scripts, tool calls, errors
-  doctor  show which engines work on this machine, and the remedy for the others
-  ps      list every resource of Sandglass, in use or orphaned
-  prune   remove orphans
+  run        run one script
+  exec       run a program
+  shell      open a terminal in a sandbox
+  batch      run many: one JSON request a line in, one answer a line out
+  check      find mistakes in a script without running it
+  solve      let a model solve a task by writing Python
+  env        list, add, update, remove and verify installed packages
+  artifacts  list, get, put and remove results that are kept by name and version
+  runs       list the tasks of the journal
+  show       show one of them in full: scripts, tool calls, errors
+  doctor     show which engines work on this machine, and the remedy for the others
+  ps         list every resource of Sandglass, in use or orphaned
+  prune      remove orphans
 
   sandglass COMMAND --help   flags of a command
   sandglass --version
@@ -100,7 +99,7 @@ Script:
   --policy POLICY           look for mistakes first, and run nothing that has some: standard finds wrong syntax, names
                             and tool calls; strict also refuses what reaches beyond plain computing; default off
   --tools FILE              a JS or TS module that exports tools: functions of the host, and Python tools, for the script
-  --skill DIR               show the skill in DIR (with a SKILL.md) at /inputs/skills/NAME, read-only; repeat for more
+  --skill DIR               show the skill in DIR (with a SKILL.md) at /inputs/skills/NAME, read-only; on local alone; repeat
   --with PKG                a package that the script can import, as pip names it: "pandas>=2"; repeat for more
                             what FILE itself declares (# /// script) counts as well, if it is well known
 
@@ -249,14 +248,15 @@ Usage: sandglass artifacts list|get|put|rm [FLAGS]
 
   artifacts list [NAME]     the latest version of each; with NAME, all versions of it
   artifacts get NAME[@V]    print the content of the latest version, or of version V
-  artifacts put FILE [NAME] keep a file, or stdin for -, as the next version of NAME; default the name of the file
+  artifacts put FILE [NAME] keep a file as the next version of NAME, default its own name; - is stdin, and needs NAME
   artifacts rm NAME[@V]     remove all versions, or version V
 
-  --session ID              whose artifacts; default those of no session
-  --store DIR               the store; default SANDGLASS_STORE_DIR, else sandglass/store below XDG_DATA_HOME
+  --session ID              the session whose artifacts are meant; default none, which has artifacts of its own
+  --store DIR               the store; default SANDGLASS_STORE_DIR, else sandglass/store below XDG_DATA_HOME, which is
+                            ~/.local/share by default
   --save FILE               of get: write the content to FILE, which must not exist
   --overwrite               of get: replace FILE
-  --json                    one JSON line for each version, nothing else on stdout; get prints the content to FILE only
+  --json                    one JSON line for each version, nothing else on stdout; get writes the content to FILE only
 
 Example:
   sandglass artifacts put report.pdf && sandglass artifacts get report.pdf@0 --save first.pdf

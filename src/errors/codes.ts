@@ -236,7 +236,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   store_damaged: {
-    meaning: 'A store gave something else than was stored in it: what it belongs to must be saved again.',
+    meaning: 'A store lost something, or returned other content than was stored; the message says what to save again or to remove.',
     retryable: false,
   },
   artifact_not_found: {

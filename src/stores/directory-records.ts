@@ -35,7 +35,10 @@ export class DirectoryRecords {
       // Writers have gone on and emptied it.
       if (text !== '') return { key, text, tag: latest.slice(MARK.length) }
     }
-    throw new SandglassError('store_damaged', `the record ${key} in ${root} has no content`)
+    throw new SandglassError(
+      'store_damaged',
+      `the record ${key} in ${root} has no content: restore it from a copy, or remove it`,
+    )
   }
 
   async write(root: string, key: string, text: string, expected: string | undefined): Promise<string | undefined> {

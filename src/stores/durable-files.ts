@@ -8,7 +8,7 @@ import { formatPath, makeDirectory } from '../support/index.ts'
 const FORMAT = 'sandglass-store 1\n'
 const FORMAT_FILE = 'format'
 const BUFFER_BYTES = 1024 * 1024
-/** A file that has been written to `tmp` for so long without change has lost its writer. */
+/** A file in `tmp` that did not change for so long has lost its writer. */
 const ABANDONED_MS = 3_600_000
 /** The clock of the file system is read again after this time. */
 const CLOCK_MS = 60_000
@@ -129,7 +129,7 @@ export class DurableFiles {
     await syncDirectory(this.root)
   }
 
-  /** Writers that died left them. */
+  /** Removes what dead writers left. */
   async #removeAbandoned(): Promise<void> {
     const names = await readdir(join(this.root, 'tmp'))
     if (names.length === 0) return

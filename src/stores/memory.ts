@@ -9,7 +9,7 @@ interface Area {
 
 const NAME = 'the store in memory'
 
-/** Keeps everything in this process, and ends with it: for tests, and for what a journal or a caller keeps elsewhere. */
+/** Keeps everything in this process, and ends with it: for tests, and for results that need not last. */
 export function storeInMemory(): Store {
   const areas = new Map<string, Area>()
   const areaOf = (name: string): Area => {

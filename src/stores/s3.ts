@@ -21,13 +21,13 @@ import {
 
 /** S3 takes no more in one request. */
 const MAX_PUT_BYTES = 5 * 1024 ** 3
-/** Each state of a record begins with a name of its own, so that equal texts have other tags, and a writer knows its own. */
+/** Each state of a record begins with a name of its own, so that equal texts have different tags, and a writer recognises its own. */
 const ID_LENGTH = 36
 const CONFLICTS: readonly number[] = [404, 409, 412]
 
 /**
  * Keeps everything in a bucket of an S3-compatible server, which must have conditional writes: `If-None-Match` and `If-Match`
- * of PUT. It is refused otherwise. The bucket must exist. Needs the npm package aws4fetch; content waits in a temporary file
+ * of PUT; a server without them is refused. The bucket must exist. Needs the npm package aws4fetch; content waits in a temporary file
  * of the host until its digest is known. Every method may also throw SandglassError `store_unreachable`.
  * @throws TypeError for an option that does not exist or has no such value.
  */

@@ -30,15 +30,16 @@ export interface StoreRecord {
 
 /**
  * A place where bytes last: blobs, named by the digest of their content, and small records, changed only by writers who know
- * their present state. Both lie in areas, which share nothing. See {@link storeInMemory} and {@link storeInDirectory}.
+ * their present state. Both lie in areas, which share nothing. See {@link storeInMemory}, {@link storeInDirectory} and
+ * {@link storeInS3}.
  *
- * Every method may throw SandglassError `store_unusable`,
- * `no_space` or `store_damaged`, and TypeError for a malformed area, key or digest.
+ * Every method may throw SandglassError `store_unusable`, `store_unreachable`, `store_damaged` or `no_space`, and TypeError for a
+ * malformed area, key or digest.
  */
 export interface Store {
-  /** The store in messages, such as `the directory /srv/store`. */
+  /** The store in messages, such as `the store /srv/store`. */
   readonly name: string
-  /** Stores content. Content that is already there is kept as new. @throws also `too_large`, `aborted`, and what the content throws. */
+  /** Stores content. Content that is already there counts as put now. @throws also `too_large`, `aborted`, and what the content throws. */
   put(area: string, content: StoreContent, options?: TransferOptions): Promise<StoredBlob>
   /**
    * The pieces of a blob; undefined if it is not there. The last piece is given only if the content fits its name.

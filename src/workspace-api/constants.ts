@@ -3,7 +3,7 @@ export const programStatusRunning = 'running'
 /** Status of an interactive program that has ended. */
 export const programStatusExited = 'exited'
 
-/** Directory of staged skills, read-only for programs. */
+/** Directory of staged skills. */
 export const dirSkills = 'skills'
 /** Directory of shared intermediate files. */
 export const dirWork = 'work'

@@ -13,7 +13,7 @@ export interface Workspace {
 export interface WorkspacePolicy {
   /** True to refuse isolation by the language alone. Default false; every engine gives the best that it has. */
   readonly isolated?: boolean
-  /** True to keep the files when it is cleaned up. */
+  /** True to keep the files when it is cleaned up. An engine of a Sandglass refuses it. */
   readonly persist?: boolean
   /** Maximum bytes of its files. Default: `limits.diskBytes` of the Sandglass. */
   readonly maxDiskBytes?: number
@@ -24,7 +24,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-/** The abilities of an engine on this machine, from probes. */
+/** The abilities of an engine on this machine. */
 export interface Capabilities {
   /** The level of isolation, such as `os-sandbox` or `container`. */
   readonly isolation: string
@@ -33,7 +33,7 @@ export interface Capabilities {
   readonly readOnlyMount: boolean
   /** True if output can be read while a program runs. */
   readonly streaming: boolean
-  /** Bytes that the files of a workspace can take; undefined if nothing holds them to a limit. */
+  /** Bytes that the files of a workspace can take, where the options of its engine set them; undefined otherwise. */
   readonly maxDiskBytes: number | undefined
   /** True if programs can be run; else scripts and files alone. */
   readonly programs: boolean
@@ -62,7 +62,7 @@ export interface WorkspaceManager {
   cleanup(ws: Workspace, options?: CallOptions): Promise<void>
   /**
    * The instance behind a workspace; a registry makes a new workspace when it is another one than at first. Absent: it never changes.
-   * @throws what keeps it from being found out; a registry passes that on, and keeps the workspace.
+   * @throws the reason why it is unknown; a registry passes the error on, and keeps the workspace.
    */
   instanceOf?(ws: Workspace, options?: CallOptions): Promise<string>
 }

@@ -120,7 +120,7 @@ export class InputStager {
     const allowed = this.#hostDirectories.map((directory) => formatPath(directory)).join(', ') || 'none'
     throw new SandglassError(
       'mount_refused',
-      `${formatPath(path)} is not below a directory that hostDirectories allow (${allowed})`,
+      `${formatPath(path)} is not below one of hostDirectories (${allowed}); add its directory there`,
     )
   }
 

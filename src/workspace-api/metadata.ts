@@ -206,7 +206,6 @@ export function metadataText(metadata: WorkspaceMetadata): string {
 
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 const count = z.number().int().nonnegative()
-const none = <T>(value: T | null | undefined, otherwise: T): T => value ?? otherwise
 const fileShape = z.object({
   version: z.literal(VERSION),
   created_at: time,
@@ -251,7 +250,7 @@ function metadataOf(bytes: Uint8Array): WorkspaceMetadata {
     throw new Error(`${issue?.path.join('.')}: ${issue?.message}`)
   }
   const { version, created_at, updated_at, last_access, skills, inputs, outputs } = parsed.data
-  const skillsRead = Object.entries(none(skills, {})).map(
+  const skillsRead = Object.entries(skills ?? {}).map(
     ([name, { rel_path, staged_at, ...skill }]) =>
       [name, { ...skill, relPath: rel_path, stagedAt: staged_at }] as const,
   )
@@ -261,7 +260,7 @@ function metadataOf(bytes: Uint8Array): WorkspaceMetadata {
     updatedAt: updated_at,
     lastAccess: last_access,
     skills: Object.fromEntries(skillsRead),
-    inputs: none(inputs, []).map(({ from, to, ts, resolved, version: pinned, mode }) => ({
+    inputs: (inputs ?? []).map(({ from, to, ts, resolved, version: pinned, mode }) => ({
       from,
       to,
       timestamp: ts,
@@ -269,10 +268,10 @@ function metadataOf(bytes: Uint8Array): WorkspaceMetadata {
       ...(pinned === undefined ? {} : { version: pinned }),
       ...(mode === undefined ? {} : { mode }),
     })),
-    outputs: none(outputs, []).map(({ globs, saved_as, versions, limits_hit, ts }) => ({
-      globs: none(globs, []),
-      savedAs: none(saved_as, []),
-      versions: none(versions, []),
+    outputs: (outputs ?? []).map(({ globs, saved_as, versions, limits_hit, ts }) => ({
+      globs: globs ?? [],
+      savedAs: saved_as ?? [],
+      versions: versions ?? [],
       limitsHit: limits_hit,
       timestamp: ts,
     })),

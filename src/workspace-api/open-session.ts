@@ -17,7 +17,7 @@ export class OpenSession implements ProgramSession {
   constructor(program: Program) {
     this.#program = program
     this.#ended = this.#keep()
-    // Whoever asks gets the error of a workspace that is lost.
+    // A caller who asks gets the error of a lost workspace.
     this.#ended.catch(() => undefined)
   }
 
@@ -64,7 +64,10 @@ export class OpenSession implements ProgramSession {
 
   runResult(): RunResult {
     if (this.#exit === undefined)
-      throw new SandglassError('invalid_request', 'the session is running; its result is there when it has ended')
+      throw new SandglassError(
+        'invalid_request',
+        'the session is running; ask for its result when its status is exited',
+      )
     const { exitCode, durationMs, timedOut } = this.#exit
     return { stdout: this.#stdout.result().text, stderr: this.#stderr.result().text, exitCode, durationMs, timedOut }
   }

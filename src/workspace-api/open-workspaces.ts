@@ -7,7 +7,7 @@ import type { Workspace } from './contract.ts'
 import { invalid } from './invalid.ts'
 import { metadataText, newMetadata, type WorkspaceMetadata } from './metadata.ts'
 
-/** The longest time that the view of metadata may take: a script decides what it writes to. */
+/** The longest time to write the view of metadata: a script may have put something slow in its place. */
 const VIEW_MS = 5000
 
 /** A workspace of an engine, and what the host remembers of it. */

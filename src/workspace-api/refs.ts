@@ -27,7 +27,8 @@ export function parseInputRef(ref: string): InputRef {
     case 'skill': {
       if (posix.isAbsolute(rest)) throw invalid('from', `${formatValue(ref)} has an absolute path; give a relative one`)
       const path = posix.normalize(rest).replace(/\/$/, '')
-      if (path === '..' || path.startsWith('../')) throw invalid('from', `${formatValue(ref)} leads out of it`)
+      if (path === '..' || path.startsWith('../'))
+        throw invalid('from', `${formatValue(ref)} leads out by ".."; give a path inside`)
       return { scheme, path: path === '.' ? '' : path }
     }
     default:

@@ -97,7 +97,7 @@ export class WorkspaceRegistry implements AsyncDisposable {
 }
 
 function refuseAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw new SandglassError('aborted', 'the workspace was not acquired: aborted')
+  if (signal?.aborted === true) throw new SandglassError('aborted', 'the call was aborted: no workspace was acquired')
 }
 
 /** A caller leaves when its signal fires; what it waits for goes on. */

@@ -97,7 +97,7 @@ function limitsOf({ cpuPercent = 0, memoryMB = 0, maxPIDs = 0 }: ResourceLimits)
   if (cpuPercent > 0)
     throw new SandglassError(
       'limit_not_enforceable',
-      'limits.cpuPercent: no control group of one program is to be had; limit the whole workspace by limits.cpus',
+      'limits.cpuPercent: a single program has no control group of its own; limit the whole workspace by limits.cpus',
     )
   return { ...(memoryMB === 0 ? {} : { memoryBytes: memoryMB * MiB }), ...(maxPIDs === 0 ? {} : { pids: maxPIDs }) }
 }

@@ -20,8 +20,8 @@ export interface SandglassEngineOptions {
 /** An engine over the workspaces of a Sandglass. */
 export interface SandglassEngine extends Engine {
   /**
-   * Stages a skill, a directory of the host with a `SKILL.md`, at `skills/NAME`: by default read-only, shown from the host. One with the
-   * same digest is not staged again.
+   * Stages a skill, a directory of the host with a `SKILL.md`, at `skills/NAME`: by default read-only, shown from the host. A
+   * read-only one with the same digest is not staged again.
    * @throws SandglassError `invalid_request` for a directory that is no skill, `limit_not_enforceable` where it could be changed
    */
   stageSkill(ws: Workspace, directory: string, options?: SkillOptions): Promise<SkillMeta>

@@ -43,8 +43,8 @@ describe('WS-06: sources of inputs', () => {
     ['ftp://x/y', 'there is no scheme "ftp"'],
     ['artifact://@0', 'the name is empty'],
     ['host://etc/passwd', 'has no absolute path of the host'],
-    ['workspace://../x', 'leads out of it'],
-    ['skill://a/../../b', 'leads out of it'],
+    ['workspace://../x', 'leads out by ".."'],
+    ['skill://a/../../b', 'leads out by ".."'],
     ['skill:///a', 'has an absolute path'],
     ['', 'unsupported input'],
   ])('%s is refused', (from, problem) => {
