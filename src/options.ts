@@ -125,7 +125,7 @@ export interface WorkspaceOptions {
    * not settled, and each byte that a started program or a connection sends or takes; that a silent program runs is no use.
    */
   readonly idleTimeoutSec?: number
-  /** The name of its purpose: `exec_id` of its spans. It need not be unique. Default: its id. */
+  /** The name of the workspace in its spans (`exec_id`). It need not be unique. Default: its id. */
   readonly executionId?: string
   /** Closes it, also while it is being made. */
   readonly signal?: AbortSignal

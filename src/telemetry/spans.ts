@@ -17,7 +17,7 @@ export interface SpanAttributes {
   /** Of the caller (see `withTrace`), if there is one. */
   trace_id?: string
   exec_id?: string
-  /** Of a script: by it, its result is found. */
+  /** The id of a run of a script, as its result has it. */
   execution_id?: string
   path?: string
   count?: number
@@ -64,7 +64,7 @@ export function withoutSpans<T>(act: () => Promise<T>): Promise<T> {
   return silent.run(true, act)
 }
 
-/** The channel of a span, if somebody listens. */
+/** The channel of a span, if there is a subscriber. */
 function heard(name: SpanName, attributes: SpanAttributes): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
   const span = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
   // The end of a workspace is no part of anything, also if its idle timer was set in one.
