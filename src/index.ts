@@ -163,6 +163,7 @@ export {
 } from './tools/index.ts'
 export type { StandardSchema } from './typed-result.ts'
 export type {
+  Checkpoint,
   CollectedEntry,
   CollectOptions,
   ExecOptions,
@@ -179,10 +180,13 @@ export type {
   ProgramOutput,
   ProgramState,
   ProgramText,
+  RestoreResult,
   SavedFile,
   SaveOptions,
   SkippedFile,
   StartOptions,
+  SyncResult,
   WorkspaceActivities,
   WorkspaceInput,
 } from './workspace/index.ts'
+export type { Store } from './stores/index.ts'

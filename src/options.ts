@@ -11,7 +11,9 @@ import {
   type RunRequest,
   type ScriptExecutorOptions,
 } from './executor/index.ts'
+import { checkWorkspaceId } from './persistence/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from './sandbox/index.ts'
+import type { Store } from './stores/index.ts'
 import { formatValue, didYouMean, refuseUnknown } from './support/index.ts'
 import type { RunPythonOptions, ToolLimits, ToolsInput } from './tools/index.ts'
 import type { ModelInput } from './llm/index.ts'
@@ -127,6 +129,18 @@ export interface WorkspaceOptions {
   readonly idleTimeoutSec?: number
   /** The name of the workspace in its spans (`exec_id`). It need not be unique. Default: its id. */
   readonly executionId?: string
+  /**
+   * Keeps its files in `store` under this id, of 1 to 128 letters, digits, `.`, `_` and `-`. What the store has is there when it opens, before
+   * `files`. It is synchronised when a script, a program or an operation on files ends, every 30 s while one runs, and when it is closed. One
+   * owner at a time has it.
+   */
+  readonly persist?: string
+  /** The store of `persist`. */
+  readonly store?: Store
+  /** With `persist`: how many seconds to wait for an owner to let go, from 0 to 604,800. Default 0. */
+  readonly waitSec?: number
+  /** With `persist`: called for a synchronisation that failed and that no call waits for. The next one tries again. */
+  readonly onSyncError?: (error: unknown) => void
   /** Closes it, also while it is being made. */
   readonly signal?: AbortSignal
 }
@@ -267,6 +281,7 @@ function packagesOfWorkspace(name: string): SandglassError {
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
   refuseUnknown('workspace', options, WORKSPACE_OPTIONS)
   checkDisk(options.disk)
+  checkPersistence(options)
   const { idleTimeoutSec: sec, executionId } = options
   if (executionId !== undefined && typeof executionId !== 'string')
     throw new SandglassError('invalid_request', `executionId: ${formatValue(executionId)} is not a string`)
@@ -285,6 +300,24 @@ function checkDisk(disk: unknown): void {
     "disk: 'directory': no engine can bound the size of a directory: that takes quotas of projects or images that only root mounts. Leave it " +
       'out: files are in memory, up to limits.diskBytes; addInput() of the engine local shows a large file without a copy in memory',
   )
+}
+
+function checkPersistence({ persist, store, waitSec, onSyncError }: WorkspaceOptions): void {
+  const refuse = (problem: string): never => {
+    throw new SandglassError('invalid_request', problem)
+  }
+  if (persist === undefined) {
+    const given = Object.entries({ store, waitSec, onSyncError }).find(([, value]) => value !== undefined)
+    if (given !== undefined) refuse(`${given[0]}: it needs persist, the id of the workspace`)
+    return
+  }
+  checkWorkspaceId(persist)
+  if (typeof store?.write !== 'function' || typeof store.put !== 'function')
+    refuse('persist: it needs a store, such as storeInDirectory(path) of sandglass/artifacts')
+  if (waitSec !== undefined && !(typeof waitSec === 'number' && waitSec >= 0 && waitSec <= MAX_IDLE_SEC))
+    refuse(`waitSec: ${formatValue(waitSec)} is not a number of seconds from 0 to ${MAX_IDLE_SEC}`)
+  if (onSyncError !== undefined && typeof onSyncError !== 'function')
+    refuse(`onSyncError: ${formatValue(onSyncError)} is not a function`)
 }
 
 /**
@@ -381,6 +414,10 @@ const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = [
   'disk',
   'idleTimeoutSec',
   'executionId',
+  'persist',
+  'store',
+  'waitSec',
+  'onSyncError',
   'signal',
 ]
 const MIN_IDLE_SEC = 0.1

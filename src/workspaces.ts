@@ -11,11 +11,13 @@ import {
   type WorkspaceOptions,
   type WorkspaceRunOptions,
 } from './options.ts'
+import { WorkspaceLease } from './persistence/index.ts'
 import { limitsOfRun, specOf } from './run-spec.ts'
 import {
   assertEnforced,
   DEFAULT_LIMITS,
   INSIDE,
+  resolveLimits,
   type Sandbox,
   type SandboxCapabilities,
   type SandboxEngine,
@@ -59,7 +61,7 @@ export class Workspaces {
     this.#owner = owner
   }
 
-  /** @throws SandglassError `workspaces_unavailable`, `limit_not_enforceable`, `pool_closed` and those of the engine. */
+  /** @throws SandglassError `workspaces_unavailable`, `limit_not_enforceable`, `pool_closed`, those of the engine and of the store. */
   open(options: WorkspaceOptions = {}): Promise<Workspace> {
     const attributes = options.executionId === undefined ? {} : { exec_id: options.executionId }
     const starting = traceSpan('workspace.create', attributes, async (found) => {
@@ -117,6 +119,23 @@ export class Workspaces {
     const { workspaces, programs } = await this.#capabilitiesNow(signal)
     if (signal.aborted) throw abortedOpening()
     if (workspaces !== true) throw this.#unavailable()
+    const { persist, store, waitSec = 0 } = options
+    if (persist === undefined || store === undefined) return this.#make(options, programs === true, undefined, signal)
+    const lease = await WorkspaceLease.acquire(store, persist, { waitMs: waitSec * 1000, signal })
+    try {
+      return await this.#make(options, programs === true, lease, signal)
+    } catch (error) {
+      await lease.release()
+      throw error
+    }
+  }
+
+  async #make(
+    options: WorkspaceOptions,
+    hasPrograms: boolean,
+    lease: WorkspaceLease | undefined,
+    signal: AbortSignal,
+  ): Promise<Workspace> {
     const request = { ...definedOf(options, ['dependencies']), signal }
     const limits = { ...this.#owner.options.limits, ...options.limits }
     const { started: sandbox, present: environment } = await this.#owner.startIn(
@@ -131,7 +150,7 @@ export class Workspaces {
       timeoutSec: executionTimeoutSec,
       idleTimeoutSec,
       executionId,
-      noPrograms: programs === true ? undefined : this.#noPrograms(),
+      noPrograms: hasPrograms ? undefined : this.#noPrograms(),
     })
     const workspace = this.#workspaceOf(activities)
     this.#open.set(workspace, { activities, environment })
@@ -140,6 +159,9 @@ export class Workspaces {
     signal.addEventListener('abort', onAbort, { once: true })
     void activities.closed.then(() => signal.removeEventListener('abort', onAbort))
     try {
+      const { onSyncError: onError = () => undefined } = options
+      if (lease !== undefined)
+        await activities.persist(lease, signal, { maxBytes: resolveLimits(limits).diskBytes, onError })
       if (options.files !== undefined) await activities.put(options.files, { signal })
       if (signal.aborted) throw abortedOpening()
       return workspace

@@ -22,6 +22,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   executor: 'one run in one sandbox, and its result; it knows no engine',
   workspace: 'many activities in one sandbox: its channel, scripts, programs, files, connections; it knows no engine',
   stores: 'places where bytes last: content by its digest, and small records that change by condition',
+  persistence: 'workspaces in a store: whose they are, and the files of each state',
   artifacts: 'the entry `sandglass/artifacts`: named, versioned results of sessions, and their context',
   skills: 'skills of the host: the front matter and the instructions of their `SKILL.md`',
   llm: 'models as one function; models of libraries and addresses; recorder and replay',

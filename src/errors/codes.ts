@@ -55,6 +55,8 @@ export type ErrorCode =
   | 'workspace_closed'
   | 'workspace_lost'
   | 'workspace_io'
+  | 'workspace_owned'
+  | 'workspace_not_found'
   | 'secrets_not_separate'
   | 'path_not_found'
   | 'path_refused'
@@ -257,13 +259,20 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   workspace_lost: {
-    meaning: 'The sandbox of a workspace ended by itself or broke the protocol; its files are gone.',
+    meaning:
+      'The sandbox of a workspace ended by itself or broke the protocol; its files are gone, but for those in the store of a persisted one, whose time the message holds.',
     retryable: true,
   },
   workspace_io: {
     meaning: 'The file system of a workspace failed; the message holds what the system call said.',
     retryable: true,
   },
+  workspace_owned: {
+    meaning:
+      'A persisted workspace has another owner, or another one took over from this one, which did not renew its lease for 30 s. `waitSec` waits for its end.',
+    retryable: true,
+  },
+  workspace_not_found: { meaning: 'A store has no workspace of this id.', retryable: false },
   secrets_not_separate: {
     meaning:
       'A script or program with secrets and another activity would live in one workspace where the machine cannot keep their memory apart. `shareSecrets: true` allows it.',

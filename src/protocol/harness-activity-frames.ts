@@ -40,6 +40,8 @@ export interface EntryOnWire {
   mode: number
   mtime_ms: number
   target?: string | null | undefined
+  /** Of a file: differs after every change of it. Absent where that is not known, and for the first 20 ms after a change. */
+  version?: string | null | undefined
 }
 
 /** A part of a listing. */
@@ -101,6 +103,7 @@ const entry = z.object({
   mode: z.int().min(0).max(0o7777),
   mtime_ms: z.number(),
   target: z.string().max(4096).nullish(),
+  version: z.string().max(64).nullish(),
 })
 
 /** The schema of an entry, as the answer to `file_stat` has it. */

@@ -36,9 +36,10 @@ export interface SkippedFile {
   readonly path: string
   /**
    * `link`: it leads out of the workspace, to a directory or nowhere. `special`: a FIFO, a socket or a device. `unlisted`: names
-   * that are not UTF-8, and directories that cannot be read, by their number; the path is empty.
+   * that are not UTF-8, and directories that cannot be read, by their number; the path is empty. `unread`, of a synchronisation: a file
+   * that could not be read, or that became shorter meanwhile; the store keeps the one from before.
    */
-  readonly reason: 'link' | 'special' | 'unlisted'
+  readonly reason: 'link' | 'special' | 'unlisted' | 'unread'
   readonly message: string
 }
 

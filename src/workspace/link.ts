@@ -41,6 +41,7 @@ interface ActivityOptions {
   readonly window?: number
   readonly isBackground?: boolean
   readonly hasProcesses?: boolean
+  readonly isUnnoticed?: boolean
 }
 
 /** An activity under way. One in the background has no use of the workspace. */
@@ -48,6 +49,7 @@ interface Held {
   readonly activity: Activity
   readonly use: Disposable | undefined
   readonly hasProcesses: boolean
+  readonly owner: ActivityOwner
 }
 
 /** Owns the channel of a workspace: one reader, one writer, many activities. */
@@ -68,6 +70,12 @@ export class Link implements ActivityOwner {
   #ended: SandglassError | undefined
   #ignoredFrames = 0
   readonly #onEnd = new Set<(error: SandglassError) => void>()
+  #onQuiet = (): void => {}
+  /** The end of the message of a loss: which files there still are. */
+  lossNote: () => string = () => ''
+
+  /** The owner of activities that are no use of the workspace. */
+  readonly #unnoticed: ActivityOwner
 
   /** True if an activity with processes must be the only one: nothing is sent for others while it lives, for it could read that. */
   readonly isSerial: boolean
@@ -79,7 +87,14 @@ export class Link implements ActivityOwner {
     this.#idle = idle
     this.#onLost = onLost
     this.outbound = new Outbound(sandbox.channel, (error) => void this.#loseAfter(messageOf(error)))
+    const { outbound } = this
+    this.#unnoticed = { outbound, touch: () => undefined, cancel: (activity) => this.cancel(activity) }
     void this.#read()
+  }
+
+  /** The ids of scripts and programs that are under way. */
+  get running(): readonly string[] {
+    return [...this.#activities].filter(([, { hasProcesses }]) => hasProcesses).map(([id]) => id)
   }
 
   /** Frames of no activity, and frames that broke the protocol. */
@@ -97,21 +112,23 @@ export class Link implements ActivityOwner {
    * @param options.id chosen by a caller, or a new one.
    * @param options.isBackground its bytes use the workspace; that it lasts does not.
    * @param options.hasProcesses it is a script or a program.
+   * @param options.isUnnoticed neither its bytes nor that it lasts use the workspace.
    * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and `sandbox_busy`
    * where an activity with processes must be the only one.
    */
   open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
     if (this.#ended !== undefined) throw this.#ended
-    const { window = OUTPUT_WINDOW_BYTES, isBackground = false, hasProcesses = false } = options
-    const activity = new Activity(options.id ?? this.#nextId(), handler, this, window)
+    const { window = OUTPUT_WINDOW_BYTES, isBackground = false, hasProcesses = false, isUnnoticed = false } = options
+    const owner = isUnnoticed ? this.#unnoticed : this
+    const activity = new Activity(options.id ?? this.#nextId(), handler, owner, window)
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
       throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
     }
     if (this.isSerial && this.#isTaken(hasProcesses)) throw notAloneError(this.#sandbox.info.engine)
     if (options.id !== undefined) this.#givenIds.add(activity.id)
-    this.touch()
-    const use = isBackground ? undefined : this.#idle.use()
-    this.#activities.set(activity.id, { activity, use, hasProcesses })
+    owner.touch()
+    const use = isBackground || isUnnoticed ? undefined : this.#idle.use()
+    this.#activities.set(activity.id, { activity, use, hasProcesses, owner })
     this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
     return activity
   }
@@ -119,6 +136,14 @@ export class Link implements ActivityOwner {
   /** @throws SandglassError `sandbox_busy` if a script or a program could not begin now. */
   assertFree(): void {
     if (this.isSerial && this.#isTaken(true)) throw notAloneError(this.#sandbox.info.engine)
+  }
+
+  /** Ends scripts and programs; resolves when they have ended, or the channel has. */
+  async endProcesses(): Promise<void> {
+    const quiet = Promise.withResolvers<void>()
+    this.#onQuiet = quiet.resolve
+    for (const { activity, hasProcesses } of this.#activities.values()) if (hasProcesses) activity.cancel()
+    if (this.running.length > 0) await quiet.promise
   }
 
   /** A caller uses the workspace, until the result is disposed of. */
@@ -154,9 +179,11 @@ export class Link implements ActivityOwner {
   forget(activity: Activity): void {
     clearTimeout(this.#cancelling.get(activity))
     this.#cancelling.delete(activity)
-    this.#activities.get(activity.id)?.use?.[Symbol.dispose]()
+    const held = this.#activities.get(activity.id)
+    held?.use?.[Symbol.dispose]()
     this.#activities.delete(activity.id)
-    this.touch()
+    held?.owner.touch()
+    if (this.running.length === 0) this.#onQuiet()
     if (this.#activities.size > 0) return
     clearInterval(this.#keepAlive)
     this.#keepAlive = undefined
@@ -170,7 +197,7 @@ export class Link implements ActivityOwner {
   /** The sandbox broke the protocol, or is gone: every activity settles now. */
   lose(why: string): void {
     if (this.#ended !== undefined) return
-    const error = new SandglassError('workspace_lost', `the sandbox of the workspace is lost: ${why}`)
+    const error = new SandglassError('workspace_lost', `the sandbox of the workspace is lost: ${why}${this.lossNote()}`)
     this.#end(error)
     this.#onLost(error)
   }
@@ -204,12 +231,13 @@ export class Link implements ActivityOwner {
 
   #route(line: Buffer, payload: Buffer | undefined): void {
     const head = headOfFrame(line)
-    const activity = head === undefined ? undefined : this.#activities.get(head.executionId)?.activity
-    if (head === undefined || activity === undefined || this.#ended !== undefined) {
+    const held = head === undefined ? undefined : this.#activities.get(head.executionId)
+    if (head === undefined || held === undefined || this.#ended !== undefined) {
       this.#ignoredFrames += 1
       return
     }
-    this.touch()
+    const { activity, owner } = held
+    owner.touch()
     const { handler } = activity
     if (handler.onLine !== undefined && payload === undefined && head.type !== CREDIT) {
       // The handler's reader looks at the frame itself; here it only matters that no more comes.

@@ -32,10 +32,12 @@ export interface ListOptions {
   readonly signal?: AbortSignal
 }
 
-/** Options of a listing that only a collection needs. */
+/** Options of a listing that only a collection or a synchronisation needs. */
 interface CollectingOptions {
   /** Lists a link to a regular file in the workspace as that file. */
   readonly follow?: boolean
+  /** It is no use of the workspace. */
+  readonly isUnnoticed?: boolean | undefined
   /** Called at the end: names that are not text, and directories that could not be read. */
   readonly onUnlisted?: (count: number) => void
 }
@@ -53,6 +55,15 @@ const WINDOW_BYTES = 256 * 1024
 export async function* listFiles(
   link: Link,
   directory: string,
+  options: ListOptions & CollectingOptions,
+): AsyncGenerator<FileEntry, void, void> {
+  for await (const entry of listEntries(link, directory, options)) yield entryOf(entry, entry.path)
+}
+
+/** The same with all that the sandbox says of each entry. */
+export async function* listEntries(
+  link: Link,
+  directory: string,
   {
     patterns,
     hidden = false,
@@ -60,8 +71,9 @@ export async function* listFiles(
     signal,
     follow = false,
     onUnlisted,
+    isUnnoticed,
   }: ListOptions & CollectingOptions,
-): AsyncGenerator<FileEntry, void, void> {
+): AsyncGenerator<EntryOnWire, void, void> {
   checkWhole('maxEntries', maxEntries, 1, MOST_ENTRIES)
   const question: Question = {
     type: 'file_list',
@@ -73,14 +85,16 @@ export async function* listFiles(
     follow,
     window: WINDOW_BYTES,
   }
-  const operation = new Operation(link, 'a directory could not be listed', question, { signal, window: WINDOW_BYTES })
+  const options = { signal, window: WINDOW_BYTES, isUnnoticed }
+  const operation = new Operation(link, 'a directory could not be listed', question, options)
   let count = 0
   for await (const answer of operation.answers()) {
     if (answer.kind !== 'entries') continue
     for (const entry of answer.entries) {
       count += 1
       if (count > maxEntries) throw tooMany(maxEntries)
-      yield entryOf(entry, checkNamed(entry.path))
+      checkNamed(entry.path)
+      yield entry
     }
   }
   const { result } = await operation.awaitDone()
@@ -111,9 +125,9 @@ function tooMany(max: number): SandglassError {
 }
 
 /** A hostile sandbox may name anything: a path that leads outside is an error, not an entry. */
-function checkNamed(path: string): string {
+function checkNamed(path: string): void {
   const problem = pathProblem(path)
-  if (problem === undefined) return path
+  if (problem === undefined) return
   throw new SandglassError('workspace_io', `the sandbox named a path that cannot be one: ${problem}`)
 }
 

@@ -30,12 +30,12 @@ export class Operation implements ActivityHandler {
 
   /** @throws SandglassError as {@link Link.open} does, and `aborted`. */
   constructor(link: Link, what: string, question: Question, options: OperationOptions = {}) {
-    const { signal, window = OUTPUT_WINDOW_BYTES } = options
+    const { signal, window = OUTPUT_WINDOW_BYTES, isUnnoticed = false } = options
     if (signal?.aborted === true) throw abortedError(what)
     this.#what = what
     this.#signal = signal
     this.over = this.#done.promise.catch(() => undefined)
-    this.activity = link.open(this, { window })
+    this.activity = link.open(this, { window, isUnnoticed })
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     this.activity.send(question)
   }
@@ -96,4 +96,6 @@ export interface OperationOptions {
   readonly signal?: AbortSignal | undefined
   /** Bytes that may wait for the caller. */
   readonly window?: number
+  /** It is no use of the workspace. Default false. */
+  readonly isUnnoticed?: boolean | undefined
 }

@@ -42,7 +42,21 @@ export class PackWriter {
   }
 
   begin(path: string, mode: number): Promise<boolean> {
-    const header = Buffer.from(JSON.stringify({ path, mode }))
+    return this.#header({ path, mode })
+  }
+
+  /** A whole entry: a symbolic link. */
+  async link(path: string, target: string): Promise<boolean> {
+    return (await this.#header({ path, kind: 'link', target })) && this.end()
+  }
+
+  /** A whole entry: a directory that is made if it is missing, and gets the mode. */
+  async directory(path: string, mode: number): Promise<boolean> {
+    return (await this.#header({ path, kind: 'directory', mode })) && this.end()
+  }
+
+  #header(fields: object): Promise<boolean> {
+    const header = Buffer.from(JSON.stringify(fields))
     return this.#put(Buffer.concat([lengthOf(header.length), header]))
   }
 

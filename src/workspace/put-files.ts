@@ -20,11 +20,23 @@ export async function putFiles(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   if (files.length === 0) return
+  await sendPack(link, (pack, over) => writeAll(pack, files, over), signal)
+}
+
+/**
+ * Sends a pack, which `write` writes. It resolves to false if the sandbox takes no more.
+ * @throws SandglassError of the sandbox, `aborted`, `invalid_request` for what `write` throws.
+ */
+export async function sendPack(
+  link: Link,
+  write: (pack: PackWriter, over: Promise<unknown>) => Promise<boolean>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const operation = new Operation(link, 'files could not be written', { type: 'files_write' }, { signal })
   const { activity } = operation
   try {
     const pack = new PackWriter(activity)
-    const isSent = (await writeAll(pack, files, operation.over)) && (await pack.flush())
+    const isSent = (await write(pack, operation.over)) && (await pack.flush())
     if (isSent) activity.endInput()
   } catch (error) {
     // The file that was being written must not appear.

@@ -12,6 +12,14 @@ export interface ReadBounds {
   readonly signal?: AbortSignal | undefined
 }
 
+/** The manner in which one read takes its files. */
+export interface ReadManner {
+  /** A file that is gone, or changes while it is read, is the part `header` with an error, or the part `broken`, and no error. */
+  readonly isLenient?: boolean
+  /** It is no use of the workspace. */
+  readonly isUnnoticed?: boolean
+}
+
 /** Bytes that may wait for the caller. */
 const WINDOW_BYTES = 1024 * 1024
 const WHAT = 'a file could not be read'
@@ -25,7 +33,8 @@ export async function* readFiles(
   link: Link,
   paths: readonly string[],
   { maxFileBytes, maxTotalBytes, signal }: ReadBounds,
-): AsyncGenerator<Extract<PackPart, { kind: 'header' | 'bytes' | 'end' }>, void, void> {
+  { isLenient = false, isUnnoticed = false }: ReadManner = {},
+): AsyncGenerator<PackPart, void, void> {
   const question: Question = {
     type: 'files_read',
     paths: [...paths],
@@ -33,14 +42,14 @@ export async function* readFiles(
     max_total_bytes: maxTotalBytes,
     window: WINDOW_BYTES,
   }
-  const operation = new Operation(link, WHAT, question, { signal, window: WINDOW_BYTES })
+  const operation = new Operation(link, WHAT, question, { signal, window: WINDOW_BYTES, isUnnoticed })
   const reader = new PackReader()
-  const expected = new ExpectedFiles(paths, maxFileBytes, maxTotalBytes)
+  const expected = new ExpectedFiles(paths, maxFileBytes, maxTotalBytes, isLenient)
   for await (const answer of operation.answers()) {
     if (answer.kind !== 'bytes') continue
     for (const part of partsOf(reader, answer.bytes)) {
       expected.check(part)
-      if (part.kind !== 'broken') yield part
+      yield part
     }
   }
   if (!expected.isComplete || !reader.isBetween) throw makePackError('the sandbox sent less than was asked for')
@@ -63,13 +72,15 @@ class ExpectedFiles {
   readonly #paths: readonly string[]
   readonly #maxFileBytes: number
   readonly #maxTotalBytes: number
+  readonly #isLenient: boolean
   #done = 0
   #current: PackHeader | undefined
   #fileBytes = 0
   #totalBytes = 0
 
-  constructor(paths: readonly string[], maxFileBytes: number | null, maxTotalBytes: number | null) {
+  constructor(paths: readonly string[], maxFileBytes: number | null, maxTotalBytes: number | null, isLenient: boolean) {
     this.#paths = paths
+    this.#isLenient = isLenient
     this.#maxFileBytes = maxFileBytes ?? Number.POSITIVE_INFINITY
     this.#maxTotalBytes = maxTotalBytes ?? Number.POSITIVE_INFINITY
   }
@@ -83,7 +94,11 @@ class ExpectedFiles {
     const path = this.#paths[this.#done] ?? ''
     if (part.kind === 'header') {
       if (this.#current !== undefined || part.header.path !== path) throw makePackError('the sandbox sent another file')
-      if (part.header.error !== undefined) throw failureOf(formatPath(path), part.header.error)
+      if (part.header.error !== undefined) {
+        if (!this.#isLenient) throw failureOf(formatPath(path), part.header.error)
+        this.#done += 1
+        return
+      }
       this.#current = part.header
       this.#fileBytes = 0
     } else if (part.kind === 'bytes') {
@@ -94,7 +109,8 @@ class ExpectedFiles {
       if (this.#totalBytes > this.#maxTotalBytes)
         throw makeTooLargeError(path, `more than ${this.#maxTotalBytes} bytes in all`)
     } else {
-      if (part.kind === 'broken') throw makePackError(`${formatPath(path)} changed while it was read`)
+      if (part.kind === 'broken' && !this.#isLenient)
+        throw makePackError(`${formatPath(path)} changed while it was read`)
       this.#current = undefined
       this.#done += 1
     }

@@ -83,7 +83,7 @@ async function saveBatch(
     } else if (part.kind === 'bytes') {
       await writer.write(part.bytes)
       size += part.bytes.length
-    } else {
+    } else if (part.kind === 'end') {
       await writer.finish()
       saved.push({ path: entries[saved.length]?.path ?? '', size })
     }

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { SandglassError } from '../errors/index.ts'
 import type { FilesInput } from '../executor/index.ts'
+import type { WorkspaceLease } from '../persistence/index.ts'
 import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { beginSpan, type SpanAttributes, traceSpan } from '../telemetry/index.ts'
@@ -23,6 +25,13 @@ import { IdleClock } from './idle-clock.ts'
 import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
 import { Operation } from './operation.ts'
+import {
+  type Checkpoint,
+  PersistedFiles,
+  type PersistOptions,
+  type RestoreResult,
+  type SyncResult,
+} from './persisted-files.ts'
 import { checkStart, type Program, start } from './program.ts'
 import type { CheckedProgram, ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
 import { checkFilesInput, putFiles } from './put-files.ts'
@@ -109,7 +118,28 @@ export interface WorkspaceActivities extends AsyncDisposable {
    * @throws SandglassError `invalid_request`, `too_large`, `path_refused`, `no_space`
    */
   save(globs: string | readonly string[], directory: string, options?: SaveOptions): Promise<readonly SavedFile[]>
-  /** Ends everything in it and its sandbox, which never serves again. Idempotent; never rejects. */
+  /** When the store had all of its files the last time; undefined before, and without `persist`. */
+  readonly syncedAt: Date | undefined
+  /**
+   * Stores what changed since the last time, in a workspace that was opened with `persist`.
+   * @throws SandglassError `invalid_request` without `persist`, `workspace_owned` if another owner took over, `sandbox_busy` where files
+   * cannot be read while a script runs, `too_large` for more than 200,000 entries, `aborted`, and those of the store.
+   */
+  sync(options?: { readonly signal?: AbortSignal }): Promise<SyncResult>
+  /**
+   * Synchronises, and keeps that state of the files until a hundred later checkpoints were made. Nothing is frozen meanwhile.
+   * @throws SandglassError as `sync` does.
+   */
+  checkpoint(options?: { readonly signal?: AbortSignal }): Promise<Checkpoint>
+  /**
+   * Makes the files those of a checkpoint, also of one that an earlier owner made. Only what differs is written or removed.
+   * @throws SandglassError as `sync` does, and `invalid_request` for a checkpoint that is not there.
+   */
+  restore(checkpoint: Checkpoint | string, options?: { readonly signal?: AbortSignal }): Promise<RestoreResult>
+  /**
+   * Ends everything in it and its sandbox, which never serves again. With `persist`, its files are synchronised in between; whether
+   * that failed tells `onSyncError`, or a call of `sync` before. Idempotent; never rejects.
+   */
   close(): Promise<void>
 }
 
@@ -146,6 +176,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #noPrograms: SandglassError | undefined
   /** Scripts and programs under way, and whether they have secrets that they may not share. */
   readonly #living = new Set<{ readonly isPrivate: boolean }>()
+  #persisted: PersistedFiles | undefined
   /** Inputs that are being sent, by their paths. */
   readonly #sending = new Set<string>()
   /** True while the files of a script are put that must then run alone: what begins now would keep it from running. */
@@ -180,7 +211,43 @@ export class ActivityWorkspace implements WorkspaceActivities {
         ? new IdleClock(undefined, () => undefined)
         : new IdleClock(idleTimeoutSec * 1000, () => void this.#close(idleError(idleTimeoutSec)))
     // A sandbox whose channel is lost cannot be used any more.
-    this.#link = new Link(sandbox, this.#idle, () => void this.#destroy())
+    this.#link = new Link(sandbox, this.#idle, () => {
+      void this.#persisted?.abandon()
+      void this.#destroy()
+    })
+  }
+
+  /**
+   * Brings back the files that a store has, and keeps them there from now on. The lease is the workspace's own.
+   * @throws SandglassError of the store and of the sandbox, `aborted`
+   */
+  async persist(lease: WorkspaceLease, signal: AbortSignal, options: PersistOptions): Promise<void> {
+    const persisted = new PersistedFiles(this.#link, lease, options)
+    this.#persisted = persisted
+    lease.onLost = (error) => void this.#close(error)
+    await persisted.open(signal)
+  }
+
+  get syncedAt(): Date | undefined {
+    return this.#persisted?.syncedAt
+  }
+
+  async sync({ signal }: { readonly signal?: AbortSignal } = {}): Promise<SyncResult> {
+    return this.#persistedFiles('sync').sync(signal)
+  }
+
+  async checkpoint({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Checkpoint> {
+    return this.#persistedFiles('checkpoint').checkpoint(randomUUID(), signal)
+  }
+
+  async restore(
+    checkpoint: Checkpoint | string,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<RestoreResult> {
+    const id = typeof checkpoint === 'string' ? checkpoint : checkpoint?.id
+    if (typeof id !== 'string')
+      throw invalid('checkpoint', `${formatValue(checkpoint)} is neither a checkpoint nor its id`)
+    return this.#persistedFiles('restore').restore(id, signal)
   }
 
   get id(): string {
@@ -210,6 +277,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   async borrow(wish: RunWish): Promise<BorrowedSandbox> {
     const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
     const checked = files === undefined ? [] : await checkFilesInput(files)
+    if (this.#isSyncedApart()) await this.#persisted?.idle()
     const link = this.#open()
     link.assertFree()
     const leave = this.#enter(hasSecrets, shareSecrets)
@@ -238,6 +306,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     this.#assertPrograms()
     const program = checkExec(command, args, options, this.#timeoutSec)
     if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
+    if (this.#isSyncedApart()) await this.#persisted?.idle()
     return traceSpan('workspace.run', this.#attributesOf(program.program), async (found) => {
       const leave = this.#enterWith(options)
       try {
@@ -287,6 +356,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
       found.count = checked.length
       await putFiles(this.#open(), checked, signal)
     })
+    this.#persisted?.changed()
   }
 
   async addInput(name: string, path: string, options: InputOptions = {}): Promise<WorkspaceInput> {
@@ -307,7 +377,9 @@ export class ActivityWorkspace implements WorkspaceActivities {
     const { inputsDir } = this.#sandbox
     if (inputsDir === undefined) {
       if (readOnly) throw changeableError(this.engine)
-      return await this.#sendInput(link, input, replace, signal)
+      const sent = await this.#sendInput(link, input, replace, signal)
+      this.#persisted?.changed()
+      return sent
     }
     const ended = new AbortController()
     const forget = link.onEnd((error) => ended.abort(error))
@@ -346,6 +418,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   ): Promise<void> {
     const question = { type: 'file_remove', path: checkPath('path', path), recursive } as const
     await new Operation(this.#open(), 'a path could not be removed', question, { signal }).awaitDone()
+    this.#persisted?.changed()
   }
 
   async makeDirectory(
@@ -358,6 +431,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
       mode: checkWhole('mode', mode, 0, 0o777),
     } as const
     await new Operation(this.#open(), 'a directory could not be made', question, { signal }).awaitDone()
+    this.#persisted?.changed()
   }
 
   async digest(
@@ -452,6 +526,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async #end(why: SandglassError): Promise<void> {
     this.#idle.stop()
+    if (this.#persisted !== undefined) await this.#persisted.close()
     this.#link.close(why)
     await this.#destroy()
     this.#claim.free()
@@ -467,6 +542,18 @@ export class ActivityWorkspace implements WorkspaceActivities {
     if (this.#closing !== undefined) throw this.#closing.why
     if (this.#isReserved) throw notAloneError(this.engine)
     return this.#link
+  }
+
+  /** @throws SandglassError `workspace_closed`, `invalid_request` without a store. */
+  #persistedFiles(what: string): PersistedFiles {
+    this.#open()
+    if (this.#persisted !== undefined) return this.#persisted
+    throw new SandglassError('invalid_request', `${what}: the workspace has no store; open it with persist and store`)
+  }
+
+  /** True if a synchronisation under way would keep a script or a program from running. */
+  #isSyncedApart(): boolean {
+    return this.#persisted !== undefined && this.#link.isSerial
   }
 
   /** @throws SandglassError `workspace_closed`, `activity_unavailable` where activities run one at a time. */
@@ -493,7 +580,10 @@ export class ActivityWorkspace implements WorkspaceActivities {
         throw notSeparate('it could read the secrets of another activity of this workspace')
     }
     this.#living.add(activity)
-    return () => void this.#living.delete(activity)
+    return () => {
+      this.#living.delete(activity)
+      this.#persisted?.changed()
+    }
   }
 }
 

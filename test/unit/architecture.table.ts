@@ -33,6 +33,7 @@ const WORKING = [
   'workspace',
   'environments',
   'stores',
+  'persistence',
   'artifacts',
 ]
 /** The rooms below the files that wire rooms. */
@@ -95,10 +96,16 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'workspace',
     path: 'src/workspace/',
-    mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor', 'telemetry'],
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor', 'telemetry', 'persistence'],
     packages: [],
   },
   { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: ['aws4fetch'] },
+  {
+    name: 'persistence',
+    path: 'src/persistence/',
+    mayImport: [...FOUNDATION, 'executor', 'stores'],
+    packages: ['zod'],
+  },
   { name: 'artifacts', path: 'src/artifacts/', mayImport: [...FOUNDATION, 'stores'], packages: ['mime', 'zod'] },
   { name: 'skills', path: 'src/skills/', mayImport: FOUNDATION, packages: ['yaml'] },
   { name: 'llm', path: 'src/llm/', mayImport: [...FOUNDATION, 'redaction'], packages: [] },
@@ -157,6 +164,8 @@ export const ROOMS: readonly Room[] = [
       'llm',
       'orchestrator',
       'typed-result',
+      'stores',
+      'persistence',
       'workspace',
     ],
     packages: [],
@@ -200,6 +209,7 @@ export const ROOMS: readonly Room[] = [
       'dependencies',
       'options',
       'run-spec',
+      'persistence',
       'workspace',
       'telemetry',
     ],

@@ -8,6 +8,7 @@ import errno
 import hashlib
 import os
 import stat
+import time
 
 from ..caps import MAX_SAFE_INTEGER
 from .globs import Matcher
@@ -17,6 +18,8 @@ from .tree import Slice, Walk, delete_below, open_file, open_to_delete
 ENTRIES_AT_ONCE = 200
 CHARACTERS_AT_ONCE = 128 << 10  # of paths and targets, so that 200 long ones do not make a frame of megabytes
 READ_BYTES = 256 << 10
+# A file that changes twice within a tick of the kernel's clock has the same times after both.
+UNSETTLED_NS = 20_000_000
 ROUNDS = 10  # of deletion while scripts put new files into the directory
 
 
@@ -266,7 +269,10 @@ class _Digest:
 
 
 def _entry(path, found, name, directory):
-    """Returns the entry of a path. Scripts choose sizes and times; the wire carries integers up to 2**53."""
+    """Returns the entry of a path. Scripts choose sizes and times; the wire carries integers up to 2**53.
+
+    No script chooses the time in "version", which differs after every change of a file but those through a shared mapping of memory.
+    """
     kind = kind_of(found.st_mode)
     entry = {
         "path": path,
@@ -277,6 +283,8 @@ def _entry(path, found, name, directory):
     }
     if kind == "link":
         entry["target"] = _target(name, directory).decode(errors="replace")
+    elif kind == "file" and time.time_ns() - found.st_ctime_ns > UNSETTLED_NS:
+        entry["version"] = f"{found.st_ino:x}-{found.st_ctime_ns:x}"
     return entry
 
 

@@ -87,8 +87,13 @@ class PackWriter:
         self._needs, self._then = length, self._on_header
 
     def _on_header(self, part):
-        path, mode = _read_header(part)
-        self._file = _NewFile(self._root, path, mode)
+        path, mode, kind, target = _read_header(part)
+        if kind == "file":
+            self._file = _NewFile(self._root, path, mode)
+        elif kind == "link":
+            self._file = _NewLink(self._root, path, target)
+        else:
+            self._file = _Directory(self._root, path, mode)
         self._needs, self._then = 4, self._on_chunk_length
 
     def _on_chunk_length(self, part):
@@ -113,7 +118,7 @@ class PackWriter:
 
 
 def _read_header(part):
-    """Returns the path and the mode of an entry."""
+    """Returns the path, the mode, the kind and the target of an entry."""
     try:
         header = decode(part)
     except ValueError:
@@ -125,7 +130,69 @@ def _read_header(part):
         raise problem("invalid", path, "its mode is not one of 0 to 0o777")
     if "error" in header:
         raise problem("invalid", path, "the entry reports an error")
-    return path, mode
+    kind, target = header.get("kind", "file"), header.get("target", "")
+    if kind not in ("file", "link", "directory"):
+        raise problem("invalid", path, "its kind is not file, link or directory")
+    if type(target) is not str or (kind == "link") != (target != "") or "\0" in target:
+        raise problem("invalid", path, "a link needs a target, and nothing else has one")
+    return path, mode, kind, target
+
+
+class _NewLink:
+    """A symbolic link. It replaces a file or a link; its entry has no content."""
+
+    size = 0
+
+    def __init__(self, root, path, target):
+        *parents, self._name = plain_parts(path)
+        if self._name.startswith(TEMPORARY):
+            raise problem("invalid", path, f"a name may not begin with {TEMPORARY}")
+        self.path = path
+        self._target = target
+        self._directory = open_directory(root, path, parents, 0o755)
+
+    def write(self, _):
+        """Refuses bytes."""
+        raise problem("invalid", self.path, "a link has no content")
+
+    def complete(self):
+        """Makes the link."""
+        temporary = f"{TEMPORARY}{os.urandom(16).hex()}"
+        os.symlink(self._target, temporary, dir_fd=self._directory)
+        try:
+            os.rename(temporary, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        except OSError:
+            os.unlink(temporary, dir_fd=self._directory)
+            raise
+        self.discard()
+
+    def discard(self):
+        """Lets go of its directory."""
+        os.close(self._directory)
+
+
+class _Directory:
+    """A directory, which is made if it is missing, and gets the mode; its entry has no content."""
+
+    size = 0
+
+    def __init__(self, root, path, mode):
+        self.path = path
+        self._mode = mode
+        self._fd = open_directory(root, path, plain_parts(path), mode)
+
+    def write(self, _):
+        """Refuses bytes."""
+        raise problem("invalid", self.path, "a directory has no content")
+
+    def complete(self):
+        """Gives it the mode."""
+        os.fchmod(self._fd, self._mode)
+        self.discard()
+
+    def discard(self):
+        """Lets go of it."""
+        os.close(self._fd)
 
 
 class _NewFile:

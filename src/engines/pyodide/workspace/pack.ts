@@ -11,6 +11,12 @@ const DEFAULT_MODE = 0o644
 const PIECE_BYTES = 60 * 1024
 const FIRST_BYTES = 4096
 
+/** The header of an entry, checked. Only a file has content. */
+type PackHeader = { readonly path: string; readonly mode: number } & (
+  | { readonly kind: 'file' | 'directory' }
+  | { readonly kind: 'link'; readonly target: string }
+)
+
 type Expected = 'header-length' | 'header' | 'chunk-length' | 'chunk'
 
 /** Takes the files of a pack into a tree, in pieces of any size. A file appears when it is complete. */
@@ -22,7 +28,7 @@ export class PackIntake {
   #expected: Expected = 'header-length'
   #needed = LENGTH_BYTES
   #held = Buffer.alloc(0)
-  #file: { readonly path: string; readonly mode: number } | undefined
+  #file: PackHeader | undefined
   #content = Buffer.alloc(0)
   #size = 0
 
@@ -66,7 +72,7 @@ export class PackIntake {
   #take(held: Buffer): void {
     if (this.#expected === 'header') {
       this.#file = headerOf(held)
-      this.#tree.checkPlace(this.#file.path)
+      if (this.#file.kind !== 'directory') this.#tree.checkPlace(this.#file.path)
       return this.#expect('chunk-length', LENGTH_BYTES)
     }
     const length = held.readUInt32BE()
@@ -78,6 +84,7 @@ export class PackIntake {
     const path = this.#file?.path ?? ''
     if (length > MAX_CHUNK_BYTES)
       throw problem('invalid', path, `a chunk of ${length} bytes; it may have ${MAX_CHUNK_BYTES}`)
+    if (length > 0 && this.#file?.kind !== 'file') throw problem('invalid', path, 'only a file has content')
     if (length > 0) return this.#expect('chunk', length)
     this.#complete()
     this.#expect('header-length', LENGTH_BYTES)
@@ -91,7 +98,11 @@ export class PackIntake {
     this.#size = 0
     this.#content = Buffer.alloc(0)
     this.#file = undefined
-    this.#commit(() => this.#tree.put(file.path, file.mode, content))
+    this.#commit(() => {
+      if (file.kind === 'file') this.#tree.put(file.path, file.mode, content)
+      else if (file.kind === 'link') this.#tree.link(file.path, file.target)
+      else this.#tree.make(file.path, file.mode, true)
+    })
     this.files += 1
     this.bytes += content.length
   }
@@ -114,19 +125,23 @@ export class PackIntake {
   }
 }
 
-function headerOf(held: Buffer): { path: string; mode: number } {
+function headerOf(held: Buffer): PackHeader {
   let header: unknown
   try {
     header = JSON.parse(held.toString('utf8'))
   } catch {
     throw new FileError('invalid', 'a header is not a JSON object')
   }
-  const { path, mode = DEFAULT_MODE, error } = (header ?? {}) as Record<string, unknown>
+  const { path, mode = DEFAULT_MODE, kind = 'file', target = '', error } = (header ?? {}) as Record<string, unknown>
   if (typeof path !== 'string') throw new FileError('invalid', 'a header has no path')
   if (!Number.isInteger(mode) || Number(mode) < 0 || Number(mode) > 0o777)
     throw problem('invalid', path, 'its mode is not one of 0 to 0o777')
   if (error !== undefined) throw problem('invalid', path, 'the entry reports an error')
-  return { path, mode: Number(mode) }
+  if (kind !== 'file' && kind !== 'link' && kind !== 'directory')
+    throw problem('invalid', path, 'its kind is not file, link or directory')
+  if (typeof target !== 'string' || (kind === 'link') !== (target !== '') || target.includes('\0'))
+    throw problem('invalid', path, 'a link needs a target, and nothing else has one')
+  return kind === 'link' ? { path, mode: Number(mode), kind, target } : { path, mode: Number(mode), kind }
 }
 
 /** Sends files as a pack. Resolves to false if the activity ended. */

@@ -3,7 +3,7 @@ import { type FileError, problem } from './file-error.ts'
 /** A directory of a workspace. */
 export interface DirectoryNode {
   readonly kind: 'directory'
-  readonly mode: number
+  mode: number
   mtimeMs: number
   readonly entries: Map<string, TreeNode>
 }
@@ -175,6 +175,15 @@ export class WorkspaceTree {
     this.#set(path, directory, name, { kind: 'file', mode, mtimeMs: Date.now(), content })
   }
 
+  /** Puts a link in its place, as {@link put} does a file. @throws FileError */
+  link(path: string, target: string): void {
+    const parts = plainParts(path)
+    const name = parts.pop() ?? ''
+    this.checkPlace(path)
+    const directory = this.#enter(path, parts, NEW_DIRECTORY)
+    this.#set(path, directory, name, { kind: 'link', mode: 0o777, mtimeMs: Date.now(), target })
+  }
+
   /** @throws FileError if no file can be at this path. */
   checkPlace(path: string): void {
     const parts = plainParts(path)
@@ -183,14 +192,15 @@ export class WorkspaceTree {
     if (directory?.entries.get(name)?.kind === 'directory') throw problem('exists', path, 'it is a directory')
   }
 
-  /** Makes a directory and its parents. One that exists stays as it is. @throws FileError */
-  make(path: string, mode: number): void {
+  /** Makes a directory and its parents. One that exists stays as it is, unless it must get the mode. @throws FileError */
+  make(path: string, mode: number, setsMode: boolean = false): void {
     const parts = plainParts(path)
     const name = parts.at(-1) ?? ''
     const found = this.#enterExisting(path, parts.slice(0, -1))?.entries.get(name)
     if (found !== undefined && found.kind !== 'directory')
       throw found.kind === 'link' ? leadsThrough(path) : problem('exists', path, 'it exists')
-    this.#enter(path, parts, mode)
+    const made = this.#enter(path, parts, mode)
+    if (setsMode) made.mode = mode
   }
 
   /** Removes a file, a link or a directory. @throws FileError */

@@ -1,0 +1,386 @@
+import { setImmediate } from 'node:timers/promises'
+import { SandglassError } from '../errors/index.ts'
+import {
+  type EntryState,
+  isSame,
+  MAX_CHECKPOINTS,
+  MAX_ENTRIES,
+  StoredTrees,
+  type TreeState,
+  type WorkspaceLease,
+} from '../persistence/index.ts'
+import type { EntryOnWire } from '../protocol/index.ts'
+import { INSIDE } from '../sandbox/index.ts'
+import { formatPath, formatValue } from '../support/index.ts'
+import type { Link } from './link.ts'
+import { listEntries } from './list-files.ts'
+import { Operation } from './operation.ts'
+import { restoreEntries } from './restore-entries.ts'
+import { storeFiles } from './store-files.ts'
+import type { SkippedFile } from './collect.ts'
+
+/** The result of a synchronisation. */
+export interface SyncResult {
+  /** The state of the workspace that the store has: everything that changed before this time. */
+  readonly syncedAt: Date
+  /** Regular files, and their bytes. */
+  readonly files: number
+  readonly bytes: number
+  /** Files whose content was new or could have changed, and was read. */
+  readonly read: number
+  /** Entries of the workspace that are not in the store. */
+  readonly skipped: readonly SkippedFile[]
+}
+
+/** A state of the files of a workspace that stays in its store. */
+export interface Checkpoint {
+  readonly id: string
+  readonly createdAt: Date
+  readonly files: number
+  readonly bytes: number
+  /** Scripts and programs that were under way. They were not stopped: what they wrote meanwhile may be there in part. */
+  readonly running: readonly string[]
+}
+
+/** The changes that brought back a checkpoint. */
+export interface RestoreResult {
+  /** Files, links and directories that were written, and removed. All others were as they should be. */
+  readonly written: number
+  readonly removed: number
+  /** Scripts and programs that were under way. They were not stopped. */
+  readonly running: readonly string[]
+}
+
+/** The rules by which files are kept in a store. */
+export interface PersistOptions {
+  /** The disk of the workspace, in bytes. Files with holes can have more; they would not fit when they come back. */
+  readonly maxBytes: number
+  /** Called for a synchronisation that failed and that nobody waits for. */
+  readonly onError: (error: unknown) => void
+}
+
+/** An entry of the workspace as the store has it. */
+interface Held {
+  readonly state: EntryState
+  /** Of a file: what the sandbox called its content then; undefined if the content must be read again. */
+  readonly version: string | undefined
+}
+
+/** A look at everything in the workspace. */
+interface Look {
+  readonly entries: readonly EntryOnWire[]
+  readonly skipped: SkippedFile[]
+}
+
+/** Time between synchronisations while something runs. */
+const EVERY_MS = 30_000
+/** Time for the last synchronisation. */
+const LAST_SYNC_MS = 120_000
+
+const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
+
+/** Keeps the files of a workspace in a store: what the store has is the last state that was synchronised as a whole. */
+export class PersistedFiles {
+  readonly #link: Link
+  readonly #lease: WorkspaceLease
+  readonly #trees: StoredTrees
+  readonly #onError: (error: unknown) => void
+  readonly #maxBytes: number
+  readonly #ended = new AbortController()
+  #present = new Map<string, Held>()
+  #syncedAt: Date | undefined
+  #isDirty = false
+  /** True when the store's files are there. Before, a synchronisation would store a part of them as the whole. */
+  #isOpen = false
+  #timer: NodeJS.Timeout | undefined
+  /** Restores and synchronisations, one after the other. */
+  #last: Promise<unknown> = Promise.resolve()
+  /** A synchronisation that has not begun: it serves everybody who asks for one. */
+  #waiting: Promise<SyncResult> | undefined
+
+  constructor(link: Link, lease: WorkspaceLease, { maxBytes, onError }: PersistOptions) {
+    this.#maxBytes = maxBytes
+    this.#link = link
+    this.#lease = lease
+    this.#trees = new StoredTrees(lease.store, lease.id)
+    this.#onError = onError
+    link.lossNote = () =>
+      this.#syncedAt === undefined
+        ? '; none of its files were stored'
+        : `; the store has its files of ${this.#syncedAt.toISOString()}`
+  }
+
+  get id(): string {
+    return this.#lease.id
+  }
+
+  get syncedAt(): Date | undefined {
+    return this.#syncedAt
+  }
+
+  /** Brings back what the store has. @throws SandglassError of the store and of the sandbox, `aborted` */
+  async open(signal: AbortSignal): Promise<void> {
+    const { tree } = this.#lease.record
+    if (tree !== null) {
+      const target = await this.#trees.load(tree, signal)
+      await restoreEntries(this.#link, this.#trees, [...target.values()], signal)
+      this.#present = heldAfter(await this.#look(signal), target)
+      this.#syncedAt = new Date(tree.at)
+    }
+    this.#isOpen = true
+    this.#timer = setInterval(() => this.#tick(), EVERY_MS)
+    this.#timer.unref()
+  }
+
+  /** @throws SandglassError `workspace_owned`, those of the store, and `sandbox_busy` where files cannot be read while a script runs. */
+  sync(signal?: AbortSignal): Promise<SyncResult> {
+    if (signal === undefined) {
+      this.#waiting ??= this.#inTurn(async () => {
+        // The caller whose activity has just ended may ask for one, too.
+        await setImmediate()
+        this.#waiting = undefined
+        return this.#synchronise(this.#ended.signal)
+      })
+      return this.#waiting
+    }
+    return this.#inTurn(() => this.#synchronise(AbortSignal.any([signal, this.#ended.signal])))
+  }
+
+  /** Something may have changed files: they are synchronised, and nobody waits for it. */
+  changed(): void {
+    if (this.#ended.signal.aborted) return
+    this.#isDirty = true
+    this.sync().catch((error: unknown) => {
+      if (!this.#ended.signal.aborted) this.#onError(error)
+    })
+  }
+
+  /** Resolves when nothing is being synchronised. */
+  async idle(): Promise<void> {
+    for (let last = this.#last; ; last = this.#last) {
+      await last
+      if (last === this.#last) return
+    }
+  }
+
+  /** @throws SandglassError as {@link sync} does. */
+  checkpoint(id: string, signal: AbortSignal = this.#ended.signal): Promise<Checkpoint> {
+    return this.#inTurn(async () => {
+      const running = new Set(this.#link.running)
+      await this.#synchronise(signal)
+      for (const one of this.#link.running) running.add(one)
+      const { tree } = this.#lease.record
+      if (tree === null) throw new SandglassError('store_damaged', `${this.#lease.store.name} has lost the workspace`)
+      await this.#lease.update((record) => ({
+        ...record,
+        checkpoints: [...record.checkpoints, { ...tree, id }].slice(-MAX_CHECKPOINTS),
+      }))
+      return { id, createdAt: new Date(tree.at), files: tree.files, bytes: tree.bytes, running: [...running] }
+    })
+  }
+
+  /** @throws SandglassError `invalid_request` for a checkpoint that the store does not have, and as {@link sync} does. */
+  restore(id: string, signal: AbortSignal = this.#ended.signal): Promise<RestoreResult> {
+    return this.#inTurn(async () => {
+      const state = this.#lease.record.checkpoints.find((one) => one.id === id)
+      if (state === undefined)
+        throw new SandglassError(
+          'invalid_request',
+          `checkpoint ${formatValue(id)}: workspace ${formatValue(this.id)} has none of this id`,
+        )
+      const running = new Set(this.#link.running)
+      const counts = await this.#become(state, signal)
+      for (const one of this.#link.running) running.add(one)
+      return { ...counts, running: [...running] }
+    })
+  }
+
+  /** Ends scripts and programs, synchronises the last time, and lets go of the workspace. Never rejects. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    try {
+      if (this.#isOpen && this.#lease.endedBy === undefined) {
+        await this.#link.endProcesses()
+        await this.sync(AbortSignal.timeout(LAST_SYNC_MS))
+        await this.#trees.prune(this.#lease)
+      }
+    } catch (error) {
+      this.#onError(error)
+    }
+    await this.abandon()
+  }
+
+  /** Lets go of the workspace as the store has it. Never rejects. */
+  async abandon(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#ended.abort()
+    await this.idle()
+    await this.#lease.release()
+  }
+
+  #tick(): void {
+    const isRunning = this.#link.running.length > 0
+    // Files cannot be read beside an activity that must be alone.
+    if (this.#link.isSerial && isRunning) return
+    if (isRunning || this.#isDirty) this.changed()
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work)
+    this.#last = done.catch(() => undefined)
+    return done
+  }
+
+  async #synchronise(signal: AbortSignal): Promise<SyncResult> {
+    if (this.#lease.endedBy !== undefined) throw this.#lease.endedBy
+    const at = new Date()
+    this.#isDirty = false
+    try {
+      const { entries, skipped } = await this.#look(signal)
+      const next = new Map<string, Held | undefined>()
+      const unknown: EntryOnWire[] = []
+      for (const entry of entries) {
+        const held = this.#heldOf(entry)
+        next.set(entry.path, held)
+        if (held === undefined) unknown.push(entry)
+      }
+      await this.#store(unknown, next, skipped, signal)
+      const present = new Map([...next].filter((pair): pair is [string, Held] => pair[1] !== undefined))
+      const tree = await this.#trees.save(statesOf(present), at, signal)
+      await this.#lease.update((record) => ({ ...record, tree }))
+      this.#present = present
+      this.#syncedAt = at
+      return { syncedAt: at, files: tree.files, bytes: tree.bytes, read: unknown.length, skipped }
+    } catch (error) {
+      this.#isDirty = true
+      throw error
+    }
+  }
+
+  /** Reads and stores the content of files. One that cannot be read as it is stays as it was stored last. */
+  async #store(
+    files: readonly EntryOnWire[],
+    into: Map<string, Held | undefined>,
+    skipped: SkippedFile[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (files.length === 0) return
+    const known = new Set<string>()
+    for (const { state } of this.#present.values()) if (state.kind === 'file') known.add(state.sha256)
+    const bounds = { known, maxFileBytes: this.#maxBytes, signal }
+    await storeFiles(this.#link, this.#trees, files, bounds, (entry, outcome) => {
+      if ('state' in outcome) {
+        into.set(entry.path, { state: outcome.state, version: entry.version ?? undefined })
+        return
+      }
+      if (outcome.isGone) return
+      const before = this.#present.get(entry.path)
+      if (before?.state.kind === 'file') into.set(entry.path, { state: before.state, version: undefined })
+      this.#isDirty = true
+      skipped.push({ path: entry.path, reason: 'unread', message: outcome.message })
+    })
+  }
+
+  /** The state of an entry whose content the store has; undefined for a file that must be read. */
+  #heldOf(entry: EntryOnWire): Held | undefined {
+    if (entry.kind === 'link')
+      return { state: { kind: 'link', path: entry.path, target: entry.target ?? '' }, version: undefined }
+    if (entry.kind === 'directory')
+      return { state: { kind: 'directory', path: entry.path, mode: entry.mode & 0o777 }, version: undefined }
+    const before = this.#present.get(entry.path)
+    const isKnown =
+      typeof entry.version === 'string' && before?.version === entry.version && before.state.kind === 'file'
+    return isKnown ? before : undefined
+  }
+
+  /** Makes the files those of a state that the store has. */
+  async #become(state: TreeState, signal: AbortSignal): Promise<{ written: number; removed: number }> {
+    await this.#synchronise(signal)
+    const target = await this.#trees.load(state, signal)
+    const doomed: string[] = []
+    for (const [path, { state: present }] of this.#present) {
+      if (target.get(path)?.kind === present.kind || doomed.some((above) => path.startsWith(`${above}/`))) continue
+      doomed.push(path)
+    }
+    const wanted = [...target.values()].filter((entry) => {
+      const present = this.#present.get(entry.path)
+      return present === undefined || !isSame(present.state, entry)
+    })
+    for (const path of doomed) await this.#remove(path, signal)
+    await restoreEntries(this.#link, this.#trees, wanted, signal)
+    await this.#synchronise(signal)
+    return { written: wanted.length, removed: doomed.length }
+  }
+
+  async #remove(path: string, signal: AbortSignal): Promise<void> {
+    const question = { type: 'file_remove', path, recursive: true } as const
+    try {
+      await new Operation(this.#link, 'a path could not be removed', question, { signal }).awaitDone()
+    } catch (error) {
+      if (!(error instanceof SandglassError && error.code === 'path_not_found')) throw error
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<Look> {
+    const entries: EntryOnWire[] = []
+    const skipped: SkippedFile[] = []
+    const options = {
+      hidden: true,
+      maxEntries: MAX_ENTRIES,
+      signal,
+      isUnnoticed: true,
+      onUnlisted: (count: number) => {
+        const message = `${count} names that are not UTF-8, or directories that cannot be read`
+        skipped.push({ path: '', reason: 'unlisted', message })
+      },
+    }
+    let bytes = 0
+    for await (const entry of listEntries(this.#link, '', options)) {
+      const fits = entry.kind !== 'file' || bytes + entry.size <= this.#maxBytes
+      const left = fits ? leftOut(entry) : { path: entry.path, reason: 'unread' as const, message: TOO_LARGE }
+      if (left !== undefined) skipped.push(left)
+      else {
+        entries.push(entry)
+        bytes += entry.size
+      }
+    }
+    return { entries, skipped }
+  }
+}
+
+/** Why an entry is not stored; undefined for one that is. */
+function leftOut({ kind, path, target }: EntryOnWire): SkippedFile | undefined {
+  if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
+  if (kind !== 'link' || staysInside(path, target ?? '')) return undefined
+  return { path, reason: 'link', message: `it leads out of the workspace, to ${formatPath(target ?? '')}` }
+}
+
+/** True if the text of a link leads to a path of the workspace, whatever is there. */
+function staysInside(path: string, target: string): boolean {
+  if (target === '' || target.includes('\0')) return false
+  const isAbsolute = target.startsWith('/')
+  if (isAbsolute && !`${target}/`.startsWith(`${INSIDE.workspace}/`)) return false
+  const parts = isAbsolute ? [] : path.split('/').slice(0, -1)
+  for (const part of (isAbsolute ? target.slice(INSIDE.workspace.length) : target).split('/')) {
+    if (part === '' || part === '.') continue
+    if (part !== '..') parts.push(part)
+    else if (parts.pop() === undefined) return false
+  }
+  return true
+}
+
+/** The entries that are there after a restore, as far as they are those that were restored. */
+function heldAfter({ entries }: Look, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
+  const held = new Map<string, Held>()
+  for (const { path, kind, size, mode, version } of entries) {
+    const state = target.get(path)
+    if (state?.kind !== kind) continue
+    if (state.kind === 'file' && (state.size !== size || state.mode !== (mode & 0o777))) continue
+    held.set(path, { state, version: version ?? undefined })
+  }
+  return held
+}
+
+function* statesOf(held: ReadonlyMap<string, Held>): Generator<EntryState, void, void> {
+  for (const { state } of held.values()) yield state
+}

@@ -1,0 +1,154 @@
+import { expect, test, vi } from 'vitest'
+import { findStored, listStored, removeStored, WorkspaceLease } from '../../../src/persistence/index.ts'
+import { readRecord, writeRecord } from '../../../src/persistence/record.ts'
+import { StoredTrees } from '../../../src/persistence/stored-trees.ts'
+import { type Store, storeInMemory } from '../../../src/stores/index.ts'
+
+/** Short enough for a test that waits for one to expire. */
+const LEASE_MS = 150
+const SHA = 'b'.repeat(64)
+
+test('a workspace has one owner, who can let go of it', async () => {
+  const store = storeInMemory()
+  const lease = await WorkspaceLease.acquire(store, 'w')
+  await expect(WorkspaceLease.acquire(store, 'w')).rejects.toMatchObject({ code: 'workspace_owned' })
+  expect((await WorkspaceLease.acquire(store, 'other')).record.generation).toBe(1)
+  await lease.release()
+  await expect(lease.update((record) => record)).rejects.toMatchObject({ code: 'workspace_closed' })
+  const next = await WorkspaceLease.acquire(store, 'w')
+  expect(next.record.generation).toBe(2)
+  await next.release()
+})
+
+test('who waits gets a workspace when its owner lets go, and an abort ends the wait', async () => {
+  const store = storeInMemory()
+  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })
+  const options = { leaseMs: LEASE_MS, waitMs: 60_000 }
+  const aborted = new AbortController()
+  const impatient = WorkspaceLease.acquire(store, 'w', { ...options, signal: aborted.signal })
+  const waiting = WorkspaceLease.acquire(store, 'w', options)
+  aborted.abort()
+  await expect(impatient).rejects.toMatchObject({ code: 'aborted' })
+  // It renews its lease, so the wait outlasts some of them.
+  const renewed = lease.record.owner?.renewedAt
+  await vi.waitUntil(() => lease.record.owner?.renewedAt !== renewed, { timeout: 5000 })
+  await lease.release()
+  const next = await waiting
+  expect(next.record.generation).toBe(2)
+  await next.release()
+})
+
+test.each([
+  ['now', 0],
+  ['an hour ago by its clock', -3_600_000],
+  ['in an hour by its clock', 3_600_000],
+])(
+  'a dead owner of another machine, last seen %s, is followed after a whole lease, and cannot write again',
+  async (_, skewMs) => {
+    const { store, stopped } = await deadOwner(skewMs)
+    const began = performance.now()
+    const next = await WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS, waitMs: 60_000 })
+    expect(performance.now() - began).toBeGreaterThanOrEqual(LEASE_MS)
+    expect(next.record.generation).toBe(2)
+    const lost: string[] = []
+    stopped.lease.onLost = ({ code }) => lost.push(code)
+    stopped.wake()
+    await expect(stopped.lease.update((record) => record)).rejects.toMatchObject({ code: 'workspace_owned' })
+    expect([lost, (await readRecord(store, 'w')).record.generation]).toEqual([['workspace_owned'], 2])
+    await next.release()
+  },
+)
+
+test('without waitSec, an owner whose clock is far off but who renews its lease is seen as alive', async () => {
+  const store = storeInMemory()
+  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
+  try {
+    await expect(WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })).rejects.toMatchObject({
+      code: 'workspace_owned',
+    })
+  } finally {
+    vi.useRealTimers()
+    await lease.release()
+  }
+})
+
+test('a write that failed and was made all the same does not end a lease', async () => {
+  const memory = storeInMemory()
+  let fails = false
+  const store: Store = {
+    ...memory,
+    async write(...args) {
+      const tag = await memory.write(...args)
+      if (fails) throw new Error('500')
+      return tag
+    },
+  }
+  const lease = await WorkspaceLease.acquire(store, 'w')
+  const tree = { sha256: SHA, files: 1, bytes: 2, at: new Date(0).toISOString() }
+  fails = true
+  await expect(lease.update((record) => ({ ...record, tree }))).rejects.toThrow('500')
+  fails = false
+  await lease.update((record) => ({ ...record, tree: { ...tree, files: 2 } }))
+  expect((await readRecord(store, 'w')).record.tree?.files).toBe(2)
+  await lease.release()
+})
+
+test('a store without conditional writes is refused', async () => {
+  const memory = storeInMemory()
+  const careless: Store = {
+    ...memory,
+    async write(area, key, text) {
+      return memory.write(area, key, text, (await memory.read(area, key))?.tag)
+    },
+  }
+  await expect(WorkspaceLease.acquire(careless, 'w')).rejects.toMatchObject({ code: 'store_unusable' })
+})
+
+test('a record of something else is refused', async () => {
+  const store = storeInMemory()
+  const lease = await WorkspaceLease.acquire(store, 'w')
+  await lease.release()
+  for await (const { key, tag } of store.records('workspaces')) await store.write('workspaces', key, '{"v":2}', tag)
+  await expect(WorkspaceLease.acquire(store, 'w')).rejects.toMatchObject({ code: 'store_damaged' })
+})
+
+test('workspaces are listed, found and removed with their content; one that has an owner is not', async () => {
+  const store = storeInMemory()
+  const trees = new StoredTrees(store, 'w')
+  const lease = await WorkspaceLease.acquire(store, 'w')
+  const { sha256, size } = await trees.put('abc')
+  const tree = await trees.save([{ kind: 'file', path: 'f', mode: 0o644, size, sha256 }], new Date(0))
+  await lease.update((record) => ({ ...record, tree }))
+  await expect(removeStored(store, 'w')).rejects.toMatchObject({ code: 'workspace_owned' })
+  await lease.release()
+  expect(
+    (await listStored(store)).map(({ id, tree: state, owner }) => [id, state?.files, state?.bytes, owner]),
+  ).toEqual([['w', 1, 3, null]])
+  expect((await removeStored(store, 'w')).id).toBe('w')
+  expect(await listStored(store)).toEqual([])
+  await expect(findStored(store, 'w')).rejects.toMatchObject({ code: 'workspace_not_found' })
+  await expect(trees.load(tree)).rejects.toMatchObject({ code: 'store_damaged' })
+})
+
+/** An owner whose writes do not arrive any more, until it wakes. */
+async function deadOwner(
+  skewMs: number,
+): Promise<{ store: Store; stopped: { lease: WorkspaceLease; wake: () => void } }> {
+  const store = storeInMemory()
+  let isStopped = false
+  const itsStore: Store = {
+    ...store,
+    async write(...args) {
+      if (isStopped) throw new Error('stopped')
+      return store.write(...args)
+    },
+  }
+  const lease = await WorkspaceLease.acquire(itsStore, 'w', { leaseMs: LEASE_MS })
+  const { record, tag } = await readRecord(store, 'w')
+  const renewedAt = new Date(Date.now() + skewMs).toISOString()
+  const owner = record.owner === null ? null : { ...record.owner, renewedAt, process: null }
+  await writeRecord(store, { ...record, owner }, tag)
+  isStopped = true
+  return { store, stopped: { lease, wake: () => (isStopped = false) } }
+}
