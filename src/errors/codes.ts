@@ -238,7 +238,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   store_damaged: {
-    meaning: 'A store lost something, or returned other content than was stored; the message says what to save again or to remove.',
+    meaning:
+      'A store lost something, or returned other content than was stored; the message says what to save again or to remove.',
     retryable: false,
   },
   artifact_not_found: {
