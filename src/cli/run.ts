@@ -68,7 +68,10 @@ async function skillsOf(given: Given): Promise<readonly Skill[]> {
   const skills = await Promise.all(given.all('--skill').map((directory) => readSkill(directory)))
   const twice = skills.find(({ name }, index) => skills.findIndex((other) => other.name === name) !== index)
   if (twice === undefined) return skills
-  throw new UsageError('invalid_request', `--skill ${twice.directory}: there are two skills ${twice.name}`)
+  throw new UsageError(
+    'invalid_request',
+    `--skill ${twice.directory}: there are two skills ${twice.name}; give each name once`,
+  )
 }
 
 /** A workspace in which each skill is shown, read-only. It ends with the Sandglass. */

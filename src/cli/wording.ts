@@ -36,7 +36,7 @@ export function rewordText(text: string, as: 'keys' | 'flags'): string {
   )
 }
 
-/** Remedies for missing packages: as the library words them, and as the command line does. */
+/** Remedies: as the library words them, and as the command line does. */
 const REMEDIES: readonly [string, string][] = [
   [
     "name them in dependencies yourself, or set environments: { fromScript: 'declared' }",
@@ -47,6 +47,9 @@ const REMEDIES: readonly [string, string][] = [
     'raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy',
     'the library takes larger ones (limits.diskBytes, or addInput() of a workspace)',
   ],
+  // Only --skill shows a directory of the host, and always read-only.
+  ['readOnly: the engine', '--skill: the engine'],
+  ['take the engine local, or leave readOnly out', 'take --engine local'],
   ['name its directory with environments.wheels', 'name its directory with UV_FIND_LINKS'],
   ['name another directory with environments.cacheDir', 'name another directory with SANDGLASS_CACHE_DIR'],
 ]

@@ -82,7 +82,10 @@ async function readText(path: string): Promise<string> {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile())
   } catch (error) {
     if (error instanceof SandglassError) throw error
-    throw invalid(path, errnoOf(error) === 'ENOENT' ? 'there is no such file, so it is no skill' : messageOf(error))
+    throw invalid(
+      path,
+      errnoOf(error) === 'ENOENT' ? 'there is no such file; a skill is a directory with a SKILL.md' : messageOf(error),
+    )
   }
 }
 

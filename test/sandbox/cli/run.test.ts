@@ -72,7 +72,7 @@ describe.skipIf(skip)('sandglass run --json', () => {
     const twice = await cli.run([...run, '--skill', skill], { input: script })
     expect([twice.code, twice.stderr.includes('there are two skills tool')]).toEqual([2, true])
     const elsewhere = await cli.run([...run, '--engine', 'pyodide'], { input: script })
-    expect([elsewhere.code, elsewhere.stderr.includes('readOnly: the engine pyodide')]).toEqual([8, true])
+    expect([elsewhere.code, elsewhere.stderr.includes('--skill: the engine pyodide')]).toEqual([8, true])
   })
 
   test('an unmet requirement exits with 8', async () => {

@@ -69,7 +69,7 @@ describe('WS-26: the front matter of a skill', () => {
 
   test('a directory without the file, and a FIFO in its place', async () => {
     const path = directory()
-    await expect(readSkill(path)).rejects.toThrow('there is no such file, so it is no skill')
+    await expect(readSkill(path)).rejects.toThrow('a skill is a directory with a SKILL.md')
     execFileSync('mkfifo', [join(path, 'SKILL.md')])
     await expect(readSkill(path)).rejects.toThrow('it is not a regular file')
   })
