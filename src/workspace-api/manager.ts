@@ -81,7 +81,7 @@ export class SandglassManager implements WorkspaceManager {
     if (persist)
       throw new SandglassError(
         'feature_unavailable',
-        'policy.persist: a workspace ends with cleanup and with its process; collect what must stay as artifacts',
+        'policy.persist: this engine ends a workspace with its files; save outputs as artifacts, or take sg.workspace({ persist, store })',
       )
     if (!Number.isSafeInteger(maxDiskBytes) || maxDiskBytes < 0)
       throw invalid('policy.maxDiskBytes', `${formatValue(maxDiskBytes)} is not a whole number of bytes`)
