@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
@@ -90,21 +90,51 @@ export async function ensureLayout(root: string): Promise<Readonly<Record<string
  */
 export async function loadMetadata(root: string): Promise<WorkspaceMetadata> {
   const path = join(root, metaFileName)
-  let bytes: Buffer
+  let file: FileHandle
   try {
-    const { size } = await stat(path)
-    if (size > MAX_FILE_BYTES) throw new RangeError(`it has ${size} bytes; at most ${MAX_FILE_BYTES}`)
-    bytes = await readFile(path, { flag: constants.O_RDONLY | constants.O_NONBLOCK })
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return newMetadata()
+    throw failed(path, 'could not be read', error)
+  }
+  // While it is open, no other file has its number.
+  await using read = file
+  let bytes: Buffer
+  try {
+    bytes = await readWhole(read)
+  } catch (error) {
     throw failed(path, 'could not be read', error)
   }
   try {
     return metadataOf(bytes)
   } catch (error) {
-    const aside = `${path}.corrupt-${randomUUID()}`
-    await rename(path, aside)
+    const aside = await setAside(path, (await read.stat()).ino)
+    if (aside === undefined) return await loadMetadata(root)
     throw failed(path, `is damaged, and was set aside as ${formatPath(aside)}`, error)
+  }
+}
+
+async function readWhole(file: FileHandle): Promise<Buffer> {
+  const { size } = await file.stat()
+  if (size > MAX_FILE_BYTES) throw new RangeError(`it has ${size} bytes; at most ${MAX_FILE_BYTES}`)
+  return file.readFile()
+}
+
+/** Renames a file, unless another one has taken its place meanwhile: then the result is undefined. */
+async function setAside(path: string, ino: number): Promise<string | undefined> {
+  const aside = `${path}.corrupt-${randomUUID()}`
+  try {
+    await rename(path, aside)
+    if ((await stat(aside)).ino === ino) return aside
+    // Put back, unless a still newer one is there.
+    await link(aside, path).catch((error: unknown) => {
+      if (errnoOf(error) !== 'EEXIST') throw error
+    })
+    await rm(aside)
+    return undefined
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined
+    throw failed(path, `is damaged, and could not be set aside as ${formatPath(aside)}`, error)
   }
 }
 

@@ -95,6 +95,20 @@ describe('WS-24: metadata', () => {
     expect(await loadMetadata(root)).toMatchObject({ version: 1 })
   })
 
+  test('a damaged file is set aside once, and never one that was written meanwhile', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const root = directory()
+      writeFileSync(join(root, 'metadata.json'), '{')
+      const written = { ...newMetadata(), inputs: [inputOf('host:///kept')] }
+      const loads = [1, 2, 3].map(() => loadMetadata(root))
+      const results = await Promise.allSettled([...loads, saveMetadata(root, written), loadMetadata(root)])
+      const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
+      expect(reasons.filter((reason) => (reason as { code?: string }).code !== 'workspace_io')).toEqual([])
+      expect(await loadMetadata(root)).toEqual(written)
+      expect(readdirSync(root).filter((name) => name.includes('.corrupt-')).length).toBeLessThanOrEqual(1)
+    }
+  })
+
   test('Save when metadata.json is a directory: an error, and no draft is left', async () => {
     const root = directory()
     mkdirSync(join(root, 'metadata.json', 'x'), { recursive: true })
@@ -109,7 +123,7 @@ describe('WS-24: metadata', () => {
     const names = Array.from({ length: 8 }, (_, index) => `host:///${index}`)
     await Promise.all(names.map((name) => updateMetadata(root, (now) => withRecord(now, 'inputs', inputOf(name)))))
     const { inputs } = await loadMetadata(root)
-    expect(inputs.map(({ from }) => from).toSorted()).toEqual(names)
+    expect(inputs.map(({ from }) => from).toSorted()).toEqual(names.toSorted())
   })
 
   test('lock with a cancelled signal: the change is not made', async () => {
