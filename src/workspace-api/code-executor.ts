@@ -20,11 +20,16 @@ export interface CodeExecutorOptions {
   readonly timeoutMs?: number
   /** Default: three backquotes. */
   readonly delimiter?: CodeBlockDelimiter
+  /** Removes the files of blocks from `workspace` when they have run. What blocks made stays. Default true. */
+  readonly cleanTempFiles?: boolean
   /** Globs of the files to return. Default: all below `out/`, and what blocks left in their directory. */
   readonly collect?: readonly string[]
 }
 
 const FENCE = '```'
+/** Takes the directory of the blocks, and their names. */
+const CLEAN =
+  'cd -- "$1" || exit; shift; rm -f -- "$@" __pycache__/code_*; cd .. && rmdir "$OLDPWD/__pycache__" "$OLDPWD"'
 /** The first Node that runs TypeScript by removing the types, without a flag. */
 const TYPES_STRIPPED = { major: 22, minor: 18 }
 
@@ -33,7 +38,14 @@ const TYPES_STRIPPED = { major: 22, minor: 18 }
  * @throws TypeError for an option that does not exist.
  */
 export function newCodeExecutor(engine: Engine, options: CodeExecutorOptions = {}): RebindableCodeExecutor {
-  refuseUnknown('newCodeExecutor', options, ['workspace', 'policy', 'timeoutMs', 'delimiter', 'collect'])
+  refuseUnknown('newCodeExecutor', options, [
+    'workspace',
+    'policy',
+    'timeoutMs',
+    'delimiter',
+    'cleanTempFiles',
+    'collect',
+  ])
   return {
     engine: () => engine,
     withEngine: (other) => newCodeExecutor(other, options),
@@ -84,7 +96,15 @@ class Execution {
       await this.#write(spec, block.code)
       output += await this.#output(output, index, spec)
     }
-    return { output, outputFiles: await this.#files(written) }
+    const outputFiles = await this.#files(written)
+    const { workspace, cleanTempFiles = true } = this.#options
+    if (workspace !== undefined && cleanTempFiles && written.length > 0) await this.#clean(written)
+    return { output, outputFiles }
+  }
+
+  /** Removes the blocks and their byte code, and the directory if nothing else is in it. Blocks may have removed any of it. */
+  async #clean(written: readonly string[]): Promise<void> {
+    await this.#run('sh', ['-c', CLEAN, 'sh', this.#directory, ...written], '')
   }
 
   async #write({ file, mode }: BlockSpec, code: string): Promise<void> {
@@ -111,9 +131,9 @@ class Execution {
     return isLater >= 0 ? undefined : `${least}; the sandbox has ${stdout.trim()}`
   }
 
-  #run(cmd: string, args: readonly string[]): Promise<RunResult> {
+  #run(cmd: string, args: readonly string[], cwd: string = this.#directory): Promise<RunResult> {
     const { timeoutMs } = this.#options
-    const spec = { cmd, args, cwd: this.#directory, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
+    const spec = { cmd, args, cwd, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
     return this.#engine.runner().runProgram(this.#ws, spec, this.#call)
   }
 

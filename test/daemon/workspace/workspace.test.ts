@@ -53,16 +53,23 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
     },
   })
 
-  test('WS-19, WS-22: blocks of code run, with the variables of a provider', async () => {
-    const executor = newCodeExecutor(await newSandglassEngine(sg))
-    const injected = newEnvInjectingCodeExecutor(executor, () => ({ TOKEN: 'abc' }))
+  test('WS-19, WS-21, WS-22: blocks of code run in order, with the variables of a provider in no argument list', async () => {
+    const plain = newCodeExecutor(await newSandglassEngine(sg))
+    const executor = newEnvInjectingCodeExecutor(plain, () => ({ TOKEN: 'tok-1234', LD_PRELOAD: '/x' }))
+    const find = 'cat /proc/[0-9]*/cmdline | tr "\\0" "\\n" | grep -c tok[-]1234'
     const codeBlocks = [
-      { language: 'python', code: 'import os; open("plot.txt", "w").write("x"); print(os.environ["TOKEN"])' },
-      { language: 'bash', code: 'ls; exit 2' },
+      { language: ' python ', code: 'import os\nopen("made.txt", "w").write(os.environ["TOKEN"])' },
+      { language: 'bash', code: `ls; cat made.txt; echo " \${LD_PRELOAD-none}"; ${find}; exit 3` },
+      { language: 'typescript', code: 'const x: number = 1' },
+      { language: 'Go', code: '' },
     ]
-    const { output, outputFiles } = await injected.executeCode({ codeBlocks })
-    expect(output).toBe('abc\ncode_0.py\ncode_1.sh\nplot.txt\nError executing code block 1: cmd=bash: exit code 2\n')
-    expect(outputFiles.map(({ name }) => name)).toEqual(['src/plot.txt'])
+    const { output, outputFiles } = await executor.executeCode({ codeBlocks })
+    expect(output).toBe(
+      'code_0.py\ncode_1.sh\nmade.txt\ntok-1234 none\n0\nError executing code block 1: cmd=bash: exit code 3\n' +
+        'Error executing code block 2: typescript needs Node 22.18 or later; the sandbox has no node\n' +
+        'Error executing code block 3: block: unsupported language: Go; give python, bash, javascript or typescript\n',
+    )
+    expect(outputFiles.map(({ name, content }) => [name, content])).toEqual([['src/made.txt', 'tok-1234']])
   })
 
   test(

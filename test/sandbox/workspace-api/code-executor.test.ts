@@ -15,6 +15,7 @@ import { workspaceCases } from '../../support/workspace-cases.ts'
 const { skip } = await requireLocalEngine()
 
 describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
+  const block = (language: string, code: string): CodeBlock => ({ language, code })
   let sg: Sandglass
   let engine: SandglassEngine
   let executor: RebindableCodeExecutor
@@ -77,17 +78,32 @@ describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
     expect(await executor.executeCode({ codeBlocks: [] })).toEqual({ output: '', outputFiles: [] })
   })
 
-  test('executions in one workspace at the same time keep apart, and touch no file of a user', async () => {
+  test('10 executions in one workspace at the same time keep apart, touch no file of a user, and leave what they made', async () => {
     const ws = await engine.manager().createWorkspace('shared')
     await engine.fs().putFiles(ws, [{ path: 'code_0.sh', content: 'mine' }])
+    const pathsAfter = async (options: { cleanTempFiles?: boolean }, code: string): Promise<string[]> => {
+      const shared = newCodeExecutor(engine, { workspace: ws, ...options })
+      await shared.executeCode({ codeBlocks: [block('python', 'import code_1'), block('python', code)] })
+      return (await engine.fs().collect(ws, ['**/*'])).map(({ name }) => name.replace(/[-0-9a-f]{36}/, 'ID'))
+    }
     const shared = newCodeExecutor(engine, { workspace: ws })
-    const ids = ['a', 'b', 'c', 'd']
-    const outputs = await Promise.all(
-      ids.map((id) => shared.executeCode({ codeBlocks: [{ language: 'bash', code: `echo ${id}; cat code_0.sh` }] })),
+    const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`)
+    const codeOf = (id: string): string => `echo ${id}; cat code_0.sh`
+    const outputs = await Promise.all(ids.map((id) => shared.executeCode({ codeBlocks: [block('bash', codeOf(id))] })))
+    expect(outputs.map(({ output }) => output)).toEqual(ids.map((id) => `${id}\n${codeOf(id)}\n`))
+    expect(await pathsAfter({}, '')).toEqual(['code_0.sh', 'metadata.json'])
+    // A block may remove its own directory.
+    await pathsAfter({}, 'import os, shutil; shutil.rmtree(os.getcwd())')
+    expect(await pathsAfter({}, 'open("made.txt", "w").write("x")')).toEqual([
+      'code_0.sh',
+      'metadata.json',
+      'src/ID/made.txt',
+    ])
+    expect(await pathsAfter({ cleanTempFiles: false }, '')).toEqual(
+      expect.arrayContaining(['src/ID/code_0.py', 'src/ID/code_1.py']),
     )
-    expect(outputs.map(({ output }) => output)).toEqual(ids.map((id) => `${id}\necho ${id}; cat code_0.sh\n`))
     const [mine] = await engine.fs().collect(ws, ['code_*.sh'])
-    expect(mine?.data.toString()).toBe(Buffer.from('mine').toString())
+    expect(Buffer.from(mine?.data ?? []).toString()).toBe('mine')
     await engine.manager().cleanup(ws)
   })
 
