@@ -1,20 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { withoutCredentials } from '../../../src/environments/index-settings.ts'
 import { createSandglass } from '../../../src/index.ts'
-import { makeCacheDir, noUv } from '../../support/environments/fixture.ts'
+import { makeCacheDir } from '../../support/environments/fixture.ts'
+import { lacksIndex } from '../../support/environments/real-index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
-import { skipFor } from '../../support/required.ts'
 
 const { skip } = await requireLocalEngine()
-if (noUv !== undefined) skipFor('uv', noUv)
-/** The index that uv asks on this machine. */
-const INDEX = process.env['UV_DEFAULT_INDEX'] ?? process.env['UV_INDEX_URL'] ?? 'https://pypi.org/simple'
-const page = new URL('iniconfig/', INDEX.endsWith('/') ? INDEX : `${INDEX}/`)
-const noIndex = await fetch(page, { signal: AbortSignal.timeout(10_000) }).then(
-  ({ status }) => (status === 200 ? undefined : `${page.host} answers ${status}`),
-  (error: unknown) => `${page.host} cannot be reached: ${withoutCredentials(String(error))}`,
-)
-if (noIndex !== undefined) skipFor('package index', noIndex)
 
 const SCRIPT = `
 import numpy, pandas
@@ -40,7 +30,7 @@ emit_result({
 })
 `
 
-describe.skipIf(skip || noUv !== undefined || noIndex !== undefined)('the package index of this machine', () => {
+describe.skipIf(skip || lacksIndex)('the package index of this machine', () => {
   test('has pandas, whose results keep their labels', async () => {
     using cache = makeCacheDir()
     await using sandglass = await createSandglass({
