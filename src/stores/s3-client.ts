@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AwsClient } from 'aws4fetch'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { formatValue, refuseUnknown, truncate } from '../support/index.ts'
+import { refuseAborted } from './content.ts'
 
 /** Options of {@link storeInS3}. */
 export interface S3StoreOptions {
@@ -45,7 +46,12 @@ const OPTIONS: readonly string[] = [
 ]
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const PREFIX = /^(?:[\w-][\w.-]*\/)*$/
-const MAX_TEXT_BYTES = 16 * 1024 * 1024
+const REGION = /^[A-Za-z0-9-]+$/
+/** Text that a header can carry. `fetch` shows any other in its message. */
+const HEADER_TEXT = /^[!-~]+$/
+/** Text of an answer that is neither a record nor a list. */
+const MAX_TEXT_BYTES = 64 * 1024
+const FIRST_TEXT_BYTES = 16 * 1024
 const TRIES = 4
 const FIRST_PAUSE_MS = 100
 const TIMEOUT_MS = 300_000
@@ -71,8 +77,12 @@ export class S3Client {
     const region = options.region ?? env['AWS_REGION'] ?? 'us-east-1'
     const endpoint = options.endpoint ?? env['AWS_ENDPOINT_URL_S3'] ?? env['AWS_ENDPOINT_URL'] ?? amazon(region)
     const url = URL.parse(endpoint)
-    if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
-      throw wrong('endpoint', endpoint, 'an address such as https://s3.example.org, without credentials')
+    if (!REGION.test(region)) throw wrong('region', region, 'letters, digits and "-"')
+    if (url === null || !/^https?:$/.test(url.protocol) || hasMore(url))
+      // It may hold a password, so it is not shown.
+      throw new TypeError(
+        'storeInS3: endpoint: must be an address such as https://s3.example.org, without credentials, query and fragment',
+      )
     this.#base = `${url.href.replace(/\/$/, '')}/${bucket}`
     this.#options = { ...options, region }
     this.#timeoutMs = timeoutMs
@@ -95,21 +105,29 @@ export class S3Client {
 
   /** The text of a response. @throws SandglassError `store_damaged` for one that is too long. */
   async textOf(response: Response, maxBytes: number = MAX_TEXT_BYTES): Promise<string> {
-    const parts: Uint8Array[] = []
+    // One buffer: a list of pieces of one byte would take a hundred times their size.
+    let text = Buffer.allocUnsafe(FIRST_TEXT_BYTES)
     let size = 0
     for await (const part of this.pieces(response)) {
+      if (size + part.byteLength > maxBytes)
+        throw new SandglassError('store_damaged', `${this.name} gave an answer that is too long`)
+      if (size + part.byteLength > text.byteLength) {
+        const grown = Buffer.allocUnsafe(Math.min(maxBytes, 2 * (size + part.byteLength)))
+        text.copy(grown, 0, 0, size)
+        text = grown
+      }
+      text.set(part, size)
       size += part.byteLength
-      if (size > maxBytes) throw new SandglassError('store_damaged', `${this.name} gave an answer that is too long`)
-      parts.push(part)
     }
-    return Buffer.concat(parts).toString('utf8')
+    return text.toString('utf8', 0, size)
   }
 
-  /** The pieces of a response. @throws SandglassError `store_unreachable` if the connection ends. */
-  async *pieces(response: Response): AsyncGenerator<Uint8Array, void, void> {
+  /** The pieces of a response. @throws SandglassError `store_unreachable` if the connection ends, `aborted`. */
+  async *pieces(response: Response, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, void> {
     try {
       if (response.body !== null) yield* response.body as ReadableStream<Uint8Array>
     } catch (error) {
+      refuseAborted(signal)
       throw this.#unreachable(causeOf(error))
     }
   }
@@ -118,7 +136,9 @@ export class S3Client {
   async refusal(response: Response): Promise<SandglassError> {
     const text = await this.textOf(response).catch(() => '')
     const code = /<Code>(\w{1,100})<\/Code>/.exec(text)?.[1] ?? ''
-    const why = truncate(`${response.status} ${code || response.statusText}`.trim(), 200)
+    // A terminal would obey control characters.
+    const said = /^[ -~]*$/.test(response.statusText) ? response.statusText : ''
+    const why = truncate(`${response.status} ${code || said}`.trim(), 200)
     return new SandglassError('store_unusable', `${this.name} cannot be used: it answers ${why}`)
   }
 
@@ -164,6 +184,12 @@ export class S3Client {
         'store_unusable',
         `${this.name} needs credentials: give accessKeyId and secretAccessKey, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`,
       )
+    for (const [name, value] of Object.entries({ accessKeyId: key, secretAccessKey: secret, sessionToken: token }))
+      if (value !== undefined && !HEADER_TEXT.test(value))
+        throw new SandglassError(
+          'store_unusable',
+          `${this.name} needs credentials: ${name} is empty, or has a blank or a character that is not ASCII`,
+        )
     const { AwsClient: Client } = await import('aws4fetch').catch((error: unknown) => {
       throw new SandglassError(
         'store_unusable',
@@ -182,6 +208,10 @@ export class S3Client {
       retries: 0,
     })
   }
+}
+
+function hasMore({ username, password, search, hash }: URL): boolean {
+  return [username, password, search, hash].some((part) => part !== '')
 }
 
 function amazon(region: string): string {

@@ -10,6 +10,8 @@ import {
   checkArea,
   checkDigest,
   checkRecord,
+  isDigest,
+  isKey,
   MAX_RECORD_BYTES,
   segmentsOf,
   type Store,
@@ -23,6 +25,9 @@ import {
 const MAX_PUT_BYTES = 5 * 1024 ** 3
 /** Each state of a record begins with a name of its own, so that equal texts have different tags, and a writer recognises its own. */
 const ID_LENGTH = 36
+/** S3 lists 1,000 objects at a time, with keys of 200 bytes. */
+const MAX_PAGE_BYTES = 4 * 1024 * 1024
+const MAX_PAGES = 10_000
 const CONFLICTS: readonly number[] = [404, 409, 412]
 
 /**
@@ -75,6 +80,7 @@ class S3Store implements Store {
         signal: options.signal,
       })
       if (!response.ok) throw await this.#client.refusal(response)
+      await discard(response)
       return stored
     } finally {
       close()
@@ -93,7 +99,7 @@ class S3Store implements Store {
     async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
       const response = await client.send({ method: 'GET', key, signal: options.signal })
       if (!response.ok) throw await client.refusal(response)
-      yield* client.pieces(response)
+      yield* client.pieces(response, options.signal)
     }
     return verified(sha256, this.name, pieces(), options)
   }
@@ -103,8 +109,10 @@ class S3Store implements Store {
   }
 
   async *blobs(area: string): AsyncGenerator<StoredBlob & { readonly ageMs: number }, void, void> {
-    for await (const { key, size, ageMs } of this.#list(`${checkArea(area)}/blobs/`)) {
-      yield { sha256: key.slice(key.lastIndexOf('/') + 1), size, ageMs }
+    const below = `${checkArea(area)}/blobs/`
+    for await (const { key, size, ageMs } of this.#list(below)) {
+      const sha256 = key.slice(below.length)
+      if (isDigest(sha256) && Number.isSafeInteger(size)) yield { sha256, size, ageMs }
     }
   }
 
@@ -114,6 +122,7 @@ class S3Store implements Store {
     if (found === undefined || ageOf(found.get('last-modified'), found) <= ageMs) return false
     const response = await this.#client.send({ method: 'DELETE', key })
     if (!response.ok && response.status !== 404) throw await this.#client.refusal(response)
+    await discard(response)
     return true
   }
 
@@ -135,8 +144,9 @@ class S3Store implements Store {
   async *records(area: string, prefix?: string): AsyncGenerator<StoreRecord, void, void> {
     const root = `${checkArea(area)}/records/`
     const below = prefix === undefined ? root : `${recordKey(area, prefix)}/`
-    for await (const { key } of this.#list(below)) {
-      const record = await this.read(area, key.slice(root.length))
+    for await (const { key: object } of this.#list(below)) {
+      const key = object.slice(root.length)
+      const record = isKey(key) ? await this.read(area, key) : undefined
       if (record !== undefined) yield record
     }
   }
@@ -155,7 +165,10 @@ class S3Store implements Store {
       },
       body,
     })
-    if (response.ok) return tagOf(response.headers, this.name)
+    if (response.ok) {
+      await discard(response)
+      return tagOf(response.headers, this.name)
+    }
     if (!CONFLICTS.includes(response.status)) throw await this.#client.refusal(response)
     if (/NoSuchBucket/.test(await this.#client.textOf(response)))
       throw new SandglassError('store_unusable', `${this.name} does not exist: create it`)
@@ -189,22 +202,26 @@ class S3Store implements Store {
   async *#list(below: string): AsyncGenerator<Listed, void, void> {
     const { prefix } = this.#client
     let token: string | undefined
-    do {
+    for (let page = 0; page < MAX_PAGES; page++) {
       const query = { 'list-type': '2', prefix: `${prefix}${below}` }
       const response = await this.#client.send({
         method: 'GET',
         query: token === undefined ? query : { ...query, 'continuation-token': token },
       })
       if (!response.ok) throw await this.#client.refusal(response)
-      const text = await this.#client.textOf(response)
-      for (const entry of text.split('<Contents>').slice(1)) {
+      const text = await this.#client.textOf(response, MAX_PAGE_BYTES)
+      for (const entry of entriesOf(text)) {
         const key = elementOf(entry, 'Key')
         if (key?.startsWith(`${prefix}${below}`) !== true) continue
         const ageMs = ageOf(elementOf(entry, 'LastModified'), response.headers)
         yield { key: key.slice(prefix.length), size: Number(elementOf(entry, 'Size')), ageMs }
       }
-      token = elementOf(text, 'NextContinuationToken')
-    } while (token !== undefined)
+      const next = elementOf(text, 'NextContinuationToken')
+      if (next === undefined) return
+      if (next === token) break
+      token = next
+    }
+    throw new SandglassError('store_damaged', `${this.name} gave a list without an end`)
   }
 
   /** A server that ignores conditions would lose versions. @throws SandglassError `store_unusable`. */
@@ -216,13 +233,18 @@ class S3Store implements Store {
       const other = await this.#write(object, 'other', '"00000000000000000000000000000000"')
       if (first !== undefined && again === undefined && other === undefined) return
     } finally {
-      await this.#client.send({ method: 'DELETE', key: object })
+      await discard(await this.#client.send({ method: 'DELETE', key: object }))
     }
     throw new SandglassError(
       'store_unusable',
       `${this.name} cannot be used: it has no conditional writes (If-None-Match and If-Match of PUT)`,
     )
   }
+}
+
+/** An answer that nobody reads would keep its connection. */
+async function discard(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => undefined)
 }
 
 function blobKey(area: string, sha256: string): string {
@@ -243,6 +265,14 @@ function tagOf(headers: Headers, store: string): string {
 function ageOf(modified: string | null | undefined, headers: Headers): number {
   const age = Date.parse(headers.get('date') ?? '') - Date.parse(modified ?? '')
   return Number.isNaN(age) ? -Infinity : age
+}
+
+function* entriesOf(xml: string): Generator<string, void, void> {
+  for (let at = xml.indexOf('<Contents>'); at !== -1;) {
+    const next = xml.indexOf('<Contents>', at + 1)
+    yield next === -1 ? xml.slice(at) : xml.slice(at, next)
+    at = next
+  }
 }
 
 function elementOf(xml: string, name: string): string | undefined {

@@ -78,17 +78,26 @@ export function checkArea(area: string): string {
 
 /** The segments of a key or of a prefix. @throws TypeError. */
 export function segmentsOf(key: string): readonly string[] {
-  const segments = typeof key === 'string' ? key.split('/') : []
-  if (segments.length > 0 && segments.length <= MAX_SEGMENTS && segments.every((one) => SEGMENT.test(one)))
-    return segments
+  if (isKey(key)) return key.split('/')
   throw new TypeError(
     `key ${formatValue(key)}: must be 1 to ${MAX_SEGMENTS} segments of a-z, 0-9, _ and -, with / between`,
   )
 }
 
+/** True for what can be the key of a record. Others in the place of a store are not of this program. */
+export function isKey(key: unknown): key is string {
+  const segments = typeof key === 'string' ? key.split('/', MAX_SEGMENTS + 1) : []
+  return segments.length > 0 && segments.length <= MAX_SEGMENTS && segments.every((one) => SEGMENT.test(one))
+}
+
+/** True for what can be the name of a blob. */
+export function isDigest(sha256: unknown): sha256 is string {
+  return typeof sha256 === 'string' && SHA256.test(sha256)
+}
+
 /** @throws TypeError. */
 export function checkDigest(sha256: string): string {
-  if (typeof sha256 === 'string' && SHA256.test(sha256)) return sha256
+  if (isDigest(sha256)) return sha256
   throw new TypeError(`sha256 ${formatValue(sha256)}: must be 64 of 0-9 and a-f`)
 }
 
