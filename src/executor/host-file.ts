@@ -2,6 +2,7 @@ import { access, constants, type FileHandle, open, stat } from 'node:fs/promises
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 import { invalid } from './invalid.ts'
+import { isAt } from './real-file.ts'
 
 const READ_BYTES = 256 * 1024
 /** Files of /proc have a size of 0 and some content. */
@@ -26,11 +27,17 @@ export async function sizeOfHostFile(path: string, field: string): Promise<numbe
 
 /**
  * Yields the content of a file in pieces, all in one buffer: a piece is valid until the next one is requested.
+ * @param isReal true for a path that had no link when it was checked, and must have none now.
  * @throws SandglassError `invalid_request` if it cannot be read, or changes while it is read.
  */
-export async function* readHostFile(path: string, field: string): AsyncGenerator<Uint8Array, void, void> {
+export async function* readHostFile(
+  path: string,
+  field: string,
+  isReal: boolean = false,
+): AsyncGenerator<Uint8Array, void, void> {
   try {
     await using file = await open(path, FLAGS)
+    if (isReal && !(await isAt(file, path))) throw invalid(field, `${formatValue(path)} was replaced meanwhile`)
     yield* piecesOf(file, path, field)
   } catch (error) {
     throw error instanceof SandglassError ? error : invalid(field, `it cannot be read: ${messageOf(error)}`)

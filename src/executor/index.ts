@@ -6,6 +6,7 @@ export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export { checkCollectLimits } from './collect-limits.ts'
 export { readHostFile } from './host-file.ts'
 export { checkInputs } from './inputs.ts'
+export { isAt } from './real-file.ts'
 export { checkCollect, checkFileList, checkFiles, findHostFiles, openFile, type StagedFile } from './input-files.ts'
 export {
   type CollectedFile,

@@ -12,7 +12,8 @@ const DEFAULT_MODE = 0o644
 /** The source of a file: bytes, a path on the host, or a stream. */
 export type FileSource =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
-  | { readonly kind: 'host'; readonly hostPath: string }
+  /** See `isReal` of {@link readHostFile}. */
+  | { readonly kind: 'host'; readonly hostPath: string; readonly isReal?: boolean }
   | { readonly kind: 'stream'; readonly stream: AsyncIterable<Uint8Array | string>; readonly size: number }
 
 /** A file of a request, checked. */
@@ -80,7 +81,7 @@ export function openFile({ path, source }: StagedFile): AsyncIterable<Uint8Array
     case 'bytes':
       return [source.bytes]
     case 'host':
-      return readHostFile(source.hostPath, `${fieldOf(path)}.path`)
+      return readHostFile(source.hostPath, `${fieldOf(path)}.path`, source.isReal)
     case 'stream':
       return source.stream
   }

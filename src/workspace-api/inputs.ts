@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, sep } from 'node:path'
 import { artifactServiceFromContext, loadArtifactHelper } from '../artifacts/index.ts'
 import { messageOf, SandglassError } from '../errors/index.ts'
-import { pathProblem } from '../executor/index.ts'
+import { openFile, pathProblem } from '../executor/index.ts'
 import { formatPath, formatValue, refuseUnknown } from '../support/index.ts'
 import { dirSkills, dirWork } from './constants.ts'
 import type { InputSpec } from './files-contract.ts'
@@ -71,17 +71,20 @@ export class InputStager {
     if ((await stat(source)).isDirectory()) {
       const { mountUsed } = await stageTree(this.#workspace, source, to, {
         readOnly: isLink && this.#workspace.sandbox.engine === 'local',
+        noLinks: true,
         ...this.#options,
       })
       return { resolved: source, mode: mountUsed ? 'link' : 'copy' }
     }
     if (!isLink || this.#workspace.sandbox.engine !== 'local') {
-      await this.#workspace.sandbox.put({ [to]: { path: source } }, this.#options)
+      const stream = openFile({ path: to, mode: 0, source: { kind: 'host', hostPath: source, isReal: true } })
+      await this.#workspace.sandbox.put({ [to]: { stream: stream as AsyncIterable<Uint8Array> } }, this.#options)
       return { resolved: source, mode: 'copy' }
     }
     const shown = await this.#workspace.sandbox.addInput(to, source, {
       readOnly: true,
       replace: true,
+      noLinks: true,
       ...this.#options,
     })
     await linkInside(this.#workspace, shown.path, to, this.#signal)

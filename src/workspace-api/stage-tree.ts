@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { traceSpan, withoutSpans } from '../telemetry/index.ts'
-import { dirDigest, listHostTree } from '../workspace/index.ts'
+import { hashedFile, listHostTree } from '../workspace/index.ts'
 import {
   attrExecId,
   attrHostPath,
@@ -22,22 +23,28 @@ export interface StagedTree {
   readonly digest: string
 }
 
+/** Options of a staged directory. */
+interface TreeOptions extends StageOptions {
+  /** True to refuse a path that leads through a link, also if it appears meanwhile. */
+  readonly noLinks?: boolean
+}
+
 /** Stages a directory of the host at a path of the workspace. */
 export async function stageTree(
   workspace: OpenWorkspace,
   source: string,
   to: string,
-  { readOnly = false, allowMount = readOnly, signal }: StageOptions = {},
+  { readOnly = false, allowMount = readOnly, noLinks = false, signal }: TreeOptions = {},
 ): Promise<StagedTree> {
   if (readOnly && !allowMount)
     throw new SandglassError(
       'limit_not_enforceable',
       'readOnly without allowMount: a copy in the workspace can be changed there, whatever its mode; allow the mount, or leave readOnly out',
     )
-  if (readOnly) return showTree(workspace, source, to, signal)
+  if (readOnly) return showTree(workspace, source, to, noLinks, signal)
   const attributes = { [attrExecId]: workspace.execId, [attrHostPath]: source, [attrTo]: to, [attrMountUsed]: false }
   return traceSpan(spanWorkspaceStageDir, attributes, () =>
-    withoutSpans(() => copyTreeInto(workspace, source, to, signal)),
+    withoutSpans(() => copyTreeInto(workspace, source, to, noLinks, signal)),
   )
 }
 
@@ -45,11 +52,13 @@ async function showTree(
   workspace: OpenWorkspace,
   source: string,
   to: string,
+  noLinks: boolean,
   signal: AbortSignal | undefined,
 ): Promise<StagedTree> {
   const { path, sha256 = '' } = await workspace.sandbox.addInput(to, source, {
     readOnly: true,
     replace: true,
+    noLinks,
     ...(signal === undefined ? {} : { signal }),
   })
   workspace.shown.set(to, path)
@@ -61,20 +70,25 @@ async function copyTreeInto(
   workspace: OpenWorkspace,
   source: string,
   to: string,
+  noLinks: boolean,
   signal: AbortSignal | undefined,
 ): Promise<StagedTree> {
-  const { files, directories } = await listHostTree(source, signal)
+  const { files, directories } = await listHostTree(source, signal, noLinks)
   const options = signal === undefined ? {} : { signal }
   for (const path of [to, ...directories.map((below) => `${to}/${below}`)])
     await workspace.sandbox.makeDirectory(path, options)
+  const hash = createHash('sha256')
   const entries = files.map(
     (file) =>
       [
         `${to}/${file.path}`,
-        { path: file.source, mode: file.isExecutable ? defaultExecFileMode : defaultScriptFileMode },
+        {
+          stream: hashedFile(file, hash, signal),
+          mode: file.isExecutable ? defaultExecFileMode : defaultScriptFileMode,
+        },
       ] as const,
   )
   await workspace.sandbox.put(Object.fromEntries(entries), options)
   workspace.shown.delete(to)
-  return { mountUsed: false, digest: await dirDigest(source, options) }
+  return { mountUsed: false, digest: hash.digest('hex') }
 }

@@ -1,14 +1,26 @@
-import { chmodSync, createReadStream, createWriteStream } from 'node:fs'
+import { chmodSync, createWriteStream } from 'node:fs'
 import { createHash, randomUUID } from 'node:crypto'
-import { chmod, constants, copyFile, link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import {
+  chmod,
+  constants,
+  copyFile,
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
-import { pathProblem } from '../executor/index.ts'
+import { isAt, openFile, pathProblem } from '../executor/index.ts'
 import { INSIDE } from '../sandbox/index.ts'
 import { formatValue, makeDirectory } from '../support/index.ts'
 import { abortedError, invalid } from './failures.ts'
-import { copyTree, hashedFile, type HostTree, listHostTree } from './host-tree.ts'
+import { copyTree, hashedFile, type HostTree, leadsThroughLink, listHostTree } from './host-tree.ts'
 import type { Link } from './link.ts'
 import { Operation } from './operation.ts'
 import { checkFilesInput, putFiles } from './put-files.ts'
@@ -33,6 +45,8 @@ export interface InputOptions {
   readonly readOnly?: boolean
   /** Puts it in the place of an input of that name. Default false. */
   readonly replace?: boolean
+  /** True to refuse a path that leads through a link, also if the link appears while the input is made. Default false. */
+  readonly noLinks?: boolean
   readonly signal?: AbortSignal
 }
 
@@ -55,15 +69,21 @@ export interface CheckedInput {
  * @throws SandglassError `invalid_request` for a name that no file can have, for a path that is neither a file nor a directory, and for
  * a directory with links that lead out, with devices or with sockets.
  */
-export async function checkInput(name: unknown, path: unknown, signal?: AbortSignal): Promise<CheckedInput> {
+export async function checkInput(
+  name: unknown,
+  path: unknown,
+  signal?: AbortSignal,
+  noLinks: boolean = false,
+): Promise<CheckedInput> {
   if (typeof name !== 'string' || !isName(name))
     throw invalid('name', `${formatValue(name)} is not the name of an input: parts without "." at their beginning`)
   if (typeof path !== 'string') throw invalid('path', `${formatValue(path)} is not a string`)
   try {
     const source = await realpath(path)
+    if (noLinks && source !== path) throw leadsThroughLink(path)
     const found = await stat(source)
     if (found.isFile()) return { name, source, tree: undefined }
-    if (found.isDirectory()) return { name, source, tree: await listHostTree(source, signal) }
+    if (found.isDirectory()) return { name, source, tree: await listHostTree(source, signal, true) }
   } catch (error) {
     throw error instanceof SandglassError ? error : invalid('path', messageOf(error))
   }
@@ -90,10 +110,12 @@ export async function showInput(
   if (signal.aborted) throw reasonOf(signal)
   const target = join(directory, name)
   // No input has such a name, and no sandbox may read it yet.
-  const draft = join(directory, `.${randomUUID()}`)
+  const holder = join(directory, `.${randomUUID()}`)
+  const draft = join(holder, 'input')
   const replaced = join(directory, `.${randomUUID()}`)
   try {
     makeParents(directory, name)
+    await mkdir(holder, { mode: 0o700 })
     const made = tree === undefined ? await draftOf(source, draft, signal) : await treeDraftOf(tree, draft, signal)
     if (replace) await rename(target, replaced).catch(refuseUnlessMissing)
     await (tree === undefined ? moveTo : moveDirectoryTo)(draft, target)
@@ -110,7 +132,7 @@ export async function showInput(
       { cause: error },
     )
   } finally {
-    for (const left of [draft, replaced]) await rm(left, { force: true, recursive: true }).catch(() => undefined)
+    for (const left of [holder, replaced]) await rm(left, { force: true, recursive: true }).catch(() => undefined)
   }
 }
 
@@ -122,7 +144,8 @@ export async function sendInput(
   signal: AbortSignal | undefined,
 ): Promise<{ how: 'sent'; sha256?: string }> {
   if (tree === undefined) {
-    await putFiles(link, await checkFilesInput({ [inside]: { path: source, mode: READ_ONLY } }), signal)
+    const stream = openFile({ path: inside, mode: READ_ONLY, source: { kind: 'host', hostPath: source, isReal: true } })
+    await putFiles(link, await checkFilesInput({ [inside]: { stream, mode: READ_ONLY } }), signal)
     return { how: 'sent' }
   }
   for (const path of ['', ...tree.directories].map((below) => (below === '' ? inside : `${inside}/${below}`))) {
@@ -140,9 +163,15 @@ export async function sendInput(
 
 async function draftOf(source: string, draft: string, signal: AbortSignal): Promise<{ how: 'linked' | 'copied' }> {
   // The sandbox has another uid, and the mode of a link is that of the file itself.
-  const { mode } = await stat(source)
-  if ((mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, draft))) return { how: 'linked' }
-  await copy(source, draft, signal)
+  await using file = await open(source, constants.O_RDONLY | constants.O_NONBLOCK)
+  const found = await file.stat()
+  if (!(await isAt(file, source)) || !found.isFile()) throw leadsThroughLink(source)
+  if ((found.mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, draft))) {
+    const { ino, dev } = await stat(draft)
+    if (ino !== found.ino || dev !== found.dev) throw leadsThroughLink(source)
+    return { how: 'linked' }
+  }
+  await copy(file, draft, signal)
   await chmod(draft, READ_ONLY)
   return { how: 'copied' }
 }
@@ -204,12 +233,16 @@ export async function moveTo(draft: string, target: string): Promise<void> {
 }
 
 /** Shares the blocks of the file where the file system can do that. */
-async function copy(source: string, target: string, signal: AbortSignal): Promise<void> {
+async function copy(source: FileHandle, target: string, signal: AbortSignal): Promise<void> {
   try {
-    await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
+    await copyFile(`/proc/self/fd/${source.fd}`, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
   } catch (error) {
     if (errnoOf(error) === 'EEXIST') throw error
-    await pipeline(createReadStream(source), createWriteStream(target, { flags: 'wx', mode: OWN }), { signal })
+    await pipeline(
+      source.createReadStream({ autoClose: false, start: 0 }),
+      createWriteStream(target, { flags: 'wx', mode: OWN }),
+      { signal },
+    )
   }
 }
 

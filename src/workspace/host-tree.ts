@@ -1,9 +1,10 @@
 import type { Dirent } from 'node:fs'
 import { createHash, type Hash } from 'node:crypto'
+import { constants } from 'node:fs'
 import { chmod, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
-import { openFile } from '../executor/index.ts'
+import { isAt, openFile } from '../executor/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
 import { abortedError, invalid } from './failures.ts'
 
@@ -31,10 +32,16 @@ const DIRECTORY = 0o755
 
 /**
  * Lists a directory of the host. A link to a file below it counts as that file.
+ * @param noLinks true to refuse a path that leads through a link.
  * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, and for more than 100,000 entries; `aborted`
  */
-export async function listHostTree(directory: string, signal?: AbortSignal): Promise<HostTree> {
+export async function listHostTree(
+  directory: string,
+  signal?: AbortSignal,
+  noLinks: boolean = false,
+): Promise<HostTree> {
   const root = await realDirectory(directory)
+  if (noLinks && root !== directory) throw leadsThroughLink(directory)
   const files: TreeFile[] = []
   const directories: string[] = []
   // The list of directories grows while it is read.
@@ -91,13 +98,22 @@ export async function* hashedFile(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array, void, void> {
   hash.update(`${path}\0`)
-  for await (const piece of openFile({ path, mode: READ_ONLY, source: { kind: 'host', hostPath: source } })) {
+  for await (const piece of openFile({
+    path,
+    mode: READ_ONLY,
+    source: { kind: 'host', hostPath: source, isReal: true },
+  })) {
     if (signal?.aborted === true) throw abortedError('the directory')
     const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece
     hash.update(bytes)
     yield bytes
   }
   hash.update('\0')
+}
+
+/** The error for a path that must have no link, and has one. */
+export function leadsThroughLink(path: string): SandglassError {
+  return invalid('path', `${formatPath(path)} leads through a link; a directory may have been replaced meanwhile`)
 }
 
 async function realDirectory(path: string): Promise<string> {
@@ -112,9 +128,13 @@ async function realDirectory(path: string): Promise<string> {
 
 async function entriesOf(directory: string): Promise<Dirent[]> {
   try {
-    return await readdir(directory, { withFileTypes: true })
+    await using opened = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+    if (!(await isAt(opened, directory))) throw leadsThroughLink(directory)
+    // The names are those of the directory that was opened, whatever has its path now.
+    const path = process.platform === 'linux' ? `/proc/self/fd/${opened.fd}` : directory
+    return await readdir(path, { withFileTypes: true })
   } catch (error) {
-    throw invalid('path', messageOf(error))
+    throw error instanceof SandglassError ? error : invalid('path', messageOf(error))
   }
 }
 

@@ -6,7 +6,7 @@ export type { Checkpoint, RestoreResult, SyncResult } from './persisted-files.ts
 export type { Program, ProgramState } from './program.ts'
 export type { LogOptions, PollOptions, ProgramText } from './program-log.ts'
 export type { ExecOptions, ProgramInputData, ProgramLimits, ProgramOutput, StartOptions } from './program-options.ts'
-export { dirDigest, listHostTree } from './host-tree.ts'
+export { dirDigest, hashedFile, listHostTree } from './host-tree.ts'
 export { OutputWindow } from './output-window.ts'
 export { checkFilesInput } from './put-files.ts'
 export type { ProgramExit } from './running-program.ts'

@@ -360,7 +360,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   async addInput(name: string, path: string, options: InputOptions = {}): Promise<WorkspaceInput> {
-    refuseUnknown('addInput', options, ['readOnly', 'replace', 'signal'])
+    refuseUnknown('addInput', options, ['readOnly', 'replace', 'noLinks', 'signal'])
     const attributes = { exec_id: this.#execId, host_path: path, to: name }
     return traceSpan('workspace.stage.dir', attributes, async (found) => {
       const input = await this.#addInput(name, path, options)
@@ -370,8 +370,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   async #addInput(name: string, path: string, options: InputOptions): Promise<WorkspaceInput> {
-    const { readOnly = false, replace = false, signal } = options
-    const input = await checkInput(name, path, signal)
+    const { readOnly = false, replace = false, noLinks = false, signal } = options
+    const input = await checkInput(name, path, signal, noLinks)
     const link = this.#open()
     using _call = link.use()
     const { inputsDir } = this.#sandbox

@@ -1,8 +1,20 @@
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
-import { moveTo, showInput } from '../../../src/workspace/add-input.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { checkInput, moveTo, showInput } from '../../../src/workspace/add-input.ts'
 import { openDirectory } from '../../support/state-directory.ts'
 
 const BYTES = 16 * 1024 * 1024
@@ -77,4 +89,44 @@ test('a draft that cannot be moved leaves no file of its name', async () => {
   const directory = openTemporary('inputs')
   await expect(moveTo(join(directory, '.gone'), join(directory, 'big'))).rejects.toMatchObject({ code: 'ENOENT' })
   expect(readdirSync(directory)).toEqual([])
+})
+
+describe('a directory of the host that becomes a link behind its check', () => {
+  /** A directory with `d/file`, and a way to put a link to another directory with a `file` in the place of `d`. */
+  function openRaced(mode: number): { readonly root: string; readonly swap: () => void } {
+    const base = realpathSync(openTemporary('raced'))
+    const root = join(base, 'root')
+    for (const directory of [join(root, 'd'), join(base, 'hidden')]) {
+      mkdirSync(directory, { recursive: true })
+      writeFileSync(join(directory, 'file'), directory)
+      chmodSync(join(directory, 'file'), mode)
+    }
+    const swap = (): void => {
+      renameSync(join(root, 'd'), join(root, 'was'))
+      symlinkSync(join(base, 'hidden'), join(root, 'd'))
+    }
+    return { root, swap }
+  }
+  const { signal } = new AbortController()
+
+  test.each([
+    ['a file that would be linked', 'd/file', 0o644],
+    ['a file that would be copied', 'd/file', 0o600],
+    ['a tree', '', 0o644],
+  ])('%s shows nothing from outside', async (_what, path, mode) => {
+    const { root, swap } = openRaced(mode)
+    const inputs = openTemporary('inputs')
+    const input = await checkInput('shown', join(root, path), signal)
+    swap()
+    await expect(showInput(inputs, input, signal)).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(readdirSync(inputs)).toEqual([])
+  })
+
+  test('a path through a link is refused where none may be', async () => {
+    const { root, swap } = openRaced(0o644)
+    swap()
+    for (const path of ['d', 'd/file'])
+      await expect(checkInput('shown', join(root, path), signal, true)).rejects.toThrow('leads through a link')
+    expect(await checkInput('shown', join(root, 'd/file'), signal)).toMatchObject({ tree: undefined })
+  })
 })
