@@ -34,7 +34,8 @@ const MAX_SKILLS = 1000
 export async function readSkill(directory: string): Promise<Skill> {
   const path = join(directory, FILE)
   const text = await readText(path)
-  const [, yaml, instructions = ''] = /^\uFEFF?---[ \t]*\r?\n([^]*?)^---[ \t]*(?:\r?\n([^]*))?$/m.exec(text) ?? []
+  const [, yaml, instructions = ''] =
+    /(?<![^])\uFEFF?---[ \t]*\r?\n([^]*?)^---[ \t]*(?:\r?\n([^]*))?$/m.exec(text) ?? []
   if (yaml === undefined) throw invalid(path, 'it does not begin with front matter between two lines "---"')
   const frontMatter = await parseFrontMatter(path, yaml)
   const { name, description } = frontMatter

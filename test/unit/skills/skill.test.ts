@@ -40,6 +40,7 @@ describe('WS-26: the front matter of a skill', () => {
   const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((key, index) => `${key}: &${key} [${Array(9).fill(`*${'abcdefgh'[index]}`).join(',')}]`).join('\n')}`
   test.each<[string, string | Uint8Array, string]>([
     ['no front matter', '# Skill', 'it does not begin with front matter'],
+    ['text before it', 'x\n---\nname: a\ndescription: b\n---\n', 'it does not begin with front matter'],
     ['no end', '---\nname: a\n', 'it does not begin with front matter'],
     ['no YAML', '---\na: [\n---\n', 'its front matter is not YAML: '],
     ['a list', '---\n- a\n---\n', 'its front matter is not a list of keys'],
