@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { basename, isAbsolute, join, resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import {
   type ArtifactInfo,
   type ArtifactService,
@@ -20,6 +19,7 @@ import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { countText, whenText } from './figures.ts'
 import { nameText } from './foreign-text.ts'
+import { storeDirectory } from './store-directory.ts'
 import { table } from './table.ts'
 
 /** A call of `sandglass artifacts`. */
@@ -47,7 +47,7 @@ export async function artifacts(given: Given, context: Context): Promise<number>
       throw makeUsageError(`artifacts ${word} has no ${flag}; artifacts ${owner} has it`)
   }
   const sessionId = given.last('--session')
-  const store = storeInDirectory(directoryOf(given, context.env))
+  const store = storeInDirectory(storeDirectory(given, context.env))
   const call = { words, given, context, session: sessionId === undefined ? {} : { sessionId } }
   await action({ ...call, artifacts: createArtifactService(store) })
   return EXIT.ok
@@ -165,17 +165,6 @@ async function* contentOf(path: string, signal: AbortSignal): AsyncGenerator<Uin
     if (error instanceof UsageError) throw error
     throw makeUsageError(`${what}: it cannot be read: ${errnoOf(error) ?? messageOf(error)}`, error)
   }
-}
-
-/** The store that `--store` or the environment names, or that of the user. */
-function directoryOf(given: Given, env: NodeJS.ProcessEnv): string {
-  const named = given.last('--store') ?? env['SANDGLASS_STORE_DIR']
-  if (named === '') throw makeUsageError('--store: the path is empty')
-  if (named !== undefined) return named
-  // The specification of XDG_DATA_HOME says to ignore a relative path.
-  const { XDG_DATA_HOME: data = '', HOME: home = '' } = env
-  const base = isAbsolute(data) ? data : join(isAbsolute(home) ? home : homedir(), '.local/share')
-  return join(base, 'sandglass/store')
 }
 
 function takeWords({ words, given }: Call, min: number, max: number, what: string): readonly string[] {

@@ -19,9 +19,13 @@ const MAX_OUTPUT_BYTES = 1024 * 1024
 
 /** `sandglass exec`: one program in a workspace of its own. Resolves to the exit code. */
 export async function exec(given: Given, context: Context): Promise<number> {
-  const [command, ...args] = given.positionals
-  if (!given.has('--new')) {
-    throw new UsageError('invalid_request', 'exec needs --new: a new workspace, which ends with the program')
+  const id = given.has('--new') ? undefined : given.positionals[0]
+  const [command, ...args] = given.has('--new') ? given.positionals : given.positionals.slice(1)
+  if (command === undefined && !given.has('--new')) {
+    throw new UsageError(
+      'invalid_request',
+      'exec needs --new, a new workspace that ends with the program, or the ID of one that is kept: exec ID -- PROGRAM ARGS',
+    )
   }
   if (command === undefined) throw new UsageError('invalid_request', 'exec needs a program: exec --new -- PROGRAM ARGS')
   if (given.has('--tty') && given.has('--json')) {
@@ -35,8 +39,12 @@ export async function exec(given: Given, context: Context): Promise<number> {
     await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }
     await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
-    await using workspace = await withFiles(sandglass, files, context, !given.has('--json'))
-    if (given.has('--tty')) return await inTerminal(workspace, command, args, program, context)
+    await using workspace = await withFiles(sandglass, given, files, context, !given.has('--json'), id)
+    if (given.has('--tty')) {
+      const code = await inTerminal(workspace, command, args, program, context)
+      if (id !== undefined) await workspace.sync()
+      return code
+    }
     const stdin = process.stdin.isTTY ? undefined : process.stdin
     const result = await workspace.exec(command, args, {
       ...program,
@@ -45,6 +53,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
       maxOutputBytes: MAX_OUTPUT_BYTES,
       ...(given.has('--json') ? {} : { onOutput: shower(context, live) }),
     })
+    if (id !== undefined) await workspace.sync()
     if (given.has('--json')) await context.stdout.line(programLine(result))
     else if (result.exitCode === -1) await live.write(context.stderr, `sandglass: ${escapeForMessage(result.stderr)}\n`)
     return exitCodeOf(result)

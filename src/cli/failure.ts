@@ -27,6 +27,7 @@ const WRONG_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'dependency_too_new',
   'dependency_not_allowed',
   'artifact_not_found',
+  'workspace_not_found',
 ])
 /** Codes of defects of this program: no user input causes them. */
 const DEFECT: ReadonlySet<ErrorCode> = new Set(['pool_closed', 'unknown_spec'])
@@ -42,6 +43,7 @@ export function failureOf(error: unknown): Failure {
 function outcomeOf(error: unknown): OutcomeName {
   if (!(error instanceof SandglassError) || DEFECT.has(error.code)) return 'defect'
   if (error instanceof UsageError || WRONG_REQUEST.has(error.code)) return 'invalidRequest'
+  if (error.code === 'workspace_owned') return 'owned'
   if (error.code === 'aborted') return 'cancelled'
   // A retryable error is a breakdown; otherwise something is missing on this machine or in this version.
   return error.retryable ? 'sandboxLost' : 'unavailable'

@@ -23,6 +23,7 @@ const SANDBOX: Specs = {
 const LIMITS: readonly string[] = ['--memory', '--cpus', '--pids', '--require']
 /** The flags that `exec` and `shell` share. */
 const PROGRAM: Specs = {
+  '--store': { value: 'DIR' },
   ...Object.fromEntries(LIMITS.map((flag) => [flag, SANDBOX[flag] ?? {}])),
   '--help': {},
   '--with': { value: 'PKG' },
@@ -39,6 +40,7 @@ const FILES: Specs = {
   '--save': { value: 'DIR' },
   '--overwrite': {},
 }
+const STORE: Specs = { '--store': { value: 'DIR' } }
 const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
 const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
@@ -52,6 +54,7 @@ export type CommandName =
   | 'solve'
   | 'env'
   | 'artifacts'
+  | 'workspaces'
   | 'runs'
   | 'show'
   | 'doctor'
@@ -118,10 +121,11 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   artifacts: {
     ...COMMON,
     '--session': { value: 'ID' },
-    '--store': { value: 'DIR' },
+    ...STORE,
     '--save': { value: 'FILE' },
     '--overwrite': {},
   },
+  workspaces: { ...COMMON, ...STORE },
   runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },
   show: { ...COMMON, ...JOURNAL, '--html': {}, '--out': { value: 'FILE' } },
   doctor: COMMON,

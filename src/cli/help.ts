@@ -14,6 +14,7 @@ Usage: sandglass COMMAND [FLAGS]
   solve      let a model solve a task by writing Python
   env        list, add, update, remove and verify installed packages
   artifacts  list, get, put and remove results that are kept by name and version
+  workspaces list, show and remove workspaces that were kept
   runs       list the tasks of the journal
   show       show one of them in full: scripts, tool calls, errors
   doctor     show which engines work on this machine, and the remedy for the others
@@ -112,10 +113,12 @@ ${SANDBOX_HELP}
 Example:
   sandglass run report.py --file sales.csv --input year=2024 --collect 'out/*' --save results --timeout 10
 `,
-  exec: `Run a program in a new workspace, which ends with it. stdin, stdout, stderr and exit code are the program's.
+  exec: `Run a program in a new workspace, which ends with it, or in one whose files are kept. stdin, stdout, stderr and exit
+code are the program's.
 
-Usage: sandglass exec --new [FLAGS] -- PROGRAM [ARGS]
+Usage: sandglass exec --new|ID [FLAGS] -- PROGRAM [ARGS]
 
+  --store DIR               of ID: the store of its files; default that of sandglass workspaces
   --timeout S               wall clock in seconds, default 30; then everything is killed, exit code 124
   --env NAME=VALUE          a variable of the program, which gets none of yours; repeat for more
   --secret NAME             an environment variable of yours for the program, hidden in all output; repeat for more
@@ -129,10 +132,11 @@ ${PROGRAM_SANDBOX_HELP}
 Example:
   sandglass exec --new --file big.csv -- wc -l big.csv
 `,
-  shell: `Open a terminal in a new workspace, which ends with it.
+  shell: `Open a terminal in a new workspace, which ends with it, or in one whose files are kept.
 
-Usage: sandglass shell [FLAGS]
+Usage: sandglass shell [ID] [FLAGS]
 
+  --store DIR               of ID: the store of its files; default that of sandglass workspaces
   --env NAME=VALUE          a variable of the shell, which gets none of yours but TERM; repeat for more
   --secret NAME             an environment variable of yours for the shell; repeat for more
   --cwd DIR                 directory to start in, relative to the workspace
@@ -260,6 +264,20 @@ Usage: sandglass artifacts list|get|put|rm [FLAGS]
 
 Example:
   sandglass artifacts put report.pdf && sandglass artifacts get report.pdf@0 --save first.pdf
+`,
+  workspaces: `Workspaces whose files are kept in a directory of this machine; sandglass exec ID uses one.
+
+Usage: sandglass workspaces list|show|rm [FLAGS]
+
+  workspaces list           all of them
+  workspaces show ID        one
+  workspaces rm ID          remove its files and checkpoints; exit 9 if it is in use
+
+  --store DIR               the store; default SANDGLASS_STORE_DIR, else sandglass/store below XDG_DATA_HOME
+  --json                    one JSON line for each, nothing else on stdout
+
+Example:
+  sandglass exec notes -- sh -c 'date >> log' && sandglass workspaces list
 `,
   runs: `List the tasks that sandglass solve was given, newest first.
 

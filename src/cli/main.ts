@@ -24,6 +24,7 @@ const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   shell: async () => (await import('./shell.ts')).shell,
   solve: async () => (await import('./solve.ts')).solve,
   env: async () => (await import('./env.ts')).env,
+  workspaces: async () => (await import('./workspaces.ts')).workspaces,
   artifacts: async () => (await import('./artifacts.ts')).artifacts,
   runs: async () => (await import('./runs.ts')).runs,
   show: async () => (await import('./show.ts')).show,
@@ -42,6 +43,7 @@ const TAKES_MORE: readonly CommandName[] = [
   'solve',
   'env',
   'artifacts',
+  'workspaces',
   'show',
 ]
 const FOREVER_MS = 2 ** 30

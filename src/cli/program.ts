@@ -1,9 +1,11 @@
+import { storeInDirectory } from '../artifacts/index.ts'
 import type { FilesInput } from '../executor/index.ts'
 import type { Sandglass, Workspace } from '../index.ts'
 import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { hostAndPath, readFiles, secretsFrom } from './run-request.ts'
+import { storeDirectory } from './store-directory.ts'
 import { TransferLine } from './transfer.ts'
 
 /** The flags that `exec` and `shell` share, as options of a program. */
@@ -26,12 +28,15 @@ export function programFiles(given: Given, { signal }: Context): Promise<FilesIn
 /** A workspace with these files. @param isWanted true if a person looks on, who sees how far a long transfer is. */
 export async function withFiles(
   sandglass: Sandglass,
+  flags: Given,
   given: FilesInput,
   context: Context,
   isWanted: boolean,
+  id: string | undefined,
 ): Promise<Workspace> {
   await using transfer = new TransferLine(given, context, isWanted)
-  return await sandglass.workspace({ files: transfer.files, signal: context.signal })
+  const kept = id === undefined ? {} : { persist: id, store: storeInDirectory(storeDirectory(flags, context.env)) }
+  return await sandglass.workspace({ files: transfer.files, signal: context.signal, ...kept })
 }
 
 function variable(text: string): [string, string] {

@@ -14,7 +14,8 @@ const DEFAULT_SIZE = { rows: 24, columns: 80 }
 /** `sandglass shell`: a terminal in a workspace of its own. Resolves to the exit code of the shell. */
 export async function shell(given: Given, context: Context): Promise<number> {
   const [id] = given.positionals
-  if (id !== undefined) throw new UsageError('invalid_request', `shell takes no ${JSON.stringify(id)}`)
+  if (given.positionals.length > 1)
+    throw new UsageError('invalid_request', `shell takes one ID, and no ${JSON.stringify(given.positionals[1])}`)
   if (!process.stdin.isTTY || !context.stdout.isTerminal) {
     throw new UsageError('invalid_request', 'shell needs a terminal; for programs there is sandglass exec')
   }
@@ -25,9 +26,11 @@ export async function shell(given: Given, context: Context): Promise<number> {
     await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }
     await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
-    await using workspace = await withFiles(sandglass, files, context, true)
+    await using workspace = await withFiles(sandglass, given, files, context, true, id)
     const { exitCode } = await workspace.exec('sh', ['-c', 'command -v bash'])
-    return await inTerminal(workspace, exitCode === 0 ? 'bash' : 'sh', ['-i'], program, context)
+    const code = await inTerminal(workspace, exitCode === 0 ? 'bash' : 'sh', ['-i'], program, context)
+    if (id !== undefined) await workspace.sync()
+    return code
   } catch (error) {
     throw reword(error, 'flags')
   }

@@ -143,6 +143,15 @@ export const OUTCOMES = {
     wireKinds: [],
     lateWarning: null,
   },
+  owned: {
+    meaning: 'with the `code` `workspace_owned`: somebody else has the workspace',
+    status: 'sandbox-lost',
+    errorKind: 'infrastructure',
+    exitCode: 9,
+    causes: [],
+    wireKinds: [],
+    lateWarning: null,
+  },
   cancelled: {
     meaning: 'the caller cancelled the run',
     status: 'cancelled',
@@ -169,7 +178,7 @@ type Outcomes = typeof OUTCOMES
 export type OutcomeName = keyof Outcomes
 
 /** A row that a run can end as; the others are refusals. */
-export type RunOutcomeName = Exclude<OutcomeName, 'invalidRequest' | 'unavailable'>
+export type RunOutcomeName = Exclude<OutcomeName, 'invalidRequest' | 'unavailable' | 'owned'>
 
 /** A row that an ending alone can lead to. */
 export type EndingOutcomeName = NamesWith<'causes'>

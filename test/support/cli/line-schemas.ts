@@ -329,6 +329,16 @@ const artifact = z.strictObject({
   sha256: z.string(),
 })
 
+const workspace = z.strictObject({
+  v,
+  type: z.literal('workspace'),
+  id: z.string(),
+  files: count,
+  bytes: count,
+  owner: z.strictObject({ pid: count.nullable(), seen_at: z.string() }).nullable(),
+  synced_at: z.string().nullable(),
+})
+
 const program = z
   .strictObject({
     v,
@@ -359,6 +369,7 @@ export const anyLine: z.ZodType = z
     runRecord,
     cachedEnvironment,
     artifact,
+    workspace,
     program,
     event('started', { sandbox_id: z.string() }),
     event('stdout', { text: z.string() }),

@@ -30,6 +30,7 @@ describe('the table of outcomes', () => {
       'output-limit output_limit 6',
       'sandbox-lost infrastructure 7',
       'sandbox-lost infrastructure 8',
+      'sandbox-lost infrastructure 9',
       'cancelled cancelled 130',
       'failed internal 70',
     ])
