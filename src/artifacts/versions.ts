@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { SandglassError } from '../errors/index.ts'
 import type { StoreRecord } from '../stores/index.ts'
+import { parseBounded } from '../support/index.ts'
 import type { ArtifactInfo } from './service.ts'
 
 /** All versions of one artifact, as one record of a store keeps them. */
@@ -71,7 +72,7 @@ export function formatVersions({ name, next, versions }: Versions): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseBounded(text)
   } catch {
     return undefined
   }

@@ -121,7 +121,7 @@ function tableOf(found: readonly ArtifactInfo[]): string {
   const rows = found.map((one) => [
     nameText(nameOf(one)),
     `${countText(one.size)} B`,
-    one.mimeType,
+    nameText(one.mimeType),
     whenText(one.savedAt),
     one.sha256.slice(0, 12),
   ])

@@ -72,6 +72,8 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--secret': { value: 'NAME' },
     '--input': { value: 'NAME=JSON' },
     '--skill': { value: 'DIR' },
+    '--workspace': { value: 'ID' },
+    ...STORE,
     '--stdin': { value: 'FILE' },
     ...FILES,
   },

@@ -101,6 +101,8 @@ Script:
                             and tool calls; strict also refuses what reaches beyond plain computing; default off
   --tools FILE              a JS or TS module that exports tools: functions of the host, and Python tools, for the script
   --skill DIR               show the skill in DIR (with a SKILL.md) at /inputs/skills/NAME, read-only; on local alone; repeat
+  --workspace ID            run it in the workspace ID, whose files are kept; see sandglass workspaces
+  --store DIR               of --workspace: the store of its files; default that of sandglass workspaces
   --with PKG                a package that the script can import, as pip names it: "pandas>=2"; repeat for more
                             what FILE itself declares (# /// script) counts as well, if it is well known
 

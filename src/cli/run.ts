@@ -12,10 +12,14 @@ import { RunReporter } from './run-reporter.ts'
 import { notSaved, saveFiles, savingOf } from './save.ts'
 import { startSandglass } from './start.ts'
 import { UsageError } from './failure.ts'
-import type { Sandglass, Workspace } from '../index.ts'
+import type { Sandglass, Workspace, WorkspaceOptions } from '../index.ts'
+import { storeInDirectory } from '../artifacts/index.ts'
+import { storeDirectory } from './store-directory.ts'
 import { readSkill, type Skill } from '../skills/index.ts'
 import { Transfer } from './transfer.ts'
 import { reword } from './wording.ts'
+
+type Kept = Required<Pick<WorkspaceOptions, 'persist' | 'store'>>
 
 /** `sandglass run`: one script in one sandbox. Resolves to the exit code. */
 export async function run(given: Given, context: Context): Promise<number> {
@@ -26,6 +30,7 @@ export async function run(given: Given, context: Context): Promise<number> {
   const tools = await toolsOf(given, context)
   const saving = savingOf(given)
   const skills = await skillsOf(given)
+  const kept = keptOf(given, context)
   const reporter = isForPrograms ? lineReporter(given, context) : humanReporter(given, script, context, transfer)
   try {
     context.signal.throwIfAborted()
@@ -33,12 +38,14 @@ export async function run(given: Given, context: Context): Promise<number> {
     // A person names the file, so its declarations count. A script from elsewhere is not trusted with packages.
     const fromScript = isFile(given) ? 'declared' : 'off'
     const environments = { fromScript, onProgress: installing.onProgress } as const
-    // A skill needs a workspace, which takes no sandbox of the pool, so none is made ahead.
-    const poolSize = skills.length === 0 ? 1 : 0
+    // A workspace takes no sandbox of the pool, so none is made ahead.
+    const needsWorkspace = skills.length > 0 || kept !== undefined
+    const poolSize = needsWorkspace ? 0 : 1
     const sandglass = await startSandglass({ ...options, environments, poolSize, maxOverflow: 1 - poolSize }, context)
     let result: ExecutionResult
+    let syncError: unknown
     try {
-      const workspace = skills.length === 0 ? undefined : await workspaceWith(sandglass, skills, context.signal)
+      const workspace = needsWorkspace ? await workspaceWith(sandglass, skills, kept, context.signal) : undefined
       result = await sandglass.run(script, {
         ...(workspace === undefined ? {} : { workspace }),
         ...request,
@@ -49,11 +56,13 @@ export async function run(given: Given, context: Context): Promise<number> {
         signal: context.signal,
         onEvent: (event) => reporter.event(event),
       })
+      if (kept !== undefined) await workspace?.sync().catch((error: unknown) => (syncError = error))
     } finally {
       await sandglass.close()
     }
     const problems = saving === undefined ? [] : saveFiles(saving, result.files)
     await reporter.result(withProblems(result, problems))
+    if (syncError !== undefined) throw syncError
     const code = exitCodeOf(result.errorKind)
     return code === EXIT.ok && problems.length > 0 ? EXIT.usage : code
   } catch (error) {
@@ -74,13 +83,22 @@ async function skillsOf(given: Given): Promise<readonly Skill[]> {
   )
 }
 
+/** The workspace of `--workspace`, whose files are kept. @throws UsageError */
+function keptOf(given: Given, context: Context): Kept | undefined {
+  const persist = given.last('--workspace')
+  if (persist !== undefined) return { persist, store: storeInDirectory(storeDirectory(given, context.env)) }
+  if (given.has('--store')) throw new UsageError('invalid_request', '--store is the store of --workspace ID; give both')
+  return undefined
+}
+
 /** A workspace in which each skill is shown, read-only. It ends with the Sandglass. */
 async function workspaceWith(
   sandglass: Pick<Sandglass, 'workspace'>,
   skills: readonly Skill[],
+  kept: Kept | undefined,
   signal: AbortSignal,
 ): Promise<Workspace> {
-  const workspace = await sandglass.workspace({ signal })
+  const workspace = await sandglass.workspace({ ...kept, signal })
   for (const { name, directory } of skills)
     await workspace.addInput(`skills/${name}`, directory, { readOnly: true, signal })
   return workspace

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { SandglassError } from '../errors/index.ts'
 import { pathProblem } from '../executor/index.ts'
-import { formatValue } from '../support/index.ts'
+import { formatValue, parseBounded } from '../support/index.ts'
 
 /** A regular file of a manifest. */
 export interface FileState {
@@ -115,7 +115,7 @@ function damaged(store: string, what: string): SandglassError {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseBounded(text)
   } catch {
     return undefined
   }

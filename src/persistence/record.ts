@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { SandglassError } from '../errors/index.ts'
-import { formatValue } from '../support/index.ts'
+import { formatValue, parseBounded } from '../support/index.ts'
 import type { Store, StoreRecord } from '../stores/index.ts'
 
 /** A state of all files of a workspace: the digest of its manifest, and what the manifest adds up to. */
@@ -143,7 +143,7 @@ function digestOf(id: string): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseBounded(text)
   } catch {
     return undefined
   }

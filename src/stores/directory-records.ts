@@ -1,13 +1,14 @@
-import { readdirSync } from 'node:fs'
+import { constants, readdirSync } from 'node:fs'
 import { open, readdir, stat, truncate, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { type DurableFiles, linkNew, syncDirectory } from './durable-files.ts'
-import { checkRecord, MAX_RECORD_BYTES, segmentsOf, type StoreRecord } from './store.ts'
+import { checkRecord, isSegment, MAX_RECORD_BYTES, MAX_SEGMENTS, segmentsOf, type StoreRecord } from './store.ts'
 
 /** No segment of a key begins like this. */
 const MARK = '='
 const DIGITS = 12
+const GENERATION = /^=[0-9]{12}$/
 /** Old generations stay as empty files for this time: a writer who is slower than others then finds its place taken. */
 const KEPT_MS = 600_000
 /** Empty files that are removed by one write. */
@@ -73,7 +74,8 @@ export class DirectoryRecords {
       const record = await this.read(root, segments.join('/'))
       if (record !== undefined) yield record
     }
-    for (const name of names) if (!isGeneration(name)) yield* this.#below(root, [...segments, name], true)
+    if (segments.length === MAX_SEGMENTS) return
+    for (const name of names) if (isSegment(name)) yield* this.#below(root, [...segments, name], true)
   }
 
   async #empty(directory: string, old: readonly string[]): Promise<void> {
@@ -95,7 +97,7 @@ export class DirectoryRecords {
 }
 
 function isGeneration(name: string): boolean {
-  return name.startsWith(MARK)
+  return GENERATION.test(name)
 }
 
 function generationsIn(directory: string): readonly string[] {
@@ -117,7 +119,8 @@ async function namesIn(directory: string): Promise<string[]> {
 /** Empty for a file that is gone. @throws SandglassError `store_damaged` for one that no record can be. */
 async function readText(path: string): Promise<string> {
   try {
-    await using file = await open(path, 'r')
+    // A pipe in its place holds nobody.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const found = await file.stat()
     if (!found.isFile() || found.size > MAX_RECORD_BYTES)
       throw new SandglassError('store_damaged', `${path} is no record of a store: remove it`)

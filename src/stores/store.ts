@@ -68,12 +68,18 @@ export const MAX_RECORD_BYTES: number = 8 * 1024 * 1024
 
 const SEGMENT = /^[a-z0-9][a-z0-9_-]{0,127}$/
 const SHA256 = /^[0-9a-f]{64}$/
-const MAX_SEGMENTS = 4
+/** Segments of a key, at most. */
+export const MAX_SEGMENTS = 4
 
 /** @throws TypeError for an area that cannot be the name of a directory everywhere. */
 export function checkArea(area: string): string {
   if (typeof area === 'string' && SEGMENT.test(area)) return area
   throw new TypeError(`area ${formatValue(area)}: must be 1 to 128 of a-z, 0-9, _ and -`)
+}
+
+/** True for a text that can be a segment of a key. */
+export function isSegment(text: string): boolean {
+  return SEGMENT.test(text)
 }
 
 /** The segments of a key or of a prefix. @throws TypeError. */

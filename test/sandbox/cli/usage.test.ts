@@ -270,10 +270,11 @@ test('each error code has its exit code, and a defect has 70', () => {
     no_space: 7,
     pool_exhausted: 7,
     harness_start_failed: 7,
+    workspace_owned: 9,
     aborted: 130,
     pool_closed: 70,
   })
-  expect(Object.values(byCode).every((code) => [2, 7, 8, 70, 130].includes(code))).toBe(true)
+  expect(Object.values(byCode).every((code) => [2, 7, 8, 9, 70, 130].includes(code))).toBe(true)
   expect(failureOf(new TypeError('x'))).toEqual({
     status: 'failed',
     errorKind: 'internal',

@@ -44,3 +44,21 @@ test.skipIf(skip)(
   },
   60_000,
 )
+
+test.skipIf(skip)(
+  'run --workspace ID finds the files of the last command there, and is refused while somebody has it',
+  async () => {
+    const script = (code: string): string[] => ['run', '-c', code, '--engine', 'local', '--workspace', 'lab', '--json']
+    const first = await run(script('open("n", "w").write("1"); raise ValueError("kept all the same")'))
+    expect(linesOf(first)).toMatchObject([{ status: 'failed' }])
+    expect(linesOf(await run(script('emit_result(open("n").read())')))).toMatchObject([{ final_data: '1' }])
+    expect((await run(['exec', 'lab', '--engine', 'local', '--', 'cat', 'n'])).stdout).toBe('1')
+    const lease = await WorkspaceLease.acquire(storeInDirectory(directory), 'lab')
+    expect(linesOf(await run(script('open("n", "w")')))).toMatchObject([{ code: 'workspace_owned' }])
+    expect((await run(script('open("n", "w")'))).code).toBe(9)
+    await lease.release()
+    const { code, stderr } = await run(['run', '-c', '1', '--store', directory])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--workspace ID')])
+  },
+  60_000,
+)

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import {
   createReadStream,
   existsSync,
@@ -125,6 +126,19 @@ test('a writer that died before its record was there leaves no record', async ()
   expect(await store.read('a', 'key')).toBeUndefined()
   expect(await Array.fromAsync(store.records('a'))).toHaveLength(1)
   expect(await store.write('a', 'key', 'x', undefined)).toBeTypeOf('string')
+})
+
+test('files that are none of the store hold nobody, and are passed over', async () => {
+  const path = freshPath()
+  const store = storeInDirectory(path)
+  await store.write('a', 'key', 'x', undefined)
+  const records = join(path, 'a/records')
+  mkdirSync(join(records, 'NOT A KEY/=000000000001'), { recursive: true })
+  mkdirSync(join(records, 'a/b/c/d/e'), { recursive: true })
+  writeFileSync(join(records, 'key/=9'), 'y')
+  expect(await Array.fromAsync(store.records('a'))).toMatchObject([{ key: 'key', text: 'x' }])
+  execFileSync('mkfifo', [join(records, 'key/=000000000002')])
+  await expect(store.read('a', 'key')).rejects.toMatchObject({ code: 'store_damaged' })
 })
 
 function freshPath(): string {
