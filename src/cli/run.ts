@@ -43,7 +43,7 @@ export async function run(given: Given, context: Context): Promise<number> {
     const poolSize = needsWorkspace ? 0 : 1
     const sandglass = await startSandglass({ ...options, environments, poolSize, maxOverflow: 1 - poolSize }, context)
     let result: ExecutionResult
-    let syncError: unknown
+    let syncError: Error | undefined
     try {
       const workspace = needsWorkspace ? await workspaceWith(sandglass, skills, kept, context.signal) : undefined
       result = await sandglass.run(script, {
@@ -56,7 +56,7 @@ export async function run(given: Given, context: Context): Promise<number> {
         signal: context.signal,
         onEvent: (event) => reporter.event(event),
       })
-      if (kept !== undefined) await workspace?.sync().catch((error: unknown) => (syncError = error))
+      if (kept !== undefined) await workspace?.sync().catch((error: Error) => (syncError = error))
     } finally {
       await sandglass.close()
     }
