@@ -1,7 +1,7 @@
 import { isUint8Array } from 'node:util/types'
 import type { Channel } from '../sandbox/index.ts'
 import { messageOf, SandglassError } from '../errors/index.ts'
-import { encodeFrame, FILE_CHUNK_BYTES, type LineInParts } from '../protocol/index.ts'
+import { encodeFrame, FILE_CHUNK_BYTES, FilePutEncoder, type LineInParts } from '../protocol/index.ts'
 import { formatValue, piecesUntil } from '../support/index.ts'
 import { invalid } from './invalid.ts'
 import { openFile, type StagedFile } from './input-files.ts'
@@ -14,6 +14,7 @@ const SLOWEST_PEER = 1024
 export class Sender {
   readonly #channel: Channel
   readonly #run: PreparedRun
+  readonly #encoder = new FilePutEncoder()
   #stopped = false
   #begun = false
   /** The begin of the run's time: see {@link beginsAt}. */
@@ -98,8 +99,7 @@ export class Sender {
       this.#awaited = undefined
       this.#beginsAt += performance.now() - askedAt
       if (this.#stopped) return
-      const content_base64 = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('base64')
-      await this.#channel.send(encodeFrame({ type: 'file_put', execution_id, path, mode, offset, content_base64 }))
+      await this.#channel.send(this.#encoder.encode({ execution_id, path, mode, offset }, chunk)) // written when this resolves
       offset += chunk.length
       this.#awaited = path
       askedAt = performance.now()

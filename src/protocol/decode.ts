@@ -1,5 +1,5 @@
 import { type HarnessFrame, harnessFrames, type ToolCallFrame } from './harness-frames.ts'
-import type { ExecuteBody, ExecuteHead, HostFrame, ToolFailure } from './host-frames.ts'
+import type { ExecuteBody, ExecuteHead, FilePutFrame, HostFrame, ToolFailure } from './host-frames.ts'
 import { MAX_JSON_PARTS, scanJson } from '../support/index.ts'
 import { CAPS, MAX_DEPTH } from './caps.ts'
 
@@ -65,6 +65,24 @@ export function decodeLine(line: Uint8Array, maxParts: number = MAX_JSON_PARTS):
 export function encodeFrame(frame: HostFrame): Uint8Array {
   return Buffer.from(`${JSON.stringify(frame)}\n`)
 }
+
+/** Makes `file_put` lines in the same memory: a line is valid until the next one is made. */
+export class FilePutEncoder {
+  #memory = Buffer.alloc(0)
+
+  encode(head: Omit<FilePutFrame, 'type' | 'content_base64'>, piece: Uint8Array): Uint8Array {
+    const start = Buffer.from(`{"type":"file_put",${JSON.stringify(head).slice(1, -1)},"content_base64":"`)
+    const content = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString('base64')
+    const length = start.length + content.length + END_OF_PUT.length
+    if (length > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(length)
+    this.#memory.set(start)
+    this.#memory.write(content, start.length, 'latin1')
+    this.#memory.write(END_OF_PUT, start.length + content.length)
+    return this.#memory.subarray(0, length)
+  }
+}
+
+const END_OF_PUT = '"}\n'
 
 /** A line whose last fields can be large: they begin behind the comma at `bodyAt`. */
 export interface LineInParts {

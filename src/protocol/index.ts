@@ -6,6 +6,7 @@ export {
   encodeExecute,
   encodeFrame,
   encodeToolResult,
+  FilePutEncoder,
   type LineInParts,
   partsOfExecute,
 } from './decode.ts'
