@@ -31,7 +31,7 @@ export function errnoOf(error: unknown): string | undefined {
 
 /** Shortages of a host that may pass, by the errno of the system call that failed. */
 const SHORTAGES: Readonly<Record<string, string>> = {
-  EMFILE: 'this process has no file descriptor left (ulimit -n)',
+  EMFILE: 'this process has no file descriptor left (EMFILE; see ulimit -n)',
   ENFILE: 'the machine has no file descriptor left (sysctl fs.file-max)',
   EAGAIN: 'no more processes may be started here (ulimit -u, pids.max)',
   ENOMEM: 'no memory is left for it',

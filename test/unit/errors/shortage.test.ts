@@ -26,7 +26,7 @@ describe.skipIf(process.platform !== 'linux')('a process that needs more descrip
     const { code, message } = shortageError(Object.assign(new Error(told.message), told), 'no process') ?? {}
     expect([code, message]).toEqual([
       'sandbox_setup_failed',
-      `no process: this process has no file descriptor left (ulimit -n): ${told.message}`,
+      `no process: this process has no file descriptor left (EMFILE; see ulimit -n): ${told.message}`,
     ])
   })
 
