@@ -41,7 +41,7 @@ describe.skipIf(skip)('a bubblewrap that fails', () => {
     using directory = scopedDirectory()
     const bwrap = join(directory.path, 'bwrap')
     const said = 'bwrap: Creating new namespace failed: Operation not permitted'
-    writeFileSync(bwrap, `#!/bin/sh\nsh -c "sleep 0.02; echo '${said}' >&2" &\nexit 1\n`, { mode: 0o755 })
+    writeFileSync(bwrap, `#!/bin/sh\nsh -c "sleep 0.1; echo '${said}' >&2" &\nexit 1\n`, { mode: 0o755 })
     const engine = localEngine({ stateDir: join(directory.path, 'state'), bwrap })
     const { reasons } = await engine.report()
     await engine.close()
