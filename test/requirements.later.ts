@@ -5,5 +5,4 @@
 export const LATER: Readonly<Record<string, string>> = {
   // The ephemeral containers of CA-05 are there: test/daemon/engines/docker/orphans.test.ts and daemon-faults.test.ts.
   CA: 'the code agent',
-  'WS-15': 'cpuPercent of one program; its memory and processes are limited',
 }

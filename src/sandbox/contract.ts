@@ -83,9 +83,9 @@ export interface Sandbox extends AsyncDisposable {
    */
   liftCpuLimit?(): AsyncDisposable
   /**
-   * Holds the sandbox to fewer CPUs than its spec says, until the returned object is disposed of. Rejects when the limit
-   * could not be set, and disposing when it could not be restored: such a sandbox must not be used again. Absent where the
-   * limit cannot be changed.
+   * Holds the sandbox to fewer CPUs than its spec says, until the returned object is disposed of; of several that hold it, to
+   * the fewest. Rejects when the limit could not be set, and disposing when it could not be restored: such a sandbox must not
+   * be used again. A lift comes before it. Absent where the limit cannot be changed; the capability `lesserCpus` says so.
    */
   lowerCpuLimit?(cpus: number): Promise<AsyncDisposable>
   /**
@@ -180,4 +180,6 @@ export interface SandboxCapabilities {
   readonly concurrentActivities?: boolean
   /** Programs in workspaces. Absent: no, and no terminals and connections either. */
   readonly programs?: boolean
+  /** Fewer CPUs for one run or program than its sandbox has. Absent: no. */
+  readonly lesserCpus?: boolean
 }

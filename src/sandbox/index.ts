@@ -25,6 +25,7 @@ export {
 export { assertEnforced } from './asked-limits.ts'
 export { claim, revokeClaim } from './claims.ts'
 export { ChunkQueue } from './chunk-queue.ts'
+export { CpuQuota } from './cpu-quota.ts'
 export { failedChecks } from './checks.ts'
 export type { EngineModule, ReportLine, Resource } from './engine-module.ts'
 export {

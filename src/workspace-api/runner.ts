@@ -26,6 +26,8 @@ import type {
 } from './programs-contract.ts'
 
 const MiB = 1024 * 1024
+/** Of `limits.cpus`. */
+const LEAST_CPU_PERCENT = 5
 
 /** Runs programs in workspaces of a Sandglass. */
 export class SandglassRunner implements ProgramRunner, InteractiveProgramRunner {
@@ -94,12 +96,16 @@ function limitsOf({ cpuPercent = 0, memoryMB = 0, maxPIDs = 0 }: ResourceLimits)
   for (const [name, value] of Object.entries({ cpuPercent, memoryMB, maxPIDs }))
     if (!Number.isSafeInteger(value) || value < 0)
       throw invalid(`limits.${name}`, `${formatValue(value)} is not a whole number from 0`)
-  if (cpuPercent > 0)
+  if (cpuPercent > 0 && cpuPercent < LEAST_CPU_PERCENT)
     throw new SandglassError(
       'limit_not_enforceable',
-      'limits.cpuPercent: a single program has no control group of its own; limit the whole workspace by limits.cpus',
+      `limits.cpuPercent: ${cpuPercent} is too little for the sandbox to serve the program; the least is ${LEAST_CPU_PERCENT}`,
     )
-  return { ...(memoryMB === 0 ? {} : { memoryBytes: memoryMB * MiB }), ...(maxPIDs === 0 ? {} : { pids: maxPIDs }) }
+  return {
+    ...(cpuPercent === 0 ? {} : { cpus: cpuPercent / 100 }),
+    ...(memoryMB === 0 ? {} : { memoryBytes: memoryMB * MiB }),
+    ...(maxPIDs === 0 ? {} : { pids: maxPIDs }),
+  }
 }
 
 /** The place of a directory: one that the host shows is not looked for by its link, which a script may have replaced. */

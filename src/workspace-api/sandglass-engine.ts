@@ -65,6 +65,8 @@ function capabilitiesOf(
     maxDiskBytes: limitsEnforced.includes('disk') ? limits?.diskBytes : undefined,
     programs,
     interactive: programs && capabilities.concurrentActivities === true,
-    limits: programs ? ['memoryMB', 'maxPIDs'] : [],
+    limits: programs
+      ? [...(capabilities.lesserCpus === true ? (['cpuPercent'] as const) : []), 'memoryMB', 'maxPIDs']
+      : [],
   }
 }

@@ -1,6 +1,7 @@
 import { isUint8Array } from 'node:util/types'
 import { checkSecrets } from '../executor/index.ts'
 import type { HostActivityFrame, ProgramLimitsOnWire } from '../protocol/index.ts'
+import { resolveLimits } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { checkCwd } from './check-path.ts'
 import { checkWhole, invalid } from './failures.ts'
@@ -14,8 +15,13 @@ export interface ProgramOutput {
   readonly bytes: Uint8Array
 }
 
-/** Limits of one program, by the kernel's resource limits: each of its processes has them. Absent: those of the workspace. */
+/** Limits of one program. Absent: those of the workspace. All but `cpus` hold for each of its processes, by the kernel's resource limits. */
 export interface ProgramLimits {
+  /**
+   * CPU time per wall time, from 0.05: 0.5 is half a core. The whole workspace is held to it while the program lives, because they
+   * share a control group; of several programs the least holds. Refused where CPU time cannot be limited (`limit_not_enforceable`).
+   */
+  readonly cpus?: number
   /** Address space of a process. */
   readonly memoryBytes?: number
   /** Processes and threads that the program may start. */
@@ -69,6 +75,8 @@ export interface CheckedProgram {
   readonly stdin: ProgramInputData | undefined
   readonly secrets: Readonly<Record<string, string>>
   readonly signal: AbortSignal | undefined
+  /** The CPU time per wall time of everything in the workspace while it lives. */
+  readonly cpus: number | undefined
 }
 
 const OPTIONS: readonly (keyof ProgramOptions)[] = [
@@ -88,7 +96,7 @@ const LIMITS = {
   cpuSec: 'cpu_sec',
   fileBytes: 'file_bytes',
   openFiles: 'open_files',
-} as const satisfies Record<keyof ProgramLimits, keyof ProgramLimitsOnWire>
+} as const satisfies Record<Exclude<keyof ProgramLimits, 'cpus'>, keyof ProgramLimitsOnWire>
 const DEFAULT_TERMINAL = { rows: 24, columns: 80 }
 const MAX_CELLS = 65_535
 const MAX_TIMEOUT_SEC = 86_400
@@ -137,6 +145,7 @@ export function checkProgram(
     stdin: checkStdin(stdin),
     secrets,
     signal,
+    cpus: limits.cpus === undefined ? undefined : resolveLimits({ cpus: limits.cpus }).cpus,
   }
 }
 
@@ -179,9 +188,9 @@ function checkEnv(given: unknown): Record<string, string> {
 }
 
 function checkLimits(limits: ProgramLimits): ProgramLimitsOnWire {
-  refuseUnknown('limits', limits, Object.keys(LIMITS))
+  refuseUnknown('limits', limits, ['cpus', ...Object.keys(LIMITS)])
   const entries = Object.entries(LIMITS).flatMap(([name, wireName]) => {
-    const value = limits[name as keyof ProgramLimits]
+    const value = limits[name as keyof typeof LIMITS]
     if (value === undefined) return []
     return [[wireName, checkWhole(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER)] as const]
   })

@@ -2,6 +2,7 @@ import type { SharedChannel } from '../executor/index.ts'
 import { FRAMES_WINDOW_BYTES, type LineInParts, partsOfExecute } from '../protocol/index.ts'
 import { type Channel, ChunkQueue, type Ending, type Sandbox } from '../sandbox/index.ts'
 import type { Activity } from './activity.ts'
+import { liftCpuLimit, lowerCpuLimit } from './cpu-share.ts'
 import type { Link } from './link.ts'
 
 /** Lines up to this size overtake data of other activities; longer ones go in pieces, and take turns. */
@@ -41,7 +42,7 @@ export function openRun(
     ...(executionId === undefined ? {} : { id: executionId }),
   })
   lines.begin(activity)
-  return { sandbox: new SharedSandbox(sandbox, lines), executionId: activity.id }
+  return { sandbox: new SharedSandbox(sandbox, link, lines), executionId: activity.id }
 }
 
 /** The lines of one run, in both directions: the channel of its executor. */
@@ -131,11 +132,15 @@ class RunLines implements SharedChannel {
 /** The workspace's sandbox, as one run sees it. */
 class SharedSandbox implements RunSandbox {
   readonly #sandbox: Sandbox
+  readonly #link: Link
   readonly #lines: RunLines
+  readonly lowerCpuLimit?: NonNullable<Sandbox['lowerCpuLimit']>
 
-  constructor(sandbox: Sandbox, lines: RunLines) {
+  constructor(sandbox: Sandbox, link: Link, lines: RunLines) {
     this.#sandbox = sandbox
+    this.#link = link
     this.#lines = lines
+    if (sandbox.lowerCpuLimit !== undefined) this.lowerCpuLimit = (cpus) => lowerCpuLimit(sandbox, link, cpus)
   }
 
   get id(): string {
@@ -167,7 +172,7 @@ class SharedSandbox implements RunSandbox {
   }
 
   liftCpuLimit(): AsyncDisposable {
-    return this.#sandbox.liftCpuLimit?.() ?? { [Symbol.asyncDispose]: () => Promise.resolve() }
+    return liftCpuLimit(this.#sandbox, this.#link)
   }
 
   /** Ends the run, never the workspace: only a sandbox that does not confirm the end of a run is lost. */

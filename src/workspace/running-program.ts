@@ -4,6 +4,7 @@ import { Redactor } from '../redaction/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 import { Countdown, piecesUntil } from '../support/index.ts'
 import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
+import { liftCpuLimit } from './cpu-share.ts'
 import { abortedError, failureOf } from './failures.ts'
 import type { Link } from './link.ts'
 import type { CheckedProgram, ProgramInputData, ProgramOutput } from './program-options.ts'
@@ -65,6 +66,7 @@ export class RunningProgram implements ActivityHandler {
   readonly exited: Promise<ProgramExit>
   readonly #program: CheckedProgram
   readonly #sandbox: Sandbox
+  readonly #link: Link
   readonly #sink: OutputSink
   readonly #memoryKillsBefore: number
   readonly #start = Promise.withResolvers<void>()
@@ -88,6 +90,7 @@ export class RunningProgram implements ActivityHandler {
     makeSink,
   }: ProgramStart) {
     this.#sandbox = sandbox
+    this.#link = link
     this.#program = program
     this.#memoryKillsBefore = sandbox.memoryKills() ?? 0
     this.#isRedacting = Object.keys(program.secrets).length > 0
@@ -218,11 +221,7 @@ export class RunningProgram implements ActivityHandler {
 
   /** The sandbox shares its limit with what it has to kill. */
   #lift(): void {
-    try {
-      this.#lifted ??= this.#sandbox.liftCpuLimit?.()
-    } catch {
-      // the limit stays in force: the end only takes longer
-    }
+    this.#lifted ??= liftCpuLimit(this.#sandbox, this.#link)
   }
 }
 

@@ -18,6 +18,7 @@ import {
 } from './add-input.ts'
 import { checkDirectory, checkPath } from './check-path.ts'
 import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
+import { lowerCpuLimit } from './cpu-share.ts'
 import { dial } from './dial.ts'
 import { checkExec, exec, type ExecResult } from './exec.ts'
 import { checkWhole, closedError, idleError, invalid, notAloneError, unavailableError } from './failures.ts'
@@ -308,13 +309,17 @@ export class ActivityWorkspace implements WorkspaceActivities {
     if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
     if (this.#isSyncedApart()) await this.#persisted?.idle()
     return traceSpan('workspace.run', this.#attributesOf(program.program), async (found) => {
+      const { cpus } = program.program
       const leave = this.#enterWith(options)
+      let release = (): void => {}
       try {
+        if (cpus !== undefined) release = await this.#holdTo(cpus)
         const result = await exec(this.#sandbox, this.#open(), program)
         found.exit_code = result.exitCode
         found.timed_out = result.timedOut
         return result
       } finally {
+        release()
         leave()
       }
     })
@@ -324,12 +329,19 @@ export class ActivityWorkspace implements WorkspaceActivities {
     this.#assertPrograms()
     const program = checkStart(command, args, options)
     this.#needSeveral('start', 'use exec')
+    const { cpus } = program.program
     const leave = this.#enterWith(options)
+    let release = (): void => {}
     const attributes = this.#attributesOf(program.program)
     const end = beginSpan('workspace.run', attributes)
     try {
+      if (cpus !== undefined) release = await this.#holdTo(cpus)
       const started = await start(this.#sandbox, this.#open(), program)
-      started.exited.then(leave, leave)
+      const leaveAtEnd = (): void => {
+        release()
+        leave()
+      }
+      started.exited.then(leaveAtEnd, leaveAtEnd)
       started.exited.then(({ exitCode, timedOut }) => {
         attributes.exit_code = exitCode
         attributes.timed_out = timedOut
@@ -337,6 +349,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
       }, end)
       return started
     } catch (error) {
+      release()
       leave()
       end(error)
       throw error
@@ -569,6 +582,13 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   #enterWith({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {
     return this.#enter(Object.keys(secrets).length > 0, shareSecrets)
+  }
+
+  /** Holds everything in it to a share of CPU time; call the result at its end. @throws SandglassError `limit_not_enforceable` */
+  async #holdTo(cpus: number): Promise<() => void> {
+    using _call = this.#link.use()
+    const lowered = await lowerCpuLimit(this.#sandbox, this.#link, cpus)
+    return () => void lowered[Symbol.asyncDispose]().then(undefined, () => undefined)
   }
 
   /** A script or program begins; call the result at its end. Where activities share memory, one with secrets must be alone. */

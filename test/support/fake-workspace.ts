@@ -1,5 +1,12 @@
 import { encodePayload, FrameSplitter } from '../../src/protocol/index.ts'
-import { type Channel, ChunkQueue, DEFAULT_LIMITS, type Ending, type Sandbox } from '../../src/sandbox/index.ts'
+import {
+  type Channel,
+  ChunkQueue,
+  type CpuQuota,
+  DEFAULT_LIMITS,
+  type Ending,
+  type Sandbox,
+} from '../../src/sandbox/index.ts'
 import { ActivityWorkspace } from '../../src/workspace/index.ts'
 
 /** A frame of the host, with the payload that came behind it. */
@@ -26,7 +33,8 @@ export class FakeWorkspace implements Channel {
   constructor({
     trust = 'separate',
     idleTimeoutSec,
-  }: { readonly trust?: 'separate' | 'shared'; readonly idleTimeoutSec?: number } = {}) {
+    cpu,
+  }: { readonly trust?: 'separate' | 'shared'; readonly idleTimeoutSec?: number; readonly cpu?: CpuQuota } = {}) {
     const { memoryBytes, cpus, pids, diskBytes } = DEFAULT_LIMITS
     const destroy = async (): Promise<void> => {
       this.isDestroyed = true
@@ -54,6 +62,9 @@ export class FakeWorkspace implements Channel {
       },
       closed: this.#closed.promise,
       memoryKills: () => 0,
+      ...(cpu === undefined
+        ? {}
+        : { liftCpuLimit: () => cpu.lift(), lowerCpuLimit: (cpus: number) => cpu.lower(cpus) }),
       destroy,
       [Symbol.asyncDispose]: destroy,
     }

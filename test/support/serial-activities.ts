@@ -145,4 +145,14 @@ export function testSerialActivities(at: { readonly sg: Sandglass; readonly ws: 
     expect([capabilities.workspaces, capabilities.concurrentActivities]).toEqual([true, false])
     expect(probes['activities_apart']).toBe('serial')
   })
+
+  test('WS-15: a share of CPU time for one program is refused where a limit in force cannot be changed', async () => {
+    const { capabilities } = await at.sg.report()
+    const limited = at.ws.exec('true', [], { limits: { cpus: 0.5 } })
+    const outcome = await limited.then(
+      ({ exitCode }) => exitCode,
+      ({ code }: { code: unknown }) => code,
+    )
+    expect(outcome).toBe(capabilities.lesserCpus === true ? 0 : 'limit_not_enforceable')
+  })
 }

@@ -6,10 +6,44 @@ import { storeInMemory } from '../../src/artifacts/index.ts'
 import {
   createArtifactService,
   newSandglassEngine,
+  type ResourceLimits,
+  type RunResult,
   saveArtifactHelper,
   withArtifactService,
   type WorkspaceSource,
 } from '../../src/workspace-api/index.ts'
+
+/**
+ * Is busy for the given seconds, or until it has had half a core for a moment: 80 ms within 160 ms, of which a fifth of a core
+ * cannot give more than 60. Prints the share that it had.
+ */
+const BUSY = `import sys, time
+began = time.monotonic()
+while True:
+    wall, cpu = time.monotonic(), time.process_time()
+    while time.process_time() - cpu < 0.08: pass
+    now = time.monotonic()
+    if now - wall <= 0.16: sys.exit("half")
+    if now - began > float(sys.argv[1]): break
+print(time.process_time() / (now - began))`
+
+/** Tests of the share of CPU time that a program gets, on an engine with control groups. */
+export function testCpuShare(at: { readonly sg: WorkspaceSource }): void {
+  test('WS-15: cpuPercent holds a program to its share, and the next one is free again', async () => {
+    const engine = await newSandglassEngine(at.sg)
+    expect(engine.describe().limits).toEqual(['cpuPercent', 'memoryMB', 'maxPIDs'])
+    const ws = await engine.manager().createWorkspace('cpu')
+    const run = (seconds: number, limits: ResourceLimits): Promise<RunResult> =>
+      engine.runner().runProgram(ws, { cmd: 'python3', args: ['-c', BUSY, String(seconds)], limits })
+    const limited = await run(1, { cpuPercent: 20 })
+    expect(limited.stderr).toBe('')
+    expect(Number(limited.stdout)).toBeGreaterThan(0)
+    expect(Number(limited.stdout)).toBeLessThan(0.3)
+    expect((await run(20, {})).stderr).toBe('half\n')
+    await expect(run(1, { cpuPercent: 4 })).rejects.toMatchObject({ code: 'limit_not_enforceable' })
+    await engine.manager().cleanup(ws)
+  })
+}
 
 /** Tests of staging and collecting on an engine that shows no files of the host. */
 export function testStagingByCopy(at: { readonly sg: WorkspaceSource }): void {

@@ -3,6 +3,7 @@ import { type ErrorCode, messageOf, SandglassError } from '../../errors/index.ts
 import type { ReadyFrame } from '../../protocol/index.ts'
 import {
   awaitReady,
+  CpuQuota,
   type CreateOptions,
   failedChecks,
   type IsolationLevel,
@@ -235,6 +236,7 @@ function sandboxOf(
   const { id, limits, cpus, overhead } = plan
   const limitsEnforced = enforcedLimits({ ...limits, cpus }, { overhead, checks: ready.checks, hasQuota })
   const destroy = (): Promise<void> => container.kill()
+  const cpu = new CpuQuota(cpus, (now) => container.setCpus(now ?? at.info.cpus))
   return {
     id,
     info: {
@@ -253,10 +255,7 @@ function sandboxOf(
     // The harness counts and reports them at the end of each run: the daemon may be remote.
     memoryKills: () => (limitsEnforced.includes('memory') ? 0 : null),
     ...(limitsEnforced.includes('cpu') && canChange
-      ? {
-          liftCpuLimit: () => container.liftCpuLimit(at.info.cpus, cpus),
-          lowerCpuLimit: (fewer: number) => container.lowerCpuLimit(fewer, cpus),
-        }
+      ? { liftCpuLimit: () => cpu.lift(), lowerCpuLimit: (fewer: number) => cpu.lower(fewer) }
       : {}),
     destroy,
     [Symbol.asyncDispose]: destroy,

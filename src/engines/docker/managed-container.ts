@@ -85,26 +85,9 @@ export class ManagedContainer {
     this.#onMemoryKill?.()
   }
 
-  /**
-   * Raises its CPU limit until the returned object is disposed of, and then restores `limit`. Disposing rejects when that
-   * fails.
-   */
-  liftCpuLimit(all: number, limit: number): AsyncDisposable {
-    const lifted = this.#handle.setCpus(all).then(
-      () => true,
-      () => false, // the limit stays in force
-    )
-    return {
-      [Symbol.asyncDispose]: async () => {
-        if (await lifted) await this.#handle.setCpus(limit)
-      },
-    }
-  }
-
-  /** Holds it to fewer CPUs until the returned object is disposed of. Both reject when the daemon does not set the limit. */
-  async lowerCpuLimit(cpus: number, limit: number): Promise<AsyncDisposable> {
-    await this.#handle.setCpus(cpus)
-    return { [Symbol.asyncDispose]: () => this.#handle.setCpus(limit) }
+  /** Sets its CPU time per wall time. Rejects when the daemon does not. */
+  setCpus(cpus: number): Promise<void> {
+    return this.#handle.setCpus(cpus)
   }
 
   /** Resolves to true if its CPU limit can be changed while it runs, which not every runtime allows; undefined without an answer. */

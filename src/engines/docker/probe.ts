@@ -43,6 +43,7 @@ function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
       workspaces: true,
       concurrentActivities: checks['signal_scope'] !== 'serial',
       programs: true,
+      lesserCpus: sandbox.lowerCpuLimit !== undefined,
     },
     probes: {
       daemon: at.daemon.address,

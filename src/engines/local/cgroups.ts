@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, shortageError } from '../../errors/index.ts'
 import { makeDirectory, startOf } from '../../support/index.ts'
-import type { EnforcedLimit, SandboxLimits } from '../../sandbox/index.ts'
+import { CpuQuota, type EnforcedLimit, type SandboxLimits } from '../../sandbox/index.ts'
 import { type CgroupHost, GROUP_PARENT, limitsOf, ownGroups } from './cgroup-host.ts'
 
 /** The groups of one sandbox. */
@@ -15,13 +15,8 @@ export interface Cgroup {
   holds(pid: number, text?: string): EnforcedLimit[]
   /** Gives its processes little of a busy processor, or their share. */
   setBackground(on: boolean): void
-  /**
-   * Lifts the CPU limit until every returned object is disposed of. Never throws itself; disposing throws when the limit
-   * cannot be put back on a group that is still there.
-   */
-  liftCpu(): Disposable
-  /** Lowers the CPU limit until the returned object is disposed of. Throws when the limit cannot be set; disposing as above. */
-  lowerCpu(cpus: number): Disposable
+  /** Its CPU limit. Nothing happens where it has none, or when it is gone. */
+  readonly cpu: CpuQuota
   /** The number of processes that the kernel killed in it for memory; null when nothing counts them. Keeps its last value. */
   memoryKills(): number | null
   /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
@@ -49,7 +44,13 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
   }
   const background = makeBackgroundSwitch(findFile)
   const quotaFile = findFile('cpu.max') ?? findFile('cpu.cfs_quota_us')
-  const quota = new CpuQuota(quotaFile, (cpus) => quotaText(host.version, cpus), limits.cpus)
+  const setQuota = async (cpus: number | null): Promise<void> => {
+    try {
+      if (quotaFile !== undefined) writeFileSync(quotaFile, quotaText(host.version, cpus))
+    } catch (error) {
+      if (!GONE.includes(errnoOf(error))) throw error
+    }
+  }
   return {
     paths,
     add: async (pid) => {
@@ -70,8 +71,7 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       return limitsOf(held)
     },
     setBackground: background,
-    liftCpu: () => quota.lift(),
-    lowerCpu: (cpus) => quota.lower(cpus),
+    cpu: new CpuQuota(limits.cpus, setQuota),
     memoryKills: () => counter.read(),
     close: () => counter.close(),
   }
@@ -124,66 +124,6 @@ const GONE: readonly (string | undefined)[] = ['ENOENT', 'ENODEV']
 function quotaText(version: 1 | 2 | null, cpus: number | null): string {
   const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * PERIOD_US))
   return version === 2 ? `${quota ?? 'max'} ${PERIOD_US}` : String(quota ?? -1)
-}
-
-/** The CPU limit of a group, which can be lifted, and lowered for one run. */
-class CpuQuota {
-  readonly #path: string | undefined
-  readonly #textOf: (cpus: number | null) => string
-  #cpus: number
-  #lifts = 0
-
-  constructor(path: string | undefined, textOf: (cpus: number | null) => string, cpus: number) {
-    this.#path = path
-    this.#textOf = textOf
-    this.#cpus = cpus
-  }
-
-  lift(): Disposable {
-    try {
-      this.#write(null)
-    } catch {
-      // the limit stays in force, or the group is gone
-    }
-    this.#lifts += 1
-    return disposeOnce(() => {
-      this.#lifts -= 1
-      if (this.#lifts === 0) this.#restore()
-    })
-  }
-
-  lower(cpus: number): Disposable {
-    const before = this.#cpus
-    this.#cpus = cpus
-    if (this.#lifts === 0) this.#write(cpus)
-    return disposeOnce(() => {
-      this.#cpus = before
-      if (this.#lifts === 0) this.#restore()
-    })
-  }
-
-  #restore(): void {
-    try {
-      this.#write(this.#cpus)
-    } catch (error) {
-      if (!GONE.includes(errnoOf(error))) throw error
-    }
-  }
-
-  #write(cpus: number | null): void {
-    if (this.#path !== undefined) writeFileSync(this.#path, this.#textOf(cpus))
-  }
-}
-
-function disposeOnce(act: () => void): Disposable {
-  let isOver = false
-  return {
-    [Symbol.dispose]() {
-      if (isOver) return
-      isOver = true
-      act()
-    },
-  }
 }
 
 /** The counter is read before and after every run, so its file stays open. */

@@ -142,16 +142,9 @@ function sandboxOf(
     await release()
     return ending
   })
-  const liftCpuLimit = (): AsyncDisposable => {
-    const lifted = cgroup?.liftCpu()
-    return { [Symbol.asyncDispose]: async () => lifted?.[Symbol.dispose]() }
-  }
-  const lowerCpuLimit = async (cpus: number): Promise<AsyncDisposable> => {
-    const lowered = cgroup?.lowerCpu(cpus)
-    return { [Symbol.asyncDispose]: async () => lowered?.[Symbol.dispose]() }
-  }
+  const cpu = limitsInForce(at, held).includes('cpu') ? cgroup?.cpu : undefined
   const destroy = async (): Promise<void> => {
-    liftCpuLimit() // killed processes need the processor until they are gone
+    cpu?.lift() // killed processes need the processor until they are gone
     await launched.kill()
     await closed
   }
@@ -172,8 +165,7 @@ function sandboxOf(
     ready: launched.ready,
     closed,
     memoryKills,
-    liftCpuLimit,
-    ...(limitsInForce(at, held).includes('cpu') ? { lowerCpuLimit } : {}),
+    ...(cpu === undefined ? {} : { liftCpuLimit: () => cpu.lift(), lowerCpuLimit: (cpus: number) => cpu.lower(cpus) }),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }

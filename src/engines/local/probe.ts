@@ -51,6 +51,7 @@ function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport
       workspaces: true,
       concurrentActivities: checks['signal_scope'] !== 'serial',
       programs: true,
+      lesserCpus: sandbox.lowerCpuLimit !== undefined,
     },
     probes: {
       bwrap: at.bwrap,

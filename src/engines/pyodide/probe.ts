@@ -45,6 +45,7 @@ function makeReport(
       workspaces: true,
       concurrentActivities: false,
       programs: false,
+      lesserCpus: false,
     },
     probes: {
       pyodide: PYODIDE_VERSION,

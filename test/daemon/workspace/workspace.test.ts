@@ -9,7 +9,7 @@ import { containers } from '../../support/containers.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { testHostileActivities } from '../../support/hostile-activities.ts'
-import { testStagingByCopy } from '../../support/workspace-api-rules.ts'
+import { testCpuShare, testStagingByCopy } from '../../support/workspace-api-rules.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
 
 const HOST = fileURLToPath(new URL('../../support/doomed-workspace.main.ts', import.meta.url))
@@ -48,6 +48,12 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
   })
 
   testStagingByCopy({
+    get sg() {
+      return sg
+    },
+  })
+
+  testCpuShare({
     get sg() {
       return sg
     },

@@ -18,6 +18,7 @@ import {
   WorkspaceRegistry,
 } from '../../../src/workspace-api/index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
+import { testCpuShare } from '../../support/workspace-api-rules.ts'
 import { workspaceCases } from '../../support/workspace-cases.ts'
 
 const host = mkdtempSync(join(tmpdir(), 'sandglass-workspaces-'))
@@ -143,8 +144,13 @@ describe.skipIf(skip)('workspaces by the names of codeexecutor, on the local eng
         engine.runner().runProgram(ws, { cmd: 'python3', args: ['-c', 'x = bytearray(300 << 20)'], limits })
       expect((await run({ memoryMB: 200, maxPIDs: 20 })).exitCode).toBe(1)
       expect((await run({ memoryMB: 0 })).exitCode).toBe(0)
-      await expect(run({ cpuPercent: 50 })).rejects.toMatchObject({ code: 'limit_not_enforceable' })
       await expect(run({ maxPIDs: -1 })).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+
+    testCpuShare({
+      get sg() {
+        return sg
+      },
     })
 
     test.each([

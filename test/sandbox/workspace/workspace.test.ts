@@ -24,6 +24,15 @@ await inWorkspace((at) => {
     await expect(refused).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
+  test('a script may ask for less CPU time than the workspace has, and for no more', async () => {
+    const busy =
+      'import time\nuntil = time.monotonic() + 1\nwhile time.monotonic() < until: pass\nemit_result(time.process_time())'
+    const { finalData, warnings } = await at.ws.run(busy, { limits: { cpus: 0.2 } })
+    expect(warnings).toEqual([])
+    expect(finalData).toBeLessThan(0.3)
+    await expect(at.ws.run('pass', { limits: { cpus: 2 } })).rejects.toMatchObject({ code: 'limit_not_enforceable' })
+  })
+
   test('asTool runs the scripts of an agent in a workspace', async () => {
     const tool = at.sg.asTool({ workspace: at.ws })
     await tool.execute({ script: 'open("by-agent.txt", "w").write("x"); emit_result(1)' })

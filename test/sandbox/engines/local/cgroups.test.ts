@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import {
   type CgroupHost,
@@ -172,36 +173,37 @@ test.each([
   { version: 1, file: 'cpu.cfs_quota_us', limited: '50000', lifted: '-1' },
 ] as const)(
   'the CPU limit of version $version is restored when the last lift ends',
-  ({ version, file, limited, lifted }) => {
+  async ({ version, file, limited, lifted }) => {
     const path = place.directory(`lifted-v${version}`)
     const host: CgroupHost = { version, enforces: ['cpu'], parents: [{ path, controllers: ['cpu'] }], problems: [] }
     const group = makeCgroup(host, 'sg-4', LIMITS)
     const now = (): string => text(path, 'sg-4', file)
     expect(now()).toBe(limited)
-    const first = group.liftCpu()
-    const second = group.liftCpu()
+    const first = group.cpu.lift()
+    const second = group.cpu.lift()
+    await first[Symbol.asyncDispose]()
+    await first[Symbol.asyncDispose]()
     expect(now()).toBe(lifted)
-    first[Symbol.dispose]()
-    first[Symbol.dispose]()
-    expect(now()).toBe(lifted)
-    second[Symbol.dispose]()
+    await second[Symbol.asyncDispose]()
     expect(now()).toBe(limited)
-    const third = group.liftCpu()
+    const third = group.cpu.lift()
+    await setImmediate()
     rmSync(join(path, 'sg-4', file))
     mkdirSync(join(path, 'sg-4', file)) // a directory in place of the file makes it unwritable
-    expect(() => third[Symbol.dispose]()).toThrow('EISDIR')
-    group.liftCpu()
+    await expect(Promise.resolve(third[Symbol.asyncDispose]())).rejects.toThrow('EISDIR')
+    await expect(group.cpu.lower(0.25)).rejects.toThrow('EISDIR')
     rmSync(join(path, 'sg-4'), { recursive: true })
-    group.liftCpu()[Symbol.dispose]()
+    await group.cpu.lift()[Symbol.asyncDispose]()
+    await group.cpu.lower(0.25)
     expect(existsSync(join(path, 'sg-4'))).toBe(false)
   },
 )
 
-test('lifting does nothing for a group without a CPU limit', () => {
+test('lifting does nothing for a group without a CPU limit', async () => {
   const path = place.directory('no-cpu')
   const host: CgroupHost = { version: 2, enforces: ['pids'], parents: [{ path, controllers: ['pids'] }], problems: [] }
   const group = makeCgroup(host, 'sg-5', LIMITS)
-  group.liftCpu()[Symbol.dispose]()
+  await group.cpu.lift()[Symbol.asyncDispose]()
   expect(readdirSync(join(path, 'sg-5'))).toEqual(['pids.max'])
 })
 

@@ -35,6 +35,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       workspaces: true,
       concurrentActivities: true,
       programs: true,
+      lesserCpus: true,
     })
   })
 
