@@ -10,18 +10,55 @@ const globals: { ask: () => unknown } = { ask: () => undefined }
 const context = createContext(globals)
 const call = new Script('ask()')
 
+/** The most times that a question is asked again because the thread had no processor. */
+const MAX_STARVED = 3
+/** The end of the last try after the first began, in milliseconds: less than the time after which the host kills the thread. */
+const MAX_STARVED_MS = 100
+
+/** The processor time of this thread, in milliseconds. Without it, the clock decides alone. */
+function threadMs(): number {
+  const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number; system: number } }
+  if (threadCpuUsage === undefined) return performance.now()
+  const { user, system } = threadCpuUsage.call(process)
+  return (user + system) / 1000
+}
+
+/**
+ * Calls `ask` for at most `timeout` milliseconds. A call that was interrupted before it had half of them on a processor is
+ * repeated: on a full machine, a question that needs a few microseconds would count as one that overran.
+ */
+function callInTime(timeout: number): unknown {
+  const last = performance.now() + MAX_STARVED_MS - timeout
+  for (let starved = 0; ; starved += 1) {
+    const before = threadMs()
+    try {
+      // Loops and patterns end by an interrupt, which costs no new thread. What cannot be interrupted, the host kills.
+      return call.runInContext(context, { timeout }) as unknown
+    } catch (error) {
+      const wasStarved = isInterrupt(error) && threadMs() - before < timeout / 2
+      if (!wasStarved || starved >= MAX_STARVED || performance.now() > last) throw error
+    }
+  }
+}
+
+function isInterrupt(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+}
+
 parentPort?.on('message', ({ module, input, interruptMs }: ThreadRequest) => {
   void (async () => {
     try {
       const { answer } = (await import(module)) as { answer: (input: unknown) => unknown }
       tell({ kind: 'started' })
       globals.ask = () => answer(input)
-      // Loops and patterns end by an interrupt, which costs no new thread. What cannot be interrupted, the host kills.
-      const given: unknown = call.runInContext(context, { timeout: interruptMs })
+      const given = callInTime(interruptMs)
       tell({ kind: 'answer', text: String(await given).slice(0, MAX_ANSWER_CHARS) })
     } catch (error) {
-      const isInterrupted = (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-      tell(isInterrupted ? { kind: 'interrupted' } : { kind: 'failed', text: String(error).slice(0, MAX_ANSWER_CHARS) })
+      tell(
+        isInterrupt(error)
+          ? { kind: 'interrupted' }
+          : { kind: 'failed', text: String(error).slice(0, MAX_ANSWER_CHARS) },
+      )
     }
   })()
 })

@@ -118,15 +118,18 @@ describe("the judge's thread", () => {
     expect(Math.max(...ended.map(({ ms }) => ms))).toBeLessThan(4500)
   })
 
-  test('gives each of forty questions of its own kind a few milliseconds before a quick one, and no more', async () => {
+  test.each([
+    ['a quick one', 'next'],
+    ['one whose thread gets no processor at first', 'starved'],
+  ])('gives each of forty questions of its own kind a few milliseconds before %s, and no more', async (_, text) => {
     const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000, kind: 'equal' }
     const requests = vi.spyOn(Worker.prototype, 'postMessage')
     const loops = Array.from({ length: 40 }, () =>
       askThread({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
     )
-    expect(await askThread({ ...given, input: () => 'next', requester: { isOver: false } })).toEqual({
+    expect(await askThread({ ...given, input: () => text, requester: { isOver: false } })).toEqual({
       kind: 'answer',
-      text: 'next',
+      text,
     })
     const allowedMs = requests.mock.calls.map(([request]) => (request as ThreadRequest).interruptMs)
     requests.mockRestore()

@@ -1,3 +1,5 @@
+let naps = 0
+
 /** Answers for the tests of the judge's thread. */
 export function answer(input: unknown): unknown {
   switch (input) {
@@ -9,6 +11,10 @@ export function answer(input: unknown): unknown {
       const kept: object[][] = []
       for (;;) kept.push(Array.from({ length: 10_000 }, () => ({ a: 1 })))
     }
+    case 'starved':
+      // Like a thread that waits for a processor.
+      if (naps++ % 3 < 2) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 8)
+      return input
     case 'throw':
       throw new Error('x'.repeat(100_000))
     case 'environment':
