@@ -41,7 +41,9 @@ describe.skipIf(skip)('a bubblewrap that fails', () => {
     using directory = scopedDirectory()
     const bwrap = join(directory.path, 'bwrap')
     const said = 'bwrap: Creating new namespace failed: Operation not permitted'
-    writeFileSync(bwrap, `#!/bin/sh\nsh -c "sleep 0.1; echo '${said}' >&2" &\nexit 1\n`, { mode: 0o755 })
+    // The writer is a copy of the inner shell. A copy of the outer one would have its command line, and the engine kills those.
+    const script = `#!/bin/sh\nsh -c "{ sleep 0.1; echo '${said}' >&2; } &"\nexit 1\n`
+    writeFileSync(bwrap, script, { mode: 0o755 })
     const engine = localEngine({ stateDir: join(directory.path, 'state'), bwrap })
     const { reasons } = await engine.report()
     await engine.close()
