@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { EngineUnderTest } from '../adversarial/driver/engine.ts'
 import type { HostAnswer, HostCall, Outcome, Script } from './host-calls.ts'
+import { compileCache } from '../../test/support/compile-cache.ts'
 
 /** A requested run. */
 export interface RunHandle {
@@ -55,7 +56,7 @@ export function startChaosHost(engine: EngineUnderTest, { prefix, env }: HostSta
     engine.state,
   ]
   const child = spawn(command[0] ?? '', command.slice(1), {
-    env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', ...env },
+    env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', ...compileCache(), ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   let words = ''

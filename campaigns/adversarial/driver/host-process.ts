@@ -6,6 +6,7 @@ import type { SandboxReport } from '../../../src/sandbox/index.ts'
 import type { Answer, Runner } from './answer.ts'
 import type { EngineUnderTest, OpenOptions } from './engine.ts'
 import type { HostAnswer, HostCall } from './host-calls.ts'
+import { compileCache } from '../../../test/support/compile-cache.ts'
 
 /** Start options of a host process. */
 export interface HostStart {
@@ -44,7 +45,7 @@ export function startHost(engine: EngineUnderTest, start: HostStart = {}): HostP
   const { env = {}, fd9, prefix = [], state = engine.state } = start
   const command = [...prefix, process.execPath, ...FLAGS, MAIN, engine.module, state]
   const child = spawn(command[0] ?? '', command.slice(1), {
-    env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', ...env },
+    env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', ...compileCache(), ...env },
     serialization: 'advanced',
     stdio: [
       ...(['ignore', 'inherit', 'inherit', 'ipc'] as const),

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import type { HostReport } from '../../support/descriptors-host.ts'
 import { scopedDirectory } from '../../support/engines/local/state-dir.ts'
+import { compileCache } from '../../support/compile-cache.ts'
 
 const HOST = join(import.meta.dirname, '../../support/descriptors-host.ts')
 const LIMIT = 256
@@ -52,7 +53,7 @@ function runHost(engine: 'local' | 'pyodide'): HostReport {
     ],
     {
       encoding: 'utf8',
-      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], SANDGLASS_STATE_DIR: state.path },
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], SANDGLASS_STATE_DIR: state.path, ...compileCache() },
     },
   )
   if (status !== 0) throw new Error(`the host ended with ${status}: ${stderr}`)

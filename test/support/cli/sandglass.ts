@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { anyLine } from './line-schemas.ts'
+import { compileCache } from '../compile-cache.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/cli/main.ts')
 
@@ -78,6 +79,7 @@ export function makeCli(): Cli {
       env: {
         PATH: process.env['PATH'] ?? '',
         SANDGLASS_STATE_DIR: join(directory, 'state'),
+        ...compileCache(),
         ...(process.env['DOCKER_HOST'] === undefined ? {} : { DOCKER_HOST: process.env['DOCKER_HOST'] }),
         ...env,
       },

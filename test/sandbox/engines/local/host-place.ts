@@ -22,7 +22,7 @@ export interface HostReport {
 /** The differences between a child host and this process. */
 export interface Circumstances {
   readonly uid?: number
-  /** The complete environment. Default: PATH and HOME. */
+  /** The environment, to which a cache of compiled code is added. Default: PATH and HOME. */
   readonly env?: Record<string, string>
   /** A command that finally starts its arguments. */
   readonly wrapper?: readonly string[]
@@ -41,6 +41,8 @@ export class HostPlace implements Disposable {
       copy(name)
     copy('test/sandbox/engines/local/child-host.ts')
     share(process.execPath, join(this.path, 'node'))
+    mkdirSync(join(this.path, 'compiled'))
+    chmodSync(join(this.path, 'compiled'), 0o1777)
     mkdirSync(join(this.path, 'home'), { mode: 0o755 })
     if (NEEDS_ROOT === undefined) chownSync(join(this.path, 'home'), ORDINARY, ORDINARY)
   }
@@ -118,7 +120,11 @@ export class HostPlace implements Disposable {
     const home = uid === undefined ? (process.env['HOME'] ?? '/') : join(this.path, 'home')
     return {
       cwd: this.path,
-      env: env ?? { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', HOME: home },
+      env: {
+        ...(env ?? { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', HOME: home }),
+        // One for each user: Node ignores a cache that it cannot use.
+        NODE_COMPILE_CACHE: join(this.path, 'compiled', String(uid ?? 'own')),
+      },
       ...(uid === undefined ? {} : { uid, gid: uid }),
     }
   }

@@ -10,6 +10,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { NEEDS_ROOT } from './host-place.ts'
 import type { LimitsOrder, Outcome } from './limits-host.ts'
 import { scopedDirectory } from '../../../support/engines/local/state-dir.ts'
+import { compileCache } from '../../../support/compile-cache.ts'
 
 const { skip } = await requireLocalEngine()
 const ROOT = join(import.meta.dirname, '../../../..')
@@ -41,7 +42,7 @@ function run(
   const { stdout, stderr, status } = spawnSync(program, [...before, ...args], {
     encoding: 'utf8',
     input: given.input ?? '',
-    env: { PATH: process.env['PATH'], SANDGLASS_STATE_DIR: given.stateDir },
+    env: { PATH: process.env['PATH'], SANDGLASS_STATE_DIR: given.stateDir, ...compileCache() },
   })
   return { stdout, stderr, code: status }
 }
