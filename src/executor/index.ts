@@ -25,7 +25,7 @@ export {
 } from './result.ts'
 export { pathProblem } from './paths.ts'
 export type { SharedChannel } from './sender.ts'
-export { boundArgs, MAX_LISTED_CALLS } from './tool-log.ts'
+export { boundArgs, MAX_LISTED_CALLS, wasCalled } from './tool-log.ts'
 export { checkHidden, checkSecrets } from './secret-names.ts'
 export { isStdinStream, readStdin } from './stdin.ts'
 export type { RunTools, ToolAnswer, ToolOutcome, ToolPort, ToolRun } from './tool-port.ts'

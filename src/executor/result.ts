@@ -43,12 +43,14 @@ export interface ToolCall {
   readonly effect: EffectMark | null
   /** The arguments that the script gave; a note replaces large ones. */
   readonly args: unknown
-  /** `executing` or `waiting` for its turn: when the run ended, it had no answer. What it had begun is not undone. */
-  readonly state: 'answered' | 'executing' | 'waiting'
+  /**
+   * `failed`: the script got a ToolError. `unanswered`: the run ended first; what the tool had begun is not undone.
+   */
+  readonly state: 'answered' | 'failed' | 'unanswered'
   readonly ok: boolean
   /** From the call's arrival at the host to its answer, or to the end of the run, in milliseconds. */
   readonly ms: number
-  /** The failure that the script got; without an answer the code `cancelled`. */
+  /** The failure that the script got; without an answer the code `cancelled`, or `not_called` if the tool had not been called. */
   readonly error: { readonly code: string; readonly message: string } | null
 }
 

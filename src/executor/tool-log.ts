@@ -10,7 +10,8 @@ const MAX_LISTED_BYTES = 16 * 1024
 
 /** A call without an answer so far. */
 interface OpenCall extends Pick<ToolCall, 'name' | 'effect' | 'args'> {
-  state: 'waiting' | 'executing'
+  /** False while it waits for its turn, or its arguments are checked. */
+  began: boolean
   readonly since: number
 }
 
@@ -32,7 +33,7 @@ export class ToolLog {
   noteCall({ id, name, args, line = null }: ToolCallFrame, effect: EffectMark | null): void {
     this.#count += 1
     const call = { name: this.#redactor.text(name), effect, args: this.#redactor.value(args) }
-    this.#open.set(id, { ...call, args: boundArgs(call.args), state: 'waiting', since: performance.now() })
+    this.#open.set(id, { ...call, args: boundArgs(call.args), began: false, since: performance.now() })
     const callId = this.#redactor.text(id)
     this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId, ...call, line })
   }
@@ -40,7 +41,7 @@ export class ToolLog {
   /** Notes that the tool of a call executes: the call had its turn, and its arguments are valid. */
   noteExecution(id: string): void {
     const call = this.#open.get(id)
-    if (call !== undefined) call.state = 'executing'
+    if (call !== undefined) call.began = true
   }
 
   /** Adds the outcome of a call. Its event follows when the answer is redacted: a long one takes some turns of the event loop. */
@@ -55,7 +56,7 @@ export class ToolLog {
     const outcome = { ok: failure === null, ms: roundMs(ms), error: failure }
     const { name, effect, args } = call
     if (this.#answered.length < MAX_LISTED_CALLS)
-      this.#answered.push({ name, effect, args, state: 'answered', ...outcome })
+      this.#answered.push({ name, effect, args, state: failure === null ? 'answered' : 'failed', ...outcome })
     const callId = this.#redactor.text(id)
     const resultJson = given === undefined ? null : await this.#redactor.longText(given)
     const event = { executionId: this.#executionId, callId, name, ...outcome, resultJson }
@@ -71,11 +72,12 @@ export class ToolLog {
   get calls(): readonly ToolCall[] {
     const ended = performance.now()
     const room = MAX_LISTED_CALLS - this.#answered.length
-    const open = [...this.#open.values()].slice(0, room).map(({ since, ...call }) => ({
+    const open = [...this.#open.values()].slice(0, room).map(({ since, began, ...call }) => ({
       ...call,
+      state: 'unanswered' as const,
       ok: false,
       ms: roundMs(ended - since),
-      error: NO_ANSWER,
+      error: began ? NO_ANSWER : NOT_CALLED,
     }))
     return [...this.#answered, ...open]
   }
@@ -94,6 +96,7 @@ export class ToolLog {
 }
 
 const NO_ANSWER = { code: 'cancelled', message: 'the run ended before the tool answered' }
+const NOT_CALLED = { code: 'not_called', message: 'the run ended before the tool was called' }
 
 function roundMs(ms: number): number {
   return Math.round(ms * 1000) / 1000
@@ -103,4 +106,9 @@ function roundMs(ms: number): number {
 export function boundArgs(args: unknown): unknown {
   const text = JSON.stringify(args)
   return text.length <= MAX_LISTED_BYTES ? args : { '…': `${text.length} characters of JSON left out` }
+}
+
+/** True if the tool of a call was called, whatever became of it. */
+export function wasCalled({ state, error }: ToolCall): boolean {
+  return state !== 'unanswered' || error?.code !== NOT_CALLED.code
 }

@@ -4,6 +4,7 @@ import {
   MAX_LISTED_CALLS,
   ScriptExecutor,
   type Violation,
+  wasCalled,
 } from '../executor/index.ts'
 import type { Place } from '../journal/index.ts'
 import type { FoundScript } from '../script/index.ts'
@@ -179,10 +180,7 @@ export class ScriptRuns {
 
 /** True if a call of a `write` tool began, whatever became of it, or if there were more calls than are listed. */
 function mayHaveWritten({ toolCalls }: ExecutionResult): boolean {
-  return (
-    toolCalls.length >= MAX_LISTED_CALLS ||
-    toolCalls.some(({ effect, state }) => effect === 'write' && state !== 'waiting')
-  )
+  return toolCalls.length >= MAX_LISTED_CALLS || toolCalls.some((call) => call.effect === 'write' && wasCalled(call))
 }
 
 /** The checker knows no tool that is withheld: it would suggest another name. */

@@ -95,7 +95,7 @@ describe.skipIf(skip)('sandglass run --tools', () => {
         name: 'refund_order',
         effect: 'write',
         args: { id: 'A-1' },
-        state: 'answered',
+        state: 'failed',
         ok: false,
         ms: expect.any(Number) as number,
         error: { code: 'already_refunded', message: 'A-1 was refunded before' },

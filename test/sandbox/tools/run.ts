@@ -108,7 +108,7 @@ got = asyncio.run(main())`,
     expect([result.status, signals.map(({ aborted }) => aborted), calls]).toEqual([
       'timed-out',
       [true],
-      [['hang', 'executing', false, 'cancelled']],
+      [['hang', 'unanswered', false, 'cancelled']],
     ])
     expect(result.warnings.map(({ code }) => code)).toContain('tool_calls_unanswered')
     expect((await at.sg.run('emit_result(2)')).finalData).toBe(2)
@@ -179,7 +179,7 @@ except ToolError as error:
           ms,
           error: null,
         },
-        { name: 'look', effect: 'write', args: { key: 'bad' }, state: 'answered', ok: false, ms, error },
+        { name: 'look', effect: 'write', args: { key: 'bad' }, state: 'failed', ok: false, ms, error },
       ],
     ])
   })

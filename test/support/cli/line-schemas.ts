@@ -58,8 +58,8 @@ const environment = z
 
 const toolArgs = z.record(z.string(), json)
 const toolState = z
-  .enum(['answered', 'executing', 'waiting'])
-  .meta({ description: '`executing` and `waiting` had no answer when the run ended.' })
+  .enum(['answered', 'failed', 'unanswered'])
+  .meta({ description: '`failed`: the script got a ToolError. `unanswered`: the run ended first.' })
 const toolEffect = z.enum(['read', 'idempotent', 'write']).nullable()
 const toolOutcome = {
   ok: z.boolean(),

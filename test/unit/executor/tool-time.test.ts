@@ -82,12 +82,12 @@ describe('time in which tools execute on the host', () => {
       ms,
       effect: 'read',
       args: {},
+      state: 'unanswered',
       ok: false,
-      error: { code: 'cancelled', message: 'the run ended before the tool answered' },
     }
     expect(toolCalls).toEqual([
-      { ...call, state: 'executing' },
-      { ...call, state: 'waiting' },
+      { ...call, error: { code: 'cancelled', message: 'the run ended before the tool answered' } },
+      { ...call, error: { code: 'not_called', message: 'the run ended before the tool was called' } },
     ])
     expect(warnings.map(({ code }) => code)).toEqual(['tool_calls_unanswered'])
   })
