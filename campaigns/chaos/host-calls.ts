@@ -1,5 +1,5 @@
-/** The scripts of the light load. */
-export type Script = 'short' | 'compute' | 'tools' | 'grow'
+/** The scripts of the light load. `transfer` is none: files go into a workspace and come back, beside a program. */
+export type Script = 'short' | 'compute' | 'tools' | 'grow' | 'transfer'
 
 /** A call from the driver to the host process; `number` links its answers to it. */
 export type HostCall = { readonly number: number } & (

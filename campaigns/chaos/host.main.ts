@@ -16,6 +16,7 @@ import type { HostAnswer, HostCall, Outcome, Script } from './host-calls.ts'
 
 const MiB = 1024 * 1024
 const REST_MS = 60_000
+const TRANSFER_BYTES = 16 * MiB
 const [, , module = '', state = ''] = process.argv
 const { openEngine } = (await import(module)) as { openEngine: (state: string) => EngineUnderTest }
 const runs = new Map<number, AbortController>()
@@ -30,7 +31,7 @@ const price = defineTool({
   execute: ({ sku }) => sku.length,
 })
 
-const SCRIPTS: Readonly<Record<Script, (seconds: number) => string>> = {
+const SCRIPTS: Readonly<Record<Exclude<Script, 'transfer'>, (seconds: number) => string>> = {
   short: () => 'emit_result(price(sku="abc"))',
   compute: (seconds) => makeLoop(seconds, 'sum(range(2000))'),
   tools: (seconds) => makeLoop(seconds, 'price(sku="abc")'),
@@ -62,31 +63,57 @@ async function outcomeOf(call: HostCall): Promise<Outcome> {
   if (call.call === 'grow') return grow()
   if (opened === undefined) throw new Error('send the call `open` first')
   if (call.call === 'rest') return rest(opened)
-  if (call.call === 'run') return resultOf(await run(opened, call))
+  if (call.call === 'run') return call.script === 'transfer' ? transfer(opened, call) : run(opened, call.script, call)
   if (call.call === 'solve') return solve(opened, call.journal)
   if (call.call === 'abort') runs.get(call.run)?.abort()
   if (call.call === 'close') await opened.close()
   return { said: 'done', sandbox: '' }
 }
 
-async function run(sandglass: Sandglass, call: HostCall & { readonly call: 'run' }): Promise<ExecutionResult> {
+type RunCall = HostCall & { readonly call: 'run' }
+
+async function run(sandglass: Sandglass, script: keyof typeof SCRIPTS, call: RunCall): Promise<Outcome> {
   const stop = new AbortController()
   runs.set(call.number, stop)
   let sandbox = ''
   try {
-    return await sandglass.run(SCRIPTS[call.script](call.seconds), {
+    const result = await sandglass.run(SCRIPTS[script](call.seconds), {
       tools: [price],
       toolLimits: { maxCalls: 1_000_000 },
       limits: { executionTimeoutSec: call.deadlineSec },
       signal: stop.signal,
-      ...(call.script === 'short' ? { checkoutTimeoutMs: 30_000 } : {}),
+      ...(script === 'short' ? { checkoutTimeoutMs: 30_000 } : {}),
       onEvent: (event) => {
         if (event.type === 'started') sandbox = event.sandboxId
         if (event.type === 'intermediate') tell({ number: call.number, begun: sandbox })
       },
     })
+    return resultOf(result)
   } finally {
     runs.delete(call.number)
+  }
+}
+
+/** Sends a file into a workspace and reads it back, again and again, while a program runs there. */
+async function transfer(sandglass: Sandglass, { number, seconds }: RunCall): Promise<Outcome> {
+  const stop = new AbortController()
+  runs.set(number, stop)
+  const { signal } = stop
+  try {
+    await using workspace = await sandglass.workspace({ signal })
+    const program = await workspace.start('cat')
+    tell({ number, begun: workspace.id })
+    const until = performance.now() + seconds * 1000
+    while (performance.now() < until) {
+      await workspace.put({ file: new Uint8Array(TRANSFER_BYTES) }, { signal })
+      let received = 0
+      for await (const piece of workspace.read('file', { signal })) received += piece.length
+      if (received !== TRANSFER_BYTES) throw new Error(`${received} of ${TRANSFER_BYTES} bytes came back`)
+    }
+    const beside = program.status === 'running' ? 'with' : 'without'
+    return { said: `completed, ${beside} its program`, sandbox: workspace.id }
+  } finally {
+    runs.delete(number)
   }
 }
 

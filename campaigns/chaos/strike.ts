@@ -116,7 +116,7 @@ async function waitForFullPool(host: ChaosHost): Promise<void> {
 /** Starts a run that computes and one that calls a tool, in random order. The fault hits the first. */
 function startRuns(host: ChaosHost, kind: FaultKind, random: Random): readonly [RunHandle, RunHandle] {
   const start = (script: Script): RunHandle => host.run(script, kind.workSec, kind.deadlineSec)
-  // The fault must hit the run that takes memory.
+  // The fault must hit the run that takes memory, or the workspace.
   if (kind.script !== undefined) return [start(kind.script), start('tools')]
   return random.fraction() < 0.5 ? [start('compute'), start('tools')] : [start('tools'), start('compute')]
 }

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import type { FaultKind, FaultContext } from '../fault.ts'
 import { docker } from '../../../test/support/containers.ts'
+import { processOf } from '../../../test/support/processes.ts'
 import { type Roles, rolesIn } from '../site.ts'
 import { COMPLETED, GRACE_MS, HOST_DEATH_MS, HOST_GONE, LONG_SEC, LOST, LOST_MS, PYODIDE_DEATH_MS } from './bounds.ts'
 
@@ -69,6 +71,31 @@ export const KILLS: readonly FaultKind[] = [
   },
   {
     fault: 'kill -9',
+    target: 'broker of a workspace',
+    engines: ['local', 'docker'],
+    ...ENDLESS,
+    script: 'transfer',
+    victim: [/^threw workspace_lost: ./],
+    boundMs: LOST_MS,
+    boundWhy: 'FLT-010',
+    strike: (context) => kill(context, ({ broker }) => broker),
+  },
+  {
+    // Its program dies with it. The transfer goes on.
+    fault: 'kill -9',
+    target: 'keeper of a program',
+    engines: ['local', 'docker'],
+    workSec: 4,
+    deadlineSec: LONG_SEC,
+    script: 'transfer',
+    victim: [/^completed, without its program$/],
+    others: COMPLETED,
+    boundMs: LONG_SEC * 1000 + GRACE_MS,
+    boundWhy: 'as for a deadline of 20 s + 1 s',
+    strike: (context) => kill(context, ({ all }) => keeperIn(all)),
+  },
+  {
+    fault: 'kill -9',
     target: 'instance',
     engines: ['pyodide'],
     ...ENDLESS,
@@ -109,6 +136,12 @@ function kill({ site, victim }: FaultContext, which: (roles: Roles) => number | 
   if (pid === undefined) throw new Error(`the process to kill was not found in ${victim}`)
   process.kill(pid, 'SIGKILL')
   return () => {}
+}
+
+/** The keeper of the program `cat`, which is its parent. */
+function keeperIn(processes: readonly number[]): number | undefined {
+  const program = processes.find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'cat')
+  return program === undefined ? undefined : processOf(program)?.parent
 }
 
 function runDocker({ site, victim }: FaultContext, ...command: readonly string[]): () => void {
