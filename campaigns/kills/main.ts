@@ -13,11 +13,17 @@ const directory = mkdtempSync(join(tmpdir(), 'sandglass-kills-'))
 try {
   const report = await killWriters(directory, kills)
   console.log(`${report.kills} kills: ${report.saved} versions saved, ${report.deleted} deleted`)
-  for (const problem of report.problems) console.error(problem)
-  const persisting = await killPersisting(join(directory, 'workspaces'), kills)
-  console.log(`${persisting.kills} kills of owners of a workspace: ${persisting.synced} states synchronised`)
-  for (const problem of persisting.problems) console.error(problem)
-  process.exitCode = report.problems.length + persisting.problems.length === 0 ? 0 : 1
+  const problems = [...report.problems]
+  for (const work of ['sync', 'restore'] as const) {
+    const found = await killPersisting(join(directory, work), kills, work)
+    const during = Object.entries(found.during).map(([act, count]) => `${count} while ${act}`)
+    console.log(
+      `${work}: ${kills} owners of a workspace killed, ${during.join(', ')}; ${found.acknowledged} states acknowledged`,
+    )
+    problems.push(...found.problems)
+  }
+  for (const problem of problems) console.error(problem)
+  process.exitCode = problems.length === 0 ? 0 : 1
 } finally {
   rmSync(directory, { recursive: true, force: true })
 }
