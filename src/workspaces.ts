@@ -21,6 +21,7 @@ import {
   type Sandbox,
   type SandboxCapabilities,
   type SandboxEngine,
+  unlessAborted,
 } from './sandbox/index.ts'
 import { definedOf } from './support/index.ts'
 import { traceSpan } from './telemetry/index.ts'
@@ -121,7 +122,13 @@ export class Workspaces {
     if (workspaces !== true) throw this.#unavailable()
     const { persist, store, waitSec = 0 } = options
     if (persist === undefined || store === undefined) return this.#make(options, programs === true, undefined, signal)
-    const lease = await WorkspaceLease.acquire(store, persist, { waitMs: waitSec * 1000, signal })
+    const acquiring = WorkspaceLease.acquire(store, persist, { waitMs: waitSec * 1000, signal })
+    const lease = await unlessAborted(acquiring, signal, 'the store was asked for the workspace').catch(
+      async (error: unknown) => {
+        void acquiring.then((late) => late.release()).catch(() => undefined)
+        throw error
+      },
+    )
     try {
       return await this.#make(options, programs === true, lease, signal)
     } catch (error) {
@@ -160,8 +167,10 @@ export class Workspaces {
     void activities.closed.then(() => signal.removeEventListener('abort', onAbort))
     try {
       const { onSyncError: onError = () => undefined } = options
-      if (lease !== undefined)
-        await activities.persist(lease, signal, { maxBytes: resolveLimits(limits).diskBytes, onError })
+      if (lease !== undefined) {
+        const restoring = activities.persist(lease, signal, { maxBytes: resolveLimits(limits).diskBytes, onError })
+        await unlessAborted(restoring, signal, 'the store was asked for files')
+      }
       if (options.files !== undefined) await activities.put(options.files, { signal })
       if (signal.aborted) throw abortedOpening()
       return workspace

@@ -38,6 +38,7 @@ export class WorkspaceLease {
   /** The changes, one after the other. */
   #last: Promise<unknown> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
+  #isLettingGo = false
   #ended: SandglassError | undefined
   #onLost: (error: SandglassError) => void = () => {}
 
@@ -103,10 +104,10 @@ export class WorkspaceLease {
 
   /** Lets go of the workspace. Never rejects: a lease that cannot be given back expires. */
   async release(): Promise<void> {
+    this.#isLettingGo = true
     clearTimeout(this.#timer)
     await this.update((record) => ({ ...record, owner: null })).catch(() => undefined)
     this.#ended ??= new SandglassError('workspace_closed', 'the workspace has let go of its files in the store')
-    clearTimeout(this.#timer)
   }
 
   async #write(change: (record: WorkspaceRecord) => WorkspaceRecord): Promise<void> {
@@ -146,7 +147,7 @@ export class WorkspaceLease {
   /** A store that fails is asked again: only a write that succeeds shows that nobody took over. */
   async #renew(): Promise<void> {
     await this.update((record) => record).catch(() => undefined)
-    if (this.#ended === undefined) this.#renewLater()
+    if (this.#ended === undefined && !this.#isLettingGo) this.#renewLater()
   }
 }
 

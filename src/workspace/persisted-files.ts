@@ -10,7 +10,7 @@ import {
   type WorkspaceLease,
 } from '../persistence/index.ts'
 import type { EntryOnWire } from '../protocol/index.ts'
-import { INSIDE } from '../sandbox/index.ts'
+import { INSIDE, unlessAborted } from '../sandbox/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
 import type { Link } from './link.ts'
 import { listEntries } from './list-files.ts'
@@ -57,6 +57,8 @@ export interface PersistOptions {
   readonly maxBytes: number
   /** Called for a synchronisation that failed and that nobody waits for. */
   readonly onError: (error: unknown) => void
+  /** Time for the last synchronisation, in milliseconds. Default 120,000. */
+  readonly lastSyncMs?: number
 }
 
 /** An entry of the workspace as the store has it. */
@@ -74,8 +76,9 @@ interface Look {
 
 /** Time between synchronisations while something runs. */
 const EVERY_MS = 30_000
-/** Time for the last synchronisation. */
 const LAST_SYNC_MS = 120_000
+/** Time for a store to end what it does when it is told to, and to take the end of the lease. */
+const LETTING_GO_MS = 5000
 
 const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
 
@@ -86,6 +89,7 @@ export class PersistedFiles {
   readonly #trees: StoredTrees
   readonly #onError: (error: unknown) => void
   readonly #maxBytes: number
+  readonly #lastSyncMs: number
   readonly #ended = new AbortController()
   #present = new Map<string, Held>()
   #syncedAt: Date | undefined
@@ -98,12 +102,13 @@ export class PersistedFiles {
   /** A synchronisation that has not begun: it serves everybody who asks for one. */
   #waiting: Promise<SyncResult> | undefined
 
-  constructor(link: Link, lease: WorkspaceLease, { maxBytes, onError }: PersistOptions) {
-    this.#maxBytes = maxBytes
+  constructor(link: Link, lease: WorkspaceLease, options: PersistOptions) {
+    this.#maxBytes = options.maxBytes
+    this.#lastSyncMs = options.lastSyncMs ?? LAST_SYNC_MS
     this.#link = link
     this.#lease = lease
     this.#trees = new StoredTrees(lease.store, lease.id)
-    this.#onError = onError
+    this.#onError = options.onError
     link.lossNote = () =>
       this.#syncedAt === undefined
         ? '; none of its files were stored'
@@ -195,17 +200,15 @@ export class PersistedFiles {
     })
   }
 
-  /** Ends scripts and programs, synchronises the last time, and lets go of the workspace. Never rejects. */
+  /** Ends scripts and programs, synchronises the last time, and lets go of the workspace, also if the store hangs. Never rejects. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    const late = AbortSignal.timeout(this.#lastSyncMs)
     try {
-      if (this.#isOpen && this.#lease.endedBy === undefined) {
-        await this.#link.endProcesses()
-        await this.sync(AbortSignal.timeout(LAST_SYNC_MS))
-        await this.#trees.prune(this.#lease)
-      }
+      if (this.#isOpen && this.#lease.endedBy === undefined)
+        await unlessAborted(this.#storeLast(late), late, 'the last changes were stored')
     } catch (error) {
-      this.#onError(error)
+      this.#onError(late.aborted ? this.#lateError() : error)
     }
     await this.abandon()
   }
@@ -214,8 +217,23 @@ export class PersistedFiles {
   async abandon(): Promise<void> {
     clearInterval(this.#timer)
     this.#ended.abort()
-    await this.idle()
-    await this.#lease.release()
+    // Nobody waits for a store that never answers: the lease expires.
+    const lettingGo = Promise.all([this.idle(), this.#lease.release()])
+    const late = AbortSignal.timeout(LETTING_GO_MS)
+    await unlessAborted(lettingGo, late, 'the workspace was given back').catch(() => undefined)
+  }
+
+  async #storeLast(signal: AbortSignal): Promise<void> {
+    await this.#link.endProcesses()
+    await this.sync(signal)
+    await this.#trees.prune(this.#lease)
+  }
+
+  #lateError(): SandglassError {
+    return new SandglassError(
+      'store_unreachable',
+      `${this.#lease.store.name} did not take the last changes of workspace ${formatValue(this.id)} within ${this.#lastSyncMs / 1000} s`,
+    )
   }
 
   #tick(): void {
