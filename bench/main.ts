@@ -5,6 +5,7 @@ import { engines } from './engines.ts'
 import { environments } from './environments.ts'
 import { idleMemory } from './idle-memory.ts'
 import { latency } from './latency.ts'
+import { persistence } from './persistence.ts'
 import { preloading } from './preload.ts'
 import { orchestrator } from './orchestrator.ts'
 import { type Row, table } from './row.ts'
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
     ['preload', preloading],
     ['environments', environments],
     ['workspaces', workspaces],
+    ['persistence', persistence],
     ['artifacts', artifacts],
     ['tool calls', toolCalls],
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
