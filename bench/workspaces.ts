@@ -107,7 +107,11 @@ async function smallFiles(ws: Workspace): Promise<Row[]> {
     const took = await measureInTurns(5, 0, {
       tar: copy,
       in: () => measureMs(() => ws.put(files)),
-      out: () => measureMs(() => ws.save('many/**', join(above, 'out'), { overwrite: true, maxFiles: SMALL_FILES })),
+      out: () =>
+        measureMs(() => {
+          rmSync(join(above, 'out'), { recursive: true, force: true })
+          return ws.save('many/**', join(above, 'out'), { maxFiles: SMALL_FILES })
+        }),
     })
     const tar = took['tar']?.p50 ?? 0
     await ws.remove('many', { recursive: true })

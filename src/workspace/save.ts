@@ -2,12 +2,13 @@ import { lstatSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
-import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
+import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, repositoryMadeOf } from '../support/index.ts'
 import { type CollectBounds, type CollectOptions, matchingFiles } from './collect.ts'
 import type { Link } from './link.ts'
 import type { FileEntry } from './list-files.ts'
 import { readFiles } from './read-files.ts'
+import { type SmallFile, SmallFiles, unsavedError } from './small-files.ts'
 
 /** Options of {@link WorkspaceActivities.save}. */
 export interface SaveOptions extends CollectOptions {
@@ -29,8 +30,10 @@ export interface SavedFile {
 const BATCH = 256
 /** A file of more bytes is written while it comes. */
 const MAX_SMALL_BYTES = 64 * 1024
-/** Small files that are written at the same time. */
+/** Small files that are written, and paths that are looked at, at the same time. */
 const MAX_SIDE_BY_SIDE = 8
+/** From this number on, a thread saves more time than its start takes. */
+const MANY_FILES = 500
 
 /**
  * Saves what globs match below a directory of the host. Names and sizes are hostile: nothing is written outside of it or
@@ -53,28 +56,30 @@ export async function saveFiles(
       throw new SandglassError('too_large', `${formatPath(entry.path)}: raise maxFileBytes or maxTotalBytes to save it`)
   }
   refuseTwins(entries)
+  await using thread = entries.length < MANY_FILES ? undefined : new SmallFiles()
   const target = new TargetDirectory(directory, overwrite)
   await target.prepare(entries.map(({ path }) => path))
+  await using writer = new FileWriter(target, thread)
   const saved: SavedFile[] = []
   let left = bounds.maxTotalBytes
   for (let at = 0; at < entries.length; at += BATCH) {
     // A file may have grown since it was listed.
-    const batch = await saveBatch(link, entries.slice(at, at + BATCH), target, { ...bounds, maxTotalBytes: left })
+    const batch = await saveBatch(link, entries.slice(at, at + BATCH), writer, { ...bounds, maxTotalBytes: left })
     for (const { size } of batch) left -= size
     saved.push(...batch)
   }
+  await writer.idle()
   return saved
 }
 
 async function saveBatch(
   link: Link,
   entries: readonly FileEntry[],
-  target: TargetDirectory,
+  writer: FileWriter,
   { maxFileBytes, maxTotalBytes, signal }: CollectBounds,
 ): Promise<readonly SavedFile[]> {
   const paths = entries.map(({ path }) => path)
   const saved: SavedFile[] = []
-  await using writer = new FileWriter(target)
   let size = 0
   for await (const part of readFiles(link, paths, { maxFileBytes, maxTotalBytes, signal })) {
     if (part.kind === 'header') {
@@ -88,16 +93,16 @@ async function saveBatch(
       saved.push({ path: entries[saved.length]?.path ?? '', size })
     }
   }
-  await writer.idle()
   return saved
 }
 
 /**
- * Writes files that come one after the other. Small ones are written side by side: each takes four calls of the system, which wait
- * for their turn.
+ * Writes files that come one after the other. Small ones are written by the thread, if there is one, else side by side: each takes
+ * four calls of the system, which wait for their turn.
  */
 class FileWriter implements AsyncDisposable {
   readonly #target: TargetDirectory
+  readonly #thread: SmallFiles | undefined
   readonly #unfinished = new Set<Promise<void>>()
   #failure: { readonly error: unknown } | undefined
   #path = ''
@@ -108,8 +113,9 @@ class FileWriter implements AsyncDisposable {
   /** The file, once it is large. */
   #file: TargetFile | undefined
 
-  constructor(target: TargetDirectory) {
+  constructor(target: TargetDirectory, thread: SmallFiles | undefined) {
     this.#target = target
+    this.#thread = thread
   }
 
   begin(path: string, mode: number): void {
@@ -136,6 +142,11 @@ class FileWriter implements AsyncDisposable {
       this.#file = undefined
       return
     }
+    if (this.#thread !== undefined) {
+      const place = await this.#target.place(this.#path, this.#mode)
+      await this.#thread.add({ ...place, path: this.#path, size: this.#bytes }, this.#pieces)
+      return
+    }
     const writing = this.#writeSmall(this.#path, this.#mode, this.#pieces)
       .catch((error: unknown) => void (this.#failure ??= { error }))
       .finally(() => this.#unfinished.delete(writing))
@@ -148,6 +159,7 @@ class FileWriter implements AsyncDisposable {
   async idle(): Promise<void> {
     await Promise.all(this.#unfinished)
     this.#throwFailure()
+    await this.#thread?.idle()
   }
 
   /** Removes what was written of an incomplete file. */
@@ -213,13 +225,10 @@ class TargetDirectory {
       this.#root = await realpath(this.#directory)
     })
     const parents = new Map<string, Promise<Found>>()
-    for (const path of paths) {
-      const found = await attempt(path, () => this.#kindOf(path, parents))
-      if (found === 'nothing' || (found === 'file' && this.#overwrite)) continue
-      throw new SandglassError(
-        'path_refused',
-        `${formatPath(join(this.#directory, path))} is there${found === 'file' ? '; overwrite: true replaces it' : ', and no regular file'}`,
-      )
+    for (let at = 0; at < paths.length; at += MAX_SIDE_BY_SIDE) {
+      const some = paths.slice(at, at + MAX_SIDE_BY_SIDE)
+      const kinds = await Promise.all(some.map((path) => attempt(path, () => this.#kindOf(path, parents))))
+      for (const [index, path] of some.entries()) this.#refuse(path, kinds[index])
     }
     const made = this.#overwrite ? undefined : repositoryMadeOf(paths, (path) => isThere(join(this.#root, path)))
     if (made === undefined) return
@@ -229,15 +238,26 @@ class TargetDirectory {
     )
   }
 
+  #refuse(path: string, found: Found | undefined): void {
+    if (found === 'nothing' || (found === 'file' && this.#overwrite)) return
+    throw new SandglassError(
+      'path_refused',
+      `${formatPath(join(this.#directory, path))} is there${found === 'file' ? '; overwrite: true replaces it' : ', and no regular file'}`,
+    )
+  }
+
   async create(path: string, mode: number): Promise<TargetFile> {
-    return attempt(path, async () => {
-      await this.#makeParents(path)
-      const whole = join(this.#root, path)
-      // A file that exists is replaced as a whole; a new one is created where nothing is, so no link is followed.
-      const written = this.#overwrite ? join(this.#root, `.${randomUUID()}.part`) : whole
-      const permissions = mode & 0o111 ? 0o755 : 0o644
-      return new TargetFile(path, await open(written, 'wx', permissions), written, whole)
-    })
+    const { written, whole, permissions } = await this.place(path, mode)
+    return attempt(path, async () => new TargetFile(path, await open(written, 'wx', permissions), written, whole))
+  }
+
+  /** The place of a new file. The directories above it are made. */
+  async place(path: string, mode: number): Promise<Pick<SmallFile, 'written' | 'whole' | 'permissions'>> {
+    await attempt(path, () => this.#makeParents(path))
+    const whole = join(this.#root, path)
+    // A file that exists is replaced as a whole; a new one is created where nothing is, so no link is followed.
+    const written = this.#overwrite ? join(this.#root, `.${randomUUID()}.part`) : whole
+    return { written, whole, permissions: mode & 0o111 ? 0o755 : 0o644 }
   }
 
   /** The kind of the entry at a path; no link is followed. Most files share their directories: each is looked up once. */
@@ -318,7 +338,6 @@ async function attempt<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    const code = errnoOf(error) === 'ENOSPC' || errnoOf(error) === 'EDQUOT' ? 'no_space' : 'path_refused'
-    throw new SandglassError(code, `${formatPath(path)} could not be saved: ${messageOf(error)}`, { cause: error })
+    throw unsavedError(path, error)
   }
 }

@@ -101,6 +101,62 @@ await inWorkspace((at) => {
     rmSync(target, { recursive: true })
   })
 
+  // From 500 files on, a thread of the host writes the small ones.
+  test('save writes many files, and never through a link or over a file', async () => {
+    const files = Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`lots/${n % 7}/${n}`, `content of ${n}`]))
+    await at.ws.put({
+      ...files,
+      'lots/large': Buffer.alloc(200_000, 'large '),
+      'lots/tool': { content: '', mode: 0o755 },
+    })
+    const target = join(host, 'lots')
+    const options = { maxFiles: 1000 }
+    const read = (path: string): string => readFileSync(join(target, path), 'utf8')
+    expect(await at.ws.save('lots/**', target, options)).toHaveLength(602)
+    for (const [path, content] of Object.entries(files)) expect([path, read(path)]).toEqual([path, content])
+    expect(read('lots/large')).toBe('large '.repeat(40_000).slice(0, 200_000))
+    expect(statSync(join(target, 'lots/tool'))).toMatchObject({ size: 0, mode: 0o100755 })
+
+    await at.ws.put({ 'lots/0/0': 'new' })
+    await expect(at.ws.save('lots/**', target, options)).rejects.toMatchObject({ code: 'path_refused' })
+    expect(read('lots/0/0')).toBe('content of 0')
+    await at.ws.save('lots/**', target, { ...options, overwrite: true })
+    expect([read('lots/0/0'), readdirSync(target)]).toEqual(['new', ['lots']])
+
+    rmSync(join(target, 'lots/3'), { recursive: true })
+    symlinkSync(host, join(target, 'lots/3'))
+    await expect(at.ws.save('lots/**', target, { ...options, overwrite: true })).rejects.toMatchObject({
+      code: 'path_refused',
+    })
+    expect(readdirSync(host)).not.toContain('3')
+    rmSync(target, { recursive: true })
+    await at.ws.remove('lots', { recursive: true })
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('many files to a disk that is full leave whole files alone', async () => {
+    await at.ws.put(Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`lots/${n}`, Buffer.alloc(1024, 'x')])))
+    const target = join(host, 'full')
+    mkdirSync(target)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', target])
+    try {
+      for (const overwrite of [false, true]) {
+        const saving = at.ws.save('lots/*', target, { overwrite, maxFiles: 1000 })
+        await expect(saving).rejects.toMatchObject({
+          code: 'no_space',
+          message: expect.stringContaining('lots/') as string,
+        })
+        const left = readdirSync(join(target, 'lots'))
+        expect(left.length).toBeGreaterThan(0)
+        expect(new Set(left.map((name) => statSync(join(target, 'lots', name)).size))).toEqual(new Set([1024]))
+        expect(readdirSync(target)).toEqual(['lots'])
+        rmSync(join(target, 'lots'), { recursive: true })
+      }
+    } finally {
+      execFileSync('umount', ['-l', target])
+      rmSync(target, { recursive: true })
+    }
+  })
+
   test('save refuses names that differ by case alone before anything is written', async () => {
     await at.ws.put({ 'twins/Readme': '1', 'twins/README': '2' })
     const target = join(host, 'twins')
