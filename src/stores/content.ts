@@ -1,13 +1,13 @@
-import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
+import { Digest } from './digest.ts'
 import type { StoreContent, StoredBlob, TransferOptions } from './store.ts'
 
 /** Content on its way into a store: its pieces, and its name once they were read. */
 export interface Intake {
   readonly pieces: AsyncIterable<Uint8Array>
-  /** The content that was read so far. */
+  /** The content, once all pieces were read. */
   readonly blob: () => StoredBlob
   /** True for the error with which the source, not the store, failed. */
   readonly isOfSource: (error: unknown) => boolean
@@ -20,8 +20,8 @@ const SLICE_BYTES = 4 * 1024 * 1024
 
 /** Counts and hashes pieces while a driver reads them. @throws SandglassError `too_large`, `aborted`; TypeError for no content. */
 export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }: TransferOptions = {}): Intake {
-  const hash = createHash('sha256')
   let size = 0
+  let sha256: string | undefined
   let failure: { readonly error: unknown } | undefined
   const given = piecesOf(content, signal)
   async function* source(): AsyncGenerator<Uint8Array, void, void> {
@@ -40,17 +40,22 @@ export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }:
   }
   async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
     refuseAborted(signal)
+    using digest = new Digest()
     for await (const piece of source()) {
       refuseAborted(signal)
       size += piece.byteLength
       if (size > maxBytes) throw tooLarge(maxBytes)
-      hash.update(piece)
+      await digest.update(piece)
       yield piece
     }
+    sha256 = await digest.end()
   }
   return {
     pieces: pieces(),
-    blob: () => ({ sha256: hash.copy().digest('hex'), size }),
+    blob() {
+      if (sha256 === undefined) throw new Error('the content was not read to its end')
+      return { sha256, size }
+    },
     isOfSource: (error) => failure !== undefined && failure.error === error,
     close: given.close,
   }
@@ -66,7 +71,7 @@ export async function* verified(
   pieces: AsyncIterable<Uint8Array>,
   { maxBytes = Infinity, signal }: TransferOptions = {},
 ): AsyncGenerator<Uint8Array, void, void> {
-  const hash = createHash('sha256')
+  using digest = new Digest()
   let size = 0
   let held: Uint8Array | undefined
   refuseAborted(signal)
@@ -75,10 +80,10 @@ export async function* verified(
     size += piece.byteLength
     if (size > maxBytes) throw damaged(sha256, store)
     if (held !== undefined) yield held
-    hash.update(piece)
+    await digest.update(piece)
     held = piece
   }
-  if (hash.digest('hex') !== sha256) throw damaged(sha256, store)
+  if ((await digest.end()) !== sha256) throw damaged(sha256, store)
   if (held !== undefined) yield held
 }
 

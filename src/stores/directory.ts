@@ -17,7 +17,7 @@ import {
   type TransferOptions,
 } from './store.ts'
 
-const PIECE_BYTES = 256 * 1024
+const MAX_PIECE_BYTES = 1024 * 1024
 const SHARD = /^[0-9a-f]{2}$/
 const REST = /^[0-9a-f]{62}$/
 
@@ -125,8 +125,9 @@ class DirectoryStore implements Store {
   async *#piecesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
     try {
       await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+      const pieceBytes = Math.min((await file.stat()).size, MAX_PIECE_BYTES)
       const read = async (): Promise<Buffer> => {
-        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(PIECE_BYTES))
+        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(pieceBytes))
         return buffer.subarray(0, bytesRead)
       }
       let reading = read()

@@ -8,6 +8,8 @@ import { formatPath, makeDirectory } from '../support/index.ts'
 const FORMAT = 'sandglass-store 1\n'
 const FORMAT_FILE = 'format'
 const BUFFER_BYTES = 1024 * 1024
+/** Bytes of a large file that are written before they go to the disk. */
+const SYNCED_BYTES = 32 * 1024 * 1024
 /** A file in `tmp` that did not change for so long has lost its writer. */
 const ABANDONED_MS = 3_600_000
 /** The clock of the file system is read again after this time. */
@@ -142,7 +144,7 @@ export class DurableFiles {
   }
 }
 
-/** Writes pieces through two buffers: one is filled, and hashed by the source, while the other one is written. */
+/** Writes pieces through two buffers: one is filled while the other one is written, and what was written goes to the disk meanwhile. */
 async function writeOverlapped(
   file: FileHandle,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -151,8 +153,17 @@ async function writeOverlapped(
   let used = 0
   let spare: Buffer | undefined
   let writing: Promise<Buffer> | undefined
+  let written = 0
+  let syncing: Promise<void> | undefined
   const write = async (buffer: Buffer, length: number): Promise<Buffer> => {
     for (let at = 0; at < length;) at += (await file.write(buffer, at, length - at)).bytesWritten
+    written += length
+    if (written >= SYNCED_BYTES) {
+      written = 0
+      await syncing
+      syncing = file.datasync()
+      syncing.catch(() => undefined) // it is awaited before the next one
+    }
     return buffer
   }
   const flush = async (): Promise<void> => {
@@ -175,8 +186,9 @@ async function writeOverlapped(
     }
     await flush()
     await writing
+    await syncing
   } finally {
-    await writing?.catch(() => undefined) // the file is closed next
+    await Promise.allSettled([writing, syncing]) // the file is closed next
   }
 }
 

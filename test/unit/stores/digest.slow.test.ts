@@ -1,0 +1,98 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { storeInDirectory, storeInMemory } from '../../../src/artifacts/index.ts'
+
+const MiB = 1024 ** 2
+const DOOR = join(import.meta.dirname, '../../../src/artifacts/index.ts')
+/** One buffer, which the source uses again and again. */
+async function* pieces(count: number, buffer: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < count; at++) yield buffer.fill(at)
+}
+
+async function sha256Of(content: AsyncIterable<Uint8Array>): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const piece of content) hash.update(piece)
+  return hash.digest('hex')
+}
+
+function threadMs(since?: NodeJS.CpuUsage): number {
+  const { user, system } = process.threadCpuUsage(since)
+  return (user + system) / 1000
+}
+
+test('the thread of the host does not hash large content', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'))
+  try {
+    const store = storeInDirectory(directory)
+    const buffer = new Uint8Array(MiB)
+    // The first content starts the other thread.
+    await store.put('a', pieces(8, buffer))
+    const hash = createHash('sha256')
+    const beforeHash = process.threadCpuUsage()
+    for (let at = 0; at < 256; at++) hash.update(buffer)
+    const hashing = threadMs(beforeHash)
+    const beforePut = process.threadCpuUsage()
+    const { sha256 } = await store.put('a', pieces(256, buffer))
+    const putting = threadMs(beforePut)
+    const beforeRead = process.threadCpuUsage()
+    for await (const piece of (await store.open('a', sha256)) ?? []) expect(piece).toBeInstanceOf(Uint8Array)
+    const reading = threadMs(beforeRead)
+    expect({ putting, reading, hashing }).toSatisfy(() => putting < hashing && reading < hashing)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
+
+test.each([0, 1, 3 * MiB, 4 * MiB, 4 * MiB + 1, 9 * MiB + 7])(
+  '%i bytes have their digest, in any pieces',
+  async (size) => {
+    const store = storeInMemory()
+    const content = Buffer.from(Array.from({ length: 251 }, (_, at) => at))
+    const whole = Buffer.alloc(size, content)
+    const expected = createHash('sha256').update(whole).digest('hex')
+    const cut = async function* (pieceBytes: number): AsyncGenerator<Uint8Array> {
+      for (let at = 0; at < size; at += pieceBytes) yield whole.subarray(at, at + pieceBytes)
+    }
+    for (const given of [whole, cut(65_537), cut(MiB), cut(5 * MiB)])
+      expect(await store.put('a', given)).toEqual({ sha256: expected, size })
+  },
+)
+
+test('contents that are stored at once do not mix', async () => {
+  const store = storeInMemory()
+  const sizes = [5, 6, 7, 8, 9, 10]
+  const stored = await Promise.all(sizes.map(async (size) => store.put('a', pieces(size, new Uint8Array(MiB)))))
+  const expected = await Promise.all(sizes.map(async (size) => sha256Of(pieces(size, new Uint8Array(MiB)))))
+  expect(stored.map(({ sha256 }) => sha256)).toEqual(expected)
+})
+
+const SAVE = `import { createArtifactService, storeInMemory } from ${JSON.stringify(DOOR)}
+const artifacts = createArtifactService(storeInMemory())
+const { size, sha256 } = await artifacts.save('a', new Uint8Array(8 * 1024 ** 2))
+console.log(size, sha256)`
+const SAVED = `8388608 ${createHash('sha256')
+  .update(Buffer.alloc(8 * MiB))
+  .digest('hex')}\n`
+
+function nodeOutput(code: string, ...flags: string[]): string {
+  const { stdout, stderr, signal } = spawnSync(process.execPath, [...flags, '--input-type=module', '-e', code], {
+    encoding: 'utf8',
+    timeout: 5000,
+  })
+  return signal === null ? stdout : `${signal}: ${stderr}`
+}
+
+test('a process ends at once after it stored large content, also if it reads content not to its end', () => {
+  expect(nodeOutput(SAVE)).toBe(SAVED)
+  const leave = `const { stream } = await artifacts.open('a')
+await stream.getReader().read()`
+  expect(nodeOutput(`${SAVE}\n${leave}`)).toBe(SAVED)
+})
+
+test('a process that may start no thread hashes by itself', () => {
+  expect(nodeOutput(SAVE, '--permission', '--allow-fs-read=*')).toBe(SAVED)
+})
