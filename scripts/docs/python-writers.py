@@ -219,7 +219,7 @@ WRITERS = {
 # These leak a value: redaction does not search for them.
 UNKNOWN = {
     "reprlib.repr": reprlib.repr,
-    "textwrap.shorten, a slice, one line of several": lambda v: v[2:-2],
+    "textwrap.shorten, a slice": lambda v: v[2:-2],
     "list(v)": lambda v: str(list(v)),
     "list(bytes)": lambda v: str(list(utf8(v))),
     "v[::-1], v.swapcase()": lambda v: v[::-1] + v.swapcase(),

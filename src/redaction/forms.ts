@@ -4,15 +4,29 @@ import { settledUnitsOf, unitsOf } from './unit-reader.ts'
 const MIN_BEHIND = 8
 /** Encoded forms of longer values are not searched for: a form takes memory for each of its characters. */
 const MAX_ENCODED = 16 * 1024
+/** Shorter lines of a value, such as `"a": 1`, occur in ordinary texts. */
+const MIN_LINE = 8
 
 /**
- * The forms of a value, as units (see {@link UnitReader}): the value itself first, then its bytes, then hexadecimal, then
+ * The forms of a value, as units (see {@link UnitReader}): the value itself first, then its lines, its bytes, hexadecimal, and
  * base64 as a part of longer data. Each form once.
  */
 export function formsOf(value: string): readonly string[] {
-  const plain = [value, latinOf(value), latinOf(reprOf(value))].flatMap((text) => [text, withoutEntities(text)])
-  const encoded = value.length > MAX_ENCODED ? [] : [...hexForms(value), ...base64Forms(value)]
-  return [...new Set([...plain.flatMap(unitsInPlace), ...encoded])]
+  const plain = plainForms(value)
+  if (value.length > MAX_ENCODED) return [...new Set(plain)]
+  return [...new Set([...plain, ...linesOf(value).flatMap(plainForms), ...hexForms(value), ...base64Forms(value)])]
+}
+
+function plainForms(text: string): string[] {
+  return [text, latinOf(text), latinOf(reprOf(text))]
+    .flatMap((form) => [form, withoutEntities(form)])
+    .flatMap(unitsInPlace)
+}
+
+/** The lines of a value of several: errors of parsers quote one, as `SyntaxError` and `configparser.ParsingError` do. */
+function linesOf(value: string): string[] {
+  const lines = value.split(/[\r\n]+/)
+  return lines.length === 1 ? [] : lines.map((line) => line.trim()).filter((line) => line.length >= MIN_LINE)
 }
 
 /** The bytes of a text, each as a character, as `b'…'` and URLs write text that is not ASCII. */

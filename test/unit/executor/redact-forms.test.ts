@@ -81,6 +81,30 @@ print('\\n'.join(forms))`
     // The start of Python takes seconds on a busy machine.
   }, 20_000)
 
+  test('in an error of Python that quotes one line of it', async () => {
+    const program = `import sys, ast, configparser
+def message_of(act, v):
+    try:
+        act(v)
+    except Exception as error:
+        import traceback
+        return traceback.format_exc()
+acts = [eval, exec, ast.literal_eval, configparser.ConfigParser().read_string]
+for act in acts: print(message_of(act, sys.argv[1]), end='\\0')`
+    const secret = 'pass"w\\ord=Kx9Tv\'é1 zz\n  second_l"ine: 0123456789abc\nx=1'
+    const hider = new Redactor({ V: secret })
+    const { stdout } = await promisify(execFile)('python3', ['-c', program, secret])
+    const errors = stdout.split('\0').slice(0, -1)
+    expect(errors.map((text) => /Kx9Tv/.test(text))).toEqual([true, true, true, true])
+    expect(
+      errors.map((text) => hider.text(text)).filter((text) => !text.includes(MARKER) || /Kx9Tv|zz/.test(text)),
+    ).toEqual([])
+    expect(hider.text(`[1] second_l"ine: 0123456789abc`)).toBe(`[1] ${MARKER}`)
+    // A short line is in many texts.
+    expect(hider.text('x=1')).toBe('x=1')
+    expect(hider.text(`<${secret}>`)).toBe(`<${MARKER}>`)
+  }, 20_000)
+
   test('in two pieces of stdout, wherever base64 is cut', async () => {
     const encoded = Buffer.from(`user:${VALUE}`).toString('base64')
     const expected = redactor.text(`${encoded}\n`)
