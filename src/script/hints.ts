@@ -334,6 +334,15 @@ const LIMITS: readonly Rule[] = [
   },
 ]
 
+const MACHINERY: readonly Rule[] = [
+  {
+    // Out of memory has a hint of its own.
+    pattern: /^Container stdout closed unexpectedly(?!: out of memory)/,
+    hint: () =>
+      'the sandbox was lost, of which the script need not be the cause. If nothing in it ends processes, give it once more, without calls that already took effect.',
+  },
+]
+
 const RESULTS: readonly Rule[] = [
   {
     pattern: /^script finished without calling emit_result/,
@@ -353,6 +362,7 @@ export const HINT_RULES: readonly Rule[] = [
   ...VALUES,
   ...SURROUNDINGS,
   ...LIMITS,
+  ...MACHINERY,
   ...RESULTS,
 ]
 
