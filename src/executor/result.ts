@@ -117,7 +117,7 @@ interface RunFacts {
   readonly error: string | null
   /**
    * True if the cause is not the script but what the caller gives it: a secret is missing, a Python tool or a preloaded module
-   * cannot be loaded, or the preamble raised. Nothing of the script ran.
+   * cannot be loaded, or the preamble raised, ended the process or did not end in time. Nothing of the script ran.
    */
   readonly setupFailed: boolean
   /** Only after a crash of the script. */

@@ -40,6 +40,7 @@ interface LateEnding {
 
 type Judgement = Omit<Verdict, 'ending' | 'late'>
 
+const IN_SETUP = ', in the preamble or a Python tool: nothing of the script ran'
 const NO_RESULT = 'script finished without calling emit_result()'
 
 /** The first error or result decides; without either, the ending does. */
@@ -51,12 +52,23 @@ export function judge(evidence: Evidence): Verdict {
     case 'result':
       return { ...judgeAs('completed'), ending, late: lateAfterResult(outcome, ending, evidence) }
     case 'error':
-      return { ...judgeError(decision, evidence.maxOutputBytes), ending, late: lateAfterError(outcome, evidence) }
+      return {
+        ...nameSetup(judgeError(decision, evidence.maxOutputBytes), evidence),
+        ending,
+        late: lateAfterError(outcome, evidence),
+      }
     case 'callback':
       return { ...judgeAs('defect', decision.message), ending, late: lateAfterError(outcome, evidence) }
     case undefined:
-      return { ...judgeUndecided(outcome, evidence.mode), ending, late: undefined }
+      return { ...nameSetup(judgeUndecided(outcome, evidence.mode), evidence), ending, late: undefined }
   }
+}
+
+/** Says of a timeout or a crash within the set-up that the script is not its cause. */
+function nameSetup(judgement: Judgement, { end }: Evidence): Judgement {
+  const { error, setupFailed } = judgement
+  if (setupFailed || error === null || end.kind !== 'done' || end.frame.in_setup !== true) return judgement
+  return { ...judgement, setupFailed: true, error: `${error}${IN_SETUP}` }
 }
 
 function judgeUndecided(outcome: Outcome | undefined, mode: ExecutionMode): Judgement {

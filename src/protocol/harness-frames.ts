@@ -126,6 +126,8 @@ export interface ScriptDoneFrame {
   use: number
   /** Processes that the kernel killed for memory during the run; absent where the harness cannot see it. */
   memory_kills?: number | undefined
+  /** True if the run ended within the preamble or a Python tool: nothing of the script ran. */
+  in_setup?: boolean | undefined
 }
 
 /** Answer to `ping`. */
@@ -265,6 +267,7 @@ export const harnessFrames: {
     reusable: z.boolean().default(false),
     use: z.int().nonnegative().default(0),
     memory_kills: z.int().nonnegative().optional(),
+    in_setup: z.boolean().optional(),
   }),
   pong: z.object({ type: z.literal('pong'), nonce: z.string() }),
   reset_done: z.object({ type: z.literal('reset_done'), nonce: z.string(), reusable: z.boolean() }),

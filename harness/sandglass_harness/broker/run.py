@@ -266,6 +266,13 @@ class Run:
             self.sent += len(line)
             self._outbox.put(line)
 
+    @property
+    def ended_in_setup(self):
+        """True if the preamble or a Python tool ended the run. A flood can hide the end of the set-up, and a cancellation says
+        nothing about it."""
+        has_setup = any(self.request.get(name) for name in ("preamble", "tool_sources")) and not self.request.get("check")
+        return has_setup and not self.is_set_up and not self.over and self.killed_for in (None, "timeout")
+
     def ending(self):
         """Returns the field `ending` of `script_done`: how the script's process ended."""
         return ending_of(self.status, self.killed_for)

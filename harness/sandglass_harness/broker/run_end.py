@@ -184,6 +184,7 @@ def last_frame(run, collection, memory_kills, reusable):
         "limits_hit": collection.limits_hit if collection else [],
         "warnings": collection.warnings if collection else [],
         **counted,
+        **({"in_setup": True} if run.ended_in_setup else {}),
         "reusable": reusable,
         "use": run.use,
     }

@@ -61,6 +61,17 @@ class FramesTest(RunTestCase):
         self.assertEqual(self.take(line(type="setup_over") + failed)[0]["kind"], "exception")
         self.assertEqual((self.run_.reported_error, self.run_.finished), (True, False))
 
+    def test_a_run_that_ends_in_its_set_up_says_so(self):
+        run = self.make()
+        self.assertFalse(run.ended_in_setup)  # nothing was given that could have ended it
+        run.request["preamble"] = "x = 1"
+        self.assertTrue(run.ended_in_setup)
+        for killed_for, told in (("timeout", True), ("output-limit", False), ("cancelled", False), (None, True)):
+            run.killed_for = killed_for
+            self.assertIs(run.ended_in_setup, told)
+        run.take_frames(line(type="setup_over"), 101.0)
+        self.assertFalse(run.ended_in_setup)
+
     def test_the_end_of_the_set_up_is_said_once_and_to_the_broker_alone(self):
         over = line(type="setup_over")
         self.assertEqual(self.take(over), [])

@@ -173,7 +173,19 @@ export class RunState {
       limits_hit: this.limitsHit,
       warnings: this.warnings,
       memory_kills: this.killedFor === 'memory' ? 1 : 0,
+      ...(this.#endedInSetup && { in_setup: true }),
     }
+  }
+
+  /**
+   * True if the preamble or a Python tool ended the run. A flood can hide the end of the set-up, and a cancellation says
+   * nothing about it.
+   */
+  get #endedInSetup(): boolean {
+    const { request } = this
+    if (this.#isSetUp || this.over || request.type !== 'execute') return false
+    if ((request.preamble ?? '') === '' && (request.tool_sources ?? []).length === 0) return false
+    return this.killedFor === undefined || this.killedFor === 'timeout' || this.killedFor === 'memory'
   }
 
   /** The ending of the script's process, in the terms of the wire. */

@@ -48,6 +48,19 @@ export function wrapperCodeTests(at: Fixture): void {
     }),
   )
 
+  at.test('a preamble that ends the process is told apart from a script that does', ['harness', 'broker'], () =>
+    at.with({}, async (peer) => {
+      const exit = 'import os\nos._exit(7)'
+      for (const [script, preamble, inSetup] of [
+        ["emit_log('ran')", exit, true],
+        [exit, PREAMBLE, undefined],
+      ] as const) {
+        const { events, done } = await peer.run(script, { preamble })
+        assert.deepEqual([events.map(({ type, kind }) => [type, kind]), done.in_setup], [[['error', 'crash']], inSetup])
+      }
+    }),
+  )
+
   at.test('a postamble runs after a script that ended without an error, and only then', ['harness'], () =>
     at.with({}, async (peer) => {
       const postamble = 'emit_result(x)'

@@ -75,6 +75,36 @@ describe.skipIf(skip)('a model is asked to fix only what its script did (OR-02, 
     expect(await sg.run('1/0', { preamble: 'x = 1' })).toMatchObject({ status: 'failed', setupFailed: false })
   })
 
+  test.each([
+    [
+      'ends the process',
+      'import os\nos._exit(3)',
+      'crashed',
+      /ended with exit code 3 .*, in the preamble or a Python tool/,
+    ],
+    [
+      'is killed by a signal',
+      'import os\nos.kill(os.getpid(), 11)',
+      'crashed',
+      /SIGSEGV, in the preamble or a Python tool/,
+    ],
+    ['does not end', 'while True: pass', 'timed-out', /^Script timed out after 0.5s, in the preamble or a Python tool/],
+  ])('so does a preamble or a Python tool that %s', async (_, code, status, error) => {
+    await using sg = await createSandglass({ engine: 'local' })
+    const limits = { executionTimeoutSec: 0.5 }
+    const tool = definePythonTool({ source: `${code}\ndef one():\n    "A number."\n    return 1\n` })
+    for (const given of [{ preamble: code }, { tools: [tool] }]) {
+      const model = scriptedModel('emit_result(1)')
+      const result = await sg.solve(TASK, { model, limits, ...given })
+      expect(result).toMatchObject({ success: false, record: { status: 'infrastructure' } })
+      expect(result.error).toMatch(error)
+      expect(model.prompts.length).toBe(1)
+      expect(await sg.run('print(1)', { limits, ...given })).toMatchObject({ status, setupFailed: true, stdout: '' })
+    }
+    // The script is blamed for the same.
+    expect(await sg.run(code, { limits, preamble: 'x = 1' })).toMatchObject({ status, setupFailed: false })
+  })
+
   test('so do a missing secret of a Python tool and a Python tool that cannot be loaded', async () => {
     await using sg = await createSandglass({ engine: 'local' })
     const source = 'def sign():\n    "A number."\n    return 1\n'
