@@ -1,14 +1,40 @@
 import type { ViteUserConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Tests that start no sandbox and take more than a second: they count time, memory or a whole library. */
 const SLOW = 'test/unit/**/*.slow.test.ts'
-/** Tests of the library and the command line in sandboxes, and the longest file, which loads one processor alone. */
+/** Tests of the library and the command line in sandboxes, and conformance, which loads one processor for each engine. */
 const LIBRARY = [
-  'test/sandbox/{cli,environments,examples,orchestrator,telemetry,tools}/**/*.test.ts',
+  'test/sandbox/{cli,conformance,environments,examples,orchestrator,stores,telemetry,tools,workspace-api}/**/*.test.ts',
+  'test/sandbox/workspace/{acceptance,files,persist,persist-in-s3,pyodide,serial}.test.ts',
+  'test/sandbox/{agents,docs,packages}.test.ts',
+]
+/** The files that take more than 20 s of a rung with two workers, longest first. */
+const LONGEST = [
   'test/sandbox/conformance/pyodide.test.ts',
+  'test/sandbox/conformance/pyodide-box.test.ts',
+  'test/sandbox/conformance/local.test.ts',
+  'test/sandbox/environments/install.test.ts',
+  'test/sandbox/engines/pyodide/snapshot.test.ts',
+  'test/sandbox/tools/host-files.test.ts',
+  'test/sandbox/cli/run.test.ts',
+  'test/sandbox/cli/solve.test.ts',
+  'test/sandbox/cli/tools.test.ts',
+  'test/sandbox/environments/pyodide.test.ts',
 ]
 /** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
 const CAREFUL = process.env['CI'] === undefined ? 2 : 1
+
+/** Starts the longest files first, or a worker ends alone with one: without times of an earlier run, vitest goes by size. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const index = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}`))
+      return index === -1 ? LONGEST.length : index
+    }
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
+  }
+}
 
 /**
  * The TypeScript tests. The folder of a test is its rung, and *.slow.test.ts of test/unit run with the sandboxes:
@@ -23,6 +49,7 @@ const config: ViteUserConfig = {
     environment: 'node',
     // A test that passes at the second try hides a race.
     retry: 0,
+    sequence: { sequencer: LongestFirst },
     // Once for all projects.
     globalSetup: ['test/support/global-setup.ts'],
     projects: [

@@ -2,7 +2,7 @@
 const OTHER_SUITES: Readonly<Record<string, readonly string[]>> = {
   local: ['test/sandbox/conformance/local.test.ts', 'test/sandbox/tools/', 'test/sandbox/orchestrator/'],
   docker: ['test/daemon/conformance/', 'test/daemon/tools/', 'test/daemon/orchestrator/'],
-  pyodide: ['test/sandbox/conformance/pyodide.test.ts'],
+  pyodide: ['test/sandbox/conformance/pyodide.test.ts', 'test/sandbox/conformance/pyodide-box.test.ts'],
 }
 
 /** Returns the test files and folders that vitest runs for these engines. Default: all engines. */

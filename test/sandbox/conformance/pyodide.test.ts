@@ -3,7 +3,6 @@ import { pyodideEngine } from '../../../src/engines/pyodide/index.ts'
 import { engineConformance } from '../../../src/testing/index.ts'
 import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
 import { conformanceOf } from '../../support/walls.ts'
-import { requireBubblewrap } from '../engines/pyodide/fixture.ts'
 
 /* The suite on the engine that needs only Node; docs/limitations/pyodide.md lists the skipped cases. */
 const cache = sharedCache()
@@ -17,14 +16,3 @@ engineConformance({
   describe,
   it,
 })
-
-const { skip } = await requireBubblewrap()
-if (!skip) {
-  engineConformance({
-    name: 'pyodide in a box',
-    ...conformanceOf('pyodide-box'),
-    makeEngine: () => pyodideEngine({ cacheDir }),
-    describe,
-    it,
-  })
-}

@@ -30,5 +30,5 @@ test('in the full form, vitest also gets the other suites of the same engines', 
   ])
   const all = filesOf(undefined, { withOthers: true })
   expect(all.filter((path) => !existsSync(join(import.meta.dirname, '../../..', path)))).toEqual([])
-  expect(all).toHaveLength(8)
+  expect(all).toHaveLength(9)
 })
