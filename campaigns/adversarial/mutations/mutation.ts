@@ -42,6 +42,8 @@ export type Suite =
   | 'workspace-files'
   | 'workspace-programs'
   | 'workspace-link'
+  | 'workspace-persist'
+  | 'lease'
   | 'installation'
   | 'named-by-scripts'
   | 'index-faults'
@@ -56,6 +58,8 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   'workspace-files': 'test/sandbox/workspace/files.test.ts',
   'workspace-programs': 'test/sandbox/workspace/exec.test.ts',
   'workspace-link': 'test/unit/workspace/link.test.ts',
+  'workspace-persist': 'test/sandbox/workspace/persist.test.ts',
+  lease: 'test/unit/persistence/lease.test.ts',
   installation: 'test/sandbox/environments/install.test.ts',
   'named-by-scripts': 'test/sandbox/environments/named-by-scripts.test.ts',
   'index-faults': 'test/sandbox/environments/index-faults.test.ts',

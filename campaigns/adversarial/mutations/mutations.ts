@@ -349,6 +349,51 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [],
   },
   {
+    name: 'lease-of-workspaces',
+    defence: 'an owner of a persisted workspace that another one has followed cannot write to the store',
+    instead: 'it takes the state that it finds for its own',
+    patches: [
+      {
+        file: 'src/persistence/lease.ts',
+        from: 'if (present.record.owner?.token !== this.#token || present.tag === undefined) break',
+        to: 'if (present.tag === undefined) break',
+      },
+    ],
+    selected: [{ suite: 'lease', titles: ['cannot write again'] }],
+    quick: [],
+  },
+  {
+    name: 'conditional-records',
+    defence: 'the record of a persisted workspace is written on the condition that it is the one that was read',
+    instead: 'it is written over whatever is there',
+    doubled: 'a store that takes a second write on the same state is refused',
+    patches: [
+      {
+        file: 'src/persistence/record.ts',
+        from: '  return store.write(RECORDS_AREA, digestOf(id), JSON.stringify(onDisk), tag)\n',
+        to:
+          '  const key = digestOf(id)\n' +
+          '  const force = async (): Promise<string | undefined> =>\n' +
+          '    (await store.write(RECORDS_AREA, key, JSON.stringify(onDisk), (await store.read(RECORDS_AREA, key))?.tag ?? tag)) ?? force()\n' +
+          '  return force()\n',
+      },
+      { file: 'src/persistence/lease.ts', from: '        await refuseUnconditional(store, next, tag)\n', to: '' },
+    ],
+    selected: [{ suite: 'lease', titles: ['who ask at once', 'cannot write again'] }],
+    quick: [],
+  },
+  {
+    name: 'unsettled-files',
+    defence:
+      'a file that changed within 20 ms of a walk is read again at the next one, for its time of change may come twice',
+    instead: 'its time of change is believed at once',
+    patches: [
+      { file: `${HARNESS}/broker/files.py`, from: 'UNSETTLED_NS = 20_000_000\n', to: 'UNSETTLED_NS = -(1 << 62)\n' },
+    ],
+    selected: [{ suite: 'workspace-persist', titles: ['within 20 ms of a walk'] }],
+    quick: [],
+  },
+  {
     name: 'allowed-dependencies',
     defence: '`allow` is asked for every package of a lock to which a script led',
     instead: 'it is asked only for those that the script names, and not for what they need',

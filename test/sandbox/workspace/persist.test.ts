@@ -64,6 +64,19 @@ describe.skipIf(skip)('persisted workspaces', () => {
     expect((await ws.sync()).read).toBe(1)
   })
 
+  test('a file that changed within 20 ms of a walk is read again at the next one', async () => {
+    await using ws = await sg.workspace({ persist: 'unsettled', store: storeInMemory() })
+    // On a busy machine some tries take longer than that and show nothing.
+    const attempt = async (): Promise<false | number[]> => {
+      const began = performance.now()
+      await ws.put({ a: String(began) })
+      const read = [(await ws.sync()).read, (await ws.sync()).read]
+      return performance.now() - began < 20 && read
+    }
+    const inTime = await vi.waitUntil(attempt, { timeout: 30_000, interval: 1 })
+    expect(inTime).toEqual([1, 1])
+  })
+
   test('a workspace is synchronised when an activity ends, and a later owner sees what a dead one stored', async () => {
     const store = storeInMemory()
     const ws = await sg.workspace({ persist: 'ends', store })

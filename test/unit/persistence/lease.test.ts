@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import type { SandglassError } from '../../../src/errors/index.ts'
 import { findStored, listStored, removeStored, WorkspaceLease } from '../../../src/persistence/index.ts'
 import { readRecord, writeRecord } from '../../../src/persistence/record.ts'
 import { StoredTrees } from '../../../src/persistence/stored-trees.ts'
@@ -18,6 +19,16 @@ test('a workspace has one owner, who can let go of it', async () => {
   const next = await WorkspaceLease.acquire(store, 'w')
   expect(next.record.generation).toBe(2)
   await next.release()
+})
+
+test('of owners who ask at once, one gets a workspace', async () => {
+  const store = storeInMemory()
+  const asked = await Promise.allSettled([1, 2, 3].map(() => WorkspaceLease.acquire(store, 'w')))
+  const got = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const refused = asked.flatMap((one) => (one.status === 'rejected' ? [(one.reason as SandglassError).code] : []))
+  expect([got.length, refused]).toEqual([1, ['workspace_owned', 'workspace_owned']])
+  expect((await readRecord(store, 'w')).record.generation).toBe(1)
+  for (const lease of got) await lease.release()
 })
 
 test('who waits gets a workspace when its owner lets go, and an abort ends the wait', async () => {
