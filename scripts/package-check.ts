@@ -16,6 +16,7 @@ const REQUIRED_FILES = [
   'dist/workspace-api/index.js',
   'dist/testing/index.js',
   'dist/artifacts/index.js',
+  'dist/code-agent/index.js',
   'harness/sandglass_harness/start.py',
   'harness/etc/passwd',
 ]

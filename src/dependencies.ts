@@ -26,6 +26,8 @@ import { dependenciesOf, type ToolsInput } from './tools/index.ts'
 export interface DependencyRequest {
   /** They replace those of `createSandglass`. */
   readonly dependencies?: readonly string[] | undefined
+  /** True if a model named `dependencies`: they come on top of the host's, and are trusted as a script's own wishes are. */
+  readonly untrusted?: boolean | undefined
   readonly tools?: ToolsInput | undefined
   /** The script, whose own wishes count as far as `environments.fromScript` admits. */
   readonly script?: string | undefined
@@ -140,7 +142,14 @@ export class Dependencies {
       if (!(error instanceof SandglassError && error.code.startsWith('dependency_')) || target === undefined)
         throw error
       const requirements = parseRequirements(request.dependencies ?? [])
-      const failing = await this.environments.findFailing({ requirements, target, signal: request.signal })
+      const { fromScript, host } = await this.#requirementsOf(request)
+      const failing = await this.environments.findFailing({
+        requirements,
+        target,
+        fromScript,
+        host,
+        signal: request.signal,
+      })
       if (failing.size === 0) throw error
       const dependencies = requirements.map(({ text }) => text).filter((text) => !failing.has(text))
       const failed = [...failing].map(([requirement, { code, message }]) => ({ requirement, code, message }))
@@ -160,7 +169,7 @@ export class Dependencies {
     return { ...prepared, cached: first.cached, ms: first.ms + prepared.ms }
   }
 
-  async #requirementsOf({ dependencies, tools, script }: DependencyRequest): Promise<{
+  async #requirementsOf({ dependencies, untrusted, tools, script }: DependencyRequest): Promise<{
     readonly requirements: readonly Requirement[]
     readonly fromScript: boolean
     readonly host: readonly Requirement[]
@@ -169,11 +178,13 @@ export class Dependencies {
       if (dependencies !== undefined) throw bothGiven()
       return { requirements: [], fromScript: false, host: [] }
     }
-    const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
+    const isOwn = dependencies === undefined || untrusted === true
+    const named = isOwn ? this.#own : parseRequirements(dependencies)
     const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
     const host = [...named, ...ofTools]
     const fromHost = new Set(host.map(({ text }) => text))
-    const wished = script === undefined ? [] : await this.#wishesOf(script, host)
+    const asked = untrusted === true ? parseRequirements(dependencies ?? []) : []
+    const wished = script === undefined ? asked : await this.#wishesOf(script, host)
     const wishes = wished.filter(({ text }) => !fromHost.has(text))
     const requirements = merge([...host, ...wishes])
     assertFew(requirements, 'dependencies with those of tools and of the script')

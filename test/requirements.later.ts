@@ -3,6 +3,7 @@
  * change that brings the feature and its tests. Keys are ids or whole families.
  */
 export const LATER: Readonly<Record<string, string>> = {
-  // The ephemeral containers of CA-05 are there: test/daemon/engines/docker/orphans.test.ts and daemon-faults.test.ts.
-  CA: 'the code agent',
+  'CA-07': 'the WebSocket transport of the code agent; its tools are called over the channel of the sandbox',
+  'CA-09': 'the graph of the code agent',
+  'CA-10': 'the graph of the code agent',
 }

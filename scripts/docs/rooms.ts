@@ -48,6 +48,8 @@ const HOLDS: Readonly<Record<string, string>> = {
   engine: 'the entry `sandglass/engine`, for authors of engines',
   'workspace-api':
     'the entry `sandglass/workspaces`: workspaces, staging, outputs and executors under the names of the Go package codeexecutor',
+  'code-agent':
+    'the entry `sandglass/code-agent`: the replies of a code agent, its instructions, and executors of its scripts',
   testing: 'helpers for tests of users and engines: scripted models, the conformance suite',
   cli: 'the command line',
 }

@@ -222,9 +222,12 @@ export class Builder {
    */
   async findFailing(request: EnvironmentRequest): Promise<ReadonlyMap<string, SandglassError>> {
     const failing = new Map<string, SandglassError>()
-    for (const { text } of request.requirements) {
+    for (const one of request.requirements) {
+      const { text } = one
       try {
-        await this.#resolve({ ...declarationOf(this.#options, request), requirements: [text] }, request.signal)
+        const declaration = { ...declarationOf(this.#options, request), requirements: [text] }
+        const lock = await this.#resolve(declaration, request.signal)
+        await this.assertAllowed(lock.packages, { ...request, requirements: [one] })
       } catch (error) {
         if (!(error instanceof SandglassError && error.code.startsWith('dependency_'))) throw error
         failing.set(text, error)

@@ -30,4 +30,11 @@ export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-erro
 export { standardSchemaOf } from './validator.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
 export { boundedValidator } from './validator.ts'
-export { dependenciesOf, prepareTools, type ToolSet, type ToolsInput, type ToolSource } from './tool-set.ts'
+export {
+  acceptedTools,
+  dependenciesOf,
+  prepareTools,
+  type ToolSet,
+  type ToolsInput,
+  type ToolSource,
+} from './tool-set.ts'

@@ -59,7 +59,7 @@ export function prepareTools(given: ToolsInput): ToolSet {
   const known = prepared.get(given)
   if (known !== undefined && known.elements === undefined) return known.set
   if (isSource(given) && (given.pythonTools ?? []).length === 0) return prepareTools(given.tools)
-  const elements = elementsOf(isSource(given) ? [...given.tools, ...(given.pythonTools ?? [])] : given)
+  const elements = allElements(given)
   if (known?.elements !== undefined && sameElements(known.elements, elements)) return known.set
   const steps = toolSet(elements.map(({ key, tool }) => acceptTool(tool, key)))
   let step = steps.next()
@@ -80,6 +80,18 @@ export async function prepareInTurns(tools: readonly Tool[]): Promise<void> {
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
   }
+}
+
+/**
+ * The tools one by one, each in the form of {@link defineTool} or {@link definePythonTool}. The result of
+ * {@link prepareTools} has none: give what it was made of.
+ * @throws TypeError for a value that is not a tool.
+ */
+export function acceptedTools(given: ToolsInput): readonly (Tool | PythonTool)[] {
+  if (typeof given !== 'object' || given === null) throw new TypeError('tools: expected a list of tools or a tool set')
+  if ('signatures' in given && given.signatures !== undefined && typeof (given as ToolSet).stubs === 'function')
+    throw new TypeError('tools: they are prepared already; give the list or the set itself')
+  return allElements(given).map(({ key, tool }) => acceptTool(tool, key))
 }
 
 function keepSet(given: ToolsInput, elements: readonly Element[], set: ToolSet): ToolSet {
@@ -106,6 +118,10 @@ const prepared = new WeakMap<object, { readonly elements: readonly Element[] | u
 
 function isSource(given: object): given is ToolSource {
   return 'tools' in given && Array.isArray(given.tools)
+}
+
+function allElements(given: ToolsInput): Element[] {
+  return elementsOf(isSource(given) ? [...given.tools, ...(given.pythonTools ?? [])] : given)
 }
 
 function elementsOf(given: object): Element[] {

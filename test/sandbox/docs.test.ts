@@ -44,7 +44,7 @@ test('docs/artifacts.md prints the documented output', () => {
   expect(printedBy(textOf(fences, 'ts'), { 'note.txt': '' })).toBe(textOf(fences, 'text'))
 })
 
-describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md', 'docs/mission.md'])(
+describe.each(['docs/tools.md', 'docs/checking.md', 'docs/orchestrating.md', 'docs/mission.md', 'docs/code-agent.md'])(
   'the TypeScript of %s is a program',
   (page) => {
     test.skipIf(skip)('that prints the documented output', () => {

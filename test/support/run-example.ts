@@ -9,6 +9,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const OWN: Readonly<Record<string, string>> = {
   sandglass: 'src/index.ts',
   'sandglass/artifacts': 'src/artifacts/index.ts',
+  'sandglass/code-agent': 'src/code-agent/index.ts',
   'sandglass/workspaces': 'src/workspace-api/index.ts',
 }
 

@@ -314,6 +314,23 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['mime', 'zod'],
   },
+  {
+    name: 'code-agent',
+    path: 'src/code-agent/',
+    mayImport: [
+      ...FOUNDATION,
+      'sandbox',
+      'engines',
+      'environments',
+      'tools',
+      'executor',
+      'workspace',
+      'options',
+      'dependencies',
+      'sandglass',
+    ],
+    packages: [],
+  },
   { name: 'testing', path: 'src/testing/', mayImport: [...LIBRARY, 'sandglass'], packages: [] },
   // A program, not a module: `bin` starts its door.
   {

@@ -1,0 +1,48 @@
+/** Whole lines of a script's output for a log, with a prefix. */
+export class LineLog {
+  readonly #name: string
+  readonly #label: string
+  readonly #log: (line: string) => void
+  readonly #streams: boolean
+  readonly #rest = { stdout: '', stderr: '' }
+
+  /** @param streams false to log no output, only what the executor does. */
+  constructor(name: string, label: string, log: (line: string) => void, streams: boolean) {
+    this.#name = name
+    this.#label = label
+    this.#log = log
+    this.#streams = streams
+  }
+
+  /** Logs what the executor does. */
+  note(text: string): void {
+    this.#log(`[${this.#name}] ${visible(text)}`)
+  }
+
+  add(stream: 'stdout' | 'stderr', text: string): void {
+    if (!this.#streams) return
+    const [first = '', ...lines] = text.split('\n')
+    this.#rest[stream] += first
+    for (const line of lines) {
+      this.#write(stream, this.#rest[stream])
+      this.#rest[stream] = line
+    }
+  }
+
+  /** Logs what has no line break at its end. */
+  end(): void {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      if (this.#rest[stream] !== '') this.#write(stream, this.#rest[stream])
+      this.#rest[stream] = ''
+    }
+  }
+
+  #write(stream: string, line: string): void {
+    this.#log(`[${this.#name}][${this.#label}][${stream}] ${visible(line)}`)
+  }
+}
+
+/** Text that controls no terminal: each control character as its code. */
+function visible(text: string): string {
+  return text.replace(/[^\P{Cc}\t\n]/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
+}

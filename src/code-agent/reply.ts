@@ -1,0 +1,99 @@
+const [CODE, LIBRARIES] = ['execution-code', 'pip-dependencies-to-install']
+const CDATA = { open: '<![CDATA[', close: ']]>' }
+
+/** What a model's reply asks for. */
+export type AgentReply =
+  /** To run this code, byte for byte, with these libraries. */
+  | { readonly kind: 'code'; readonly code: string; readonly libraries: readonly string[] }
+  /** Nothing: the reply is an answer. */
+  | { readonly kind: 'answer'; readonly text: string }
+  /** Code that cannot be told from the text around it; nothing runs. `feedback` is for the model. */
+  | { readonly kind: 'unclear'; readonly feedback: string }
+
+/**
+ * Reads a reply by the contract of {@link codeAgentInstructions}. The code is everything from the first opening tag to the
+ * last closing one, so a closing tag in a string is part of it; one CDATA section or one code fence around it is taken off.
+ * Linear in the length of the reply; never throws.
+ */
+export function parseReply(reply: string): AgentReply {
+  const feedback = problemOf(reply)
+  if (feedback !== undefined) return { kind: 'unclear', feedback }
+  const code = getExecutionCodeContent(reply)
+  if (code === null) return { kind: 'answer', text: reply }
+  return { kind: 'code', code, libraries: getLibrariesContent(reply) }
+}
+
+/** The Python in `<execution-code>`; null if there is none, or if it is unclear ({@link parseReply} says why). */
+export function getExecutionCodeContent(reply: string): string | null {
+  if (problemOf(reply) !== undefined) return null
+  const content = between(reply, CODE, 'lastIndexOf')
+  if (content === undefined) return null
+  const code = unwrapped(content)
+  return code.trim() === '' ? null : code
+}
+
+/**
+ * The names in `<pip-dependencies-to-install>`, separated by commas or line breaks; `pandas>=2,<3` is one. They are as the
+ * model wrote them: executors refuse what is not a requirement.
+ */
+export function getLibrariesContent(reply: string): readonly string[] {
+  const content = between(reply, LIBRARIES, 'indexOf')
+  if (content === undefined) return []
+  const libraries: string[] = []
+  for (const part of unescaped(unwrapped(content)).split(/[,\n]/)) {
+    const text = part.trim()
+    if (text === '') continue
+    // A comma also separates the bounds of one version.
+    if (/^[<>=!~]/.test(text) && libraries.length > 0) libraries.push(`${libraries.pop() ?? ''},${text}`)
+    else libraries.push(text)
+  }
+  return libraries
+}
+
+/** The text after the code; the whole reply if there is no code. */
+export function getTextAfterLastExecutionCode(reply: string): string {
+  const at = reply.lastIndexOf(`</${CODE}>`)
+  return at === -1 ? reply : reply.slice(at + `</${CODE}>`.length)
+}
+
+function problemOf(reply: string): string | undefined {
+  const [open, close] = [`<${CODE}>`, `</${CODE}>`]
+  const first = reply.indexOf(open)
+  const last = reply.lastIndexOf(close)
+  if (first === -1 && last === -1) return undefined
+  if (first === -1)
+    return `Your reply has ${close} but no ${open} before it. Nothing was run. Put the whole script between the two tags.`
+  if (last < first)
+    return `Your reply has ${open} but no ${close} after it. Nothing was run. Put the whole script between the two tags.`
+  if (reply.indexOf(open, first + 1) === -1) return undefined
+  return (
+    `Your reply has ${open} more than once, so it is unclear what to run. Nothing was run. Send one script, once; write the tag ` +
+    `as "<" + "${CODE}>" where the script itself needs it.`
+  )
+}
+
+/** The text between the first opening tag and the first or last closing tag; undefined without both. */
+function between(reply: string, tag: string, closing: 'indexOf' | 'lastIndexOf'): string | undefined {
+  const open = reply.indexOf(`<${tag}>`)
+  if (open === -1) return undefined
+  const from = open + tag.length + 2
+  const to = closing === 'indexOf' ? reply.indexOf(`</${tag}>`, from) : reply.lastIndexOf(`</${tag}>`)
+  return to < from ? undefined : reply.slice(from, to)
+}
+
+/** The content of one CDATA section or of one code fence that encloses everything; else the text as it is. */
+function unwrapped(content: string): string {
+  const text = content.trim()
+  if (text.startsWith(CDATA.open) && text.endsWith(CDATA.close))
+    return text.slice(CDATA.open.length, -CDATA.close.length)
+  const [fence = ''] = /^`{3,}/.exec(text) ?? []
+  const firstEnd = text.indexOf('\n')
+  const isFenced =
+    fence !== '' && firstEnd !== -1 && text.endsWith(`\n${fence}`) && text.length > firstEnd + fence.length
+  return isFenced ? text.slice(firstEnd + 1, -fence.length) : content
+}
+
+/** Version bounds as XML writes them. */
+function unescaped(text: string): string {
+  return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+}

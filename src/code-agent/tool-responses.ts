@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+import {
+  acceptedTools,
+  isPythonTool,
+  type NamedTool,
+  type Tool,
+  ToolCallError,
+  type ToolsInput,
+} from '../tools/index.ts'
+
+/** A part of a message: text, or whatever a tool answered with, such as an image. */
+export type ContentPart =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: string; readonly [key: string]: unknown }
+
+const MARKER = /<<TOOL_RESPONSE:([^<>\s]{1,100})>>/g
+/** The most answers that are kept for one script: each stays in memory until its message is made. */
+const MAX_KEPT = 100
+
+/**
+ * The answers of tools that no output schema describes, kept on the host. The script gets a marker in their place and prints
+ * it where the answer belongs; the message to the model then has the answer itself, with its images. Ids are random, so a
+ * script can show only what its own calls brought.
+ */
+export class ToolResponses {
+  readonly #kept = new Map<string, readonly ContentPart[]>()
+
+  /**
+   * The same tools; those without an output schema answer with a marker.
+   * @throws TypeError for a value that is not a tool.
+   */
+  wrap(tools: ToolsInput): readonly NamedTool[] {
+    return acceptedTools(tools).map((tool) =>
+      isPythonTool(tool) || tool.output !== undefined ? tool : this.#marking(tool),
+    )
+  }
+
+  #marking(tool: Tool): Tool {
+    return Object.freeze({
+      ...tool,
+      execute: async (input, context) => {
+        if (this.#kept.size >= MAX_KEPT)
+          throw new ToolCallError('call_limit', `a script gets at most ${MAX_KEPT} answers of this kind`)
+        const answer = await tool.execute(input, context)
+        const id = randomUUID()
+        this.#kept.set(id, partsOf(answer))
+        return `<<TOOL_RESPONSE:${id}>>`
+      },
+    } satisfies Tool)
+  }
+
+  /**
+   * The content of the message with the output of a script: its text, and answers in the place of their markers, each once.
+   * A marker with an unknown id becomes the text `((Tool response with ID … not found.))`.
+   */
+  expand(output: string): readonly ContentPart[] {
+    const parts: ContentPart[] = []
+    const shown = new Set<string>()
+    const add = (part: ContentPart): void => {
+      const last = parts.at(-1)
+      if (isText(part) && part.text === '') return
+      if (isText(part) && last !== undefined && isText(last))
+        parts[parts.length - 1] = { type: 'text', text: last.text + part.text }
+      else parts.push(part)
+    }
+    const { parts: texts, ids } = splitToolResponseMarkers(output)
+    for (const [index, text] of texts.entries()) {
+      const id = ids[index] ?? null
+      const kept = id === null ? undefined : this.#kept.get(id)
+      if (id === null) add({ type: 'text', text })
+      else if (kept === undefined) add({ type: 'text', text: `((Tool response with ID ${id} not found.))` })
+      else if (shown.has(id)) add({ type: 'text', text: `((Tool response with ID ${id} is above.))` })
+      else for (const part of kept) add(part)
+      if (id !== null) shown.add(id)
+    }
+    return parts
+  }
+}
+
+/** The pieces of a text, markers apart; for each piece the id of its marker, null for text. */
+export function splitToolResponseMarkers(text: string): {
+  readonly parts: readonly string[]
+  readonly ids: readonly (string | null)[]
+} {
+  const parts: string[] = []
+  const ids: (string | null)[] = []
+  const add = (part: string, id: string | null): void => {
+    if (part === '') return
+    parts.push(part)
+    ids.push(id)
+  }
+  let end = 0
+  for (const match of text.matchAll(MARKER)) {
+    add(text.slice(end, match.index), null)
+    add(match[0], match[1] ?? null)
+    end = match.index + match[0].length
+  }
+  add(text.slice(end), null)
+  return { parts, ids }
+}
+
+function partsOf(answer: unknown): readonly ContentPart[] {
+  if (typeof answer === 'string') return [{ type: 'text', text: answer }]
+  // The content of a message of LangChain, of MCP and of the AI SDK is a list of parts.
+  const content = isObject(answer) && Array.isArray(answer['content']) ? (answer['content'] as unknown[]) : answer
+  if (Array.isArray(content) && content.length > 0 && content.every(isPart)) return content
+  return [{ type: 'text', text: JSON.stringify(answer) ?? 'null' }]
+}
+
+function isPart(value: unknown): value is ContentPart {
+  return isObject(value) && typeof value['type'] === 'string'
+}
+
+function isText(part: ContentPart): part is { readonly type: 'text'; readonly text: string } {
+  return part.type === 'text' && 'text' in part && typeof part.text === 'string'
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,104 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { z } from 'zod'
+import type { CodeToolExecutor, PythonExecutorOptions, ToolBridge } from '../../../src/code-agent/index.ts'
+import { defineTool } from '../../../src/index.ts'
+import { uv } from '../environments/fixture.ts'
+import { PackageIndex } from '../environments/package-index.ts'
+import { makeWheel } from '../environments/wheel.ts'
+
+const add = defineTool({
+  name: 'add',
+  description: 'Adds.',
+  input: z.object({ a: z.int(), b: z.int() }),
+  output: z.int(),
+  execute: ({ a, b }) => a + b,
+})
+
+/** What every executor does, on the engine of `make`. */
+export async function checkExecutor(make: (options: PythonExecutorOptions) => CodeToolExecutor): Promise<void> {
+  await using index = await PackageIndex.start(
+    makeWheel({ name: 'ready' }),
+    makeWheel({ name: 'wanted' }),
+    makeWheel({ name: 'later' }),
+    makeWheel({ name: 'odd' }),
+  )
+  const workspaceDir = mkdtempSync(join(tmpdir(), 'sandglass-agent-'))
+  const before = runtimeDirectories()
+  try {
+    mkdirSync(join(workspaceDir, 'data'))
+    writeFileSync(join(workspaceDir, 'data', 'in.txt'), 'hello')
+    writeFileSync(join(workspaceDir, 'data', '.env'), 'KEY=1')
+    {
+      await using executor = make({
+        availableDependencies: ['ready'],
+        workspaceDir,
+        environments: {
+          index: index.address,
+          excludeNewer: 'none',
+          allow: ['wanted', 'later'],
+          ...('path' in uv ? { uv: uv.path } : {}),
+        },
+      })
+      await runsWithTools(executor, workspaceDir)
+      await installsWhatIsMissing(executor, index)
+      await tellsFailures(executor)
+    }
+    expect(runtimeDirectories()).toEqual(before)
+  } finally {
+    rmSync(workspaceDir, { recursive: true })
+  }
+}
+
+/** CA-03, CA-05: tools, the copy of the workspace, and its path. */
+async function runsWithTools(executor: CodeToolExecutor, workspaceDir: string): Promise<void> {
+  const unchanged = statSync(join(workspaceDir, 'data/in.txt')).mtimeMs
+  const bridges: ToolBridge[] = []
+  const script = [
+    'import os, ready',
+    'print(os.getcwd(), open("data/in.txt").read(), add(a=1, b=2), ready.VERSION)',
+    'os.mkdir("out")',
+    'assert os.listdir("data") == ["in.txt"]',
+    'open("out/[a]*.txt", "w").write("made")',
+    'open(".envrc", "w").write("evil")',
+    'emit_result({"n": 1})',
+  ].join('\n')
+  const output = await executor.execute([add], script, [], (bridge) => void bridges.push(bridge))
+  expect(output).toBe(`${executor.workspaceFullPath()} hello 3 1.0\n{"n":1}`)
+  expect(bridges).toEqual([{ transport: 'stdio', tools: ['add'] }])
+  expect(readFileSync(join(workspaceDir, 'out/[a]*.txt'), 'utf8')).toBe('made')
+  expect(readdirSync(workspaceDir).toSorted()).toEqual(['data', 'out'])
+  expect(statSync(join(workspaceDir, 'data/in.txt')).mtimeMs).toBe(unchanged)
+}
+
+/** CA-04, CA-05, CA-11, CA-12: packages accumulate, and one that fails hides no other. */
+async function installsWhatIsMissing(executor: CodeToolExecutor, index: PackageIndex): Promise<void> {
+  const failed = await executor.execute([], 'print("ran")', ['wanted', 'absent', 'odd', '-r x', 'later'])
+  expect(failed).toMatch(/^Error: the script was not run/)
+  expect(failed).toMatch(/- -r x: .*option/)
+  expect(failed).toMatch(/- absent: .*has no package absent.*uv said/)
+  expect(failed).toMatch(/- odd: .*odd 1\.0/)
+  expect(failed).toContain('Installed: wanted, later.')
+  expect(failed).not.toContain('ran')
+  const asked = index.requests.length
+  // The others are there, without a request.
+  expect(await executor.execute([], 'import wanted, later, ready\nprint(wanted.VERSION)', ['later'])).toBe('1.0\n')
+  expect(index.requests.slice(asked).filter((path) => path.endsWith('.whl'))).toEqual([])
+}
+
+/** CA-11: what a model reads of a failure. */
+async function tellsFailures(executor: CodeToolExecutor): Promise<void> {
+  const raised = await executor.execute([], 'print("before")\n1/0', [])
+  expect(raised).toMatch(
+    /^Error: the script ended with failed \(exit status 1\)\.\nTraceback [^]*line 2[^]*ZeroDivisionError/,
+  )
+  expect(raised).toMatch(/Its output:\nbefore\n$/)
+  const killed = await executor.execute([], 'import os\nos.kill(os.getpid(), 9)', [])
+  expect(killed).toMatch(/^Error: the script ended with crashed \(signal SIGKILL\)/)
+}
+
+function runtimeDirectories(): string[] {
+  return readdirSync(tmpdir()).filter((name) => name.startsWith('sandglass-executor-'))
+}
