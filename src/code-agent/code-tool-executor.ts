@@ -1,6 +1,6 @@
 import type { ToolsInput } from '../tools/index.ts'
 
-/** How the script of a call reaches the host's tools. */
+/** The way from a script to the host's tools. */
 export interface ToolBridge {
   /** The channel of the sandbox: no port is open, and nothing has to connect. */
   readonly transport: 'stdio'

@@ -30,7 +30,7 @@ export interface PythonExecutorOptions {
    * Sandboxes must be able to read it.
    */
   readonly runtimeDir?: string
-  /** Where packages come from, and which ones a model may name (`allow`, default `known`). */
+  /** The source of packages, and those that a model may name (`allow`, default `known`). */
   readonly environments?: Omit<EnvironmentOptions, 'cacheDir' | 'fromScript'>
   /** Of each script. */
   readonly limits?: ResourceLimits

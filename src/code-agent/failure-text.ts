@@ -29,7 +29,7 @@ export function textOf({
   return `${printed}${lines}${JSON.stringify(finalData)}`
 }
 
-/** What a model reads of packages that cannot be installed. */
+/** The text for a model about packages that cannot be installed. */
 export function failedText(failed: readonly FailedDependency[], installed: readonly string[]): string {
   const lines = failed.map(({ requirement, message }) => `- ${requirement}: ${message.slice(0, MAX_REASON)}`)
   const others = installed.length === 0 ? '' : `\nInstalled: ${installed.join(', ')}.`

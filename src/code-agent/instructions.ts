@@ -1,7 +1,7 @@
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
 import type { CodeToolExecutor } from './code-tool-executor.ts'
 
-/** What the instructions tell of. */
+/** The content of the instructions. */
 export interface InstructionsFor {
   readonly executor: Pick<CodeToolExecutor, 'availableDependencies' | 'workspaceFullPath'>
   readonly tools?: ToolsInput | undefined

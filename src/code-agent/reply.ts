@@ -1,7 +1,7 @@
 const [CODE, LIBRARIES] = ['execution-code', 'pip-dependencies-to-install']
 const CDATA = { open: '<![CDATA[', close: ']]>' }
 
-/** What a model's reply asks for. */
+/** The wish in a model's reply. */
 export type AgentReply =
   /** To run this code, byte for byte, with these libraries. */
   | { readonly kind: 'code'; readonly code: string; readonly libraries: readonly string[] }

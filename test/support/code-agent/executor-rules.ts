@@ -17,7 +17,7 @@ const add = defineTool({
   execute: ({ a, b }) => a + b,
 })
 
-/** What every executor does, on the engine of `make`. */
+/** Checks what every executor does, on the engine of `make`. */
 export async function checkExecutor(make: (options: PythonExecutorOptions) => CodeToolExecutor): Promise<void> {
   await using index = await PackageIndex.start(
     makeWheel({ name: 'ready' }),
