@@ -78,9 +78,18 @@ class StoredArtifacts implements ArtifactService {
         'too_large',
         `artifact ${formatValue(name)} has ${info.size} bytes, more than ${MAX_LOAD_BYTES}: open it as a stream`,
       )
-    const parts: Uint8Array[] = []
-    for await (const piece of await this.#contentOf(info, options.signal)) parts.push(piece)
-    return { ...info, data: parts.length === 1 && parts[0] !== undefined ? parts[0] : joined(parts) }
+    const data = new Uint8Array(info.size)
+    let at = 0
+    for await (const piece of await this.#contentOf(info, options.signal)) {
+      data.set(piece, at)
+      at += piece.byteLength
+    }
+    if (at < info.size)
+      throw new SandglassError(
+        'store_damaged',
+        `${this.#store.name} has ${at} bytes of artifact ${formatValue(name)}, version ${info.version}, not ${info.size}: save it again, or delete this version`,
+      )
+    return { ...info, data }
   }
 
   async open(name: string, options: LoadArtifactOptions = {}): Promise<OpenedArtifact> {
@@ -95,7 +104,9 @@ class StoredArtifacts implements ArtifactService {
     for (const scope of [sessionScope(session), userScope(session)]) {
       for await (const record of this.#store.records(AREA, scope)) {
         refuseAborted(options.signal)
-        const newest = parseVersions(record, this.#store.name).versions.at(-1)
+        const { name, versions } = parseVersions(record, this.#store.name)
+        if (keyOf(name, session) !== record.key) throw this.#foreign(`the key ${record.key}`)
+        const newest = versions.at(-1)
         if (newest !== undefined) latest.push(newest)
       }
     }
@@ -160,9 +171,13 @@ class StoredArtifacts implements ArtifactService {
     if (record === undefined) return { present: { name, next: 0, versions: [] }, tag: undefined }
     const present = parseVersions(record, this.#store.name)
     if (present.name === name) return { present, tag: record.tag }
-    throw new SandglassError(
+    throw this.#foreign(formatValue(name))
+  }
+
+  #foreign(place: string): SandglassError {
+    return new SandglassError(
       'store_damaged',
-      `${this.#store.name} gave the record of another artifact for ${formatValue(name)}`,
+      `${this.#store.name} gave the record of another artifact for ${place}: restore it from a copy, or remove it`,
     )
   }
 
@@ -250,14 +265,4 @@ function userScope({ appName = '', userId = '' }: ArtifactSession): string {
 /** A name of the caller as a name for every store. */
 function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32)
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.byteLength
-  }
-  return whole
 }

@@ -21,14 +21,18 @@ const FILE = 'SKILL.md'
 const MAX_FILE_BYTES = 1024 * 1024
 /** YAML is parsed on the thread of the host. */
 const MAX_FRONT_MATTER_CHARS = 16 * 1024
-const MAX_NESTING = 50
+const MAX_ALIASES = 50
+/** The time of the parser grows with them; 500 take at most 20 ms. Text of a description has few. */
+const MARKS = /[\n[\]{},:?&*!|>#"'%@`-]/g
+const MAX_MARKS = 500
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const MAX_NAME = 64
 const MAX_DESCRIPTION = 1024
 const MAX_SKILLS = 1000
 
 /**
- * Reads the front matter and the instructions of a skill.
+ * Reads the front matter and the instructions of a skill. Its front matter has at most 16,384 characters, of which 500 may be line ends
+ * and marks of YAML.
  * @throws SandglassError `invalid_request` naming what is wrong with its `SKILL.md`.
  */
 export async function readSkill(directory: string): Promise<Skill> {
@@ -57,7 +61,6 @@ export async function listSkills(directory: string): Promise<Skill[]> {
     const other = skills.get(skill.name)
     if (other !== undefined) throw invalid(path, `its name ${skill.name} is that of ${formatPath(other.directory)}`)
     skills.set(skill.name, skill)
-    if (skills.size > MAX_SKILLS) throw invalid(directory, `it has more than ${MAX_SKILLS} skills`)
   }
   return [...skills.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
@@ -66,9 +69,14 @@ async function skillDirectories(directory: string): Promise<string[]> {
   try {
     const entries = await readdir(directory, { withFileTypes: true })
     const paths = entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name))
-    const found = await Promise.all(paths.map(async (path) => ((await readdir(path)).includes(FILE) ? [path] : [])))
-    return found.flat()
+    const found: string[] = []
+    for (const path of paths) {
+      if ((await readdir(path)).includes(FILE)) found.push(path)
+      if (found.length > MAX_SKILLS) throw invalid(directory, `it has more than ${MAX_SKILLS} skills`)
+    }
+    return found
   } catch (error) {
+    if (error instanceof SandglassError) throw error
     throw invalid(directory, messageOf(error))
   }
 }
@@ -93,11 +101,13 @@ async function readText(path: string): Promise<string> {
 async function parseFrontMatter(path: string, yaml: string): Promise<Record<string, unknown>> {
   if (yaml.length > MAX_FRONT_MATTER_CHARS)
     throw invalid(path, `its front matter has more than ${MAX_FRONT_MATTER_CHARS} characters`)
+  if ((yaml.match(MARKS)?.length ?? 0) > MAX_MARKS)
+    throw invalid(path, `its front matter has more than ${MAX_MARKS} line ends and marks of YAML`)
   // Imported only if there is a skill: it takes 20 ms to load.
   const { parse } = await import('yaml')
   let parsed: unknown
   try {
-    parsed = parse(yaml, { maxAliasCount: MAX_NESTING, prettyErrors: true, logLevel: 'error' })
+    parsed = parse(yaml, { maxAliasCount: MAX_ALIASES, prettyErrors: true, logLevel: 'error' })
   } catch (error) {
     throw invalid(path, `its front matter is not YAML: ${messageOf(error)}`)
   }

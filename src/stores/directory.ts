@@ -10,6 +10,7 @@ import { DurableFiles } from './durable-files.ts'
 import {
   checkArea,
   checkDigest,
+  segmentsOf,
   type Store,
   type StoreContent,
   type StoredBlob,
@@ -65,17 +66,18 @@ class DirectoryStore implements Store {
 
   async open(area: string, sha256: string, options?: TransferOptions): Promise<AsyncIterable<Uint8Array> | undefined> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
-    if (!(await this.#explained(() => isFile(path)))) return undefined
+    if (!(await this.#explained(() => this.#hasFile(path)))) return undefined
     return verified(sha256, this.name, this.#piecesOf(path), options)
   }
 
   async has(area: string, sha256: string): Promise<boolean> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
-    return this.#explained(() => isFile(path))
+    return this.#explained(() => this.#hasFile(path))
   }
 
   async *blobs(area: string): AsyncGenerator<StoredBlob & { readonly ageMs: number }, void, void> {
     const directory = join(this.#root, checkArea(area), 'blobs')
+    if (!(await this.#explained(() => this.#files.isStore()))) return
     const shards = (await this.#explained(() => namesIn(directory))).filter((name) => SHARD.test(name))
     if (shards.length === 0) return
     const now = await this.#explained(() => this.#files.now())
@@ -91,7 +93,7 @@ class DirectoryStore implements Store {
   async remove(area: string, sha256: string, ageMs: number): Promise<boolean> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
     return this.#explained(async () => {
-      if (!(await isFile(path))) return false
+      if (!(await this.#hasFile(path))) return false
       const now = await this.#files.now()
       try {
         if (now - (await stat(path)).mtimeMs <= ageMs) return false
@@ -105,7 +107,11 @@ class DirectoryStore implements Store {
   }
 
   async read(area: string, key: string): Promise<StoreRecord | undefined> {
-    return this.#explained(() => this.#records.read(this.#recordsOf(area), key))
+    return this.#explained(async () => {
+      const record = await this.#records.read(this.#recordsOf(area), key)
+      if (record === undefined) await this.#files.isStore() // throws for what only looks empty
+      return record
+    })
   }
 
   async write(area: string, key: string, text: string, expected: string | undefined): Promise<string | undefined> {
@@ -113,8 +119,10 @@ class DirectoryStore implements Store {
   }
 
   async *records(area: string, prefix?: string): AsyncGenerator<StoreRecord, void, void> {
+    const root = this.#recordsOf(area)
+    if (prefix !== undefined) segmentsOf(prefix) // throws for what is none
     try {
-      yield* this.#records.all(this.#recordsOf(area), prefix)
+      if (await this.#files.isStore()) yield* this.#records.all(root, prefix)
     } catch (error) {
       throw toDirectoryError(this.#root, error)
     }
@@ -144,6 +152,10 @@ class DirectoryStore implements Store {
     } catch (error) {
       throw toDirectoryError(this.#root, error)
     }
+  }
+
+  async #hasFile(path: string): Promise<boolean> {
+    return (await this.#files.isStore()) && isFile(path)
   }
 
   #recordsOf(area: string): string {

@@ -24,6 +24,7 @@ export class DurableFiles {
   /** Directories whose entries in their parents are on the disk. */
   readonly #ready = new Set<string>()
   #opened: Promise<void> | undefined
+  #isStore = false
   #clock: { readonly ms: number; readonly at: number } | undefined
 
   constructor(root: string) {
@@ -86,6 +87,7 @@ export class DurableFiles {
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT') throw error
       this.#opened = undefined
+      this.#isStore = false
       this.#ready.clear()
       await this.#prepared()
       return open(path, 'wx', 0o600)
@@ -101,28 +103,32 @@ export class DurableFiles {
 
   async #open(): Promise<void> {
     await this.prepare(this.root)
-    await this.#checkFormat()
+    await this.#makeFormat()
     await this.prepare(join(this.root, 'tmp'))
     // It needs what this makes; the next process tries again.
     setImmediate(() => void this.#removeAbandoned().catch(() => undefined))
   }
 
-  /** @throws SandglassError `store_unusable` for a directory that holds something else. */
-  async #checkFormat(): Promise<void> {
+  /**
+   * False for a directory that is empty or missing.
+   * @throws SandglassError `store_unusable` for one that holds something else.
+   */
+  async isStore(): Promise<boolean> {
+    if (this.#isStore) return true
     const path = join(this.root, FORMAT_FILE)
-    const found = await readFile(path, 'utf8').catch((error: unknown) => {
-      if (errnoOf(error) === 'ENOENT') return undefined
-      throw error
-    })
-    if (found === FORMAT) return
-    const isMine = (name: string): boolean => name.startsWith(`${FORMAT_FILE}-`)
-    if (found !== undefined || (await readdir(this.root)).some((name) => !isMine(name))) {
-      if ((await readFile(path, 'utf8').catch(() => '')) === FORMAT) return // another process was faster
-      throw new SandglassError(
-        'store_unusable',
-        `the directory ${formatPath(this.root)} is not empty and is no store of this version: name another one`,
-      )
+    const found = await missingAs('', () => readFile(path, 'utf8'))
+    if (found !== FORMAT) {
+      const names = await missingAs([], () => readdir(this.root))
+      if (found === '' && names.every((name) => name.startsWith(`${FORMAT_FILE}-`))) return false
+      // Unless another process was faster.
+      if ((await readFile(path, 'utf8').catch(() => '')) !== FORMAT) throw noStore(this.root)
     }
+    return (this.#isStore = true)
+  }
+
+  async #makeFormat(): Promise<void> {
+    if (await this.isStore()) return
+    const path = join(this.root, FORMAT_FILE)
     const aside = `${path}-${randomUUID()}`
     await using file = await open(aside, 'wx', 0o600)
     await file.writeFile(FORMAT)
@@ -141,6 +147,22 @@ export class DurableFiles {
       const found = await stat(path).catch(() => undefined)
       if (found !== undefined && now - found.mtimeMs > ABANDONED_MS) await this.discard(path)
     }
+  }
+}
+
+function noStore(directory: string): SandglassError {
+  return new SandglassError(
+    'store_unusable',
+    `the directory ${formatPath(directory)} is not empty and is no store of this version: name another one`,
+  )
+}
+
+async function missingAs<T>(otherwise: T, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return otherwise
+    throw error
   }
 }
 

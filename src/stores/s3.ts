@@ -3,7 +3,8 @@ import { openAsBlob } from 'node:fs'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SandglassError } from '../errors/index.ts'
+import { errnoOf, SandglassError } from '../errors/index.ts'
+import { formatPath } from '../support/index.ts'
 import { intakeOf, verified } from './content.ts'
 import { S3Client, type S3StoreOptions } from './s3-client.ts'
 import {
@@ -59,7 +60,7 @@ class S3Store implements Store {
 
   async put(area: string, content: StoreContent, options: TransferOptions = {}): Promise<StoredBlob> {
     checkArea(area)
-    const { pieces, blob, close } = intakeOf(content, {
+    const { pieces, blob, isOfSource, close } = intakeOf(content, {
       ...options,
       maxBytes: Math.min(options.maxBytes ?? Infinity, MAX_PUT_BYTES),
     })
@@ -82,6 +83,8 @@ class S3Store implements Store {
       if (!response.ok) throw await this.#client.refusal(response)
       await discard(response)
       return stored
+    } catch (error) {
+      throw isOfSource(error) ? error : toTemporaryError(this.name, error)
     } finally {
       close()
       if (directory !== undefined) await rm(directory, { recursive: true, force: true })
@@ -240,6 +243,23 @@ class S3Store implements Store {
       `${this.name} cannot be used: it has no conditional writes (If-None-Match and If-Match of PUT)`,
     )
   }
+}
+
+/** The error of a system call on the temporary file; any other error as it is. */
+function toTemporaryError(store: string, error: unknown): unknown {
+  const errno = errnoOf(error)
+  if (error instanceof SandglassError || errno === undefined) return error
+  const where = `the temporary directory ${formatPath(tmpdir())}, where content waits for ${store}`
+  const isFull = errno === 'ENOSPC' || errno === 'EDQUOT'
+  return isFull
+    ? new SandglassError(
+        'no_space',
+        `no space is left in ${where}: free some, or set TMPDIR to another one, then try again`,
+        { cause: error },
+      )
+    : new SandglassError('store_unusable', `${where}, cannot be used: ${errno}; set TMPDIR to another one`, {
+        cause: error,
+      })
 }
 
 /** An answer that nobody reads would keep its connection. */

@@ -46,6 +46,12 @@ test('files are put, listed, read and removed', async () => {
   expect((await artifacts('list')).stdout).toBe('no artifacts in this session\n')
 })
 
+test('a directory that is no store is refused, not empty', async () => {
+  const listed = await cli.run(['artifacts', 'list', '--store', '/etc'])
+  expect(listed).toMatchObject({ code: 8, stdout: '' })
+  expect(listed.stderr).toContain('/etc')
+})
+
 test('sessions are apart', async () => {
   const artifacts = openStore()
   await artifacts('put - a.txt --session one', 'of one')

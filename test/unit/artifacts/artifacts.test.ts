@@ -219,3 +219,26 @@ test.each(['list', 'versions', 'load', 'open', 'save', 'delete'] as const)(
     expect(await artifacts.versions('a')).toHaveLength(1)
   },
 )
+
+test('a record that lies under the key of another artifact is not listed', async () => {
+  const store = storeInMemory()
+  const artifacts = createArtifactService(store)
+  await artifacts.save('a', 'text')
+  const [record] = await Array.fromAsync(store.records('artifacts'))
+  const { key, text, tag } = record ?? { key: '', text: '', tag: '' }
+  await store.write('artifacts', key, text.replace('"name":"a"', '"name":"b"'), tag)
+  await expect(artifacts.list()).rejects.toMatchObject({
+    code: 'store_damaged',
+    message: expect.stringContaining(key) as string,
+  })
+})
+
+test('content of another size than the version tells is not loaded', async () => {
+  const store = storeInMemory()
+  const artifacts = createArtifactService(store)
+  await artifacts.save('a', 'text')
+  const [record] = await Array.fromAsync(store.records('artifacts'))
+  const { key, text, tag } = record ?? { key: '', text: '', tag: '' }
+  await store.write('artifacts', key, text.replace('"size":4', '"size":5'), tag)
+  await expect(artifacts.load('a')).rejects.toMatchObject({ code: 'store_damaged' })
+})

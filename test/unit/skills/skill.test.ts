@@ -52,8 +52,13 @@ describe('WS-26: the front matter of a skill', () => {
     ['a number as name', '---\nname: 1\ndescription: x\n---\n', 'name: 1 is not made of'],
     ['no description', '---\nname: a\ndescription: " "\n---\n', 'description: it is not a text'],
     ['aliases that grow', `---\n${bomb}\n---\n`, 'its front matter is not YAML: '],
-    ['nesting', `---\nname: ${'['.repeat(8000)}\n---\n`, 'its front matter '],
+    ['nesting', `---\nname: ${'['.repeat(490)}\n---\n`, 'its front matter '],
     ['much of it', `---\nname: ${'a'.repeat(20_000)}\n---\n`, 'its front matter has more than 16384 characters'],
+    [
+      'more marks than the parser takes in little time',
+      `---\n${']'.repeat(501)}\n---\n`,
+      'has more than 500 line ends and',
+    ],
     ['other bytes than UTF-8', new Uint8Array([0x2d, 0xff]), 'SKILL.md: '],
     ['a megabyte and more', 'x'.repeat(1024 * 1024 + 1), 'it has 1048577 bytes; at most 1048576'],
   ])('%s is refused', async (_what, text, problem) => {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { expect, test } from 'vitest'
-import { createArtifactService, storeInDirectory } from '../../../src/artifacts/index.ts'
+import { expect, test, vi } from 'vitest'
+import { createArtifactService, storeInDirectory, storeInS3 } from '../../../src/artifacts/index.ts'
 
 const noMount = process.getuid?.() !== 0
 
@@ -33,6 +33,26 @@ test.skipIf(noMount)('a read-only store is read, and refuses changes', async () 
   await expect(createArtifactService(storeInDirectory(`${disk.path}/new`)).save('a', 'x')).rejects.toMatchObject({
     code: 'store_unusable',
   })
+})
+
+test.skipIf(noMount)('a full temporary directory refuses content for S3, and is named', async () => {
+  using disk = mountDisk('1m')
+  vi.stubEnv('TMPDIR', disk.path)
+  try {
+    const store = storeInS3({ bucket: 'some', endpoint: 'http://127.0.0.1:9', accessKeyId: 'a', secretAccessKey: 'b' })
+    await expect(store.put('a', Buffer.alloc(2 * 1024 ** 2))).rejects.toMatchObject({
+      code: 'no_space',
+      message: `no space is left in the temporary directory ${disk.path}, where content waits for the bucket some at 127.0.0.1:9: free some, or set TMPDIR to another one, then try again`,
+    })
+    expect(readdirSync(disk.path)).toEqual([])
+    vi.stubEnv('TMPDIR', `${disk.path}/none`)
+    await expect(store.put('a', 'x')).rejects.toMatchObject({
+      code: 'store_unusable',
+      message: expect.stringContaining(`${disk.path}/none`) as string,
+    })
+  } finally {
+    vi.unstubAllEnvs()
+  }
 })
 
 function mountDisk(size: string): Disposable & { readonly path: string } {

@@ -55,6 +55,24 @@ test('a directory that holds something else is refused, and left as it is', asyn
   expect(readdirSync(path)).toEqual(['notes.txt'])
 })
 
+test('a directory that is no store, and a file, are not read as an empty one', async () => {
+  const path = freshPath()
+  mkdirSync(path)
+  const store = storeInDirectory(path)
+  expect(await Array.fromAsync(store.records('a'))).toEqual([])
+  writeFileSync(join(path, 'notes.txt'), 'mine')
+  for (const one of [store, storeInDirectory(join(path, 'notes.txt'))]) {
+    const unusable = { code: 'store_unusable', message: expect.stringContaining(path) as string }
+    await expect(Array.fromAsync(one.records('a'))).rejects.toMatchObject(unusable)
+    await expect(Array.fromAsync(one.blobs('a'))).rejects.toMatchObject(unusable)
+    await expect(one.read('a', 'key')).rejects.toMatchObject(unusable)
+    await expect(one.has('a', '0'.repeat(64))).rejects.toMatchObject(unusable)
+    await expect(one.open('a', '0'.repeat(64))).rejects.toMatchObject(unusable)
+    await expect(one.remove('a', '0'.repeat(64), 0)).rejects.toMatchObject(unusable)
+  }
+  expect(readdirSync(path)).toEqual(['notes.txt'])
+})
+
 test('a store of another version is refused', async () => {
   const path = freshPath()
   mkdirSync(path)

@@ -33,3 +33,23 @@ test('a stream of 256 MiB goes in and out without memory of its size', async () 
     rmSync(directory, { recursive: true })
   }
 })
+
+test('an artifact that is loaded takes memory of its size once', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'))
+  try {
+    const artifacts = createArtifactService(storeInDirectory(directory))
+    async function* content(): AsyncGenerator<Uint8Array> {
+      const piece = new Uint8Array(MiB)
+      for (let at = 0; at < 192; at++) yield piece
+    }
+    await artifacts.save('large', content())
+    const before = process.memoryUsage().arrayBuffers
+    const { data } = await artifacts.load('large')
+    const growth = (process.memoryUsage().arrayBuffers - before) / MiB
+    expect(data.byteLength).toBe(192 * MiB)
+    // Pieces that were read wait for the collector.
+    expect(growth).toBeLessThan(192 + 100)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
