@@ -47,6 +47,8 @@ export type Suite =
   | 'installation'
   | 'named-by-scripts'
   | 'index-faults'
+  | 'store'
+  | 'store-order'
 
 /** The files of the suites. */
 export const SUITES: Readonly<Record<Suite, string>> = {
@@ -63,6 +65,8 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   installation: 'test/sandbox/environments/install.test.ts',
   'named-by-scripts': 'test/sandbox/environments/named-by-scripts.test.ts',
   'index-faults': 'test/sandbox/environments/index-faults.test.ts',
+  store: 'test/unit/stores/directory.test.ts',
+  'store-order': 'test/unit/stores/sync-order.slow.test.ts',
 }
 
 /** The control tests, which must pass in every mutated tree: a copy in which nothing runs proves nothing. */

@@ -464,4 +464,81 @@ export const MUTATIONS: readonly Mutation[] = [
     selected: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
     quick: [{ suite: 'defences', titles: ['a value that is slow to check'] }],
   },
+  {
+    name: 'digest-of-content',
+    defence: 'content of a store is given out only as far as its digest fits',
+    instead: 'the digest is not compared',
+    patches: [
+      {
+        file: 'src/stores/content.ts',
+        from: '  if ((await digest.end()) !== sha256) throw damaged(sha256, store)\n',
+        to: '  await digest.end()\n',
+      },
+    ],
+    selected: [{ suite: 'store', titles: ['content that was changed behind the store'] }],
+    quick: [],
+  },
+  {
+    name: 'states-of-records',
+    defence: 'a record of a store is replaced only by a writer who knows its present state',
+    instead: 'any writer replaces it',
+    patches: [
+      {
+        file: 'src/stores/directory-records.ts',
+        from:
+          '      if (latest?.slice(MARK.length) !== expected) return undefined\n' +
+          '      const next = String(Number(expected ?? 0) + 1)',
+        to: '      const next = String(Number(latest?.slice(MARK.length) ?? 0) + 1)',
+      },
+    ],
+    selected: [{ suite: 'store', titles: ['of writers at once, one succeeds', 'by who knows its present state'] }],
+    quick: [{ suite: 'store', titles: ['by who knows its present state'] }],
+  },
+  {
+    name: 'synchronised-content',
+    defence: 'content of a store is synchronised with the disk before it gets its name',
+    instead: 'it is left to the kernel',
+    patches: [
+      {
+        file: 'src/stores/durable-files.ts',
+        from: '      await file.sync()\n      return path\n',
+        to: '      return path\n',
+      },
+    ],
+    selected: [{ suite: 'store-order', titles: ['content is on the disk before it has its name'] }],
+    quick: [],
+  },
+  {
+    name: 'synchronised-names',
+    defence: 'the directory of content is synchronised before a save is acknowledged',
+    instead: 'it is left to the kernel',
+    patches: [
+      {
+        file: 'src/stores/durable-files.ts',
+        from: '    await rename(aside, path)\n    await syncDirectory(dirname(path))\n',
+        to: '    await rename(aside, path)\n',
+      },
+    ],
+    selected: [{ suite: 'store-order', titles: ['content is on the disk before it has its name'] }],
+    quick: [],
+  },
+  {
+    name: 'content-in-one-step',
+    defence: 'content of a store appears under its name in one step',
+    instead: 'it is copied to its place',
+    patches: [
+      {
+        file: 'src/stores/durable-files.ts',
+        from: '    await rename(aside, path)\n    await syncDirectory(dirname(path))\n',
+        to: '    await copyFile(aside, path)\n    await syncDirectory(dirname(path))\n',
+      },
+      {
+        file: 'src/stores/durable-files.ts',
+        from: 'import { type FileHandle, open,',
+        to: 'import { copyFile, type FileHandle, open,',
+      },
+    ],
+    selected: [{ suite: 'store-order', titles: ['content is on the disk before it has its name'] }],
+    quick: [],
+  },
 ]
