@@ -16,7 +16,7 @@ import type { Sandglass, Workspace, WorkspaceOptions } from '../index.ts'
 import { storeInDirectory } from '../artifacts/index.ts'
 import { storeDirectory } from './store-directory.ts'
 import { readSkill, type Skill } from '../skills/index.ts'
-import { Transfer } from './transfer.ts'
+import { Arrivals, Transfer } from './transfer.ts'
 import { reword } from './wording.ts'
 
 type Kept = Required<Pick<WorkspaceOptions, 'persist' | 'store'>>
@@ -27,11 +27,14 @@ export async function run(given: Given, context: Context): Promise<number> {
   const { script, files, ...request } = await runRequest(given, context)
   const isForPrograms = given.has('--json') || given.has('--events')
   const transfer = new Transfer(files ?? {}, !isForPrograms && isLively(context))
+  const arrivals = new Arrivals()
   const tools = await toolsOf(given, context)
   const saving = savingOf(given)
   const skills = await skillsOf(given)
   const kept = keptOf(given, context)
-  const reporter = isForPrograms ? lineReporter(given, context) : humanReporter(given, script, context, transfer)
+  const reporter = isForPrograms
+    ? lineReporter(given, context)
+    : humanReporter(given, script, context, () => transfer.text ?? arrivals.text)
   try {
     context.signal.throwIfAborted()
     await using installing = new InstallLine(context)
@@ -54,7 +57,10 @@ export async function run(given: Given, context: Context): Promise<number> {
         ...(policy === undefined ? {} : { policy }),
         ...(tools === undefined ? {} : { tools }),
         signal: context.signal,
-        onEvent: (event) => reporter.event(event),
+        onEvent: (event) => {
+          arrivals.take(event)
+          return reporter.event(event)
+        },
       })
       if (kept !== undefined) await workspace?.sync().catch((error: Error) => (syncError = error))
     } finally {
@@ -127,10 +133,15 @@ function lineReporter(given: Given, { stdout }: Context): Reporter {
   }
 }
 
-function humanReporter(given: Given, script: string, context: Context, transfer: Transfer): Reporter {
+function humanReporter(
+  given: Given,
+  script: string,
+  context: Context,
+  transferText: () => string | undefined,
+): Reporter {
   const started = performance.now()
   const status = (): string =>
-    transfer.text ?? `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
+    transferText() ?? `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
   const live = new LiveLine(context.stderr, isLively(context), status)
   return new RunReporter(context, live, { path: scriptSource(given).name, text: script })
 }

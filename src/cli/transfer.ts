@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
-import { type FilesInput, readHostFile } from '../executor/index.ts'
+import { type FilesInput, readHostFile, type RunEvent } from '../executor/index.ts'
 import { type Context, isLively } from './context.ts'
+import { plural } from './figures.ts'
 import { LiveLine } from './live-line.ts'
 
 /** A line that is gone before anybody could read it is not shown. */
@@ -43,6 +44,26 @@ export class Transfer {
       yield piece
       this.#sent += piece.length
     }
+  }
+}
+
+/** The files of `--collect` that have come. */
+export class Arrivals {
+  #files = 0
+  #bytes = 0
+  #startedAt: number | undefined
+
+  take(event: RunEvent): void {
+    if (event.type !== 'file') return
+    this.#startedAt ??= performance.now()
+    this.#files += 1
+    this.#bytes += event.size
+  }
+
+  /** The words for a person while files have come for longer than {@link LONG_MS}; undefined otherwise. */
+  get text(): string | undefined {
+    if (this.#startedAt === undefined || performance.now() - this.#startedAt < LONG_MS) return undefined
+    return `receiving files, ${plural(this.#files, 'file')} with ${(this.#bytes / 1e6).toFixed(1)} MB so far`
   }
 }
 

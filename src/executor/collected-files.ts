@@ -49,9 +49,10 @@ export class CollectedFiles {
 
   /**
    * @param wireBytes length of the line that carried the frame.
+   * @returns the file that it completed, if it did.
    * @throws ChannelViolation
    */
-  take(frame: FileFrame, wireBytes: number): void {
+  take(frame: FileFrame, wireBytes: number): CollectedFile | undefined {
     this.#wireBytes += wireBytes
     if (this.#wireBytes > this.#maxWireBytes) throw new ChannelViolation('it sent too much for its files')
     const file = this.#current ?? this.#begin(frame)
@@ -67,7 +68,7 @@ export class CollectedFiles {
     piece.write(frame.content_base64, 'base64')
     file.search.push(piece)
     file.received += bytes
-    if (file.received === size) this.#finish(file)
+    return file.received === size ? this.#finish(file) : undefined
   }
 
   /** The path of a file that was begun and not finished. */
@@ -93,11 +94,12 @@ export class CollectedFiles {
     return this.#current
   }
 
-  #finish({ path, content, search }: Begun): void {
+  #finish({ path, content, search }: Begun): CollectedFile {
     const sha256 = createHash('sha256').update(content).digest('hex')
     const file = { path, size: content.length, sha256, content }
     this.#files.set(path, { file, holdsSecret: search.finish() })
     this.#current = undefined
+    return file
   }
 }
 

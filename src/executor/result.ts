@@ -187,6 +187,8 @@ export type RunEvent<T = unknown> =
       /** The answer that the script got, as JSON text without secrets; null for a failure. */
       readonly resultJson: string | null
     }
+  /** A collected file has come. Its content is in the result. */
+  | { readonly type: 'file'; readonly executionId: string; readonly path: string; readonly size: number }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 
 /** A file for a sandbox: bytes, text as UTF-8, or one of these with permission bits (default 0o644); a file of the host; a stream of bytes. */

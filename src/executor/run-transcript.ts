@@ -11,7 +11,7 @@ import { OutputStream } from './output-stream.ts'
 import { ChannelViolation, EndConversation, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import { Redactor } from '../redaction/index.ts'
-import type { ExecutionResult, RunEvent, RunWarning } from './result.ts'
+import type { CollectedFile, ExecutionResult, RunEvent, RunWarning } from './result.ts'
 import { ToolLog } from './tool-log.ts'
 
 /** The first of `final_result`, `error` and a throwing callback. */
@@ -193,8 +193,7 @@ export class RunTranscript {
         throw new ChannelViolation('it sent the result of a check that was not asked for')
       case 'file':
         if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
-        this.#files.take(frame, wireBytes)
-        return []
+        return this.#fileEvent(this.#files.take(frame, wireBytes))
       case 'script_done':
         this.done = frame
         this.memory.noteKills(frame.memory_kills)
@@ -239,6 +238,12 @@ export class RunTranscript {
       this.warn('second_error', message, traceback)
     }
     return []
+  }
+
+  #fileEvent(file: CollectedFile | undefined): readonly RunEvent[] {
+    if (file === undefined) return []
+    const { executionId } = this.#run
+    return [{ type: 'file', executionId, path: this.redactor.text(file.path), size: file.size }]
   }
 
   #outputEvent(type: 'stdout' | 'stderr', text: string): readonly RunEvent[] {

@@ -378,6 +378,7 @@ export const anyLine: z.ZodType = z
     event('intermediate', { label: z.string(), data: json }),
     event('error', { message: z.string(), traceback: z.string().nullable() }),
     event('final_result', { data: json }),
+    event('file', { path: z.string(), size: count }),
     event('tool_call', {
       id: z.string(),
       name: z.string(),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { Output } from '../../../src/cli/output.ts'
-import { TransferLine } from '../../../src/cli/transfer.ts'
+import { Arrivals, TransferLine } from '../../../src/cli/transfer.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'sandglass-transfer-'))
 afterEach(() => vi.useRealTimers())
@@ -57,6 +57,21 @@ test('a short transfer shows nothing', async () => {
   await vi.advanceTimersByTimeAsync(1000)
   await line[Symbol.asyncDispose]()
   expect(written()).toBe('')
+})
+
+test('files that come out are counted, and said once that takes long', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const arrivals = new Arrivals()
+  const take = (size: number): void => arrivals.take({ type: 'file', executionId: 'e', path: 'x', size })
+  arrivals.take({ type: 'stdout', executionId: 'e', text: 'x' })
+  vi.advanceTimersByTime(2000)
+  expect(arrivals.text).toBeUndefined()
+  take(3_000_000)
+  vi.advanceTimersByTime(499)
+  expect(arrivals.text).toBeUndefined()
+  take(500_000)
+  vi.advanceTimersByTime(1)
+  expect(arrivals.text).toBe('receiving files, 2 files with 3.5 MB so far')
 })
 
 test('a pipe, or a program that reads the output, gets none of it, and the files as they are', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, frame, log, play, result } from './wire.ts'
+import type { RunEvent } from '../../../src/executor/index.ts'
+import { done, frame, ID, log, play, result } from './wire.ts'
 
 type Frames = readonly Readonly<Record<string, unknown>>[]
 
@@ -38,6 +39,26 @@ test('files come back complete, with their digest, and do not count as output', 
   ])
   expect(got.outputBytes).toBe(JSON.stringify(result(1)).length + 1)
   expect(sandbox.destroyed).toBe(false)
+})
+
+test('each file is an event once it is complete, without the secrets in its path', async () => {
+  const events: RunEvent[] = []
+  await play(
+    [
+      piece('out/a', 'abc', { size: 5 }),
+      piece('out/a', 'de', { size: 5, offset: 3 }),
+      piece('out/tops3cret', ''),
+      done(),
+    ],
+    {
+      request: { ...request, secrets: { KEY: 'tops3cret' } },
+      onEvent: (event) => event.type !== 'started' && events.push(event),
+    },
+  )
+  expect(events).toEqual([
+    { type: 'file', executionId: ID, path: 'out/a', size: 5 },
+    { type: 'file', executionId: ID, path: 'out/[redacted:KEY]', size: 0 },
+  ])
 })
 
 test('a path that is too long for one system call comes back, because a script can make it', async () => {
