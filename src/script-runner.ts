@@ -99,7 +99,7 @@ export class ScriptRunner {
     if (packages !== undefined) {
       const installed = await installedPackages(packages)
       this.packages = installed
-      assertPackagesFit(resolve(packages), installed, first.info)
+      assertPackagesFit(resolve(packages), installed, first)
     }
     return first
   }

@@ -4,10 +4,11 @@ import { join, resolve } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EngineOptions } from '../engines/index.ts'
 import type { FailedDependency } from '../dependencies.ts'
-import { type EnvironmentOptions, parseRequirements } from '../environments/index.ts'
+import { assertFew, type EnvironmentOptions, parseRequirements } from '../environments/index.ts'
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import type { RunOptions } from '../options.ts'
 import { createSandglass, type Sandglass } from '../sandglass.ts'
+import type { PreparedPackages } from '../script-runner.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
@@ -155,18 +156,29 @@ class PythonExecutor implements CodeToolExecutor {
    */
   async #install(sandglass: Sandglass, libraries: readonly string[]): Promise<readonly string[]> {
     const { valid, invalid } = sortOut(libraries)
-    const wanted = [...new Set([...this.#libraries, ...valid])]
-    if (wanted.length > 0) this.#kind.log?.note(`packages: ${wanted.join(', ')}`)
-    const { packages, failed } =
-      wanted.length === 0
-        ? { packages: {}, failed: [] }
-        : await sandglass.prepare(wanted, { untrusted: true, partial: true })
+    let wanted: readonly string[] = [...new Set([...this.#libraries, ...valid])]
+    const { packages, failed } = await this.#prepare(sandglass, wanted).catch((error: unknown) => {
+      // Another version of what an earlier script named: this script begins a set of its own.
+      const isConflict = error instanceof SandglassError && error.code === 'dependency_conflict'
+      if (!isConflict || valid.length === wanted.length) throw error
+      wanted = valid
+      return this.#prepare(sandglass, valid)
+    })
     const missing = new Set(failed.map(({ requirement }) => requirement))
     this.#libraries = wanted.filter((text) => !missing.has(text))
     const all = [...invalid, ...failed]
     if (all.length > 0) throw new FailedPackages(failedText(all, this.#libraries))
     // With their versions, the run takes the very set that was admitted.
     return Object.entries(packages).map(([name, version]) => `${name}==${version}`)
+  }
+
+  async #prepare(
+    sandglass: Sandglass,
+    wanted: readonly string[],
+  ): Promise<Pick<PreparedPackages, 'packages' | 'failed'>> {
+    if (wanted.length === 0) return { packages: {}, failed: [] }
+    this.#kind.log?.note(`packages: ${wanted.join(', ')}`)
+    return sandglass.prepare(wanted, { untrusted: true, partial: true })
   }
 
   #open(): Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> {
@@ -247,11 +259,15 @@ function installFailure(error: unknown): string | undefined {
     : undefined
 }
 
-/** Names of packages in their common form, and those that are none. */
+/**
+ * Names of packages in their common form, and those that are none.
+ * @throws SandglassError `dependency_invalid` for too many.
+ */
 function sortOut(libraries: readonly string[]): {
   readonly valid: readonly string[]
   readonly invalid: readonly FailedDependency[]
 } {
+  assertFew(libraries, 'packages')
   const valid: string[] = []
   const invalid: FailedDependency[] = []
   for (const requirement of libraries) {

@@ -1,7 +1,10 @@
-import type { ExecutionResult } from '../executor/index.ts'
 import type { FailedDependency } from '../dependencies.ts'
+import type { ExecutionResult } from '../executor/index.ts'
+import { truncate } from '../support/index.ts'
 
-const MAX_REASON = 2000
+/** Characters of one reason, and reasons in one text. */
+const [MAX_REASON, MAX_REASONS] = [2000, 20]
+const MAX_NAME = 200
 
 /** The output of a script for a model, after `Error:` if it failed. */
 export function textOf({
@@ -31,7 +34,10 @@ export function textOf({
 
 /** The text for a model about packages that cannot be installed. */
 export function failedText(failed: readonly FailedDependency[], installed: readonly string[]): string {
-  const lines = failed.map(({ requirement, message }) => `- ${requirement}: ${message.slice(0, MAX_REASON)}`)
+  const lines = failed
+    .slice(0, MAX_REASONS)
+    .map(({ requirement, message }) => `- ${truncate(requirement, MAX_NAME)}: ${truncate(message, MAX_REASON)}`)
+  if (failed.length > MAX_REASONS) lines.push(`- and ${failed.length - MAX_REASONS} more`)
   const others = installed.length === 0 ? '' : `\nInstalled: ${installed.join(', ')}.`
   return `Error: the script was not run, because packages could not be installed:\n${lines.join('\n')}${others}`
 }

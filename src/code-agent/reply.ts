@@ -1,6 +1,9 @@
 const [CODE, LIBRARIES] = ['execution-code', 'pip-dependencies-to-install']
 const CDATA = { open: '<![CDATA[', close: ']]>' }
 
+/** A list of more characters is none that a model means. */
+const MAX_LIBRARIES_CHARS = 64 * 1024
+
 /** The wish in a model's reply. */
 export type AgentReply =
   /** To run this code, byte for byte, with these libraries. */
@@ -38,7 +41,7 @@ export function getExecutionCodeContent(reply: string): string | null {
  */
 export function getLibrariesContent(reply: string): readonly string[] {
   const content = between(reply, LIBRARIES, 'indexOf')
-  if (content === undefined) return []
+  if (content === undefined || content.length > MAX_LIBRARIES_CHARS) return []
   const libraries: string[] = []
   for (const part of unescaped(unwrapped(content)).split(/[,\n]/)) {
     const text = part.trim()
@@ -61,6 +64,8 @@ function problemOf(reply: string): string | undefined {
   const first = reply.indexOf(open)
   const last = reply.lastIndexOf(close)
   if (first === -1 && last === -1) return undefined
+  if ((between(reply, LIBRARIES, 'indexOf')?.length ?? 0) > MAX_LIBRARIES_CHARS)
+    return `Your reply names more packages in <${LIBRARIES}> than can be installed. Nothing was run. Name only those that the script imports.`
   if (first === -1)
     return `Your reply has ${close} but no ${open} before it. Nothing was run. Put the whole script between the two tags.`
   if (last < first)

@@ -149,7 +149,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   packages_do_not_fit: {
     meaning:
-      'A package in the directory given as `packages` was built for another Python or operating system than that of the sandboxes; the message has the command that installs the right one.',
+      'A package in the directory given as `packages` was built for another Python, operating system or processor than that of the sandboxes; the message has the command that installs the right one.',
     retryable: false,
   },
   dependency_invalid: {

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandglassError } from '../errors/index.ts'
-import type { SandboxInfo } from './contract.ts'
+import type { Sandbox, SandboxInfo } from './contract.ts'
 
 /** A package in a directory that pip filled. */
 export interface InstalledPackage {
@@ -31,32 +31,43 @@ export async function installedPackages(directory: string): Promise<readonly Ins
 }
 
 /**
- * Refuses packages that were built for another Python or another operating system. Their import would fail in each script.
+ * Refuses packages that were built for another Python, operating system or processor. Their import would fail in each script.
  * @throws SandglassError `packages_do_not_fit`, with the command that installs the right ones.
  */
 export function assertPackagesFit(
   directory: string,
   packages: readonly InstalledPackage[],
-  { engine, python }: Pick<SandboxInfo, 'engine' | 'python'>,
+  {
+    info: { engine, python },
+    ready,
+  }: { readonly info: Pick<SandboxInfo, 'engine' | 'python'> } & Pick<Sandbox, 'ready'>,
 ): void {
-  const wrong = packages.filter(({ tags }) => tags.length > 0 && !tags.some((tag) => fits(tag, python)))
+  const processor = processorIn(String(ready.checks['abi'] ?? ''))
+  const wrong = packages.filter(({ tags }) => tags.length > 0 && !tags.some((tag) => fits(tag, python, processor)))
   const [first] = wrong
   if (first === undefined) return
   const version = python.split('.').slice(0, 2).join('.')
   const names = wrong.slice(0, MAX_NAMED).map(({ name }) => name)
+  const isOfAnother = first.tags.some((tag) => (processorIn(tag) ?? processor) !== processor)
+  // pip installs for its own processor unless it is told of another.
+  const platform = isOfAnother && processor !== undefined ? `--platform manylinux2014_${processor} ` : ''
   throw new SandglassError(
     'packages_do_not_fit',
     `packages: ${first.name} ${first.version} in ${directory} was built for ${first.tags.join(', ')}, and sandboxes of the ` +
-      `engine ${engine} have Python ${version} on Linux. Fill another directory: python3 -m pip install ` +
-      `--target ${directory}-${version} --python-version ${version} --only-binary=:all: ${names.join(' ')}`,
+      `engine ${engine} have Python ${version} on Linux${processor === undefined ? '' : ` (${processor})`}. Fill another directory: python3 -m pip install ` +
+      `--target ${directory}-${version} --python-version ${version} ${platform}--only-binary=:all: ${names.join(' ')}`,
   )
 }
 
-/** True if this Python accepts a package with this tag, on any processor (packaging.python.org: platform compatibility tags). */
-function fits(tag: string, python: string): boolean {
+/** True if this Python accepts a package with this tag (packaging.python.org: platform compatibility tags). */
+function fits(tag: string, python: string, processor: string | undefined): boolean {
   const [interpreters = [], abis = [], platforms = []] = tag.split('-').map((part) => part.split('.'))
   const [major, minor] = python.split('.').map(Number) as [number, number]
-  if (platforms.every((platform) => FOREIGN_SYSTEM.test(platform))) return false
+  const isForeign = (platform: string): boolean => {
+    const built = processorIn(platform)
+    return FOREIGN_SYSTEM.test(platform) || (built !== undefined && processor !== undefined && built !== processor)
+  }
+  if (platforms.every(isForeign)) return false
   return interpreters.some((interpreter) => {
     const built = INTERPRETER.exec(interpreter)
     if (built === null || Number(built[2]) !== major) return false
@@ -64,6 +75,11 @@ function fits(tag: string, python: string): boolean {
     if (built[1] === 'py' || abis.includes('abi3')) return since <= minor
     return since === minor && (abis.includes(`cp${major}${minor}`) || abis.includes('none'))
   })
+}
+
+/** The processor that a tag or an ABI names, of those whose names are the same in both. */
+function processorIn(text: string): string | undefined {
+  return /(?:^|[_-])(x86_64|aarch64|riscv64|s390x)(?:$|-)/.exec(text)?.[1]
 }
 
 const FOREIGN_SYSTEM = /^(?:macosx|win|ios|android)/

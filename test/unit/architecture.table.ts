@@ -327,6 +327,7 @@ export const ROOMS: readonly Room[] = [
       'workspace',
       'options',
       'dependencies',
+      'script-runner',
       'sandglass',
     ],
     packages: [],

@@ -9,6 +9,7 @@ import { containers } from '../../support/containers.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { testHostileActivities } from '../../support/hostile-activities.ts'
+import { testPrograms } from '../../support/program-rules.ts'
 import { testCpuShare, testStagingByCopy } from '../../support/workspace-api-rules.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
 
@@ -96,6 +97,12 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
       expect(await eventually(rest, 5000)).toBeUndefined()
     },
   )
+
+  testPrograms({
+    get ws() {
+      return ws
+    },
+  })
 
   testHostileActivities({
     get ws() {

@@ -24,6 +24,7 @@ export async function checkExecutor(make: (options: PythonExecutorOptions) => Co
     makeWheel({ name: 'wanted' }),
     makeWheel({ name: 'later' }),
     makeWheel({ name: 'odd' }),
+    makeWheel({ name: 'later', version: '2.0' }),
   )
   const workspaceDir = mkdtempSync(join(tmpdir(), 'sandglass-agent-'))
   const before = runtimeDirectories()
@@ -84,8 +85,12 @@ async function installsWhatIsMissing(executor: CodeToolExecutor, index: PackageI
   expect(failed).not.toContain('ran')
   const asked = index.requests.length
   // The others are there, without a request.
-  expect(await executor.execute([], 'import wanted, later, ready\nprint(wanted.VERSION)', ['later'])).toBe('1.0\n')
+  expect(await executor.execute([], 'import wanted, later, ready\nprint(later.VERSION)', ['later'])).toBe('2.0\n')
   expect(index.requests.slice(asked).filter((path) => path.endsWith('.whl'))).toEqual([])
+  // Another version than an earlier script named.
+  await executor.execute([], '', ['later>=2'])
+  expect(await executor.execute([], 'import later\nprint(later.VERSION)', ['later<2'])).toBe('1.0\n')
+  expect(await executor.execute([], 'import wanted', ['x'.repeat(300)])).toMatch(/^Error: .*- x{150}/s)
 }
 
 /** CA-11: what a model reads of a failure. */

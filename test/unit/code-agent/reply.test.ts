@@ -49,6 +49,7 @@ test.each([
   ['an opening tag in the script', code('print("<execution-code>")'), /more than once/],
   ['no end', 'Here: <execution-code>print(1)', /no <\/execution-code> after it/],
   ['no beginning', 'print(1)</execution-code>', /no <execution-code> before it/],
+  ['too many packages', `${libraries('a,'.repeat(50_000))}${code('1')}`, /more packages .* than can be installed/],
   ['the wrong order', '</execution-code>print(1)<execution-code>', /no <\/execution-code> after it/],
 ])('CA-01 nothing runs where it is unclear what to run: %s', (_, reply, feedback) => {
   expect(parseReply(reply)).toEqual({ kind: 'unclear', feedback: expect.stringMatching(feedback) as string })

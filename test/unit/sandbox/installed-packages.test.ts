@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { SandglassError } from '../../../src/errors/index.ts'
-import { assertPackagesFit, installedPackages } from '../../../src/sandbox/index.ts'
+import { assertPackagesFit, installedPackages, type Sandbox } from '../../../src/sandbox/index.ts'
+
+const checks = { abi: 'cpython-311-x86_64-linux-gnu' }
+const SANDBOX = { info: { engine: 'local', python: '3.11.2' }, ready: { checks } as unknown as Sandbox['ready'] }
 
 const made: string[] = []
 afterEach(() => made.splice(0).forEach((path) => rmSync(path, { recursive: true })))
@@ -40,7 +43,8 @@ test.each<[boolean, readonly string[]]>([
   [true, ['py311-none-any']],
   [true, ['cp311-cp311-manylinux_2_28_x86_64']],
   [true, ['cp311-none-any']],
-  [true, ['cp38-abi3-manylinux_2_17_aarch64']],
+  [true, ['cp38-abi3-manylinux_2_17_x86_64']],
+  [true, ['cp311-cp311-manylinux_2_17_i686']],
   [true, ['py3-none-manylinux2014_x86_64']],
   [true, ['cp312-cp312-linux_x86_64', 'cp311-cp311-linux_x86_64']],
   [false, ['cp312-cp312-manylinux_2_28_x86_64']],
@@ -51,12 +55,14 @@ test.each<[boolean, readonly string[]]>([
   [false, ['py2-none-any']],
   [false, ['cp311-cp311-macosx_11_0_arm64']],
   [false, ['py3-none-win_amd64']],
+  [false, ['cp311-cp311-manylinux_2_17_aarch64.manylinux2014_aarch64']],
+  [false, ['py3-none-linux_riscv64']],
   [false, ['pp311-pypy311_pp73-linux_x86_64']],
   [false, ['nonsense']],
 ])('Python 3.11 takes (%j) a package built for %j', (taken, tags) => {
   const outcome = (): string => {
     try {
-      assertPackagesFit('/p', [{ name: 'a', version: '1', tags }], { engine: 'local', python: '3.11.2' })
+      assertPackagesFit('/p', [{ name: 'a', version: '1', tags }], SANDBOX)
       return 'taken'
     } catch (error) {
       return (error as SandglassError).code
@@ -71,13 +77,20 @@ test('the refusal names the first package, and the command that installs a suita
     version: '2.0',
     tags: [name === 'six' ? 'py3-none-any' : 'cp312-cp312-linux_x86_64'],
   }))
-  expect(() => assertPackagesFit('/p', packages, { engine: 'local', python: '3.11.2' })).toThrow(
+  expect(() => assertPackagesFit('/p', packages, SANDBOX)).toThrow(
     expect.objectContaining({
       code: 'packages_do_not_fit',
       message:
         'packages: numpy 2.0 in /p was built for cp312-cp312-linux_x86_64, and sandboxes of the engine local have Python 3.11 ' +
-        'on Linux. Fill another directory: python3 -m pip install --target /p-3.11 --python-version 3.11 ' +
+        'on Linux (x86_64). Fill another directory: python3 -m pip install --target /p-3.11 --python-version 3.11 ' +
         '--only-binary=:all: numpy pandas',
     }) as Error,
+  )
+})
+
+test('the command names the processor where a package was built for another one', () => {
+  const packages = [{ name: 'a', version: '1', tags: ['cp311-cp311-manylinux_2_17_aarch64'] }]
+  expect(() => assertPackagesFit('/p', packages, SANDBOX)).toThrow(
+    'install --target /p-3.11 --python-version 3.11 --platform manylinux2014_x86_64 --only-binary=:all: a',
   )
 })
