@@ -26,7 +26,7 @@ import { dependenciesOf, type ToolsInput } from './tools/index.ts'
 export interface DependencyRequest {
   /** They replace those of `createSandglass`. */
   readonly dependencies?: readonly string[] | undefined
-  /** True if a model named `dependencies`: they come on top of the host's, and are trusted as a script's own wishes are. */
+  /** True if a model named `dependencies`. They are added to those of the host, and trusted as little as those that a script names. */
   readonly untrusted?: boolean | undefined
   readonly tools?: ToolsInput | undefined
   /** The script, whose own wishes count as far as `environments.fromScript` admits. */

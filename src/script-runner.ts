@@ -55,7 +55,7 @@ export interface PrepareOptions {
   /** Installs the others if some cannot be installed, and lists these in `failed`. Default false: then it throws. */
   readonly partial?: boolean
   /**
-   * True for packages that a model named: beside those of `createSandglass`, only what `environments.allow` admits is
+   * True for packages that a model named. Besides those of `createSandglass`, only what `environments.allow` admits is
    * installed, and `environments.excludeNewer` has the default of scripts. Default false.
    */
   readonly untrusted?: boolean

@@ -47,7 +47,7 @@ export class Transfer {
   }
 }
 
-/** The files of `--collect` that have come. */
+/** The files of `--collect` that have arrived. */
 export class Arrivals {
   #files = 0
   #bytes = 0
@@ -60,7 +60,7 @@ export class Arrivals {
     this.#bytes += event.size
   }
 
-  /** The words for a person while files have come for longer than {@link LONG_MS}; undefined otherwise. */
+  /** The words for a person while files have been arriving for longer than {@link LONG_MS}; undefined otherwise. */
   get text(): string | undefined {
     if (this.#startedAt === undefined || performance.now() - this.#startedAt < LONG_MS) return undefined
     return `receiving files, ${plural(this.#files, 'file')} with ${(this.#bytes / 1e6).toFixed(1)} MB so far`

@@ -1,6 +1,6 @@
 import type { ToolsInput } from '../tools/index.ts'
 
-/** The way from a script to the host's tools. */
+/** The connection from a script to the tools of the host. */
 export interface ToolBridge {
   /** The channel of the sandbox: no port is open, and nothing has to connect. */
   readonly transport: 'stdio'
@@ -15,12 +15,12 @@ export interface CodeToolExecutor extends AsyncDisposable {
   /** The directory in which scripts start, as they see it. */
   workspaceFullPath(): string
   /**
-   * Runs a script, and resolves with what it printed and, in JSON, its result if it gave one. Everything that goes wrong is text
-   * that begins with `Error:`, for the model: a package that cannot be installed with the installer's reason (the script then
-   * did not run, and the others are installed), an exception with its traceback, a crash, a limit.
+   * Runs a script. Resolves with its output, and with its result in JSON if it gave one. A failure is a text for the model that begins
+   * with `Error:` and has the traceback, or the name of the crash or limit. If packages cannot be installed, the text has the
+   * installer's reasons, the script does not run, and the other packages are installed.
    * @param libraries packages that the script imports, as `pip` names them. They stay for later scripts.
    * @param toolInitCallback called when the script is about to run, with its tools.
-   * @throws SandglassError when the machinery fails, `closed` after the executor was disposed of; TypeError for tools that cannot become functions.
+   * @throws SandglassError when the machinery fails, `pool_closed` after the executor was disposed of; TypeError for tools that cannot become functions.
    */
   execute(
     tools: ToolsInput,

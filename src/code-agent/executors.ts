@@ -22,18 +22,19 @@ export interface PythonExecutorOptions {
   /** Packages that every script can import, as `pip` names them. They are trusted. */
   readonly availableDependencies?: readonly string[]
   /**
-   * A directory of the host: scripts find a copy of it, and what they change is copied back after each. Names that begin with a dot
-   * are neither shown nor copied back, and what a script deletes stays. Default: none; files of a script end with it.
+   * A directory of the host. Scripts get a copy of it, and new and changed files are copied back after each script. Names that
+   * begin with a dot are copied in neither direction, and files that a script deletes stay on the host. Default: none; the files of a
+   * script end with it.
    */
   readonly workspaceDir?: string
   /**
-   * The directory of the packages, which a later executor may use again. Default: a temporary one that goes with the executor.
+   * The directory of the packages, which a later executor may use again. Default: a temporary one, removed at the executor's end.
    * Sandboxes must be able to read it.
    */
   readonly runtimeDir?: string
   /** The source of packages, and those that a model may name (`allow`, default `known`). */
   readonly environments?: Omit<EnvironmentOptions, 'cacheDir' | 'fromScript'>
-  /** Of each script. */
+  /** Limits of each script. */
   readonly limits?: ResourceLimits
   /** Environment variables of each script, redacted in all output. */
   readonly secrets?: Readonly<Record<string, string>>
@@ -48,7 +49,7 @@ export interface LocalPythonExecutorOptions extends PythonExecutorOptions {
 export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
   /** Default `python:3.12`. */
   readonly image?: string
-  /** Of the engine, without the image. */
+  /** Options of the engine, without the image. */
   readonly docker?: Omit<NonNullable<EngineOptions['docker']>, 'image'>
   /** Logs what scripts print, line by line, while they run. Default true. */
   readonly streamContainerOutput?: boolean
@@ -59,7 +60,7 @@ export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
 const WORKSPACE = '/workspace'
 const COMMON = ['availableDependencies', 'workspaceDir', 'runtimeDir', 'environments', 'limits', 'secrets'] as const
 
-/** The engine of an executor, and what is told of its scripts. */
+/** The engine of an executor, and the log of its scripts. */
 interface Kind {
   readonly engine: 'local' | 'docker'
   readonly local?: EngineOptions['local']
@@ -72,7 +73,7 @@ class PythonExecutor implements CodeToolExecutor {
   readonly availableDependencies: readonly string[]
   readonly #options: PythonExecutorOptions
   readonly #kind: Kind
-  /** Requirements of models that are installed. */
+  /** The installed requirements that models named. */
   #libraries: readonly string[] = []
   #opened: Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> | undefined
   #last: Promise<unknown> = Promise.resolve()
@@ -150,7 +151,7 @@ class PythonExecutor implements CodeToolExecutor {
   }
 
   /**
-   * Installs what is missing. What was installed stays, whatever becomes of the others.
+   * Installs the packages that are missing. Those that can be installed stay, even if others fail.
    * @returns every package of the script with its exact version.
    * @throws FailedPackages, and SandglassError as `Sandglass.prepare` does.
    */
@@ -158,7 +159,7 @@ class PythonExecutor implements CodeToolExecutor {
     const { valid, invalid } = sortOut(libraries)
     let wanted: readonly string[] = [...new Set([...this.#libraries, ...valid])]
     const { packages, failed } = await this.#prepare(sandglass, wanted).catch((error: unknown) => {
-      // Another version of what an earlier script named: this script begins a set of its own.
+      // An earlier script named another version: this script begins a new set.
       const isConflict = error instanceof SandglassError && error.code === 'dependency_conflict'
       if (!isConflict || valid.length === wanted.length) throw error
       wanted = valid
@@ -168,7 +169,7 @@ class PythonExecutor implements CodeToolExecutor {
     this.#libraries = wanted.filter((text) => !missing.has(text))
     const all = [...invalid, ...failed]
     if (all.length > 0) throw new FailedPackages(failedText(all, this.#libraries))
-    // With their versions, the run takes the very set that was admitted.
+    // With exact versions, the run uses the set that was admitted.
     return Object.entries(packages).map(([name, version]) => `${name}==${version}`)
   }
 
@@ -182,7 +183,7 @@ class PythonExecutor implements CodeToolExecutor {
   }
 
   #open(): Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> {
-    if (this.#isDisposed) throw new SandglassError('pool_closed', 'this executor was disposed of')
+    if (this.#isDisposed) throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
     this.#opened ??= this.#make().catch((error: unknown) => {
       this.#opened = undefined
       throw error
@@ -195,7 +196,7 @@ class PythonExecutor implements CodeToolExecutor {
     const { engine, local, docker, log } = this.#kind
     const ownDirectory = runtimeDir === undefined ? await mkdtemp(join(tmpdir(), 'sandglass-executor-')) : undefined
     try {
-      // Sandboxes of another uid read the packages.
+      // Sandboxes with another uid must be able to read the packages.
       if (ownDirectory !== undefined) await chmod(ownDirectory, 0o755)
       log?.note(`starting (image ${docker?.image})`)
       const sandglass = await createSandglass({
@@ -245,7 +246,7 @@ export class DockerPythonExecutor extends PythonExecutor {
   }
 }
 
-/** Packages that cannot be installed, as the text for the model. */
+/** Reports packages that cannot be installed. The message is for the model. */
 class FailedPackages extends Error {
   override readonly name = 'FailedPackages'
 }
@@ -260,7 +261,7 @@ function installFailure(error: unknown): string | undefined {
 }
 
 /**
- * Names of packages in their common form, and those that are none.
+ * Separates the requirements, in their common form, from texts that are none.
  * @throws SandglassError `dependency_invalid` for too many.
  */
 function sortOut(libraries: readonly string[]): {

@@ -2,11 +2,11 @@ import type { FailedDependency } from '../dependencies.ts'
 import type { ExecutionResult } from '../executor/index.ts'
 import { truncate } from '../support/index.ts'
 
-/** Characters of one reason, and reasons in one text. */
+/** The maximum length of one reason in characters, and the maximum number of reasons in one text. */
 const [MAX_REASON, MAX_REASONS] = [2000, 20]
 const MAX_NAME = 200
 
-/** The output of a script for a model, after `Error:` if it failed. */
+/** The output of a script as a text for a model, which begins with `Error:` if the script failed. */
 export function textOf({
   success,
   status,

@@ -1,4 +1,4 @@
-/** The entry `sandglass/code-agent`: the contract of a code agent's replies, and the executors of what they ask for. */
+/** The entry `sandglass/code-agent`: instructions for a code agent's model, a parser of its replies, executors of its scripts. */
 export type { CodeToolExecutor, ToolBridge } from './code-tool-executor.ts'
 export {
   DockerPythonExecutor,

@@ -1,7 +1,7 @@
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
 import type { CodeToolExecutor } from './code-tool-executor.ts'
 
-/** The content of the instructions. */
+/** Options of {@link codeAgentInstructions}. */
 export interface InstructionsFor {
   readonly executor: Pick<CodeToolExecutor, 'availableDependencies' | 'workspaceFullPath'>
   readonly tools?: ToolsInput | undefined

@@ -1,4 +1,4 @@
-/** Whole lines of a script's output for a log, with a prefix. */
+/** Writes the output of a script to a log: whole lines, each with a prefix. */
 export class LineLog {
   readonly #name: string
   readonly #label: string
@@ -29,7 +29,7 @@ export class LineLog {
     }
   }
 
-  /** Logs what has no line break at its end. */
+  /** Logs the rest of each stream, which has no line break at its end. */
   end(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (this.#rest[stream] !== '') this.#write(stream, this.#rest[stream])
@@ -42,7 +42,7 @@ export class LineLog {
   }
 }
 
-/** Text that controls no terminal: each control character as its code. */
+/** Replaces each control character by its code, so that a text cannot control a terminal. */
 function visible(text: string): string {
   return text.replace(/[^\P{Cc}\t\n]/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }

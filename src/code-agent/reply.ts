@@ -1,21 +1,21 @@
 const [CODE, LIBRARIES] = ['execution-code', 'pip-dependencies-to-install']
 const CDATA = { open: '<![CDATA[', close: ']]>' }
 
-/** A list of more characters is none that a model means. */
+/** A longer list is a mistake of the model. */
 const MAX_LIBRARIES_CHARS = 64 * 1024
 
-/** The wish in a model's reply. */
+/** The content of a reply of a model. */
 export type AgentReply =
-  /** To run this code, byte for byte, with these libraries. */
+  /** A script: run it byte for byte, with these libraries. */
   | { readonly kind: 'code'; readonly code: string; readonly libraries: readonly string[] }
-  /** Nothing: the reply is an answer. */
+  /** An answer: run nothing. */
   | { readonly kind: 'answer'; readonly text: string }
-  /** Code that cannot be told from the text around it; nothing runs. `feedback` is for the model. */
+  /** Code that cannot be told from the text around it: run nothing. `feedback` is for the model. */
   | { readonly kind: 'unclear'; readonly feedback: string }
 
 /**
  * Reads a reply by the contract of {@link codeAgentInstructions}. The code is everything from the first opening tag to the
- * last closing one, so a closing tag in a string is part of it; one CDATA section or one code fence around it is taken off.
+ * last closing one, so a closing tag in a string is part of it. One CDATA section or code fence around it is removed.
  * Linear in the length of the reply; never throws.
  */
 export function parseReply(reply: string): AgentReply {
@@ -98,7 +98,7 @@ function unwrapped(content: string): string {
   return isFenced ? text.slice(firstEnd + 1, -fence.length) : content
 }
 
-/** Version bounds as XML writes them. */
+/** Decodes the entities with which XML writes version bounds. */
 function unescaped(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }

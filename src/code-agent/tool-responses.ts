@@ -14,19 +14,19 @@ export type ContentPart =
   | { readonly type: string; readonly [key: string]: unknown }
 
 const MARKER = /<<TOOL_RESPONSE:([^<>\s]{1,100})>>/g
-/** The most answers that are kept for one script: each stays in memory until its message is made. */
+/** The maximum number of answers for one script. They stay in memory as long as their `ToolResponses`. */
 const MAX_KEPT = 100
 
 /**
- * The answers of tools that no output schema describes, kept on the host. The script gets a marker in their place and prints
- * it where the answer belongs; the message to the model then has the answer itself, with its images. Ids are random, so a
- * script can show only what its own calls brought.
+ * Keeps the answers of tools without an output schema on the host. The script gets a marker in place of an answer and prints it
+ * where the answer belongs. The message to the model then has the answer itself, with its images. Ids are random, so a script can
+ * show only the answers to its own calls.
  */
 export class ToolResponses {
   readonly #kept = new Map<string, readonly ContentPart[]>()
 
   /**
-   * The same tools; those without an output schema answer with a marker.
+   * Returns the same tools. Those without an output schema answer with a marker.
    * @throws TypeError for a value that is not a tool.
    */
   wrap(tools: ToolsInput): readonly NamedTool[] {
@@ -40,7 +40,7 @@ export class ToolResponses {
       ...tool,
       execute: async (input, context) => {
         if (this.#kept.size >= MAX_KEPT)
-          throw new ToolCallError('call_limit', `a script gets at most ${MAX_KEPT} answers of this kind`)
+          throw new ToolCallError('call_limit', `a script gets at most ${MAX_KEPT} answers without an output schema`)
         const answer = await tool.execute(input, context)
         const id = randomUUID()
         this.#kept.set(id, partsOf(answer))
@@ -50,7 +50,7 @@ export class ToolResponses {
   }
 
   /**
-   * The content of the message with the output of a script: its text, and answers in the place of their markers, each once.
+   * The content of the message for a model: the output of a script, with each answer once in place of its marker.
    * A marker with an unknown id becomes the text `((Tool response with ID … not found.))`.
    */
   expand(output: string): readonly ContentPart[] {
@@ -77,7 +77,7 @@ export class ToolResponses {
   }
 }
 
-/** The pieces of a text, markers apart; for each piece the id of its marker, null for text. */
+/** Splits a text at its markers. For each piece, `ids` has the id of its marker, or null for text. */
 export function splitToolResponseMarkers(text: string): {
   readonly parts: readonly string[]
   readonly ids: readonly (string | null)[]

@@ -6,7 +6,7 @@ import type { Workspace } from '../options.ts'
 import { formatPath, repositoryMadeOf } from '../support/index.ts'
 import { listHostTree } from '../workspace/index.ts'
 
-/** The files of a host's directory in a workspace, and what changed there since. */
+/** Copies a directory of the host into a workspace, and new and changed files back. */
 export class WorkspaceCopy {
   readonly #directory: string
   #before: ReadonlyMap<string, string> = new Map()
@@ -55,7 +55,7 @@ export class WorkspaceCopy {
   }
 }
 
-/** Globs in one call. */
+/** The maximum number of globs in one call. */
 const PATTERNS = 100
 const BOUNDS = { maxFiles: 100_000, maxFileBytes: 2 ** 31, maxTotalBytes: 2 ** 31 }
 

@@ -49,7 +49,7 @@ export class CollectedFiles {
 
   /**
    * @param wireBytes length of the line that carried the frame.
-   * @returns the file that it completed, if it did.
+   * @returns the file, if this frame completes it.
    * @throws ChannelViolation
    */
   take(frame: FileFrame, wireBytes: number): CollectedFile | undefined {

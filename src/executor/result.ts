@@ -187,7 +187,7 @@ export type RunEvent<T = unknown> =
       /** The answer that the script got, as JSON text without secrets; null for a failure. */
       readonly resultJson: string | null
     }
-  /** A collected file has come. Its content is in the result. */
+  /** A collected file has arrived. Its content is in the result. */
   | { readonly type: 'file'; readonly executionId: string; readonly path: string; readonly size: number }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }
 

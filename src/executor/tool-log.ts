@@ -108,7 +108,7 @@ export function boundArgs(args: unknown): unknown {
   return text.length <= MAX_LISTED_BYTES ? args : { '…': `${text.length} characters of JSON left out` }
 }
 
-/** True if the tool of a call was called, whatever became of it. */
+/** True if the tool was called, whatever the result. */
 export function wasCalled({ state, error }: ToolCall): boolean {
   return state !== 'unanswered' || error?.code !== NOT_CALLED.code
 }

@@ -64,7 +64,7 @@ export function judge(evidence: Evidence): Verdict {
   }
 }
 
-/** Says of a timeout or a crash within the set-up that the script is not its cause. */
+/** Marks a timeout or a crash within the set-up as one of which the script is not the cause. */
 function nameSetup(judgement: Judgement, { end }: Evidence): Judgement {
   const { error, setupFailed } = judgement
   if (setupFailed || error === null || end.kind !== 'done' || end.frame.in_setup !== true) return judgement

@@ -10,12 +10,12 @@ const globals: { ask: () => unknown } = { ask: () => undefined }
 const context = createContext(globals)
 const call = new Script('ask()')
 
-/** The most times that a question is asked again because the thread had no processor. */
+/** The maximum number of times that a question is asked again because the thread got too little processor time. */
 const MAX_STARVED = 3
-/** The end of the last try after the first began, in milliseconds: less than the time after which the host kills the thread. */
+/** The time from the beginning of the first try to the end of the last, in milliseconds: the host kills the thread later. */
 const MAX_STARVED_MS = 100
 
-/** The processor time of this thread, in milliseconds. Without it, the clock decides alone. */
+/** The processor time of this thread in milliseconds; the time of the clock where Node does not tell it. */
 function threadMs(): number {
   const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number; system: number } }
   if (threadCpuUsage === undefined) return performance.now()
@@ -25,7 +25,7 @@ function threadMs(): number {
 
 /**
  * Calls `ask` for at most `timeout` milliseconds. A call that was interrupted before it had half of them on a processor is
- * repeated: on a full machine, a question that needs a few microseconds would count as one that overran.
+ * repeated: on a busy machine, a question that needs a few microseconds would count as one that overran.
  */
 function callInTime(timeout: number): unknown {
   const last = performance.now() + MAX_STARVED_MS - timeout

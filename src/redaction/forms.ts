@@ -23,7 +23,7 @@ function plainForms(text: string): string[] {
     .flatMap(unitsInPlace)
 }
 
-/** The lines of a value of several: errors of parsers quote one, as `SyntaxError` and `configparser.ParsingError` do. */
+/** The lines of a value of several lines: parsers quote one in their errors, as `SyntaxError` and `configparser.ParsingError` do. */
 function linesOf(value: string): string[] {
   const lines = value.split(/[\r\n]+/)
   return lines.length === 1 ? [] : lines.map((line) => line.trim()).filter((line) => line.length >= MIN_LINE)

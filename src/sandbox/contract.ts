@@ -83,9 +83,9 @@ export interface Sandbox extends AsyncDisposable {
    */
   liftCpuLimit?(): AsyncDisposable
   /**
-   * Holds the sandbox to fewer CPUs than its spec says, until the returned object is disposed of; of several that hold it, to
-   * the fewest. Rejects when the limit could not be set, and disposing when it could not be restored: such a sandbox must not
-   * be used again. A lift comes before it. Absent where the limit cannot be changed; the capability `lesserCpus` says so.
+   * Limits the sandbox to fewer CPUs than its spec says, until the returned object is disposed of. Of several such limits, the
+   * lowest applies; `liftCpuLimit` suspends them. Rejects when the limit could not be set. Disposing rejects when it could not be
+   * restored: such a sandbox must not be used again. Absent where the limit cannot be changed; the capability `lesserCpus` says so.
    */
   lowerCpuLimit?(cpus: number): Promise<AsyncDisposable>
   /**

@@ -1,6 +1,6 @@
 /**
- * Owns the CPU limit of one sandbox: the one of its spec, the lower ones of runs and programs under way, of which the least
- * holds, and lifts, which come before both.
+ * Owns the CPU limit of one sandbox. The lowest one applies: that of its spec, or one of a run or program under way. A lift
+ * suspends them all.
  */
 export class CpuQuota {
   readonly #limit: number
@@ -13,7 +13,7 @@ export class CpuQuota {
 
   /**
    * @param limit CPU time per wall time, which is in force.
-   * @param write sets it; null for all there is. Called once at a time.
+   * @param write sets it; null for no limit. Called once at a time.
    */
   constructor(limit: number, write: (cpus: number | null) => Promise<void>) {
     this.#limit = limit
@@ -51,7 +51,7 @@ export class CpuQuota {
     }
   }
 
-  /** Writes follow each other, so that the last one has the last word. */
+  /** Writes follow each other, so that the latest limit is in force at the end. */
   #apply(): Promise<void> {
     this.#writing = this.#writing.catch(() => undefined).then(() => this.#set())
     return this.#writing

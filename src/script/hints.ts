@@ -339,7 +339,7 @@ const MACHINERY: readonly Rule[] = [
     // Out of memory has a hint of its own.
     pattern: /^Container stdout closed unexpectedly(?!: out of memory)/,
     hint: () =>
-      'the sandbox was lost, of which the script need not be the cause. If nothing in it ends processes, give it once more, without calls that already took effect.',
+      'the sandbox was lost, and the script need not be the cause. If nothing in it ends processes, give it once more, without the calls that already took effect.',
   },
 ]
 

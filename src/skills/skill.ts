@@ -22,7 +22,7 @@ const MAX_FILE_BYTES = 1024 * 1024
 /** YAML is parsed on the thread of the host. */
 const MAX_FRONT_MATTER_CHARS = 16 * 1024
 const MAX_ALIASES = 50
-/** The time of the parser grows with them; 500 take at most 20 ms. Text of a description has few. */
+/** Line ends and indicators of YAML. The time of the parser grows with them; 500 take at most 20 ms. A description has few. */
 const MARKS = /[\n[\]{},:?&*!|>#"'%@`-]/g
 const MAX_MARKS = 500
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
@@ -31,8 +31,8 @@ const MAX_DESCRIPTION = 1024
 const MAX_SKILLS = 1000
 
 /**
- * Reads the front matter and the instructions of a skill. Its front matter has at most 16,384 characters, of which 500 may be line ends
- * and marks of YAML.
+ * Reads the front matter and the instructions of a skill. Its front matter has at most 16,384 characters, of which at most 500 are
+ * line ends and indicators of YAML.
  * @throws SandglassError `invalid_request` naming what is wrong with its `SKILL.md`.
  */
 export async function readSkill(directory: string): Promise<Skill> {
@@ -102,7 +102,7 @@ async function parseFrontMatter(path: string, yaml: string): Promise<Record<stri
   if (yaml.length > MAX_FRONT_MATTER_CHARS)
     throw invalid(path, `its front matter has more than ${MAX_FRONT_MATTER_CHARS} characters`)
   if ((yaml.match(MARKS)?.length ?? 0) > MAX_MARKS)
-    throw invalid(path, `its front matter has more than ${MAX_MARKS} line ends and marks of YAML`)
+    throw invalid(path, `its front matter has more than ${MAX_MARKS} line ends and indicators of YAML`)
   // Imported only if there is a skill: it takes 20 ms to load.
   const { parse } = await import('yaml')
   let parsed: unknown

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { SandglassError } from '../errors/index.ts'
 
-/** A buffer on its way to the thread, which gives it back, or the digest for the last one. */
+/** A filled buffer for the thread, which gives it back, or the digest after the last one. */
 export interface Filled {
   readonly buffer: ArrayBuffer
   readonly length: number
@@ -37,7 +37,7 @@ export class ThreadDigest implements Disposable {
       this.#isClosed = true
       this.#wake()
     })
-    // Content that nobody reads to its end does not keep the process.
+    // Content that nobody reads to its end does not keep the process alive.
     port.unref()
   }
 
@@ -137,12 +137,12 @@ class DigestThread {
   }
 }
 
-/** Undefined if the thread cannot be started. */
+/** Starts the thread. Undefined if that fails. */
 async function startWorker(onExit: () => void): Promise<Worker | undefined> {
   try {
     const worker = new Worker(new URL(import.meta.url.replace(/thread\.(\w+)$/, 'worker.$1')), {
       name: 'sandglass-digest',
-      // Nothing of the host's environment or flags is needed there.
+      // The thread needs nothing of the host's environment and flags.
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
@@ -159,7 +159,7 @@ async function startWorker(onExit: () => void): Promise<Worker | undefined> {
 
 const thread = new DigestThread()
 
-/** The digest of a content that is to come; undefined if the thread cannot be started, as where a process may have none. */
+/** Starts the digest of one content. Undefined if the thread cannot be started, for example because the process may start none. */
 export function digestInThread(): Promise<ThreadDigest | undefined> {
   return thread.open()
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import type { Filled } from './digest-thread.ts'
 
-/* The program of the thread that hashes. Each content comes by a port of its own, whose end forgets it. */
+/* The program of the thread that hashes. Each content has a port of its own; the end of the port drops its state. */
 parentPort?.on('message', (port: MessagePort) => {
   const hash = createHash('sha256')
   port.on('message', ({ buffer, length, isLast }: Filled) => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { digestInThread, type ThreadDigest } from './digest-thread.ts'
 
-/** Larger content is hashed by a thread, while the host's own one moves it. */
+/** A thread hashes larger content, while the host's thread moves it. */
 const LARGE_BYTES = 4 * 1024 * 1024
 
 /** The SHA-256 of content that comes in pieces. */
@@ -9,7 +9,7 @@ export class Digest implements Disposable {
   readonly #hash = createHash('sha256')
   #thread: ThreadDigest | undefined
   #size = 0
-  /** Copies of the pieces until there are too many of them: a source may use its buffer again. */
+  /** Copies of the pieces of small content, because a source may use its buffer again. Undefined once the content is large. */
   #small: Uint8Array[] | undefined = []
 
   async update(piece: Uint8Array): Promise<void> {

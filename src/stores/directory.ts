@@ -109,7 +109,7 @@ class DirectoryStore implements Store {
   async read(area: string, key: string): Promise<StoreRecord | undefined> {
     return this.#explained(async () => {
       const record = await this.#records.read(this.#recordsOf(area), key)
-      if (record === undefined) await this.#files.isStore() // throws for what only looks empty
+      if (record === undefined) await this.#files.isStore() // throws for a directory that is not a store
       return record
     })
   }
@@ -120,7 +120,7 @@ class DirectoryStore implements Store {
 
   async *records(area: string, prefix?: string): AsyncGenerator<StoreRecord, void, void> {
     const root = this.#recordsOf(area)
-    if (prefix !== undefined) segmentsOf(prefix) // throws for what is none
+    if (prefix !== undefined) segmentsOf(prefix) // throws for an invalid prefix
     try {
       if (await this.#files.isStore()) yield* this.#records.all(root, prefix)
     } catch (error) {

@@ -8,7 +8,7 @@ import { formatPath, makeDirectory } from '../support/index.ts'
 const FORMAT = 'sandglass-store 1\n'
 const FORMAT_FILE = 'format'
 const BUFFER_BYTES = 1024 * 1024
-/** Bytes of a large file that are written before they go to the disk. */
+/** Bytes of a large file that are written before they are synchronised with the disk. */
 const SYNCED_BYTES = 32 * 1024 * 1024
 /** A file in `tmp` that did not change for so long has lost its writer. */
 const ABANDONED_MS = 3_600_000
@@ -120,7 +120,7 @@ export class DurableFiles {
     if (found !== FORMAT) {
       const names = await missingAs([], () => readdir(this.root))
       if (found === '' && names.every((name) => name.startsWith(`${FORMAT_FILE}-`))) return false
-      // Unless another process was faster.
+      // Another process may have made the store meanwhile.
       if ((await readFile(path, 'utf8').catch(() => '')) !== FORMAT) throw noStore(this.root)
     }
     return (this.#isStore = true)
@@ -153,7 +153,7 @@ export class DurableFiles {
 function noStore(directory: string): SandglassError {
   return new SandglassError(
     'store_unusable',
-    `the directory ${formatPath(directory)} is not empty and is no store of this version: name another one`,
+    `the directory ${formatPath(directory)} is not empty and is not a store of this version: name another one`,
   )
 }
 
@@ -166,7 +166,7 @@ async function missingAs<T>(otherwise: T, read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Writes pieces through two buffers: one is filled while the other one is written, and what was written goes to the disk meanwhile. */
+/** Writes pieces through two buffers: one is filled while the other one is written. Written bytes are synchronised meanwhile. */
 async function writeOverlapped(
   file: FileHandle,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

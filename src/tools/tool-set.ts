@@ -84,7 +84,7 @@ export async function prepareInTurns(tools: readonly Tool[]): Promise<void> {
 
 /**
  * The tools one by one, each in the form of {@link defineTool} or {@link definePythonTool}. The result of
- * {@link prepareTools} has none: give what it was made of.
+ * {@link prepareTools} is refused: give the tools that it was made of.
  * @throws TypeError for a value that is not a tool.
  */
 export function acceptedTools(given: ToolsInput): readonly (Tool | PythonTool)[] {

@@ -26,7 +26,7 @@ import type {
 } from './programs-contract.ts'
 
 const MiB = 1024 * 1024
-/** Of `limits.cpus`. */
+/** The minimum of `limits.cpus`, in percent. */
 const LEAST_CPU_PERCENT = 5
 
 /** Runs programs in workspaces of a Sandglass. */

@@ -3,7 +3,7 @@ import type { Sandbox } from '../sandbox/index.ts'
 import type { Link } from './link.ts'
 
 /**
- * Holds the sandbox of a workspace to a share of CPU time until the returned object is disposed of.
+ * Limits the CPU time of a workspace's sandbox until the returned object is disposed of.
  * @throws SandglassError `limit_not_enforceable`
  */
 export async function lowerCpuLimit(sandbox: Sandbox, link: Link, cpus: number): Promise<AsyncDisposable> {
@@ -26,7 +26,7 @@ export function liftCpuLimit(sandbox: Sandbox, link: Link): AsyncDisposable {
   return { [Symbol.asyncDispose]: () => Promise.resolve() }
 }
 
-/** A sandbox without its own limit cannot be used any more. */
+/** A sandbox whose limit cannot be restored is lost. */
 function restoredOrLost(link: Link, changed: AsyncDisposable): AsyncDisposable {
   return {
     async [Symbol.asyncDispose]() {

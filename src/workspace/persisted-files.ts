@@ -77,7 +77,7 @@ interface Look {
 /** Time between synchronisations while something runs. */
 const EVERY_MS = 30_000
 const LAST_SYNC_MS = 120_000
-/** Time for a store to end what it does when it is told to, and to take the end of the lease. */
+/** Time for a store to abort its work and to record the end of the lease, in milliseconds. */
 const LETTING_GO_MS = 5000
 
 const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
@@ -200,7 +200,7 @@ export class PersistedFiles {
     })
   }
 
-  /** Ends scripts and programs, synchronises the last time, and lets go of the workspace, also if the store hangs. Never rejects. */
+  /** Ends scripts and programs, synchronises a last time, and lets go of the workspace, even if the store hangs. Never rejects. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     const late = AbortSignal.timeout(this.#lastSyncMs)

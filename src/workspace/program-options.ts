@@ -18,8 +18,9 @@ export interface ProgramOutput {
 /** Limits of one program. Absent: those of the workspace. All but `cpus` hold for each of its processes, by the kernel's resource limits. */
 export interface ProgramLimits {
   /**
-   * CPU time per wall time, from 0.05: 0.5 is half a core. The whole workspace is held to it while the program lives, because they
-   * share a control group; of several programs the least holds. Refused where CPU time cannot be limited (`limit_not_enforceable`).
+   * CPU time per wall time, at least 0.05: 0.5 is half a core. It limits the whole workspace while the program runs, because its
+   * processes share a control group; of several programs, the lowest limit applies. Refused where CPU time cannot be limited
+   * (`limit_not_enforceable`).
    */
   readonly cpus?: number
   /** Address space of a process. */
@@ -75,7 +76,7 @@ export interface CheckedProgram {
   readonly stdin: ProgramInputData | undefined
   readonly secrets: Readonly<Record<string, string>>
   readonly signal: AbortSignal | undefined
-  /** The CPU time per wall time of everything in the workspace while it lives. */
+  /** The limit of CPU time per wall time that holds for the whole workspace while the program runs. */
   readonly cpus: number | undefined
 }
 

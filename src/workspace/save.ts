@@ -32,7 +32,7 @@ const BATCH = 256
 const MAX_SMALL_BYTES = 64 * 1024
 /** Small files that are written, and paths that are looked at, at the same time. */
 const MAX_SIDE_BY_SIDE = 8
-/** From this number on, a thread saves more time than its start takes. */
+/** From this number of files on, a thread saves more time than its start takes. */
 const MANY_FILES = 500
 
 /**
@@ -251,7 +251,7 @@ class TargetDirectory {
     return attempt(path, async () => new TargetFile(path, await open(written, 'wx', permissions), written, whole))
   }
 
-  /** The place of a new file. The directories above it are made. */
+  /** Returns the place of a new file, and makes the directories above it. */
   async place(path: string, mode: number): Promise<Pick<SmallFile, 'written' | 'whole' | 'permissions'>> {
     await attempt(path, () => this.#makeParents(path))
     const whole = join(this.#root, path)

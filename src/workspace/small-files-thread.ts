@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads'
 import { errnoOf, messageOf } from '../errors/index.ts'
 import type { Batch, SmallFile, Written } from './small-files.ts'
 
-/* The program of the thread that writes small files. A call of the system costs less here than a turn of the host's loop. */
+/* The program of the thread that writes small files. A system call costs less here than a turn of the host's event loop. */
 parentPort?.on('message', ({ files, bytes }: Batch) => parentPort?.postMessage(writeAll(files, bytes)))
 
 /** Writes the files in order, up to the first that fails. */

@@ -2,11 +2,11 @@ import { Worker } from 'node:worker_threads'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { formatPath } from '../support/index.ts'
 
-/** A file of the host that is written at once. */
+/** A small file of the host, which is written in one piece. */
 export interface SmallFile {
   /** Its name in errors. */
   readonly path: string
-  /** The path that is created. Where something is, it fails. */
+  /** The path that is created. If it exists, writing fails. */
   readonly written: string
   /** The path that the complete file gets; it may be the same. */
   readonly whole: string
@@ -33,8 +33,8 @@ const HEAP_MB = 32
 const YOUNG_MB = 2
 
 /**
- * A thread that writes small files. Opening, writing, closing and renaming one takes four turns of the host's loop, which cost several
- * times as much as the calls themselves. The thread takes some 45 ms of processor time to start.
+ * A thread that writes small files. Opening, writing, closing and renaming one takes four turns of the host's event loop, which
+ * cost several times as much as the calls themselves. The thread takes some 45 ms of processor time to start.
  */
 export class SmallFiles implements AsyncDisposable {
   readonly #worker: Worker
@@ -47,7 +47,7 @@ export class SmallFiles implements AsyncDisposable {
   constructor() {
     this.#worker = new Worker(new URL(import.meta.url.replace(/small-files\.(\w+)$/, 'small-files-thread.$1')), {
       name: 'sandglass-files',
-      // Nothing of the host's environment or flags is needed there.
+      // The thread needs nothing of the host's environment and flags.
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
@@ -59,7 +59,7 @@ export class SmallFiles implements AsyncDisposable {
   }
 
   /**
-   * Has a file written, sooner or later. Waits while the thread writes another batch.
+   * Queues a file for the thread. Waits while the thread writes another batch.
    * @throws SandglassError of an earlier file, as {@link unsavedError} makes it; `workspace_io` if the thread fails.
    */
   async add(file: SmallFile, pieces: readonly Uint8Array[]): Promise<void> {
@@ -95,7 +95,7 @@ export class SmallFiles implements AsyncDisposable {
     this.#size = 0
     if (files.length === 0) return
     this.#writing = this.#write({ files, bytes })
-    // The next one who waits for it gets the error.
+    // The next caller that waits for it gets the error.
     this.#writing.catch(() => undefined)
   }
 

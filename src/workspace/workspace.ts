@@ -584,7 +584,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#enter(Object.keys(secrets).length > 0, shareSecrets)
   }
 
-  /** Holds everything in it to a share of CPU time; call the result at its end. @throws SandglassError `limit_not_enforceable` */
+  /** Limits the CPU time of the whole workspace; call the result to end that. @throws SandglassError `limit_not_enforceable` */
   async #holdTo(cpus: number): Promise<() => void> {
     using _call = this.#link.use()
     const lowered = await lowerCpuLimit(this.#sandbox, this.#link, cpus)
