@@ -26,8 +26,8 @@ import { dependenciesOf, type ToolsInput } from './tools/index.ts'
 export interface DependencyRequest {
   /** They replace those of `createSandglass`. */
   readonly dependencies?: readonly string[] | undefined
-  /** True if a model named `dependencies`. They are added to those of the host, and trusted as little as those that a script names. */
-  readonly untrusted?: boolean | undefined
+  /** Packages that a model named. They are added to those of the host, and trusted as little as those that a script names. */
+  readonly untrusted?: readonly string[] | undefined
   readonly tools?: ToolsInput | undefined
   /** The script, whose own wishes count as far as `environments.fromScript` admits. */
   readonly script?: string | undefined
@@ -141,7 +141,7 @@ export class Dependencies {
       const target = await this.knownTarget()
       if (!(error instanceof SandglassError && error.code.startsWith('dependency_')) || target === undefined)
         throw error
-      const requirements = parseRequirements(request.dependencies ?? [])
+      const requirements = parseRequirements(request.untrusted ?? request.dependencies ?? [])
       const { fromScript, host } = await this.#requirementsOf(request)
       const failing = await this.environments.findFailing({
         requirements,
@@ -151,9 +151,10 @@ export class Dependencies {
         signal: request.signal,
       })
       if (failing.size === 0) throw error
-      const dependencies = requirements.map(({ text }) => text).filter((text) => !failing.has(text))
+      const left = requirements.map(({ text }) => text).filter((text) => !failing.has(text))
+      const others = request.untrusted === undefined ? { dependencies: left } : { untrusted: left }
       const failed = [...failing].map(([requirement, { code, message }]) => ({ requirement, code, message }))
-      return { prepared: await this.prepare({ ...request, dependencies }), failed }
+      return { prepared: await this.prepare({ ...request, ...others }), failed }
     }
   }
 
@@ -169,22 +170,22 @@ export class Dependencies {
     return { ...prepared, cached: first.cached, ms: first.ms + prepared.ms }
   }
 
-  async #requirementsOf({ dependencies, untrusted, tools, script }: DependencyRequest): Promise<{
+  async #requirementsOf({ dependencies, untrusted = [], tools, script }: DependencyRequest): Promise<{
     readonly requirements: readonly Requirement[]
     readonly fromScript: boolean
     readonly host: readonly Requirement[]
   }> {
     if (this.#hasDirectory) {
-      if (dependencies !== undefined) throw bothGiven()
+      if (dependencies !== undefined || untrusted.length > 0) throw bothGiven()
       return { requirements: [], fromScript: false, host: [] }
     }
-    const isOwn = dependencies === undefined || untrusted === true
-    const named = isOwn ? this.#own : parseRequirements(dependencies)
+    const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
     const ofTools = tools === undefined ? [] : parseRequirements(dependenciesOf(tools), 'dependencies of the tools')
     const host = [...named, ...ofTools]
     const fromHost = new Set(host.map(({ text }) => text))
-    const asked = untrusted === true ? parseRequirements(dependencies ?? []) : []
-    const wished = script === undefined ? asked : await this.#wishesOf(script, host)
+    const asked = parseRequirements(untrusted, 'untrustedDependencies')
+    const ofScript = script === undefined ? [] : await this.#wishesOf(script, [...host, ...asked])
+    const wished = merge([...asked, ...ofScript])
     const wishes = wished.filter(({ text }) => !fromHost.has(text))
     const requirements = merge([...host, ...wishes])
     assertFew(requirements, 'dependencies with those of tools and of the script')

@@ -92,6 +92,11 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
   readonly limits?: ResourceLimits
   /** Packages of this run, in place of those of `createSandglass`; installed and cached as they are. */
   readonly dependencies?: readonly string[]
+  /**
+   * Packages that a model named, added to the others: only what `environments.allow` admits is installed, and
+   * `environments.excludeNewer` has the default of scripts.
+   */
+  readonly untrustedDependencies?: readonly string[]
   /** Checks the result; a mismatch makes the run `failed`. Any Standard Schema (zod 4 and others). */
   readonly output?: StandardSchema<T>
   /** The owner who may get the same sandbox again. Default: this Sandglass. */
@@ -115,6 +120,8 @@ export interface WorkspaceOptions {
   readonly files?: FilesInput
   /** Packages that its scripts and programs can import, in place of those of `createSandglass`. */
   readonly dependencies?: readonly string[]
+  /** Packages that a model named, added to the others, as in the options of a run. */
+  readonly untrustedDependencies?: readonly string[]
   /** Limits of everything in it together, in place of those of `createSandglass`. */
   readonly limits?: ResourceLimits
   /**
@@ -148,7 +155,7 @@ export interface WorkspaceOptions {
 /** Options of a script in a workspace: those of a run, without what chooses a sandbox. */
 export interface WorkspaceRunOptions<T = unknown> extends Omit<
   RunOptions<T>,
-  'workspace' | 'dependencies' | 'leaseKey' | 'sandboxId' | 'checkoutTimeoutMs' | 'files'
+  'workspace' | 'dependencies' | 'untrustedDependencies' | 'leaseKey' | 'sandboxId' | 'checkoutTimeoutMs' | 'files'
 > {
   /** Files that are put before it, of any number and size. */
   readonly files?: FilesInput
@@ -393,6 +400,7 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'policy',
   'allowModules',
   'dependencies',
+  'untrustedDependencies',
   'mode',
   'limits',
   'output',
@@ -406,10 +414,11 @@ const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'onEvent',
 ]
 /** Options that choose a sandbox of the pool. */
-const POOL_OPTIONS = ['dependencies', 'leaseKey', 'sandboxId', 'checkoutTimeoutMs'] as const
+const POOL_OPTIONS = ['dependencies', 'untrustedDependencies', 'leaseKey', 'sandboxId', 'checkoutTimeoutMs'] as const
 const WORKSPACE_OPTIONS: readonly (keyof WorkspaceOptions)[] = [
   'files',
   'dependencies',
+  'untrustedDependencies',
   'limits',
   'disk',
   'idleTimeoutSec',

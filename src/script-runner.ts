@@ -167,8 +167,8 @@ export class ScriptRunner {
 
   /** Installs packages for a run. @throws SandglassError as `Environments.prepare` does. */
   async prepare(dependencies: readonly string[], given: PrepareOptions = {}): Promise<PreparedPackages> {
-    const { partial = false, ...options } = given
-    const request = { dependencies, ...options }
+    const { partial = false, untrusted = false, ...options } = given
+    const request = { ...(untrusted ? { untrusted: dependencies } : { dependencies }), ...options }
     const { prepared, failed } = partial
       ? await this.dependencies.preparePartly(request)
       : { prepared: await this.dependencies.prepare(request), failed: [] }
@@ -210,12 +210,12 @@ export class ScriptRunner {
   /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
   async #start<T>(script: string, run: RunOptions<T>, declarer?: Declarer): Promise<StartedRun<T>> {
     checkRunOptions(run)
-    const { dependencies, workspace, ...given } = run
+    const { dependencies, untrustedDependencies: untrusted, workspace, ...given } = run
     // The check of a script takes time, too.
     using _call = workspace === undefined ? undefined : this.workspaces.use(workspace)
     await this.#checkFiles(run)
     const executor = this.#executorFor(run)
-    const wanted: DependencyRequest = { dependencies, script, ...definedOf(run, ['tools', 'signal']) }
+    const wanted: DependencyRequest = { dependencies, untrusted, script, ...definedOf(run, ['tools', 'signal']) }
     const environment =
       workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
     const rejection = await rejectionOf(this.checkers, script, {

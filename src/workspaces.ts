@@ -143,7 +143,8 @@ export class Workspaces {
     lease: WorkspaceLease | undefined,
     signal: AbortSignal,
   ): Promise<Workspace> {
-    const request = { ...definedOf(options, ['dependencies']), signal }
+    const { dependencies, untrustedDependencies: untrusted } = options
+    const request: DependencyRequest = { dependencies, untrusted, signal }
     const limits = { ...this.#owner.options.limits, ...options.limits }
     const { started: sandbox, present: environment } = await this.#owner.startIn(
       request,

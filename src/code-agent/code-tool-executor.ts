@@ -8,6 +8,12 @@ export interface ToolBridge {
   readonly tools: readonly string[]
 }
 
+/** Options of {@link CodeToolExecutor.execute}. */
+export interface ExecuteOptions {
+  /** Ends the script; what it started ends, too. */
+  readonly signal?: AbortSignal
+}
+
 /** Executes the Python of a code agent. */
 export interface CodeToolExecutor extends AsyncDisposable {
   /** Packages that every script can import, as `pip` names them. */
@@ -27,5 +33,6 @@ export interface CodeToolExecutor extends AsyncDisposable {
     code: string,
     libraries: readonly string[],
     toolInitCallback?: (bridge: ToolBridge) => void,
+    options?: ExecuteOptions,
   ): Promise<string>
 }

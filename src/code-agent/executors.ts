@@ -4,15 +4,15 @@ import { join, resolve } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EngineOptions } from '../engines/index.ts'
 import type { FailedDependency } from '../dependencies.ts'
-import { assertFew, type EnvironmentOptions, parseRequirements } from '../environments/index.ts'
-import type { ExecutionResult, RunEvent } from '../executor/index.ts'
+import { assertFew, type EnvironmentOptions, parseRequirements, readScriptMetadata } from '../environments/index.ts'
+import type { RunEvent } from '../executor/index.ts'
 import type { RunOptions } from '../options.ts'
 import { createSandglass, type Sandglass } from '../sandglass.ts'
-import type { PreparedPackages } from '../script-runner.ts'
+import { Redactor } from '../redaction/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
-import type { CodeToolExecutor, ToolBridge } from './code-tool-executor.ts'
+import type { CodeToolExecutor, ExecuteOptions, ToolBridge } from './code-tool-executor.ts'
 import { failedText, textOf } from './failure-text.ts'
 import { LineLog } from './line-log.ts'
 import { WorkspaceCopy } from './workspace-copy.ts'
@@ -58,6 +58,8 @@ export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
 }
 
 const WORKSPACE = '/workspace'
+/** The maximum number of packages that accumulate; a script that names more begins a new set. */
+const MAX_LIBRARIES = 100
 const COMMON = ['availableDependencies', 'workspaceDir', 'runtimeDir', 'environments', 'limits', 'secrets'] as const
 
 /** The engine of an executor, and the log of its scripts. */
@@ -77,7 +79,7 @@ class PythonExecutor implements CodeToolExecutor {
   #libraries: readonly string[] = []
   #opened: Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> | undefined
   #last: Promise<unknown> = Promise.resolve()
-  #isDisposed = false
+  #disposed: Promise<void> | undefined
 
   constructor(options: PythonExecutorOptions, kind: Kind) {
     this.availableDependencies = [...(options.availableDependencies ?? [])]
@@ -94,8 +96,9 @@ class PythonExecutor implements CodeToolExecutor {
     code: string,
     libraries: readonly string[],
     toolInitCallback?: (bridge: ToolBridge) => void,
+    { signal }: ExecuteOptions = {},
   ): Promise<string> {
-    const run = this.#last.then(() => this.#execute(tools, code, libraries, toolInitCallback))
+    const run = this.#last.then(() => this.#execute(tools, code, libraries, toolInitCallback, signal))
     this.#last = run.catch(() => {})
     return run
   }
@@ -105,85 +108,103 @@ class PythonExecutor implements CodeToolExecutor {
     code: string,
     libraries: readonly string[],
     toolInitCallback: ((bridge: ToolBridge) => void) | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<string> {
     const { sandglass } = await this.#open()
     const names = [...prepareTools(tools).tools.keys()]
-    let packages: readonly string[]
-    try {
-      packages = await this.#install(sandglass, libraries)
-    } catch (error) {
-      const text = installFailure(error)
-      if (text === undefined) throw error
-      return text
-    }
     const onEvent = (event: RunEvent): void => {
       if (event.type === 'started') toolInitCallback?.({ transport: 'stdio', tools: names })
       if (event.type === 'stdout' || event.type === 'stderr') this.#kind.log?.add(event.type, event.text)
     }
     const { limits, secrets } = this.#options
-    const options: RunOptions = { tools, onEvent, ...(limits && { limits }), ...(secrets && { secrets }) }
+    const options: RunOptions = {
+      tools,
+      onEvent,
+      ...(limits && { limits }),
+      ...(secrets && { secrets }),
+      ...(signal && { signal }),
+    }
     try {
-      return await this.#run(sandglass, code, options, packages)
+      const { dependencies: named = [] } = (await readScriptMetadata(code)) ?? {}
+      const untrustedDependencies = await this.#install(sandglass, [...libraries, ...named], signal)
+      return await this.#run(sandglass, code, options, untrustedDependencies)
+    } catch (error) {
+      const text = textOfFailure(error)
+      if (text === undefined) throw error
+      return text
     } finally {
       this.#kind.log?.end()
     }
   }
 
-  async #run(sandglass: Sandglass, code: string, options: RunOptions, packages: readonly string[]): Promise<string> {
-    const dependencies = packages.length === 0 ? {} : { dependencies: packages }
-    const { workspaceDir, limits } = this.#options
-    if (workspaceDir === undefined) return textOf(await sandglass.run(code, { ...options, ...dependencies }))
-    const ws = await sandglass.workspace({ ...dependencies, ...(limits && { limits }) })
-    let result: ExecutionResult
+  async #run(
+    sandglass: Sandglass,
+    code: string,
+    options: RunOptions,
+    untrustedDependencies: readonly string[],
+  ): Promise<string> {
+    const { workspaceDir, limits, secrets = {} } = this.#options
+    if (workspaceDir === undefined) return textOf(await sandglass.run(code, { ...options, untrustedDependencies }))
+    const directory = resolve(workspaceDir)
+    const { signal } = options
+    await using ws = await sandglass.workspace({
+      untrustedDependencies,
+      ...(limits && { limits }),
+      ...(signal && { signal }),
+    })
+    const copy = new WorkspaceCopy(directory)
+    await copy.bring(ws)
+    const result = await ws.run(code, options)
     try {
-      const copy = new WorkspaceCopy(resolve(workspaceDir))
-      await copy.bring(ws)
-      result = await ws.run(code, options)
-      try {
-        await copy.takeBack(ws)
-      } catch (error) {
-        return `Error: the files of the script were not copied back: ${messageOf(error)}\n${textOf(result)}`
-      }
-    } finally {
-      await ws.close()
+      await copy.takeBack(ws)
+    } catch (error) {
+      // The message may have the place of the directory, and names that the script chose.
+      const message = messageOf(error).replaceAll(`${directory}/`, '').replaceAll(directory, WORKSPACE)
+      return `Error: not all files were copied back: ${new Redactor(secrets).text(message)}\n${textOf(result)}`
     }
     return textOf(result)
   }
 
   /**
    * Installs the packages that are missing. Those that can be installed stay, even if others fail.
-   * @returns every package of the script with its exact version.
+   * @returns the requirements of the script and of earlier ones.
    * @throws FailedPackages, and SandglassError as `Sandglass.prepare` does.
    */
-  async #install(sandglass: Sandglass, libraries: readonly string[]): Promise<readonly string[]> {
+  async #install(
+    sandglass: Sandglass,
+    libraries: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<readonly string[]> {
     const { valid, invalid } = sortOut(libraries)
-    let wanted: readonly string[] = [...new Set([...this.#libraries, ...valid])]
-    const { packages, failed } = await this.#prepare(sandglass, wanted).catch((error: unknown) => {
+    const all = [...new Set([...this.#libraries, ...valid])]
+    let wanted: readonly string[] = all.length > MAX_LIBRARIES ? valid : all
+    const failed = await this.#prepare(sandglass, wanted, signal).catch((error: unknown) => {
       // An earlier script named another version: this script begins a new set.
       const isConflict = error instanceof SandglassError && error.code === 'dependency_conflict'
       if (!isConflict || valid.length === wanted.length) throw error
       wanted = valid
-      return this.#prepare(sandglass, valid)
+      return this.#prepare(sandglass, valid, signal)
     })
     const missing = new Set(failed.map(({ requirement }) => requirement))
     this.#libraries = wanted.filter((text) => !missing.has(text))
-    const all = [...invalid, ...failed]
-    if (all.length > 0) throw new FailedPackages(failedText(all, this.#libraries))
-    // With exact versions, the run uses the set that was admitted.
-    return Object.entries(packages).map(([name, version]) => `${name}==${version}`)
+    const problems = [...invalid, ...failed]
+    if (problems.length > 0) throw new FailedPackages(failedText(problems, this.#libraries))
+    return this.#libraries
   }
 
   async #prepare(
     sandglass: Sandglass,
     wanted: readonly string[],
-  ): Promise<Pick<PreparedPackages, 'packages' | 'failed'>> {
-    if (wanted.length === 0) return { packages: {}, failed: [] }
+    signal: AbortSignal | undefined,
+  ): Promise<readonly FailedDependency[]> {
+    if (wanted.length === 0) return []
     this.#kind.log?.note(`packages: ${wanted.join(', ')}`)
-    return sandglass.prepare(wanted, { untrusted: true, partial: true })
+    const { failed } = await sandglass.prepare(wanted, { untrusted: true, partial: true, ...(signal && { signal }) })
+    return failed
   }
 
   #open(): Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> {
-    if (this.#isDisposed) throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
+    if (this.#disposed !== undefined) throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
     this.#opened ??= this.#make().catch((error: unknown) => {
       this.#opened = undefined
       throw error
@@ -216,13 +237,18 @@ class PythonExecutor implements CodeToolExecutor {
   }
 
   /** Waits for the script that runs, ends every sandbox and removes the packages, unless `runtimeDir` was given. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#isDisposed) return
-    this.#isDisposed = true
+  [Symbol.asyncDispose](): Promise<void> {
+    return (this.#disposed ??= this.#dispose())
+  }
+
+  async #dispose(): Promise<void> {
     await this.#last
     const opened = await this.#opened?.catch(() => undefined)
-    await opened?.sandglass.close()
-    if (opened?.ownDirectory !== undefined) await rm(opened.ownDirectory, { recursive: true, force: true })
+    try {
+      await opened?.sandglass.close()
+    } finally {
+      if (opened?.ownDirectory !== undefined) await rm(opened.ownDirectory, { recursive: true, force: true })
+    }
   }
 }
 
@@ -251,13 +277,14 @@ class FailedPackages extends Error {
   override readonly name = 'FailedPackages'
 }
 
-/** The text for the model about packages; undefined for a failure of the machinery. */
-function installFailure(error: unknown): string | undefined {
+/** The text for the model about what it wrote; undefined for a failure of the machinery. */
+function textOfFailure(error: unknown): string | undefined {
   if (error instanceof FailedPackages) return error.message
-  const isOfPackages = error instanceof SandglassError && /^(dependency|index)_/.test(error.code)
-  return isOfPackages
-    ? `Error: the script was not run, because its packages could not be installed: ${error.message}`
-    : undefined
+  if (!(error instanceof SandglassError)) return undefined
+  if (/^(dependency|index)_/.test(error.code))
+    return `Error: the script was not run, because its packages could not be installed: ${error.message}`
+  const isOfScript = error.code === 'invalid_request' && error.message.startsWith('script')
+  return isOfScript ? `Error: the script was not run: ${error.message}` : undefined
 }
 
 /**
@@ -279,5 +306,5 @@ function sortOut(libraries: readonly string[]): {
       invalid.push({ requirement, code: error.code, message: error.message })
     }
   }
-  return { valid, invalid }
+  return { valid: [...new Set(valid)], invalid }
 }

@@ -1,5 +1,5 @@
 /** The entry `sandglass/code-agent`: instructions for a code agent's model, a parser of its replies, executors of its scripts. */
-export type { CodeToolExecutor, ToolBridge } from './code-tool-executor.ts'
+export type { CodeToolExecutor, ExecuteOptions, ToolBridge } from './code-tool-executor.ts'
 export {
   DockerPythonExecutor,
   type DockerPythonExecutorOptions,

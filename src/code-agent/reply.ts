@@ -40,10 +40,10 @@ export function getExecutionCodeContent(reply: string): string | null {
  * model wrote them: executors refuse what is not a requirement.
  */
 export function getLibrariesContent(reply: string): readonly string[] {
-  const content = between(reply, LIBRARIES, 'indexOf')
+  const content = between(outsideOfCode(reply), LIBRARIES, 'indexOf')
   if (content === undefined || content.length > MAX_LIBRARIES_CHARS) return []
   const libraries: string[] = []
-  for (const part of unescaped(unwrapped(content)).split(/[,\n]/)) {
+  for (const part of splitOutsideBrackets(unescaped(unwrapped(content)))) {
     const text = part.trim()
     if (text === '') continue
     // A comma also separates the bounds of one version.
@@ -53,6 +53,22 @@ export function getLibrariesContent(reply: string): readonly string[] {
   return libraries
 }
 
+/** Splits at line breaks, and at commas outside of brackets, which hold extras. */
+function splitOutsideBrackets(text: string): readonly string[] {
+  const parts: string[] = []
+  let start = 0
+  let isInside = false
+  for (let at = 0; at < text.length; at += 1) {
+    const one = text[at]
+    if (one === '[' || one === ']') isInside = one === '['
+    if (one !== '\n' && (one !== ',' || isInside)) continue
+    parts.push(text.slice(start, at))
+    start = at + 1
+    isInside = false
+  }
+  return [...parts, text.slice(start)]
+}
+
 /** The text after the code; the whole reply if there is no code. */
 export function getTextAfterLastExecutionCode(reply: string): string {
   const at = reply.lastIndexOf(`</${CODE}>`)
@@ -60,21 +76,35 @@ export function getTextAfterLastExecutionCode(reply: string): string {
 }
 
 function problemOf(reply: string): string | undefined {
-  const [open, close] = [`<${CODE}>`, `</${CODE}>`]
-  const first = reply.indexOf(open)
-  const last = reply.lastIndexOf(close)
-  if (first === -1 && last === -1) return undefined
-  if ((between(reply, LIBRARIES, 'indexOf')?.length ?? 0) > MAX_LIBRARIES_CHARS)
-    return `Your reply names more packages in <${LIBRARIES}> than can be installed. Nothing was run. Name only those that the script imports.`
-  if (first === -1)
-    return `Your reply has ${close} but no ${open} before it. Nothing was run. Put the whole script between the two tags.`
-  if (last < first)
-    return `Your reply has ${open} but no ${close} after it. Nothing was run. Put the whole script between the two tags.`
-  if (reply.indexOf(open, first + 1) === -1) return undefined
+  const ofCode = problemOfTag(reply, CODE, reply.lastIndexOf(`</${CODE}>`))
+  if (ofCode !== undefined || !reply.includes(`<${CODE}>`)) return ofCode
+  const around = outsideOfCode(reply)
+  const ofLibraries = problemOfTag(around, LIBRARIES, around.indexOf(`</${LIBRARIES}>`))
+  if (ofLibraries !== undefined) return ofLibraries
+  return (between(around, LIBRARIES, 'indexOf')?.length ?? 0) > MAX_LIBRARIES_CHARS
+    ? `Your reply names more packages in <${LIBRARIES}> than can be installed. Nothing was run. Name only those that the script imports.`
+    : undefined
+}
+
+/** @param closing the place of the closing tag, -1 for none. */
+function problemOfTag(text: string, tag: string, closing: number): string | undefined {
+  const [open, close] = [`<${tag}>`, `</${tag}>`]
+  const first = text.indexOf(open)
+  if (first === -1 && closing === -1) return undefined
+  const remedy = 'Nothing was run. Put everything between the two tags, once.'
+  if (first === -1) return `Your reply has ${close} but no ${open} before it. ${remedy}`
+  if (closing < first) return `Your reply has ${open} but no ${close} after it. ${remedy}`
+  if (!text.includes(open, first + 1)) return undefined
   return (
-    `Your reply has ${open} more than once, so it is unclear what to run. Nothing was run. Send one script, once; write the tag ` +
-    `as "<" + "${CODE}>" where the script itself needs it.`
+    `Your reply has ${open} more than once, so it is unclear what it means. ${remedy} Where a script itself needs the tag, ` +
+    `write it as "<" + "${tag}>".`
   )
+}
+
+/** The reply without its code, in which anything may stand. */
+function outsideOfCode(reply: string): string {
+  const [from, to] = [reply.indexOf(`<${CODE}>`), reply.lastIndexOf(`</${CODE}>`)]
+  return from === -1 || to < from ? reply : `${reply.slice(0, from)}\n${reply.slice(to)}`
 }
 
 /** The text between the first opening tag and the first or last closing tag; undefined without both. */

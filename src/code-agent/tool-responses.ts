@@ -14,19 +14,28 @@ export type ContentPart =
   | { readonly type: string; readonly [key: string]: unknown }
 
 const MARKER = /<<TOOL_RESPONSE:([^<>\s]{1,100})>>/g
-/** The maximum number of answers for one script. They stay in memory as long as their `ToolResponses`. */
-const MAX_KEPT = 100
+/** The maximum number of answers, and of their bytes as JSON together. They stay in memory as long as their `ToolResponses`. */
+const [MAX_KEPT, MAX_KEPT_BYTES] = [100, 16 * 1024 * 1024]
+const NOTE = 'It returns a marker. Print the marker: its place in your output gets the content, which the script cannot read.'
 
 /**
- * Keeps the answers of tools without an output schema on the host. The script gets a marker in place of an answer and prints it
- * where the answer belongs. The message to the model then has the answer itself, with its images. Ids are random, so a script can
- * show only the answers to its own calls.
+ * Keeps the answers of tools without an output schema on the host, for one script. The script gets a marker in place of an answer and
+ * prints it where the answer belongs. The message to the model then has the answer itself, with its images. Ids are random, so a
+ * script can show only the answers to its own calls.
  */
 export class ToolResponses {
+  readonly #redactor: Redactor
   readonly #kept = new Map<string, readonly ContentPart[]>()
+  #calls = 0
+  #bytes = 0
+
+  /** @param options `secrets`: those of the script, redacted in the answers as in all output. */
+  constructor({ secrets = {} }: { readonly secrets?: Readonly<Record<string, string>> } = {}) {
+    this.#redactor = new Redactor(secrets)
+  }
 
   /**
-   * Returns the same tools. Those without an output schema answer with a marker.
+   * Returns the same tools. Those without an output schema answer with a marker, and say so in their description.
    * @throws TypeError for a value that is not a tool.
    */
   wrap(tools: ToolsInput): readonly NamedTool[] {
@@ -38,12 +47,17 @@ export class ToolResponses {
   #marking(tool: Tool): Tool {
     return Object.freeze({
       ...tool,
+      description: `${tool.description}\n\n${NOTE}`.trim(),
       execute: async (input, context) => {
-        if (this.#kept.size >= MAX_KEPT)
+        this.#calls += 1
+        if (this.#calls > MAX_KEPT)
           throw new ToolCallError('call_limit', `a script gets at most ${MAX_KEPT} answers without an output schema`)
-        const answer = await tool.execute(input, context)
+        const parts = partsOf(await tool.execute(input, context))
+        this.#bytes += Buffer.byteLength(JSON.stringify(parts))
+        if (this.#bytes > MAX_KEPT_BYTES)
+          throw new ToolCallError('result_too_large', `answers without an output schema have at most ${MAX_KEPT_BYTES} bytes together`)
         const id = randomUUID()
-        this.#kept.set(id, partsOf(answer))
+        this.#kept.set(id, this.#redactor.value(parts) as readonly ContentPart[])
         return `<<TOOL_RESPONSE:${id}>>`
       },
     } satisfies Tool)
@@ -107,8 +121,23 @@ function partsOf(answer: unknown): readonly ContentPart[] {
   return [{ type: 'text', text: JSON.stringify(answer) ?? 'null' }]
 }
 
+/** The fields of which a part of a message has one, by its type. Other objects with a type are data. */
+const PART_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  text: ['text'],
+  image: ['data', 'source', 'url', 'image', 'source_type'],
+  image_url: ['image_url'],
+  audio: ['data', 'source', 'url', 'source_type'],
+  input_audio: ['input_audio'],
+  video: ['data', 'source', 'url', 'source_type'],
+  file: ['file', 'data', 'url', 'source', 'source_type', 'id'],
+  document: ['source'],
+  media: ['data'],
+  resource: ['resource'],
+}
+
 function isPart(value: unknown): value is ContentPart {
-  return isObject(value) && typeof value['type'] === 'string'
+  if (!isObject(value) || typeof value['type'] !== 'string' || !Object.hasOwn(PART_FIELDS, value['type'])) return false
+  return PART_FIELDS[value['type']]?.some((field) => value[field] !== undefined) === true
 }
 
 function isText(part: ContentPart): part is { readonly type: 'text'; readonly text: string } {

@@ -20,13 +20,11 @@ export class WorkspaceCopy {
    * @throws SandglassError as `ws.put` does, and for links that lead out of it.
    */
   async bring(ws: Workspace): Promise<void> {
-    const { files, directories } = await listHostTree(this.#directory)
-    for (const path of directories) if (!isHidden(path)) await ws.makeDirectory(path)
+    const { files, directories } = await listHostTree(this.#directory, undefined, false, isHidden)
+    for (const path of directories) await ws.makeDirectory(path)
     const input: Record<string, FilesInput[string]> = {}
-    for (const { path, source, isExecutable } of files) {
-      if (isHidden(path)) continue
+    for (const { path, source, isExecutable } of files)
       input[path] = { path: source, ...(isExecutable ? { mode: 0o755 } : {}) }
-    }
     await ws.put(input)
     this.#before = await states(ws)
   }

@@ -11,7 +11,7 @@ const context = createContext(globals)
 const call = new Script('ask()')
 
 /** The maximum number of times that a question is asked again because the thread got too little processor time. */
-const MAX_STARVED = 3
+const MAX_STARVED = 1
 /** The time from the beginning of the first try to the end of the last, in milliseconds: the host kills the thread later. */
 const MAX_STARVED_MS = 100
 

@@ -33,12 +33,14 @@ const DIRECTORY = 0o755
 /**
  * Lists a directory of the host. A link to a file below it counts as that file.
  * @param noLinks true to refuse a path that leads through a link.
+ * @param isLeftOut true for a path that is not looked at, nor anything below it, nor what links to it.
  * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, and for more than 100,000 entries; `aborted`
  */
 export async function listHostTree(
   directory: string,
   signal?: AbortSignal,
   noLinks: boolean = false,
+  isLeftOut: (path: string) => boolean = () => false,
 ): Promise<HostTree> {
   const root = await realDirectory(directory)
   if (noLinks && root !== directory) throw leadsThroughLink(directory)
@@ -50,10 +52,14 @@ export async function listHostTree(
     const at = directories[index] ?? ''
     for (const entry of await entriesOf(join(root, at))) {
       const path = at === '' ? entry.name : `${at}/${entry.name}`
+      if (isLeftOut(path)) continue
       if (files.length + directories.length === MAX_ENTRIES)
         throw invalid('path', `${formatValue(directory)} has more than ${MAX_ENTRIES} entries`)
       if (entry.isDirectory()) directories.push(path)
-      else files.push(await fileAt(root, path))
+      else {
+        const file = await fileAt(root, path)
+        if (!isLeftOut(relative(root, file.source))) files.push(file)
+      }
     }
   }
   return { files: files.toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path))), directories }

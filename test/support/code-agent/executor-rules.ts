@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -32,6 +32,10 @@ export async function checkExecutor(make: (options: PythonExecutorOptions) => Co
     mkdirSync(join(workspaceDir, 'data'))
     writeFileSync(join(workspaceDir, 'data', 'in.txt'), 'hello')
     writeFileSync(join(workspaceDir, 'data', '.env'), 'KEY=1')
+    // Neither is looked at: one leads out, the other one to a hidden file.
+    mkdirSync(join(workspaceDir, '.venv'))
+    symlinkSync('/usr/bin/python3', join(workspaceDir, '.venv/python'))
+    symlinkSync('.env', join(workspaceDir, 'data/settings'))
     {
       await using executor = make({
         availableDependencies: ['ready'],
@@ -46,6 +50,7 @@ export async function checkExecutor(make: (options: PythonExecutorOptions) => Co
       await runsWithTools(executor, workspaceDir)
       await installsWhatIsMissing(executor, index)
       await tellsFailures(executor)
+      await refusesToCopyBack(executor, workspaceDir)
     }
     expect(runtimeDirectories()).toEqual(before)
   } finally {
@@ -70,7 +75,7 @@ async function runsWithTools(executor: CodeToolExecutor, workspaceDir: string): 
   expect(output).toBe(`${executor.workspaceFullPath()} hello 3 1.0\n{"n":1}`)
   expect(bridges).toEqual([{ transport: 'stdio', tools: ['add'] }])
   expect(readFileSync(join(workspaceDir, 'out/[a]*.txt'), 'utf8')).toBe('made')
-  expect(readdirSync(workspaceDir).toSorted()).toEqual(['data', 'out'])
+  expect(readdirSync(workspaceDir).toSorted()).toEqual(['.venv', 'data', 'out'])
   expect(statSync(join(workspaceDir, 'data/in.txt')).mtimeMs).toBe(unchanged)
 }
 
@@ -86,7 +91,7 @@ async function installsWhatIsMissing(executor: CodeToolExecutor, index: PackageI
   const asked = index.requests.length
   // The others are there, without a request.
   expect(await executor.execute([], 'import wanted, later, ready\nprint(later.VERSION)', ['later'])).toBe('2.0\n')
-  expect(index.requests.slice(asked).filter((path) => path.endsWith('.whl'))).toEqual([])
+  expect(index.requests.slice(asked)).toEqual([])
   // Another version than an earlier script named.
   await executor.execute([], '', ['later>=2'])
   expect(await executor.execute([], 'import later\nprint(later.VERSION)', ['later<2'])).toBe('1.0\n')
@@ -100,8 +105,24 @@ async function tellsFailures(executor: CodeToolExecutor): Promise<void> {
     /^Error: the script ended with failed \(exit status 1\)\.\nTraceback [^]*line 2[^]*ZeroDivisionError/,
   )
   expect(raised).toMatch(/Its output:\nbefore\n$/)
+  const block = '# /// script\n# dependencies = ["odd"]\n# ///\n'
+  expect(await executor.execute([], `${block}print(1)`, [])).toMatch(/^Error: the script was not run.*odd 1\.0/s)
+  expect(await executor.execute([], `${block.replace('odd', 'later')}import later\nprint(2)`, [])).toBe('2\n')
+  expect(await executor.execute([], '# /// script\n# a =\n# ///\n', [])).toMatch(/^Error: .*TOML/)
+  expect(await executor.execute([], `#${'x'.repeat(17 * 1024 * 1024)}`, [])).toMatch(/^Error: the script was not run: script/)
   const killed = await executor.execute([], 'import os\nos.kill(os.getpid(), 9)', [])
   expect(killed).toMatch(/^Error: the script ended with crashed \(signal SIGKILL\)/)
+}
+
+/** Nothing becomes a repository, and the model learns no path of the host. */
+async function refusesToCopyBack(executor: CodeToolExecutor, workspaceDir: string): Promise<void> {
+  const bare = 'import os\nfor name in ("HEAD", "objects/x", "refs/x"):\n    os.makedirs(os.path.dirname("sub/" + name), exist_ok=True)\n    open("sub/" + name, "w").close()'
+  expect(await executor.execute([], bare, [])).toMatch(/^Error: not all files were copied back: sub is or would become a repository/)
+  const replaced = 'import shutil\nshutil.rmtree("data")\nopen("data", "w").write("x")'
+  const output = await executor.execute([], replaced, [])
+  expect(output).toMatch(/^Error: not all files were copied back: .*data/)
+  expect(output).not.toContain(workspaceDir)
+  expect(readdirSync(workspaceDir).toSorted()).toEqual(['.venv', 'data', 'out'])
 }
 
 function runtimeDirectories(): string[] {

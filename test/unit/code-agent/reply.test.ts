@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { measureOnce } from '../../support/measure-best.ts'
 import {
   getExecutionCodeContent,
   getLibrariesContent,
@@ -31,6 +32,8 @@ test.each([
   ['blanks are dropped', libraries('requests,,numpy,'), ['requests', 'numpy']],
   ['as written, for the executor to refuse', libraries('requests; rm -rf /'), ['requests; rm -rf /']],
   ['a name on each line, in a fence', libraries('\n```\npandas\n openpyxl \n```\n'), ['pandas', 'openpyxl']],
+  ['extras', libraries('requests[security,socks]>=2,six'), ['requests[security,socks]>=2', 'six']],
+  ['a tag in the code is code', `${code(`x = '${libraries('evil')}'`)}${libraries('six')}`, ['six']],
   ['the bounds of a version', libraries('pandas>=2,<3, numpy&gt;=2'), ['pandas>=2,<3', 'numpy>=2']],
 ])('CA-01 the libraries of a reply: %s', (_, reply, expected) => {
   expect(getLibrariesContent(reply)).toEqual(expected)
@@ -49,11 +52,12 @@ test.each([
   ['an opening tag in the script', code('print("<execution-code>")'), /more than once/],
   ['no end', 'Here: <execution-code>print(1)', /no <\/execution-code> after it/],
   ['no beginning', 'print(1)</execution-code>', /no <execution-code> before it/],
+  ['a list without an end', `<pip-dependencies-to-install>six ${code('1')}`, /no <\/pip-dependencies-to-install> after it/],
+  ['two lists', `${libraries('a')}${libraries('b')}${code('1')}`, /pip-dependencies-to-install> more than once/],
   ['too many packages', `${libraries('a,'.repeat(50_000))}${code('1')}`, /more packages .* than can be installed/],
   ['the wrong order', '</execution-code>print(1)<execution-code>', /no <\/execution-code> after it/],
 ])('CA-01 nothing runs where it is unclear what to run: %s', (_, reply, feedback) => {
   expect(parseReply(reply)).toEqual({ kind: 'unclear', feedback: expect.stringMatching(feedback) as string })
-  expect(getExecutionCodeContent(reply)).toBeNull()
 })
 
 test('CA-01 a reply is code with its libraries, or an answer', () => {
@@ -64,4 +68,13 @@ test('CA-01 a reply is code with its libraries, or an answer', () => {
   })
   expect(parseReply('It is 42.')).toEqual({ kind: 'answer', text: 'It is 42.' })
   expect(parseReply(code(' '))).toEqual({ kind: 'answer', text: code(' ') })
+})
+
+test('CA-01 a reply of 1 MB is read in time that grows with its length', () => {
+  const replies = [',', '[', '<execution-code>', '</execution-code>', '```\n', '<![CDATA['].map((text) =>
+    text.repeat(Math.ceil(1e6 / text.length)),
+  )
+  for (const reply of replies)
+    for (const whole of [reply, code(reply), `${libraries(reply.slice(0, 60_000))}${code('1')}`])
+      expect(measureOnce(() => parseReply(whole))).toBeLessThan(200)
 })

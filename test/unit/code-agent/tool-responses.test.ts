@@ -87,3 +87,35 @@ test('CA-02 the instructions name the tags, the workspace, the packages and ever
   const without = codeAgentInstructions({ executor: { ...executor, availableDependencies: [] } })
   expect([without.includes('Functions'), without.includes('Installed packages')]).toEqual([false, false])
 })
+
+test('CA-08 the limit holds for calls side by side, and for the size of all answers together', async () => {
+  const [slow] = new ToolResponses().wrap([say]) as readonly Tool[]
+  const calls = Array.from({ length: 150 }, async () => slow?.execute({}, context))
+  const refused = (await Promise.allSettled(calls)).filter(({ status }) => status === 'rejected')
+  expect(refused).toHaveLength(50)
+  const large = defineTool({ name: 'large', description: '', input, execute: () => 'x'.repeat(9 * 1024 * 1024) })
+  const [wrapped] = new ToolResponses().wrap([large]) as readonly Tool[]
+  await wrapped?.execute({}, context)
+  await expect(wrapped?.execute({}, context)).rejects.toMatchObject({ code: 'result_too_large' })
+})
+
+test('CA-08 secrets of the script are redacted in answers', async () => {
+  const echo = defineTool({ name: 'echo', description: '', input, execute: () => 'Results for top-secret-value' })
+  const responses = new ToolResponses({ secrets: { TOKEN: 'top-secret-value' } })
+  const [wrapped] = responses.wrap([echo]) as readonly Tool[]
+  expect(responses.expand(String(await wrapped?.execute({}, context)))).toEqual([
+    { type: 'text', text: 'Results for [redacted:TOKEN]' },
+  ])
+})
+
+test('CA-08 data with a field type is data, and the model is told of the marker', async () => {
+  const invoices = [{ type: 'invoice', id: 1 }]
+  const list = defineTool({ name: 'list', description: 'Lists.', input, execute: () => invoices })
+  const responses = new ToolResponses()
+  const [wrapped] = responses.wrap([list]) as readonly Tool[]
+  expect(responses.expand(String(await wrapped?.execute({}, context)))).toEqual([
+    { type: 'text', text: JSON.stringify(invoices) },
+  ])
+  const executor = { availableDependencies: [], workspaceFullPath: () => '/workspace' }
+  expect(codeAgentInstructions({ executor, tools: responses.wrap([list]) })).toContain('It returns a marker.')
+})

@@ -13,7 +13,7 @@ export function answer(input: unknown): unknown {
     }
     case 'starved':
       // Like a thread that waits for a processor.
-      if (naps++ % 3 < 2) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 8)
+      if (naps++ % 2 === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 8)
       return input
     case 'throw':
       throw new Error('x'.repeat(100_000))
