@@ -106,7 +106,14 @@ export class WorkspaceLease {
   async release(): Promise<void> {
     this.#isLettingGo = true
     clearTimeout(this.#timer)
-    await this.update((record) => ({ ...record, owner: null })).catch(() => undefined)
+    const givenBack = this.#last.then(() => this.#giveBack())
+    this.#last = givenBack
+    await givenBack
+  }
+
+  /** The lease ends in the step that writes so: a change that is queued behind it would take the workspace again. */
+  async #giveBack(): Promise<void> {
+    await this.#write((record) => ({ ...record, owner: null })).catch(() => undefined)
     this.#ended ??= new SandglassError('workspace_closed', 'the workspace has let go of its files in the store')
   }
 

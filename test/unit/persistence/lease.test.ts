@@ -21,6 +21,20 @@ test('a workspace has one owner, who can let go of it', async () => {
   await next.release()
 })
 
+test('a change that is asked for before a release is made, one that is asked for behind it is refused', async () => {
+  const store = storeInMemory()
+  const lease = await WorkspaceLease.acquire(store, 'w')
+  const tree = { sha256: SHA, files: 1, bytes: 2, at: new Date(0).toISOString() }
+  const [early, released, late] = await Promise.allSettled([
+    lease.update((record) => ({ ...record, tree })),
+    lease.release(),
+    lease.update((record) => ({ ...record, tree: null })),
+  ])
+  expect([early.status, released.status]).toEqual(['fulfilled', 'fulfilled'])
+  expect(late).toMatchObject({ status: 'rejected', reason: { code: 'workspace_closed' } })
+  expect((await readRecord(store, 'w')).record).toEqual({ id: 'w', generation: 1, owner: null, tree, checkpoints: [] })
+})
+
 test('of owners who ask at once, one gets a workspace', async () => {
   const store = storeInMemory()
   const asked = await Promise.allSettled([1, 2, 3].map(() => WorkspaceLease.acquire(store, 'w')))
