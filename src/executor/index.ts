@@ -1,3 +1,4 @@
+export { within } from './bounded.ts'
 export { type CheckedScript, checkScript } from './check.ts'
 export type { CheckRequest, Policy } from './check-request.ts'
 export type { ExecutorDiagnostic } from './diagnostics.ts'

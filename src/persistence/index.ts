@@ -1,5 +1,5 @@
 export { findStored, listStored, removeStored } from './inventory.ts'
-export { WorkspaceLease } from './lease.ts'
+export { LETTING_GO_MS, WorkspaceLease } from './lease.ts'
 export { type EntryState, type FileState, isSame, MAX_ENTRIES } from './manifest.ts'
 export { checkWorkspaceId, MAX_CHECKPOINTS, type TreeState, type WorkspaceRecord } from './record.ts'
 export { StoredTrees } from './stored-trees.ts'

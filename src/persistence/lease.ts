@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
+import { within } from '../executor/index.ts'
 import { formatValue } from '../support/index.ts'
 import type { Store } from '../stores/index.ts'
 import { isGone, thisProcess } from './owner-process.ts'
@@ -8,6 +9,8 @@ import { readRecord, type WorkspaceOwnerState, type WorkspaceRecord, writeRecord
 
 /** An owner that has not renewed its lease for this time is dead for all others. */
 export const LEASE_MS = 30_000
+/** Time for a store to end what it does when it is told to, and to take the end of the lease. */
+export const LETTING_GO_MS = 5000
 
 /** Options of {@link WorkspaceLease.acquire}. */
 export interface LeaseOptions {
@@ -38,7 +41,7 @@ export class WorkspaceLease {
   /** The changes, one after the other. */
   #last: Promise<unknown> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
-  #isLettingGo = false
+  #released: Promise<void> | undefined
   #ended: SandglassError | undefined
   #onLost: (error: SandglassError) => void = () => {}
 
@@ -102,13 +105,18 @@ export class WorkspaceLease {
     return changed
   }
 
-  /** Lets go of the workspace. Never rejects: a lease that cannot be given back expires. */
-  async release(): Promise<void> {
-    this.#isLettingGo = true
-    clearTimeout(this.#timer)
-    const givenBack = this.#last.then(() => this.#giveBack())
-    this.#last = givenBack
-    await givenBack
+  /**
+   * Lets go of the workspace, once. Never rejects, and waits for {@link LETTING_GO_MS} at most: a lease that cannot be given back
+   * expires.
+   */
+  release(): Promise<void> {
+    if (this.#released === undefined) {
+      clearTimeout(this.#timer)
+      const givenBack = this.#last.then(() => this.#giveBack())
+      this.#last = givenBack
+      this.#released = within(givenBack, LETTING_GO_MS)
+    }
+    return this.#released
   }
 
   /** The lease ends in the step that writes so: a change that is queued behind it would take the workspace again. */
@@ -154,7 +162,7 @@ export class WorkspaceLease {
   /** A store that fails is asked again: only a write that succeeds shows that nobody took over. */
   async #renew(): Promise<void> {
     await this.update((record) => record).catch(() => undefined)
-    if (this.#ended === undefined && !this.#isLettingGo) this.#renewLater()
+    if (this.#ended === undefined && this.#released === undefined) this.#renewLater()
   }
 }
 

@@ -3,6 +3,7 @@ import { SandglassError } from '../errors/index.ts'
 import {
   type EntryState,
   isSame,
+  LETTING_GO_MS,
   MAX_CHECKPOINTS,
   MAX_ENTRIES,
   StoredTrees,
@@ -77,8 +78,6 @@ interface Look {
 /** Time between synchronisations while something runs. */
 const EVERY_MS = 30_000
 const LAST_SYNC_MS = 120_000
-/** Time for a store to abort its work and to record the end of the lease, in milliseconds. */
-const LETTING_GO_MS = 5000
 
 const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
 
@@ -217,7 +216,7 @@ export class PersistedFiles {
   async abandon(): Promise<void> {
     clearInterval(this.#timer)
     this.#ended.abort()
-    // Nobody waits for a store that never answers: the lease expires.
+    // Nobody waits for a store that never answers: the lease expires. The release has a bound of its own.
     const lettingGo = Promise.all([this.idle(), this.#lease.release()])
     const late = AbortSignal.timeout(LETTING_GO_MS)
     await unlessAborted(lettingGo, late, 'the workspace was given back').catch(() => undefined)

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +13,11 @@ import { requireLocalEngine } from '../../support/local-engine.ts'
 const { skip } = await requireLocalEngine()
 const noMount = process.getuid?.() !== 0
 const MiB = 1024 ** 2
+/** The content of a file, and its name in a store. */
+const CONTENT = 'kept'
+const CONTENT_SHA256 = createHash('sha256').update(CONTENT).digest('hex')
+/** The 5 s that a store has to take the end of a lease, once and not twice, and time to end the sandboxes. */
+const SETTLING_MS = 9000
 
 describe.skipIf(skip)('the store of a persisted workspace', () => {
   let sg: Sandglass
@@ -143,6 +149,48 @@ describe.skipIf(skip)('the store of a persisted workspace', () => {
     const late = AbortSignal.timeout(200)
     await expect(sg.workspace({ persist: 'other', store, signal: late })).rejects.toMatchObject({ code: 'aborted' })
   })
+
+  test.each([
+    ['the list of files', (sha256: string) => sha256 !== CONTENT_SHA256],
+    ['a file', (sha256: string) => sha256 === CONTENT_SHA256],
+  ])(
+    'that never answers any more once a restore has asked for %s holds up neither a signal nor the end of a Sandglass',
+    async (_, hangsAt) => {
+      const memory = storeInMemory()
+      for (const persist of ['signal', 'end']) {
+        const first = await sg.workspace({ persist, store: memory, files: { f: CONTENT } })
+        await first.close()
+      }
+      const asked = Promise.withResolvers<void>()
+      let restores = 0
+      const never = new Promise<never>(() => {})
+      const answer = async <T>(work: () => Promise<T>): Promise<T> => (restores === 2 ? never : work())
+      const store: Store = {
+        ...memory,
+        open: async (area, sha256, options) => {
+          if (!hangsAt(sha256)) return memory.open(area, sha256, options)
+          restores += 1
+          if (restores === 2) asked.resolve()
+          return never
+        },
+        read: (...args) => answer(() => memory.read(...args)),
+        write: (...args) => answer(() => memory.write(...args)),
+      }
+      const own = await createSandglass({ engine: 'local', poolSize: 0 })
+      const aborted = new AbortController()
+      const bySignal = own.workspace({ persist: 'signal', store, signal: aborted.signal })
+      const byEnd = own.workspace({ persist: 'end', store })
+      await asked.promise
+      const began = performance.now()
+      aborted.abort()
+      await Promise.all([
+        expect(bySignal).rejects.toMatchObject({ code: 'aborted' }),
+        expect(byEnd).rejects.toMatchObject({ code: 'aborted' }),
+        own.close(),
+      ])
+      expect(performance.now() - began).toBeLessThan(SETTLING_MS)
+    },
+  )
 })
 
 function blobsOf(directory: string): string[] {

@@ -35,6 +35,31 @@ test('a change that is asked for before a release is made, one that is asked for
   expect((await readRecord(store, 'w')).record).toEqual({ id: 'w', generation: 1, owner: null, tree, checkpoints: [] })
 })
 
+test('nobody who lets go of a workspace waits longer than 5 s for a store that never answers', async () => {
+  vi.useFakeTimers()
+  try {
+    const memory = storeInMemory()
+    let isHung = false
+    const store: Store = {
+      ...memory,
+      write: async (...args) => (isHung ? new Promise<never>(() => {}) : memory.write(...args)),
+    }
+    const lease = await WorkspaceLease.acquire(store, 'w')
+    isHung = true
+    void lease.update((record) => record)
+    const settled: string[] = []
+    const first = lease.release().then(() => settled.push('first'))
+    await vi.advanceTimersByTimeAsync(4000)
+    const second = lease.release().then(() => settled.push('second'))
+    expect(settled).toEqual([])
+    await vi.advanceTimersByTimeAsync(1000)
+    await Promise.all([first, second])
+    expect(settled).toEqual(['first', 'second'])
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 test('of owners who ask at once, one gets a workspace', async () => {
   const store = storeInMemory()
   const asked = await Promise.allSettled([1, 2, 3].map(() => WorkspaceLease.acquire(store, 'w')))
