@@ -42,7 +42,10 @@ export class LineLog {
   }
 }
 
-/** Replaces each control character by its code, so that a text cannot control a terminal. */
+/** Replaces each control character, also those of direction, by its code: a text cannot control a terminal, nor change its order. */
 function visible(text: string): string {
-  return text.replace(/[^\P{Cc}\t\n]/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
+  return text.replace(/[^\P{Cc}\t\n]|\p{Bidi_Control}/gu, (one) => {
+    const code = one.charCodeAt(0).toString(16)
+    return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`
+  })
 }

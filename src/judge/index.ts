@@ -1,1 +1,2 @@
-export { type Requester, askThread, type Judgement, MAX_ANSWER_CHARS, siblingModule } from './judge-thread.ts'
+export { type Requester, askThread, type Judgement, MAX_ANSWER_CHARS } from './judge-thread.ts'
+export { siblingModule } from '../support/index.ts'

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { siblingModule } from '../support/index.ts'
 
 /** A question about data of an untrusted peer. The thread may take long over it, or run out of memory. */
 export interface Question {
@@ -305,11 +306,6 @@ export function askThread(question: Question): Promise<Judgement> {
   const shortTries = question.inputBytes > MAX_QUICK_BYTES ? 1 : 0
   quick.add({ question, settle: resolve, askedAt: performance.now(), shortTries })
   return promise
-}
-
-/** The module of this name beside another one, in the sources and in the built package. */
-export function siblingModule(url: string, name: string): URL {
-  return new URL(url.replace(/[^/]*\.(\w+)$/, `${name}.$1`))
 }
 
 function judgementOf(error: unknown): Judgement {

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { SandglassError } from '../errors/index.ts'
+import { hasStarted, siblingModule } from '../support/index.ts'
 
 /** A filled buffer for the thread, which gives it back, or the digest after the last one. */
 export interface Filled {
@@ -140,7 +140,7 @@ class DigestThread {
 /** Starts the thread. Undefined if that fails. */
 async function startWorker(onExit: () => void): Promise<Worker | undefined> {
   try {
-    const worker = new Worker(new URL(import.meta.url.replace(/thread\.(\w+)$/, 'worker.$1')), {
+    const worker = new Worker(siblingModule(import.meta.url, 'digest-worker'), {
       name: 'sandglass-digest',
       // The thread needs nothing of the host's environment and flags.
       env: {},
@@ -148,10 +148,15 @@ async function startWorker(onExit: () => void): Promise<Worker | undefined> {
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     })
     worker.on('exit', onExit)
-    await once(worker, 'message')
-    worker.on('error', () => undefined) // the ports of its users close
-    worker.unref()
-    return worker
+    // If it fails later, the ports of its users close.
+    if (await hasStarted(worker)) {
+      worker.unref()
+      return worker
+    }
+    // The next one is started only after a while without content: each would wait for it.
+    worker.off('exit', onExit)
+    void worker.terminate()
+    return undefined
   } catch {
     return undefined
   }

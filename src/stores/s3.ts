@@ -60,31 +60,35 @@ class S3Store implements Store {
 
   async put(area: string, content: StoreContent, options: TransferOptions = {}): Promise<StoredBlob> {
     checkArea(area)
-    const { pieces, blob, isOfSource, close } = intakeOf(content, {
+    const { pieces, blob, close } = intakeOf(content, {
       ...options,
       maxBytes: Math.min(options.maxBytes ?? Infinity, MAX_PUT_BYTES),
     })
     let directory: string | undefined
+    const temporary = async <T>(call: Promise<T>): Promise<T> =>
+      call.catch((error: unknown) => {
+        throw toTemporaryError(this.name, error)
+      })
     try {
-      directory = await mkdtemp(join(tmpdir(), 'sandglass-s3-'))
+      directory = await temporary(mkdtemp(join(tmpdir(), 'sandglass-s3-')))
       const path = join(directory, 'content')
-      {
-        await using file = await open(path, 'wx', 0o600)
-        for await (const piece of pieces) await file.writeFile(piece)
+      const file = await temporary(open(path, 'wx', 0o600))
+      try {
+        for await (const piece of pieces) await temporary(file.writeFile(piece))
+      } finally {
+        await temporary(file.close())
       }
       const stored = blob()
       const response = await this.#client.send({
         method: 'PUT',
         key: blobKey(area, stored.sha256),
         headers: { 'x-amz-content-sha256': stored.sha256 },
-        body: await openAsBlob(path),
+        body: await temporary(openAsBlob(path)),
         signal: options.signal,
       })
       if (!response.ok) throw await this.#client.refusal(response)
       await discard(response)
       return stored
-    } catch (error) {
-      throw isOfSource(error) ? error : toTemporaryError(this.name, error)
     } finally {
       close()
       if (directory !== undefined) await rm(directory, { recursive: true, force: true })
@@ -245,10 +249,10 @@ class S3Store implements Store {
   }
 }
 
-/** The error of a system call on the temporary file; any other error as it is. */
+/** The error of a call on the temporary directory or the file in it. */
 function toTemporaryError(store: string, error: unknown): unknown {
   const errno = errnoOf(error)
-  if (error instanceof SandglassError || errno === undefined) return error
+  if (errno === undefined) return error
   const where = `the temporary directory ${formatPath(tmpdir())}, where content waits for ${store}`
   const isFull = errno === 'ENOSPC' || errno === 'EDQUOT'
   return isFull

@@ -8,7 +8,7 @@ import { type CollectBounds, type CollectOptions, matchingFiles } from './collec
 import type { Link } from './link.ts'
 import type { FileEntry } from './list-files.ts'
 import { readFiles } from './read-files.ts'
-import { type SmallFile, SmallFiles, unsavedError } from './small-files.ts'
+import { MAX_SIDE_BY_SIDE, type SmallFile, SmallFiles, unsavedError } from './small-files.ts'
 
 /** Options of {@link WorkspaceActivities.save}. */
 export interface SaveOptions extends CollectOptions {
@@ -30,8 +30,6 @@ export interface SavedFile {
 const BATCH = 256
 /** A file of more bytes is written while it comes. */
 const MAX_SMALL_BYTES = 64 * 1024
-/** Small files that are written, and paths that are looked at, at the same time. */
-const MAX_SIDE_BY_SIDE = 8
 /** From this number of files on, a thread saves more time than its start takes. */
 const MANY_FILES = 500
 
@@ -56,7 +54,7 @@ export async function saveFiles(
       throw new SandglassError('too_large', `${formatPath(entry.path)}: raise maxFileBytes or maxTotalBytes to save it`)
   }
   refuseTwins(entries)
-  await using thread = entries.length < MANY_FILES ? undefined : new SmallFiles()
+  await using thread = entries.length < MANY_FILES ? undefined : new SmallFiles(writeSmall)
   const target = new TargetDirectory(directory, overwrite)
   await target.prepare(entries.map(({ path }) => path))
   await using writer = new FileWriter(target, thread)
@@ -131,7 +129,7 @@ class FileWriter implements AsyncDisposable {
       this.#pieces.push(bytes)
       return
     }
-    this.#file ??= await this.#target.create(this.#path, this.#mode)
+    this.#file ??= await createFile(await this.#target.place(this.#path, this.#mode))
     for (const piece of [...this.#pieces.splice(0), bytes]) await this.#file.write(piece)
   }
 
@@ -144,10 +142,13 @@ class FileWriter implements AsyncDisposable {
     }
     if (this.#thread !== undefined) {
       const place = await this.#target.place(this.#path, this.#mode)
-      await this.#thread.add({ ...place, path: this.#path, size: this.#bytes }, this.#pieces)
+      await this.#thread.add({ ...place, size: this.#bytes }, this.#pieces)
       return
     }
-    const writing = this.#writeSmall(this.#path, this.#mode, this.#pieces)
+    const pieces = this.#pieces
+    const writing = this.#target
+      .place(this.#path, this.#mode)
+      .then((place) => writeSmall(place, pieces))
       .catch((error: unknown) => void (this.#failure ??= { error }))
       .finally(() => this.#unfinished.delete(writing))
     this.#unfinished.add(writing)
@@ -166,17 +167,6 @@ class FileWriter implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#unfinished)
     await this.#file?.abandon()
-  }
-
-  async #writeSmall(path: string, mode: number, pieces: readonly Uint8Array[]): Promise<void> {
-    const file = await this.#target.create(path, mode)
-    try {
-      for (const piece of pieces) await file.write(piece)
-      await file.finish()
-    } catch (error) {
-      await file.abandon()
-      throw error
-    }
   }
 
   #throwFailure(): void {
@@ -202,6 +192,9 @@ function refuseTwins(entries: readonly FileEntry[]): void {
     }
   }
 }
+
+/** The place of a new file. */
+type Place = Omit<SmallFile, 'size'>
 
 type Found = 'nothing' | 'file' | 'directory' | 'other'
 
@@ -246,18 +239,13 @@ class TargetDirectory {
     )
   }
 
-  async create(path: string, mode: number): Promise<TargetFile> {
-    const { written, whole, permissions } = await this.place(path, mode)
-    return attempt(path, async () => new TargetFile(path, await open(written, 'wx', permissions), written, whole))
-  }
-
   /** Returns the place of a new file, and makes the directories above it. */
-  async place(path: string, mode: number): Promise<Pick<SmallFile, 'written' | 'whole' | 'permissions'>> {
+  async place(path: string, mode: number): Promise<Place> {
     await attempt(path, () => this.#makeParents(path))
     const whole = join(this.#root, path)
     // A file that exists is replaced as a whole; a new one is created where nothing is, so no link is followed.
     const written = this.#overwrite ? join(this.#root, `.${randomUUID()}.part`) : whole
-    return { written, whole, permissions: mode & 0o111 ? 0o755 : 0o644 }
+    return { path, written, whole, permissions: mode & 0o111 ? 0o755 : 0o644 }
   }
 
   /** The kind of the entry at a path; no link is followed. Most files share their directories: each is looked up once. */
@@ -318,6 +306,22 @@ class TargetFile {
   async abandon(): Promise<void> {
     await this.#handle.close().catch(() => undefined)
     await unlink(this.#written).catch(() => undefined)
+  }
+}
+
+async function createFile({ path, written, whole, permissions }: Place): Promise<TargetFile> {
+  return attempt(path, async () => new TargetFile(path, await open(written, 'wx', permissions), written, whole))
+}
+
+/** Writes a small file. If that fails, nothing of it stays. */
+async function writeSmall(place: Place, pieces: readonly Uint8Array[]): Promise<void> {
+  const file = await createFile(place)
+  try {
+    for (const piece of pieces) await file.write(piece)
+    await file.finish()
+  } catch (error) {
+    await file.abandon()
+    throw error
   }
 }
 

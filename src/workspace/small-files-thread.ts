@@ -5,6 +5,7 @@ import type { Batch, SmallFile, Written } from './small-files.ts'
 
 /* The program of the thread that writes small files. A system call costs less here than a turn of the host's event loop. */
 parentPort?.on('message', ({ files, bytes }: Batch) => parentPort?.postMessage(writeAll(files, bytes)))
+parentPort?.postMessage('ready')
 
 /** Writes the files in order, up to the first that fails. */
 function writeAll(files: readonly SmallFile[], bytes: Uint8Array): Written {

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
-import { formatPath } from '../support/index.ts'
+import { formatPath, hasStarted, siblingModule } from '../support/index.ts'
 
 /** A small file of the host, which is written in one piece. */
 export interface SmallFile {
@@ -20,13 +20,15 @@ export interface Batch {
   readonly bytes: Uint8Array
 }
 
-/** The answer of the thread: the first file that failed, if any. */
+/** The answer of the thread to a batch: the first file that failed, if any. */
 export interface Written {
   readonly failed?: number
   readonly message?: string
   readonly errno?: string | undefined
 }
 
+/** Small files that the host's own thread writes, and paths that are looked at, at the same time. */
+export const MAX_SIDE_BY_SIDE = 8
 const BATCH_BYTES = 256 * 1024
 const BATCH_FILES = 512
 const HEAP_MB = 32
@@ -34,27 +36,29 @@ const YOUNG_MB = 2
 
 /**
  * A thread that writes small files. Opening, writing, closing and renaming one takes four turns of the host's event loop, which
- * cost several times as much as the calls themselves. The thread takes some 45 ms of processor time to start.
+ * cost several times as much as the calls themselves. The thread takes some 45 ms of processor time to start. If it cannot be started,
+ * for example because the process may start none, the host's own thread writes the files.
  */
 export class SmallFiles implements AsyncDisposable {
-  readonly #worker: Worker
+  readonly #writeHere: (file: SmallFile, pieces: readonly Uint8Array[]) => Promise<void>
+  readonly #worker: Worker | undefined
+  readonly #isStarted: Promise<boolean>
   #files: SmallFile[] = []
   #pieces: Uint8Array[] = []
   #size = 0
   #writing: Promise<void> = Promise.resolve()
   #answer = Promise.withResolvers<Written>()
 
-  constructor() {
-    this.#worker = new Worker(new URL(import.meta.url.replace(/small-files\.(\w+)$/, 'small-files-thread.$1')), {
-      name: 'sandglass-files',
-      // The thread needs nothing of the host's environment and flags.
-      env: {},
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
+  /** @param writeHere writes a file on the host's own thread, and throws as {@link add} does. */
+  constructor(writeHere: (file: SmallFile, pieces: readonly Uint8Array[]) => Promise<void>) {
+    this.#writeHere = writeHere
+    this.#worker = startWorker()
+    this.#isStarted = this.#worker === undefined ? Promise.resolve(false) : hasStarted(this.#worker)
+    this.#worker?.on('message', (message: Written | 'ready') => {
+      if (message !== 'ready') this.#answer.resolve(message)
     })
-    this.#worker.on('message', (written: Written) => this.#answer.resolve(written))
-    this.#worker.on('error', (error: Error) => this.#fail(error))
-    this.#worker.on('exit', () => this.#fail(new Error('it ended')))
+    this.#worker?.on('error', (error: Error) => this.#fail(error))
+    this.#worker?.on('exit', () => this.#fail(new Error('it ended')))
     this.#answer.promise.catch(() => undefined)
   }
 
@@ -78,7 +82,7 @@ export class SmallFiles implements AsyncDisposable {
   /** Ends the thread when it has written its batch. Other files are dropped. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writing.catch(() => undefined)
-    await this.#worker.terminate()
+    await this.#worker?.terminate()
   }
 
   async #flush(): Promise<void> {
@@ -100,6 +104,7 @@ export class SmallFiles implements AsyncDisposable {
   }
 
   async #write(batch: Batch): Promise<void> {
+    if (this.#worker === undefined || !(await this.#isStarted)) return this.#writeSideBySide(batch)
     this.#worker.postMessage(batch, [batch.bytes.buffer as ArrayBuffer])
     const { failed, message, errno } = await this.#answer.promise
     this.#answer = Promise.withResolvers<Written>()
@@ -108,10 +113,39 @@ export class SmallFiles implements AsyncDisposable {
     throw unsavedError(batch.files[failed]?.path ?? '', Object.assign(new Error(message), { code: errno }))
   }
 
+  async #writeSideBySide({ files, bytes }: Batch): Promise<void> {
+    let start = 0
+    for (let at = 0; at < files.length; at += MAX_SIDE_BY_SIDE) {
+      const writing: Promise<void>[] = []
+      for (const file of files.slice(at, at + MAX_SIDE_BY_SIDE)) {
+        writing.push(this.#writeHere(file, [bytes.subarray(start, start + file.size)]))
+        start += file.size
+      }
+      // Also where one fails, the others have ended when its error comes.
+      await Promise.allSettled(writing)
+      await Promise.all(writing)
+    }
+  }
+
   #fail(error: Error): void {
     this.#answer.reject(
       new SandglassError('workspace_io', `the thread that writes files failed: ${error.message}`, { cause: error }),
     )
+  }
+}
+
+/** Undefined if this process may start no thread, or has no room for one. */
+function startWorker(): Worker | undefined {
+  try {
+    return new Worker(siblingModule(import.meta.url, 'small-files-thread'), {
+      name: 'sandglass-files',
+      // Nothing of the host's environment or flags is needed there.
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
+    })
+  } catch {
+    return undefined
   }
 }
 

@@ -50,7 +50,7 @@ export const LIBRARY: readonly string[] = [
 export const ROOMS: readonly Room[] = [
   { name: 'errors', path: 'src/errors/', mayImport: [], packages: [] },
   { name: 'support', path: 'src/support/', mayImport: ['errors'], packages: [] },
-  { name: 'judge', path: 'src/judge/', mayImport: [], packages: [] },
+  { name: 'judge', path: 'src/judge/', mayImport: ['support'], packages: [] },
   { name: 'protocol', path: 'src/protocol/', mayImport: FOUNDATION, packages: ['zod'] },
   { name: 'sandbox', path: 'src/sandbox/', mayImport: [...FOUNDATION, 'protocol'], packages: [] },
   {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeWorkspace, type HostSaid } from '../../support/fake-workspace.ts'
+import { packOf } from '../../support/many-files.ts'
 
 let host: string
 beforeEach(() => {
@@ -104,15 +105,3 @@ test('what is no file is not collected, and a file twice is one', async () => {
   expect((await Array.fromAsync(ws.collect('**'))).map(({ path }) => path)).toEqual(['a'])
   await ws.close()
 })
-
-function packOf(path: string, content: string): Buffer {
-  const header = Buffer.from(JSON.stringify({ path, mode: 0o644, size: content.length, mtime_ms: 0 }))
-  const parts = [header, ...(content === '' ? [] : [Buffer.from(content)])]
-  return Buffer.concat([...parts.flatMap((part) => [lengthOf(part.length), part]), lengthOf(0)])
-}
-
-function lengthOf(length: number): Buffer {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(length)
-  return bytes
-}
