@@ -23,7 +23,6 @@ import {
   type SandboxEngine,
   unlessAborted,
 } from './sandbox/index.ts'
-import { definedOf } from './support/index.ts'
 import { traceSpan } from './telemetry/index.ts'
 import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './workspace/index.ts'
 

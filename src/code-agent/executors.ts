@@ -58,6 +58,8 @@ export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
 }
 
 const WORKSPACE = '/workspace'
+/** The maximum length of a script, in UTF-16 units. */
+const MAX_CODE = 4 * 1024 * 1024
 /** The maximum number of packages that accumulate; a script that names more begins a new set. */
 const MAX_LIBRARIES = 100
 const COMMON = ['availableDependencies', 'workspaceDir', 'runtimeDir', 'environments', 'limits', 'secrets'] as const
@@ -111,6 +113,8 @@ class PythonExecutor implements CodeToolExecutor {
     signal: AbortSignal | undefined,
   ): Promise<string> {
     const { sandglass } = await this.#open()
+    if (code.length > MAX_CODE)
+      return `Error: the script was not run: it has ${code.length} characters, and at most ${MAX_CODE} are allowed`
     const names = [...prepareTools(tools).tools.keys()]
     const onEvent = (event: RunEvent): void => {
       if (event.type === 'started') toolInitCallback?.({ transport: 'stdio', tools: names })
@@ -204,7 +208,8 @@ class PythonExecutor implements CodeToolExecutor {
   }
 
   #open(): Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> {
-    if (this.#disposed !== undefined) throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
+    if (this.#disposed !== undefined)
+      throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
     this.#opened ??= this.#make().catch((error: unknown) => {
       this.#opened = undefined
       throw error
@@ -280,11 +285,10 @@ class FailedPackages extends Error {
 /** The text for the model about what it wrote; undefined for a failure of the machinery. */
 function textOfFailure(error: unknown): string | undefined {
   if (error instanceof FailedPackages) return error.message
-  if (!(error instanceof SandglassError)) return undefined
-  if (/^(dependency|index)_/.test(error.code))
-    return `Error: the script was not run, because its packages could not be installed: ${error.message}`
-  const isOfScript = error.code === 'invalid_request' && error.message.startsWith('script')
-  return isOfScript ? `Error: the script was not run: ${error.message}` : undefined
+  const isOfPackages = error instanceof SandglassError && /^(dependency|index)_/.test(error.code)
+  return isOfPackages
+    ? `Error: the script was not run, because its packages could not be installed: ${error.message}`
+    : undefined
 }
 
 /**

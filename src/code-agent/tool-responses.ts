@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Redactor } from '../redaction/index.ts'
 import {
   acceptedTools,
   isPythonTool,
@@ -16,7 +17,8 @@ export type ContentPart =
 const MARKER = /<<TOOL_RESPONSE:([^<>\s]{1,100})>>/g
 /** The maximum number of answers, and of their bytes as JSON together. They stay in memory as long as their `ToolResponses`. */
 const [MAX_KEPT, MAX_KEPT_BYTES] = [100, 16 * 1024 * 1024]
-const NOTE = 'It returns a marker. Print the marker: its place in your output gets the content, which the script cannot read.'
+const NOTE =
+  'It returns a marker. Print the marker: its place in your output gets the content, which the script cannot read.'
 
 /**
  * Keeps the answers of tools without an output schema on the host, for one script. The script gets a marker in place of an answer and
@@ -55,7 +57,10 @@ export class ToolResponses {
         const parts = partsOf(await tool.execute(input, context))
         this.#bytes += Buffer.byteLength(JSON.stringify(parts))
         if (this.#bytes > MAX_KEPT_BYTES)
-          throw new ToolCallError('result_too_large', `answers without an output schema have at most ${MAX_KEPT_BYTES} bytes together`)
+          throw new ToolCallError(
+            'result_too_large',
+            `answers without an output schema have at most ${MAX_KEPT_BYTES} bytes together`,
+          )
         const id = randomUUID()
         this.#kept.set(id, this.#redactor.value(parts) as readonly ContentPart[])
         return `<<TOOL_RESPONSE:${id}>>`

@@ -126,7 +126,7 @@ describe.skipIf(skip)('the store of a persisted workspace', () => {
     await expect(sg.workspace({ persist: 'w', store })).rejects.toMatchObject(damaged)
   })
 
-  test('that never answers any more holds up neither the end of a workspace nor that of an attempt to open one', async () => {
+  test.concurrent('that never answers any more holds up neither the end of a workspace nor that of an attempt to open one', async () => {
     const memory = storeInMemory()
     let isHung = false
     const answer = async <T>(work: () => Promise<T>): Promise<T> => (isHung ? new Promise<T>(() => {}) : work())
@@ -150,7 +150,7 @@ describe.skipIf(skip)('the store of a persisted workspace', () => {
     await expect(sg.workspace({ persist: 'other', store, signal: late })).rejects.toMatchObject({ code: 'aborted' })
   })
 
-  test.each([
+  test.concurrent.each([
     ['the list of files', (sha256: string) => sha256 !== CONTENT_SHA256],
     ['a file', (sha256: string) => sha256 === CONTENT_SHA256],
   ])(

@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -109,15 +118,20 @@ async function tellsFailures(executor: CodeToolExecutor): Promise<void> {
   expect(await executor.execute([], `${block}print(1)`, [])).toMatch(/^Error: the script was not run.*odd 1\.0/s)
   expect(await executor.execute([], `${block.replace('odd', 'later')}import later\nprint(2)`, [])).toBe('2\n')
   expect(await executor.execute([], '# /// script\n# a =\n# ///\n', [])).toMatch(/^Error: .*TOML/)
-  expect(await executor.execute([], `#${'x'.repeat(17 * 1024 * 1024)}`, [])).toMatch(/^Error: the script was not run: script/)
+  expect(await executor.execute([], `#${'x'.repeat(5 * 1024 * 1024)}`, [])).toMatch(
+    /^Error: the script was not run: it has 5242881 characters/,
+  )
   const killed = await executor.execute([], 'import os\nos.kill(os.getpid(), 9)', [])
   expect(killed).toMatch(/^Error: the script ended with crashed \(signal SIGKILL\)/)
 }
 
 /** Nothing becomes a repository, and the model learns no path of the host. */
 async function refusesToCopyBack(executor: CodeToolExecutor, workspaceDir: string): Promise<void> {
-  const bare = 'import os\nfor name in ("HEAD", "objects/x", "refs/x"):\n    os.makedirs(os.path.dirname("sub/" + name), exist_ok=True)\n    open("sub/" + name, "w").close()'
-  expect(await executor.execute([], bare, [])).toMatch(/^Error: not all files were copied back: sub is or would become a repository/)
+  const bare =
+    'import os\nfor name in ("HEAD", "objects/x", "refs/x"):\n    os.makedirs(os.path.dirname("sub/" + name), exist_ok=True)\n    open("sub/" + name, "w").close()'
+  expect(await executor.execute([], bare, [])).toMatch(
+    /^Error: not all files were copied back: sub is or would become a repository/,
+  )
   const replaced = 'import shutil\nshutil.rmtree("data")\nopen("data", "w").write("x")'
   const output = await executor.execute([], replaced, [])
   expect(output).toMatch(/^Error: not all files were copied back: .*data/)

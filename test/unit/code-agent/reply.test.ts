@@ -52,7 +52,11 @@ test.each([
   ['an opening tag in the script', code('print("<execution-code>")'), /more than once/],
   ['no end', 'Here: <execution-code>print(1)', /no <\/execution-code> after it/],
   ['no beginning', 'print(1)</execution-code>', /no <execution-code> before it/],
-  ['a list without an end', `<pip-dependencies-to-install>six ${code('1')}`, /no <\/pip-dependencies-to-install> after it/],
+  [
+    'a list without an end',
+    `<pip-dependencies-to-install>six ${code('1')}`,
+    /no <\/pip-dependencies-to-install> after it/,
+  ],
   ['two lists', `${libraries('a')}${libraries('b')}${code('1')}`, /pip-dependencies-to-install> more than once/],
   ['too many packages', `${libraries('a,'.repeat(50_000))}${code('1')}`, /more packages .* than can be installed/],
   ['the wrong order', '</execution-code>print(1)<execution-code>', /no <\/execution-code> after it/],

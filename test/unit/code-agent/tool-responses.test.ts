@@ -110,7 +110,7 @@ test('CA-08 secrets of the script are redacted in answers', async () => {
 
 test('CA-08 data with a field type is data, and the model is told of the marker', async () => {
   const invoices = [{ type: 'invoice', id: 1 }]
-  const list = defineTool({ name: 'list', description: 'Lists.', input, execute: () => invoices })
+  const list = defineTool({ name: 'open_invoices', description: 'Lists.', input, execute: () => invoices })
   const responses = new ToolResponses()
   const [wrapped] = responses.wrap([list]) as readonly Tool[]
   expect(responses.expand(String(await wrapped?.execute({}, context)))).toEqual([
