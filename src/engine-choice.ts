@@ -1,6 +1,6 @@
 import { type EngineTable, ENGINES } from './engines/index.ts'
 import { messageOf, SandglassError } from './errors/index.ts'
-import type { SandglassOptions } from './options.ts'
+import type { SandglassOptions } from './options/index.ts'
 import type { SandboxEngine } from './sandbox/index.ts'
 
 /** An engine that `auto` did not take, and why. */

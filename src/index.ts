@@ -77,7 +77,7 @@ export type {
   Workspace,
   WorkspaceOptions,
   WorkspaceRunOptions,
-} from './options.ts'
+} from './options/index.ts'
 export {
   sameData,
   type SolveBudget,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { PreparedEnvironment } from './environments/index.ts'
-import type { RunOptions, SandglassOptions } from './options.ts'
+import type { RunOptions, SandglassOptions } from './options/index.ts'
 import type { CheckoutOptions } from './pool/index.ts'
 import {
   type ResourceLimits,

@@ -15,7 +15,7 @@ import {
   type SolveOptions,
   type Workspace,
   type WorkspaceOptions,
-} from './options.ts'
+} from './options/index.ts'
 import {
   type Job,
   makeJob,

@@ -30,7 +30,7 @@ import {
   REQUEST_OPTIONS,
   type RunOptions,
   type SandglassOptions,
-} from './options.ts'
+} from './options/index.ts'
 import { engineIdOf, limitsOfRun, specOf } from './run-spec.ts'
 import {
   assertEnforced,

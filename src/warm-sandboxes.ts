@@ -1,6 +1,6 @@
 import type { PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult } from './executor/index.ts'
-import type { RunOptions, SandglassOptions } from './options.ts'
+import type { RunOptions, SandglassOptions } from './options/index.ts'
 import { type Lease, SandboxPool } from './pool/index.ts'
 import { Preloads } from './preloads.ts'
 import { checkoutOptions, nameOf, specOf } from './run-spec.ts'

@@ -10,7 +10,7 @@ import {
   type Workspace,
   type WorkspaceOptions,
   type WorkspaceRunOptions,
-} from './options.ts'
+} from './options/index.ts'
 import { WorkspaceLease } from './persistence/index.ts'
 import { limitsOfRun, specOf } from './run-spec.ts'
 import {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandglassError } from '../errors/index.ts'
 import type { FilesInput } from '../executor/index.ts'
-import type { Workspace } from '../options.ts'
+import type { Workspace } from '../options/index.ts'
 import { formatPath, repositoryMadeOf } from '../support/index.ts'
 import { listHostTree } from '../workspace/index.ts'
 

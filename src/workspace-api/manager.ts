@@ -1,5 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
-import type { WorkspaceOptions } from '../options.ts'
+import type { WorkspaceOptions } from '../options/index.ts'
 import type { Sandglass } from '../sandglass.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { dirOut, dirRuns, dirSkills, dirWork } from './constants.ts'

@@ -1,5 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
-import type { Workspace as SandboxWorkspace } from '../options.ts'
+import type { Workspace as SandboxWorkspace } from '../options/index.ts'
 import { formatValue } from '../support/index.ts'
 import { withoutSpans } from '../telemetry/index.ts'
 import { metaFileName } from './constants.ts'

@@ -1,4 +1,4 @@
-import type { WorkspaceOptions } from '../options.ts'
+import type { WorkspaceOptions } from '../options/index.ts'
 import type { SandboxReport } from '../sandbox/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import type { CallOptions, Capabilities, Engine, Workspace } from './contract.ts'

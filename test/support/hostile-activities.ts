@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Workspace } from '../../src/options.ts'
+import type { Workspace } from '../../src/options/index.ts'
 import type { Program } from '../../src/workspace/index.ts'
 
 const forever = (body: string): string => `while True:\n    try:\n        ${body}\n    except OSError: pass`

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Store } from '../../src/artifacts/index.ts'
-import type { Workspace } from '../../src/options.ts'
+import type { Workspace } from '../../src/options/index.ts'
 import type { Sandglass } from '../../src/sandglass.ts'
 
 /** What every owner can do, also one that runs a single activity at a time: make files, and say what is there. */

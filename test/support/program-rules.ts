@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Workspace } from '../../src/options.ts'
+import type { Workspace } from '../../src/options/index.ts'
 import type { Program } from '../../src/workspace/index.ts'
 
 /** Programs that are talked to, in a workspace of any engine that runs several at once. */

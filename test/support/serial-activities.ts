@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { Workspace } from '../../src/options.ts'
+import type { Workspace } from '../../src/options/index.ts'
 import type { Sandglass } from '../../src/sandglass.ts'
 
 /** A program that says how many processes the sandbox has beside broker, zygote and itself. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import type { Workspace } from '../../src/options.ts'
+import type { Workspace } from '../../src/options/index.ts'
 import { createSandglass, type Sandglass } from '../../src/sandglass.ts'
 import { requireLocalEngine } from './local-engine.ts'
 

@@ -153,7 +153,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'options',
-    path: 'src/options.ts',
+    path: 'src/options/',
     mayImport: [
       ...FOUNDATION,
       'sandbox',

@@ -1,6 +1,6 @@
 import { SandglassError } from '../../../src/errors/index.ts'
 import type { ExecutionResult, RunEvent } from '../../../src/executor/index.ts'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { Sandglass } from '../../../src/sandglass.ts'
 
 /** The result of one call of `run`, or the error that it threw. */

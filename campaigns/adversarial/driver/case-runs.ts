@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { AcceptanceCase } from './case.ts'
 import { fillIn, type Fixtures } from './fixtures.ts'
 import { isPythonExpression, evaluateText, scriptOf } from './material.ts'

@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { Answer, Runner } from './answer.ts'
 import type { AcceptanceCase } from './case.ts'
 import type { EngineUnderTest } from './engine.ts'

@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { type Answer, type Runner, describeAnswer } from './answer.ts'
 import { type Fixtures, valueOf } from './fixtures.ts'

@@ -1,4 +1,4 @@
-import type { SandglassOptions } from '../../../src/options.ts'
+import type { SandglassOptions } from '../../../src/options/index.ts'
 import type { Sandglass } from '../../../src/sandglass.ts'
 import type { Resources } from '../../../test/support/resources.ts'
 

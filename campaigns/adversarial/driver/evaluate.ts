@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import { type Answer, describeAnswer } from './answer.ts'
 import { ANSWER_CHECKS, checkAnswers } from './answer-checks.ts'
 import type { Check } from './case.ts'

@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { SandboxReport } from '../../../src/sandbox/index.ts'
 import type { Answer } from './answer.ts'
 import type { OpenOptions } from './engine.ts'

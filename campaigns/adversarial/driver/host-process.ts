@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { ERROR_CODES, type ErrorCode, SandglassError } from '../../../src/errors/index.ts'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { SandboxReport } from '../../../src/sandbox/index.ts'
 import type { Answer, Runner } from './answer.ts'
 import type { EngineUnderTest, OpenOptions } from './engine.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { ResourceLimits } from '../../../src/sandbox/index.ts'
 import { watchGrowth } from '../../../test/support/memory.ts'
 import { type Answer, type Runner, runnerOf, describeAnswer } from './answer.ts'

@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { Runner } from './answer.ts'
 import type { Verify, Watch } from './case-state.ts'
 import type { OpenOptions } from './engine.ts'

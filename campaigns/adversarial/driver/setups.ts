@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import { type Answer, describeAnswer } from './answer.ts'
 import { TOOL_SETUPS, twoAtOnce } from './case-tools.ts'
 import { type Fixtures, valueOf } from './fixtures.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { ENGINE_NAMES, type EngineName } from '../../../src/engines/index.ts'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { Answer } from '../driver/answer.ts'
 import type { SandboxProcess } from '../driver/engine.ts'
 import type { Fixtures } from '../driver/fixtures.ts'

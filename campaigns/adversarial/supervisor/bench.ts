@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { ExecutionResult } from '../../../src/executor/index.ts'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { Sandglass } from '../../../src/sandglass.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { eventually } from '../../../test/support/eventually.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dockerEngine } from '../../../src/engines/docker/index.ts'
-import type { Workspace } from '../../../src/options.ts'
+import type { Workspace } from '../../../src/options/index.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import { anyGvisor } from '../../support/gvisor.ts'
 import { testSerialActivities } from '../../support/serial-activities.ts'

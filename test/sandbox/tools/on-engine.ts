@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import type { ToolsInput } from '../../../src/tools/index.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { Workspace } from '../../../src/options.ts'
+import type { Workspace } from '../../../src/options/index.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import type { RunOptions } from '../../../src/options.ts'
+import type { RunOptions } from '../../../src/options/index.ts'
 import type { Answer, Runner } from '../../../campaigns/adversarial/driver/answer.ts'
 import type { EngineUnderTest } from '../../../campaigns/adversarial/driver/engine.ts'
 import { INVARIANTS } from '../../../campaigns/adversarial/driver/invariants.ts'

@@ -12,7 +12,7 @@ import { prune, ps } from '../../../src/cli/ps.ts'
 import { enginesFor, firstThatOpens } from '../../../src/engine-choice.ts'
 import { type EngineRow, ENGINES, type EngineTable } from '../../../src/engines/index.ts'
 import { SandglassError } from '../../../src/errors/index.ts'
-import { checkOptions, type SandglassOptions } from '../../../src/options.ts'
+import { checkOptions, type SandglassOptions } from '../../../src/options/index.ts'
 import type { EngineModule, Resource, SandboxReport } from '../../../src/sandbox/index.ts'
 import { fakeEngine } from '../../support/pool/fake-engine.ts'
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { checkWorkspaceOptions } from '../../../src/options.ts'
+import { checkWorkspaceOptions } from '../../../src/options/index.ts'
 import { FakeWorkspace, obedient } from '../../support/fake-workspace.ts'
 
 const IDLE_MS = 60_000

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkWorkspaceOptions } from '../../../src/options.ts'
+import { checkWorkspaceOptions } from '../../../src/options/index.ts'
 
 test('a disk that nothing bounds is refused with the reason, and so is a place that does not exist', () => {
   expect(() => checkWorkspaceOptions({ disk: 'memory' })).not.toThrow()

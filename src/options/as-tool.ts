@@ -1,0 +1,40 @@
+import { SandglassError } from '../errors/index.ts'
+import { type FilesInput, isStdinStream } from '../executor/index.ts'
+import { refuseUnknown } from '../support/index.ts'
+import type { RunPythonOptions } from '../tools/index.ts'
+import { RUN_OPTIONS, type RunOptions } from './run.ts'
+
+/** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
+export interface AsToolOptions
+  extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files' | 'stdin'> {
+  /** The standard input of each script, at most 16 MiB; no stream, which could be read once. Default: empty. */
+  readonly stdin?: Uint8Array | string
+  /**
+   * Files that every script finds, by path; no streams. In a `workspace`, they are put there before the first script, and
+   * stay as scripts leave them.
+   */
+  readonly files?: FilesInput
+}
+
+/**
+ * Checks the options of `asTool` that no run has.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a stream as `stdin`.
+ */
+export function checkAsToolOptions(options: AsToolOptions): void {
+  refuseUnknown('asTool', options, AS_TOOL_OPTIONS)
+  if (!isStdinStream(options.stdin)) return
+  throw new SandglassError(
+    'invalid_request',
+    'stdin: a stream can be read once, but each script gets it; give bytes or text',
+  )
+}
+
+const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
+  ...RUN_OPTIONS.filter((name) => name !== 'executionId' && name !== 'signal' && name !== 'sandboxId'),
+  'name',
+  'instructions',
+  'maxStubChars',
+  'maxAnswerChars',
+  'maxAnswerFileBytes',
+  'onFiles',
+] as (keyof AsToolOptions)[]

@@ -1,0 +1,6 @@
+export { type AsToolOptions, checkAsToolOptions } from './as-tool.ts'
+export { checkCheckOptions, type CheckOptions } from './check.ts'
+export { checkRunOptions, REQUEST_OPTIONS, type RunOptions, type Workspace, type WorkspaceRunOptions } from './run.ts'
+export { checkOptions, type SandglassOptions } from './sandglass.ts'
+export { checkSolveOptions, type SolveOptions } from './solve.ts'
+export { checkWorkspaceOptions, type WorkspaceOptions } from './workspace.ts'

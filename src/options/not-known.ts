@@ -1,0 +1,10 @@
+import { SandglassError } from '../errors/index.ts'
+import { didYouMean } from '../support/index.ts'
+
+/** The error of a value that is none of those that an option takes. */
+export function notKnown(option: string, what: string, given: unknown, known: readonly string[]): SandglassError {
+  return new SandglassError(
+    'invalid_request',
+    `${option}: no ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Known: ${known.join(', ')}`,
+  )
+}
