@@ -52,6 +52,14 @@ export interface CollectBounds {
   readonly signal: AbortSignal | undefined
 }
 
+/** The names of the options. */
+export const COLLECT_OPTIONS: readonly (keyof CollectOptions)[] = [
+  'maxFiles',
+  'maxFileBytes',
+  'maxTotalBytes',
+  'onSkipped',
+  'signal',
+]
 const MiB = 1024 * 1024
 const DEFAULTS = { maxFiles: 100, maxFileBytes: 4 * MiB, maxTotalBytes: 64 * MiB }
 /** Directories match globs as well, and are left out. */

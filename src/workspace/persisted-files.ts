@@ -5,52 +5,20 @@ import {
   isSame,
   LETTING_GO_MS,
   MAX_CHECKPOINTS,
-  MAX_ENTRIES,
   StoredTrees,
   type TreeState,
   type WorkspaceLease,
 } from '../persistence/index.ts'
 import type { EntryOnWire } from '../protocol/index.ts'
-import { INSIDE, unlessAborted } from '../sandbox/index.ts'
-import { formatPath, formatValue } from '../support/index.ts'
+import { unlessAborted } from '../sandbox/index.ts'
+import { formatValue } from '../support/index.ts'
+import { removePath } from './change-paths.ts'
+import type { SkippedFile } from './collect.ts'
 import type { Link } from './link.ts'
-import { listEntries } from './list-files.ts'
-import { Operation } from './operation.ts'
+import { type Look, lookAt } from './look.ts'
 import { restoreEntries } from './restore-entries.ts'
 import { storeFiles } from './store-files.ts'
-import type { SkippedFile } from './collect.ts'
-
-/** The result of a synchronisation. */
-export interface SyncResult {
-  /** The state of the workspace that the store has: everything that changed before this time. */
-  readonly syncedAt: Date
-  /** Regular files, and their bytes. */
-  readonly files: number
-  readonly bytes: number
-  /** Files whose content was new or could have changed, and was read. */
-  readonly read: number
-  /** Entries of the workspace that are not in the store. */
-  readonly skipped: readonly SkippedFile[]
-}
-
-/** A state of the files of a workspace that stays in its store. */
-export interface Checkpoint {
-  readonly id: string
-  readonly createdAt: Date
-  readonly files: number
-  readonly bytes: number
-  /** Scripts and programs that were under way. They were not stopped: what they wrote meanwhile may be there in part. */
-  readonly running: readonly string[]
-}
-
-/** The changes that brought back a checkpoint. */
-export interface RestoreResult {
-  /** Files, links and directories that were written, and removed. All others were as they should be. */
-  readonly written: number
-  readonly removed: number
-  /** Scripts and programs that were under way. They were not stopped. */
-  readonly running: readonly string[]
-}
+import type { Checkpoint, RestoreResult, SyncResult } from './sync-result.ts'
 
 /** The rules by which files are kept in a store. */
 export interface PersistOptions {
@@ -69,17 +37,9 @@ interface Held {
   readonly version: string | undefined
 }
 
-/** A look at everything in the workspace. */
-interface Look {
-  readonly entries: readonly EntryOnWire[]
-  readonly skipped: SkippedFile[]
-}
-
 /** Time between synchronisations while something runs. */
 const EVERY_MS = 30_000
 const LAST_SYNC_MS = 120_000
-
-const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
 
 /** Keeps the files of a workspace in a store: what the store has is the last state that was synchronised as a whole. */
 export class PersistedFiles {
@@ -128,7 +88,7 @@ export class PersistedFiles {
     if (tree !== null) {
       const target = await this.#trees.load(tree, signal)
       await restoreEntries(this.#link, this.#trees, [...target.values()], signal)
-      this.#present = heldAfter(await this.#look(signal), target)
+      this.#present = heldAfter(await lookAt(this.#link, this.#maxBytes, signal), target)
       this.#syncedAt = new Date(tree.at)
     }
     this.#isOpen = true
@@ -253,7 +213,7 @@ export class PersistedFiles {
     const at = new Date()
     this.#isDirty = false
     try {
-      const { entries, skipped } = await this.#look(signal)
+      const { entries, skipped } = await lookAt(this.#link, this.#maxBytes, signal)
       const next = new Map<string, Held | undefined>()
       const unknown: EntryOnWire[] = []
       for (const entry of entries) {
@@ -330,60 +290,12 @@ export class PersistedFiles {
   }
 
   async #remove(path: string, signal: AbortSignal): Promise<void> {
-    const question = { type: 'file_remove', path, recursive: true } as const
     try {
-      await new Operation(this.#link, 'a path could not be removed', question, { signal }).awaitDone()
+      await removePath(this.#link, path, { recursive: true, signal })
     } catch (error) {
       if (!(error instanceof SandglassError && error.code === 'path_not_found')) throw error
     }
   }
-
-  async #look(signal: AbortSignal): Promise<Look> {
-    const entries: EntryOnWire[] = []
-    const skipped: SkippedFile[] = []
-    const options = {
-      hidden: true,
-      maxEntries: MAX_ENTRIES,
-      signal,
-      isUnnoticed: true,
-      onUnlisted: (count: number) => {
-        const message = `${count} names that are not UTF-8, or directories that cannot be read`
-        skipped.push({ path: '', reason: 'unlisted', message })
-      },
-    }
-    let bytes = 0
-    for await (const entry of listEntries(this.#link, '', options)) {
-      const fits = entry.kind !== 'file' || bytes + entry.size <= this.#maxBytes
-      const left = fits ? leftOut(entry) : { path: entry.path, reason: 'unread' as const, message: TOO_LARGE }
-      if (left !== undefined) skipped.push(left)
-      else {
-        entries.push(entry)
-        bytes += entry.size
-      }
-    }
-    return { entries, skipped }
-  }
-}
-
-/** Why an entry is not stored; undefined for one that is. */
-function leftOut({ kind, path, target }: EntryOnWire): SkippedFile | undefined {
-  if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
-  if (kind !== 'link' || staysInside(path, target ?? '')) return undefined
-  return { path, reason: 'link', message: `it leads out of the workspace, to ${formatPath(target ?? '')}` }
-}
-
-/** True if the text of a link leads to a path of the workspace, whatever is there. */
-function staysInside(path: string, target: string): boolean {
-  if (target === '' || target.includes('\0')) return false
-  const isAbsolute = target.startsWith('/')
-  if (isAbsolute && !`${target}/`.startsWith(`${INSIDE.workspace}/`)) return false
-  const parts = isAbsolute ? [] : path.split('/').slice(0, -1)
-  for (const part of (isAbsolute ? target.slice(INSIDE.workspace.length) : target).split('/')) {
-    if (part === '' || part === '.') continue
-    if (part !== '..') parts.push(part)
-    else if (parts.pop() === undefined) return false
-  }
-  return true
 }
 
 /** The entries that are there after a restore, as far as they are those that were restored. */

@@ -4,6 +4,7 @@ import type { EntryOnWire } from '../protocol/index.ts'
 import type { Link } from './link.ts'
 import type { PackHeader } from './pack.ts'
 import { readFiles } from './read-files.ts'
+import { SideBySide } from './side-by-side.ts'
 
 /** The end of the transfer of a file into a store. */
 export type Stored = { readonly state: FileState } | { readonly isGone: boolean; readonly message: string }
@@ -79,8 +80,7 @@ class Uploads {
   readonly #trees: StoredTrees
   readonly #known: Set<string>
   readonly #signal: AbortSignal
-  readonly #unfinished = new Set<Promise<void>>()
-  #failure: { readonly error: unknown } | undefined
+  readonly #storing = new SideBySide(SIDE_BY_SIDE)
   #header: PackHeader | undefined
   /** The bytes of the file so far, while it is small. */
   #pieces: Uint8Array[] = []
@@ -126,31 +126,19 @@ class Uploads {
       return
     }
     this.#known.add(sha256)
-    const storing = this.#trees
-      .put(content, this.#signal)
-      .then(() => onStored(state))
-      .catch((error: unknown) => void (this.#failure ??= { error }))
-      .finally(() => this.#unfinished.delete(storing))
-    this.#unfinished.add(storing)
-    if (this.#unfinished.size >= SIDE_BY_SIDE) await Promise.race(this.#unfinished)
-    this.#throwFailure()
+    await this.#storing.add(this.#trees.put(content, this.#signal).then(() => onStored(state)))
   }
 
   /** Resolves when everything is stored. */
   async idle(): Promise<void> {
-    await Promise.all(this.#unfinished)
-    this.#throwFailure()
+    await this.#storing.done()
   }
 
   /** Gives up the current file. */
   async abandon(error: unknown): Promise<void> {
     await this.#large?.abandon(error)
     this.#large = undefined
-    await Promise.all(this.#unfinished)
-  }
-
-  #throwFailure(): void {
-    if (this.#failure !== undefined) throw this.#failure.error
+    await this.#storing.settled()
   }
 }
 

@@ -6,143 +6,33 @@ import type { WorkspaceLease } from '../persistence/index.ts'
 import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { beginSpan, type SpanAttributes, traceSpan } from '../telemetry/index.ts'
-import {
-  changeableError,
-  checkInput,
-  type CheckedInput,
-  type InputOptions,
-  sendInput,
-  showInput,
-  takenError,
-  type WorkspaceInput,
-} from './add-input.ts'
+import type { WorkspaceActivities } from './activities.ts'
+import type { InputOptions, WorkspaceInput } from './add-input.ts'
 import { checkDirectory, checkPath } from './check-path.ts'
-import { checkCollectOptions, type CollectedEntry, collectFiles, type CollectOptions } from './collect.ts'
-import { lowerCpuLimit } from './cpu-share.ts'
-import { dial } from './dial.ts'
-import { checkExec, exec, type ExecResult } from './exec.ts'
-import { checkWhole, closedError, idleError, invalid, notAloneError, unavailableError } from './failures.ts'
+import {
+  checkCollectOptions,
+  COLLECT_OPTIONS,
+  type CollectedEntry,
+  collectFiles,
+  type CollectOptions,
+} from './collect.ts'
+import { digestPath, makeDirectory, type PathDigest, removePath } from './change-paths.ts'
+import type { ExecResult } from './exec.ts'
+import { checkWhole, closedError, idleError, invalid, notAloneError } from './failures.ts'
 import { IdleClock } from './idle-clock.ts'
+import { Inputs } from './inputs.ts'
 import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
-import { Operation } from './operation.ts'
-import {
-  type Checkpoint,
-  PersistedFiles,
-  type PersistOptions,
-  type RestoreResult,
-  type SyncResult,
-} from './persisted-files.ts'
-import { checkStart, type Program, start } from './program.ts'
-import type { CheckedProgram, ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
+import { Neighbours } from './neighbours.ts'
+import { PersistedFiles, type PersistOptions } from './persisted-files.ts'
+import type { Program } from './program.ts'
+import type { ExecOptions, StartOptions } from './program-options.ts'
+import { Programs } from './programs.ts'
 import { checkFilesInput, putFiles } from './put-files.ts'
 import { getFile, readFile } from './read-files.ts'
 import { openRun, type RunSandbox } from './run.ts'
 import { type SavedFile, saveFiles, type SaveOptions } from './save.ts'
-
-/** A sandbox that lasts until it is closed: its files stay, and several activities may run at once. */
-export interface WorkspaceActivities extends AsyncDisposable {
-  /** The id of its sandbox. */
-  readonly id: string
-  readonly engine: string
-  /**
-   * `separate`: no activity can signal another or read its memory and environment, because the kernel keeps them apart or because
-   * they run one at a time. `shared`: it can, so they are one domain of trust. Files, loopback and limits are shared in either case.
-   */
-  readonly trust: 'separate' | 'shared'
-  /**
-   * Runs a program to its end. What the program does is a value, also if it does not exist; no shell reads the arguments.
-   * @throws SandglassError `invalid_request`, `path_refused` or `path_not_found` for its `cwd`, `aborted`,
-   * `secrets_not_separate`, `workspace_closed`, `workspace_lost`, and, where activities run one at a time, `sandbox_busy`, or
-   * `activity_unavailable` for `tty`; what `onOutput` or `stdin` throws.
-   */
-  exec(command: string, args?: readonly string[], options?: ExecOptions): Promise<ExecResult>
-  /**
-   * Starts a program in the background. Resolves when it was executed.
-   * @throws SandglassError `program_not_found`, `activity_unavailable` where activities run one at a time, and what `exec` throws.
-   */
-  start(command: string, args?: readonly string[], options?: StartOptions): Promise<Program>
-  /**
-   * A connection to a port of the sandbox's own loopback, for example for `createConnection` of `http.request`. It emits a
-   * failure as the event `error`.
-   * @throws SandglassError `invalid_request`, `activity_unavailable` where activities run one at a time, `workspace_closed`,
-   * `workspace_lost`
-   */
-  dial(port: number): Duplex
-  /**
-   * Writes files, in this order; each is there as a whole or not at all.
-   * @throws SandglassError `invalid_request`, `path_refused`, `no_space`, `aborted`
-   */
-  put(files: FilesInput, options?: { readonly signal?: AbortSignal }): Promise<void>
-  /**
-   * Shows a file or a directory of the host, read-only, under a name of its own, such as `a.csv` or `data/a.csv`; a large one costs the
-   * sandbox no memory. An engine that cannot do that (Docker) is sent it into the directory `inputs` of the workspace. A directory is
-   * copied as it is now; a link in it to a file below it becomes that file.
-   * @throws SandglassError `invalid_request`, also for a directory with other links, devices or sockets; `limit_not_enforceable` for
-   * `readOnly`; `no_space`, `workspace_io`, `aborted`
-   */
-  addInput(name: string, path: string, options?: InputOptions): Promise<WorkspaceInput>
-  /** A file of at most `maxBytes` (default 64 MiB). @throws SandglassError `path_not_found`, `path_refused`, `too_large` */
-  get(path: string, options?: { readonly maxBytes?: number; readonly signal?: AbortSignal }): Promise<Uint8Array>
-  /** A file of any size, as it is read. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
-  read(path: string, options?: { readonly signal?: AbortSignal }): AsyncIterable<Uint8Array>
-  /** The entry at a path; links are not followed. @throws SandglassError `path_not_found`, `path_refused` */
-  stat(path: string, options?: { readonly signal?: AbortSignal }): Promise<FileEntry>
-  /**
-   * Everything below a directory (`''`: the root), sorted by name in each.
-   * @throws SandglassError `path_not_found`, `path_refused`, `too_large`
-   */
-  list(path?: string, options?: ListOptions): AsyncIterable<FileEntry>
-  /**
-   * Removes a file or an empty directory, or all of it, which a script that goes on filling it can prolong until `signal`.
-   * @throws SandglassError `path_not_found`, `path_refused`, `aborted`
-   */
-  remove(path: string, options?: { readonly recursive?: boolean; readonly signal?: AbortSignal }): Promise<void>
-  /** Makes a directory and its parents, unless they are there. @throws SandglassError `path_refused`, `no_space` */
-  makeDirectory(path: string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>
-  /**
-   * The SHA-256 of a file, or of the paths and contents below a directory. It reads all of them, and a script can make a sparse file
-   * of petabytes: `signal` bounds the time. Other activities are served meanwhile.
-   * @throws SandglassError `path_not_found`, `too_large` for too many entries, `aborted`
-   */
-  digest(
-    path?: string,
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<{ readonly sha256: string; readonly files: number; readonly bytes: number }>
-  /**
-   * The regular files that globs match, also through links that stay in the workspace. Each reads its bytes on request.
-   * @throws SandglassError `invalid_request`, `too_large`
-   */
-  collect(globs: string | readonly string[], options?: CollectOptions): AsyncIterable<CollectedEntry>
-  /**
-   * Saves the files that globs match below a directory of the host, and creates it. Nothing is written outside of it.
-   * @throws SandglassError `invalid_request`, `too_large`, `path_refused`, `no_space`
-   */
-  save(globs: string | readonly string[], directory: string, options?: SaveOptions): Promise<readonly SavedFile[]>
-  /** When the store had all of its files the last time; undefined before, and without `persist`. */
-  readonly syncedAt: Date | undefined
-  /**
-   * Stores what changed since the last time, in a workspace that was opened with `persist`.
-   * @throws SandglassError `invalid_request` without `persist`, `workspace_owned` if another owner took over, `sandbox_busy` where files
-   * cannot be read while a script runs, `too_large` for more than 200,000 entries, `aborted`, and those of the store.
-   */
-  sync(options?: { readonly signal?: AbortSignal }): Promise<SyncResult>
-  /**
-   * Synchronises, and keeps that state of the files until a hundred later checkpoints were made. Nothing is frozen meanwhile.
-   * @throws SandglassError as `sync` does.
-   */
-  checkpoint(options?: { readonly signal?: AbortSignal }): Promise<Checkpoint>
-  /**
-   * Makes the files those of a checkpoint, also of one that an earlier owner made. Only what differs is written or removed.
-   * @throws SandglassError as `sync` does, and `invalid_request` for a checkpoint that is not there.
-   */
-  restore(checkpoint: Checkpoint | string, options?: { readonly signal?: AbortSignal }): Promise<RestoreResult>
-  /**
-   * Ends everything in it and its sandbox, which never serves again. With `persist`, its files are synchronised in between; whether
-   * that failed tells `onSyncError`, or a call of `sync` before. Idempotent; never rejects.
-   */
-  close(): Promise<void>
-}
+import type { Checkpoint, RestoreResult, SyncResult } from './sync-result.ts'
 
 /** The request of a script to run in a workspace. */
 export interface RunWish {
@@ -171,15 +61,12 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #link: Link
   readonly #idle: IdleClock
   readonly #claim: ReturnType<typeof claim>
-  readonly #timeoutSec: number
   /** Names it in its spans. */
   readonly #execId: string
-  readonly #noPrograms: SandglassError | undefined
-  /** Scripts and programs under way, and whether they have secrets that they may not share. */
-  readonly #living = new Set<{ readonly isPrivate: boolean }>()
+  readonly #neighbours: Neighbours
+  readonly #programs: Programs
+  readonly #inputs: Inputs
   #persisted: PersistedFiles | undefined
-  /** Inputs that are being sent, by their paths. */
-  readonly #sending = new Set<string>()
   /** True while the files of a script are put that must then run alone: what begins now would keep it from running. */
   #isReserved = false
   #closing: { readonly why: SandglassError; readonly done: Promise<void> } | undefined
@@ -201,9 +88,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   ) {
     const { idleTimeoutSec } = options
     this.#sandbox = sandbox
-    this.#timeoutSec = options.timeoutSec
     this.#execId = options.executionId ?? sandbox.id
-    this.#noPrograms = options.noPrograms
     // One at a time, no activity has a neighbour.
     this.trust = sandbox.ready.checks['signal_scope'] === 'scan' ? 'shared' : 'separate'
     this.#claim = claim(sandbox)
@@ -215,6 +100,20 @@ export class ActivityWorkspace implements WorkspaceActivities {
     this.#link = new Link(sandbox, this.#idle, () => {
       void this.#persisted?.abandon()
       void this.#destroy()
+    })
+    const changed = (): void => this.#persisted?.changed()
+    const open = (): Link => this.#open()
+    const execId = this.#execId
+    this.#neighbours = new Neighbours(this.trust === 'shared', changed)
+    this.#inputs = new Inputs({ engine: this.engine, inputsDir: sandbox.inputsDir, open, changed })
+    this.#programs = new Programs({
+      sandbox,
+      neighbours: this.#neighbours,
+      execId,
+      timeoutSec: options.timeoutSec,
+      refusal: options.noPrograms,
+      open,
+      syncingApart: () => this.#syncingApart(),
     })
   }
 
@@ -278,10 +177,11 @@ export class ActivityWorkspace implements WorkspaceActivities {
   async borrow(wish: RunWish): Promise<BorrowedSandbox> {
     const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
     const checked = files === undefined ? [] : await checkFilesInput(files)
-    if (this.#isSyncedApart()) await this.#persisted?.idle()
+    const syncing = this.#syncingApart()
+    if (syncing !== undefined) await syncing
     const link = this.#open()
     link.assertFree()
-    const leave = this.#enter(hasSecrets, shareSecrets)
+    const leave = this.#neighbours.enter(hasSecrets, shareSecrets)
     this.#isReserved = link.isSerial
     const attributes: SpanAttributes = { exec_id: this.#execId, cmd: 'python', cwd: '' }
     const end = beginSpan('workspace.run', attributes)
@@ -304,62 +204,15 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   async exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): Promise<ExecResult> {
-    this.#assertPrograms()
-    const program = checkExec(command, args, options, this.#timeoutSec)
-    if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
-    if (this.#isSyncedApart()) await this.#persisted?.idle()
-    return traceSpan('workspace.run', this.#attributesOf(program.program), async (found) => {
-      const { cpus } = program.program
-      const leave = this.#enterWith(options)
-      let release = (): void => {}
-      try {
-        if (cpus !== undefined) release = await this.#holdTo(cpus)
-        const result = await exec(this.#sandbox, this.#open(), program)
-        found.exit_code = result.exitCode
-        found.timed_out = result.timedOut
-        return result
-      } finally {
-        release()
-        leave()
-      }
-    })
+    return this.#programs.exec(command, args, options)
   }
 
   async start(command: string, args: readonly string[] = [], options: StartOptions = {}): Promise<Program> {
-    this.#assertPrograms()
-    const program = checkStart(command, args, options)
-    this.#needSeveral('start', 'use exec')
-    const { cpus } = program.program
-    const leave = this.#enterWith(options)
-    let release = (): void => {}
-    const attributes = this.#attributesOf(program.program)
-    const end = beginSpan('workspace.run', attributes)
-    try {
-      if (cpus !== undefined) release = await this.#holdTo(cpus)
-      const started = await start(this.#sandbox, this.#open(), program)
-      const leaveAtEnd = (): void => {
-        release()
-        leave()
-      }
-      started.exited.then(leaveAtEnd, leaveAtEnd)
-      started.exited.then(({ exitCode, timedOut }) => {
-        attributes.exit_code = exitCode
-        attributes.timed_out = timedOut
-        end()
-      }, end)
-      return started
-    } catch (error) {
-      release()
-      leave()
-      end(error)
-      throw error
-    }
+    return this.#programs.start(command, args, options)
   }
 
   dial(port: number): Duplex {
-    this.#assertPrograms()
-    this.#needSeveral('dial', 'no program can listen beside a connection')
-    return dial(this.#open(), port)
+    return this.#programs.dial(port)
   }
 
   async put(files: FilesInput, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
@@ -376,32 +229,10 @@ export class ActivityWorkspace implements WorkspaceActivities {
     refuseUnknown('addInput', options, ['readOnly', 'replace', 'noLinks', 'signal'])
     const attributes = { exec_id: this.#execId, host_path: path, to: name }
     return traceSpan('workspace.stage.dir', attributes, async (found) => {
-      const input = await this.#addInput(name, path, options)
+      const input = await this.#inputs.add(name, path, options)
       found.mount_used = input.how !== 'sent'
       return input
     })
-  }
-
-  async #addInput(name: string, path: string, options: InputOptions): Promise<WorkspaceInput> {
-    const { readOnly = false, replace = false, noLinks = false, signal } = options
-    const input = await checkInput(name, path, signal, noLinks)
-    const link = this.#open()
-    using _call = link.use()
-    const { inputsDir } = this.#sandbox
-    if (inputsDir === undefined) {
-      if (readOnly) throw changeableError(this.engine)
-      const sent = await this.#sendInput(link, input, replace, signal)
-      this.#persisted?.changed()
-      return sent
-    }
-    const ended = new AbortController()
-    const forget = link.onEnd((error) => ended.abort(error))
-    try {
-      const signals = [ended.signal, ...(signal === undefined ? [] : [signal])]
-      return await showInput(inputsDir, input, AbortSignal.any(signals), { replace })
-    } finally {
-      forget()
-    }
   }
 
   async get(
@@ -429,8 +260,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     path: string,
     { recursive = false, signal }: { readonly recursive?: boolean; readonly signal?: AbortSignal } = {},
   ): Promise<void> {
-    const question = { type: 'file_remove', path: checkPath('path', path), recursive } as const
-    await new Operation(this.#open(), 'a path could not be removed', question, { signal }).awaitDone()
+    await removePath(this.#open(), checkPath('path', path), { recursive, signal })
     this.#persisted?.changed()
   }
 
@@ -438,25 +268,13 @@ export class ActivityWorkspace implements WorkspaceActivities {
     path: string,
     { mode = 0o755, signal }: { readonly mode?: number; readonly signal?: AbortSignal } = {},
   ): Promise<void> {
-    const question = {
-      type: 'file_make',
-      path: checkPath('path', path),
-      mode: checkWhole('mode', mode, 0, 0o777),
-    } as const
-    await new Operation(this.#open(), 'a directory could not be made', question, { signal }).awaitDone()
+    const bits = checkWhole('mode', mode, 0, 0o777)
+    await makeDirectory(this.#open(), checkPath('path', path), bits, signal)
     this.#persisted?.changed()
   }
 
-  async digest(
-    path: string = '',
-    { signal }: { readonly signal?: AbortSignal } = {},
-  ): Promise<{ sha256: string; files: number; bytes: number }> {
-    const question = { type: 'file_digest', path: checkDirectory('path', path) } as const
-    const { result } = await new Operation(this.#open(), 'a path could not be read', question, { signal }).awaitDone()
-    const { sha256, files, bytes } = (result ?? {}) as Record<string, unknown>
-    if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
-      throw new SandglassError('workspace_io', 'the sandbox gave no SHA-256')
-    return { sha256, files: Number(files) || 0, bytes: Number(bytes) || 0 }
+  async digest(path: string = '', { signal }: { readonly signal?: AbortSignal } = {}): Promise<PathDigest> {
+    return digestPath(this.#open(), checkDirectory('path', path), signal)
   }
 
   collect(globs: string | readonly string[], options: CollectOptions = {}): AsyncIterable<CollectedEntry> {
@@ -489,35 +307,12 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.close()
   }
 
-  async #sendInput(
-    link: Link,
-    input: CheckedInput,
-    replace: boolean,
-    signal: AbortSignal | undefined,
-  ): Promise<WorkspaceInput> {
-    const inside = `inputs/${input.name}`
-    const isTaken = this.#sending.has(inside) || (await isThere(link, inside, signal))
-    if (isTaken && !(replace && !this.#sending.has(inside))) throw takenError(input.name)
-    this.#sending.add(inside)
-    try {
-      if (isTaken) await this.remove(inside, { recursive: true, ...(signal === undefined ? {} : { signal }) })
-      const sent = await sendInput(link, inside, input, signal)
-      return { path: `${INSIDE.workspace}/${inside}`, ...sent }
-    } finally {
-      this.#sending.delete(inside)
-    }
-  }
-
   #close(why: SandglassError): Promise<void> {
     this.#closing ??= {
       why,
       done: traceSpan('workspace.cleanup', { exec_id: this.#execId, path: INSIDE.workspace }, () => this.#end(why)),
     }
     return this.#closing.done
-  }
-
-  #attributesOf({ frame }: CheckedProgram): SpanAttributes {
-    return { exec_id: this.#execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
   }
 
   /** A collection as a span, from its first file to the last one that the caller wants. */
@@ -564,65 +359,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
     throw new SandglassError('invalid_request', `${what}: the workspace has no store; open it with persist and store`)
   }
 
-  /** True if a synchronisation under way would keep a script or a program from running. */
-  #isSyncedApart(): boolean {
-    return this.#persisted !== undefined && this.#link.isSerial
+  /** The end of a synchronisation that would keep a script or a program from running. */
+  #syncingApart(): Promise<void> | undefined {
+    return this.#link.isSerial ? this.#persisted?.idle() : undefined
   }
-
-  /** @throws SandglassError `workspace_closed`, `activity_unavailable` where activities run one at a time. */
-  #needSeveral(what: string, instead: string): void {
-    if (this.#open().isSerial) throw unavailableError(this.engine, what, instead)
-  }
-
-  /** @throws SandglassError `workspace_closed`, `activity_unavailable` where the engine has no programs. */
-  #assertPrograms(): void {
-    this.#open()
-    if (this.#noPrograms !== undefined) throw this.#noPrograms
-  }
-
-  #enterWith({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {
-    return this.#enter(Object.keys(secrets).length > 0, shareSecrets)
-  }
-
-  /** Limits the CPU time of the whole workspace; call the result to end that. @throws SandglassError `limit_not_enforceable` */
-  async #holdTo(cpus: number): Promise<() => void> {
-    using _call = this.#link.use()
-    const lowered = await lowerCpuLimit(this.#sandbox, this.#link, cpus)
-    return () => void lowered[Symbol.asyncDispose]().then(undefined, () => undefined)
-  }
-
-  /** A script or program begins; call the result at its end. Where activities share memory, one with secrets must be alone. */
-  #enter(hasSecrets: boolean, shareSecrets: boolean): () => void {
-    const activity = { isPrivate: hasSecrets && !shareSecrets }
-    if (this.trust === 'shared' && this.#living.size > 0) {
-      if (activity.isPrivate) throw notSeparate('another activity of this workspace could read its secrets')
-      if ([...this.#living].some(({ isPrivate }) => isPrivate))
-        throw notSeparate('it could read the secrets of another activity of this workspace')
-    }
-    this.#living.add(activity)
-    return () => {
-      this.#living.delete(activity)
-      this.#persisted?.changed()
-    }
-  }
-}
-
-const COLLECT_OPTIONS = ['maxFiles', 'maxFileBytes', 'maxTotalBytes', 'onSkipped', 'signal']
-
-async function isThere(link: Link, path: string, signal: AbortSignal | undefined): Promise<boolean> {
-  try {
-    await statFile(link, path, signal)
-    return true
-  } catch (error) {
-    if (error instanceof SandglassError && error.code === 'path_not_found') return false
-    throw error
-  }
-}
-
-function notSeparate(why: string): SandglassError {
-  return new SandglassError(
-    'secrets_not_separate',
-    `${why}, because this machine cannot keep activities apart (trust is "shared"); wait for its end, take a workspace of ` +
-      'its own, or allow it with shareSecrets: true on the one with secrets',
-  )
 }

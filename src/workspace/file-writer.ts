@@ -1,0 +1,74 @@
+import { SideBySide } from './side-by-side.ts'
+import { MAX_SIDE_BY_SIDE, type SmallFiles } from './small-files.ts'
+import type { TargetDirectory } from './target-directory.ts'
+import { createFile, type TargetFile, writeSmall } from './target-file.ts'
+
+/** A file of more bytes is written while it comes. */
+const MAX_SMALL_BYTES = 64 * 1024
+
+/**
+ * Writes files that come one after the other. Small ones are written by the thread, if there is one, else side by side: each takes
+ * four calls of the system, which wait for their turn.
+ */
+export class FileWriter implements AsyncDisposable {
+  readonly #target: TargetDirectory
+  readonly #thread: SmallFiles | undefined
+  readonly #writing = new SideBySide(MAX_SIDE_BY_SIDE)
+  #path = ''
+  #mode = 0
+  /** The bytes of the file so far, while it is small. */
+  #pieces: Uint8Array[] = []
+  #bytes = 0
+  /** The file, once it is large. */
+  #file: TargetFile | undefined
+
+  constructor(target: TargetDirectory, thread: SmallFiles | undefined) {
+    this.#target = target
+    this.#thread = thread
+  }
+
+  begin(path: string, mode: number): void {
+    this.#path = path
+    this.#mode = mode
+    this.#pieces = []
+    this.#bytes = 0
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#bytes += bytes.length
+    if (this.#bytes <= MAX_SMALL_BYTES) {
+      this.#pieces.push(bytes)
+      return
+    }
+    this.#file ??= await createFile(await this.#target.place(this.#path, this.#mode))
+    for (const piece of [...this.#pieces.splice(0), bytes]) await this.#file.write(piece)
+  }
+
+  /** The current file is complete. Waits until there is room for another one. */
+  async finish(): Promise<void> {
+    if (this.#file !== undefined) {
+      await this.#file.finish()
+      this.#file = undefined
+      return
+    }
+    if (this.#thread !== undefined) {
+      const place = await this.#target.place(this.#path, this.#mode)
+      await this.#thread.add({ ...place, size: this.#bytes }, this.#pieces)
+      return
+    }
+    const pieces = this.#pieces
+    await this.#writing.add(this.#target.place(this.#path, this.#mode).then((place) => writeSmall(place, pieces)))
+  }
+
+  /** Resolves when all files are written. */
+  async idle(): Promise<void> {
+    await this.#writing.done()
+    await this.#thread?.idle()
+  }
+
+  /** Removes what was written of an incomplete file. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writing.settled()
+    await this.#file?.abandon()
+  }
+}

@@ -1,0 +1,87 @@
+import { SandglassError } from '../errors/index.ts'
+import { INSIDE } from '../sandbox/index.ts'
+import {
+  changeableError,
+  checkInput,
+  type CheckedInput,
+  type InputOptions,
+  sendInput,
+  showInput,
+  takenError,
+  type WorkspaceInput,
+} from './add-input.ts'
+import type { Link } from './link.ts'
+import { statFile } from './list-files.ts'
+import { removePath } from './change-paths.ts'
+
+/** The workspace that is given inputs. */
+interface Place {
+  readonly engine: string
+  /** The directory of the host that it shows as its inputs; undefined if they are sent. */
+  readonly inputsDir: string | undefined
+  /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
+  open(): Link
+  /** Its files changed. */
+  changed(): void
+}
+
+/** Gives a workspace files and directories of the host: shows them where the engine can, else sends them. */
+export class Inputs {
+  readonly #place: Place
+  /** Inputs that are being sent, by their paths. */
+  readonly #sending = new Set<string>()
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  async add(name: string, path: string, options: InputOptions): Promise<WorkspaceInput> {
+    const { readOnly = false, replace = false, noLinks = false, signal } = options
+    const input = await checkInput(name, path, signal, noLinks)
+    const link = this.#place.open()
+    using _call = link.use()
+    const { inputsDir, engine } = this.#place
+    if (inputsDir === undefined) {
+      if (readOnly) throw changeableError(engine)
+      return await this.#send(link, input, replace, signal)
+    }
+    const ended = new AbortController()
+    const forget = link.onEnd((error) => ended.abort(error))
+    try {
+      const signals = [ended.signal, ...(signal === undefined ? [] : [signal])]
+      return await showInput(inputsDir, input, AbortSignal.any(signals), { replace })
+    } finally {
+      forget()
+    }
+  }
+
+  async #send(
+    link: Link,
+    input: CheckedInput,
+    replace: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<WorkspaceInput> {
+    const inside = `inputs/${input.name}`
+    const isTaken = this.#sending.has(inside) || (await isThere(link, inside, signal))
+    if (isTaken && !(replace && !this.#sending.has(inside))) throw takenError(input.name)
+    this.#sending.add(inside)
+    try {
+      if (isTaken) await removePath(link, inside, { recursive: true, signal })
+      const sent = await sendInput(link, inside, input, signal)
+      return { path: `${INSIDE.workspace}/${inside}`, ...sent }
+    } finally {
+      this.#sending.delete(inside)
+      this.#place.changed()
+    }
+  }
+}
+
+async function isThere(link: Link, path: string, signal: AbortSignal | undefined): Promise<boolean> {
+  try {
+    await statFile(link, path, signal)
+    return true
+  } catch (error) {
+    if (error instanceof SandglassError && error.code === 'path_not_found') return false
+    throw error
+  }
+}

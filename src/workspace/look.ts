@@ -1,0 +1,67 @@
+import { MAX_ENTRIES } from '../persistence/index.ts'
+import type { EntryOnWire } from '../protocol/index.ts'
+import { INSIDE } from '../sandbox/index.ts'
+import { formatPath } from '../support/index.ts'
+import type { SkippedFile } from './collect.ts'
+import type { Link } from './link.ts'
+import { listEntries } from './list-files.ts'
+
+/** A look at everything in a workspace: what can be stored, and what is left out. */
+export interface Look {
+  readonly entries: readonly EntryOnWire[]
+  readonly skipped: SkippedFile[]
+}
+
+const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
+
+/**
+ * Lists everything in a workspace.
+ * @param maxBytes of all files together; those beyond it are left out.
+ * @throws SandglassError `too_large` for too many entries, `aborted`
+ */
+export async function lookAt(link: Link, maxBytes: number, signal: AbortSignal): Promise<Look> {
+  const entries: EntryOnWire[] = []
+  const skipped: SkippedFile[] = []
+  const options = {
+    hidden: true,
+    maxEntries: MAX_ENTRIES,
+    signal,
+    isUnnoticed: true,
+    onUnlisted: (count: number) => {
+      const message = `${count} names that are not UTF-8, or directories that cannot be read`
+      skipped.push({ path: '', reason: 'unlisted', message })
+    },
+  }
+  let bytes = 0
+  for await (const entry of listEntries(link, '', options)) {
+    const fits = entry.kind !== 'file' || bytes + entry.size <= maxBytes
+    const left = fits ? leftOut(entry) : { path: entry.path, reason: 'unread' as const, message: TOO_LARGE }
+    if (left !== undefined) skipped.push(left)
+    else {
+      entries.push(entry)
+      bytes += entry.size
+    }
+  }
+  return { entries, skipped }
+}
+
+/** Why an entry is not stored; undefined for one that is. */
+function leftOut({ kind, path, target }: EntryOnWire): SkippedFile | undefined {
+  if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
+  if (kind !== 'link' || staysInside(path, target ?? '')) return undefined
+  return { path, reason: 'link', message: `it leads out of the workspace, to ${formatPath(target ?? '')}` }
+}
+
+/** True if the text of a link leads to a path of the workspace, whatever is there. */
+function staysInside(path: string, target: string): boolean {
+  if (target === '' || target.includes('\0')) return false
+  const isAbsolute = target.startsWith('/')
+  if (isAbsolute && !`${target}/`.startsWith(`${INSIDE.workspace}/`)) return false
+  const parts = isAbsolute ? [] : path.split('/').slice(0, -1)
+  for (const part of (isAbsolute ? target.slice(INSIDE.workspace.length) : target).split('/')) {
+    if (part === '' || part === '.') continue
+    if (part !== '..') parts.push(part)
+    else if (parts.pop() === undefined) return false
+  }
+  return true
+}

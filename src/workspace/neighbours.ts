@@ -1,0 +1,40 @@
+import { SandglassError } from '../errors/index.ts'
+
+/** The scripts and programs under way in a workspace. Where they share memory, one with secrets must be alone. */
+export class Neighbours {
+  readonly #areShared: boolean
+  readonly #onLeft: () => void
+  readonly #present = new Set<{ readonly isPrivate: boolean }>()
+
+  /**
+   * @param areShared true if each can read the memory of the others.
+   * @param onLeft called at the end of each.
+   */
+  constructor(areShared: boolean, onLeft: () => void) {
+    this.#areShared = areShared
+    this.#onLeft = onLeft
+  }
+
+  /** One begins; call the result at its end. @throws SandglassError `secrets_not_separate` */
+  enter(hasSecrets: boolean, shareSecrets: boolean): () => void {
+    const one = { isPrivate: hasSecrets && !shareSecrets }
+    if (this.#areShared && this.#present.size > 0) {
+      if (one.isPrivate) throw notSeparate('another activity of this workspace could read its secrets')
+      if ([...this.#present].some(({ isPrivate }) => isPrivate))
+        throw notSeparate('it could read the secrets of another activity of this workspace')
+    }
+    this.#present.add(one)
+    return () => {
+      this.#present.delete(one)
+      this.#onLeft()
+    }
+  }
+}
+
+function notSeparate(why: string): SandglassError {
+  return new SandglassError(
+    'secrets_not_separate',
+    `${why}, because this machine cannot keep activities apart (trust is "shared"); wait for its end, take a workspace of ` +
+      'its own, or allow it with shareSecrets: true on the one with secrets',
+  )
+}

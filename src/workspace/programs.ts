@@ -1,0 +1,125 @@
+import type { Duplex } from 'node:stream'
+import type { SandglassError } from '../errors/index.ts'
+import type { Sandbox } from '../sandbox/index.ts'
+import { beginSpan, type SpanAttributes, traceSpan } from '../telemetry/index.ts'
+import { lowerCpuLimit } from './cpu-share.ts'
+import { dial } from './dial.ts'
+import { checkExec, exec, type ExecResult } from './exec.ts'
+import { unavailableError } from './failures.ts'
+import type { Link } from './link.ts'
+import type { Neighbours } from './neighbours.ts'
+import { checkStart, type Program, start } from './program.ts'
+import type { CheckedProgram, ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
+
+/** The workspace in which programs run. */
+interface Place {
+  readonly sandbox: Sandbox
+  readonly neighbours: Neighbours
+  /** Names it in spans. */
+  readonly execId: string
+  /** The deadline of programs that are run to their end. */
+  readonly timeoutSec: number
+  /** The error of programs and connections, where the engine has none. */
+  readonly refusal: SandglassError | undefined
+  /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
+  open(): Link
+  /** The end of a synchronisation that would keep a program from running; undefined if there is none. */
+  syncingApart(): Promise<void> | undefined
+}
+
+/** The programs of a workspace, each with its span, and the connections to them. */
+export class Programs {
+  readonly #place: Place
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  async exec(command: string, args: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    const { sandbox, timeoutSec } = this.#place
+    this.#assertAny()
+    const program = checkExec(command, args, options, timeoutSec)
+    if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
+    const syncing = this.#place.syncingApart()
+    if (syncing !== undefined) await syncing
+    return traceSpan('workspace.run', this.#attributesOf(program.program), async (found) => {
+      const { cpus } = program.program
+      const leave = this.#enter(options)
+      let release = (): void => {}
+      try {
+        if (cpus !== undefined) release = await this.#holdTo(cpus)
+        const result = await exec(sandbox, this.#place.open(), program)
+        found.exit_code = result.exitCode
+        found.timed_out = result.timedOut
+        return result
+      } finally {
+        release()
+        leave()
+      }
+    })
+  }
+
+  async start(command: string, args: readonly string[], options: StartOptions): Promise<Program> {
+    this.#assertAny()
+    const program = checkStart(command, args, options)
+    this.#needSeveral('start', 'use exec')
+    const { cpus } = program.program
+    const leave = this.#enter(options)
+    let release = (): void => {}
+    const attributes = this.#attributesOf(program.program)
+    const end = beginSpan('workspace.run', attributes)
+    try {
+      if (cpus !== undefined) release = await this.#holdTo(cpus)
+      const started = await start(this.#place.sandbox, this.#place.open(), program)
+      const leaveAtEnd = (): void => {
+        release()
+        leave()
+      }
+      started.exited.then(leaveAtEnd, leaveAtEnd)
+      started.exited.then(({ exitCode, timedOut }) => {
+        attributes.exit_code = exitCode
+        attributes.timed_out = timedOut
+        end()
+      }, end)
+      return started
+    } catch (error) {
+      release()
+      leave()
+      end(error)
+      throw error
+    }
+  }
+
+  dial(port: number): Duplex {
+    this.#assertAny()
+    this.#needSeveral('dial', 'no program can listen beside a connection')
+    return dial(this.#place.open(), port)
+  }
+
+  #enter({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {
+    return this.#place.neighbours.enter(Object.keys(secrets).length > 0, shareSecrets)
+  }
+
+  #attributesOf({ frame }: CheckedProgram): SpanAttributes {
+    return { exec_id: this.#place.execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
+  }
+
+  /** Limits the CPU time of the whole workspace; call the result to end that. @throws SandglassError `limit_not_enforceable` */
+  async #holdTo(cpus: number): Promise<() => void> {
+    const link = this.#place.open()
+    using _call = link.use()
+    const lowered = await lowerCpuLimit(this.#place.sandbox, link, cpus)
+    return () => void lowered[Symbol.asyncDispose]().then(undefined, () => undefined)
+  }
+
+  /** @throws SandglassError `workspace_closed`, `activity_unavailable` where activities run one at a time. */
+  #needSeveral(what: string, instead: string): void {
+    if (this.#place.open().isSerial) throw unavailableError(this.#place.sandbox.info.engine, what, instead)
+  }
+
+  /** @throws SandglassError `workspace_closed`, `activity_unavailable` where the engine has no programs. */
+  #assertAny(): void {
+    this.#place.open()
+    if (this.#place.refusal !== undefined) throw this.#place.refusal
+  }
+}
