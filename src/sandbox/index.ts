@@ -40,7 +40,7 @@ export {
 } from './harness.ts'
 export { assertPackagesFit, installedPackages } from './installed-packages.ts'
 export { ping } from './ping.ts'
-export { factsOfWorkspaces, type Probe, reportOfProbe } from './probe.ts'
+export { factsOfWorkspaces, harnessCapabilities, type Probe, reportOfProbe } from './probe.ts'
 export { awaitReady } from './ready.ts'
 export { assertRequirements, REQUIREMENTS, type Requirement } from './requirements.ts'
 export { unlessAborted } from './unless-aborted.ts'

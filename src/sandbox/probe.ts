@@ -1,5 +1,5 @@
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
-import type { Sandbox, SandboxReport, SandboxSpec } from './contract.ts'
+import type { Sandbox, SandboxCapabilities, SandboxReport, SandboxSpec } from './contract.ts'
 import { resolveLimits, sandboxLimits } from './limits.ts'
 
 /** The functions that probe one engine. */
@@ -56,6 +56,24 @@ function makeUnusableReport(engine: string, error: unknown, remedies: Readonly<R
       uidPerSandbox: false,
     },
     probes: {},
+  }
+}
+
+/** The capabilities of an engine whose sandboxes run the harness as processes of Linux. */
+export function harnessCapabilities(sandbox: Sandbox, uidPerSandbox: boolean): SandboxCapabilities {
+  const { checks } = sandbox.ready
+  return {
+    processes: true,
+    threads: true,
+    preload: true,
+    packages: true,
+    toolsDir: true,
+    systemCallFilter: checks['seccomp'] === true,
+    uidPerSandbox,
+    workspaces: true,
+    concurrentActivities: checks['signal_scope'] !== 'serial',
+    programs: true,
+    lesserCpus: sandbox.lowerCpuLimit !== undefined,
   }
 }
 

@@ -1,5 +1,6 @@
 import {
   factsOfWorkspaces,
+  harnessCapabilities,
   reportOfProbe,
   type ReportReason,
   type Sandbox,
@@ -32,19 +33,7 @@ function makeReport(at: EngineEnvironment, sandbox: Sandbox): SandboxReport {
     reasons: findWarnings(at, sandbox),
     limitsEnforced: sandbox.info.limitsEnforced,
     network: sandbox.info.network,
-    capabilities: {
-      processes: true,
-      threads: true,
-      preload: true,
-      packages: true,
-      toolsDir: true,
-      systemCallFilter: checks['seccomp'] === true,
-      uidPerSandbox: true,
-      workspaces: true,
-      concurrentActivities: checks['signal_scope'] !== 'serial',
-      programs: true,
-      lesserCpus: sandbox.lowerCpuLimit !== undefined,
-    },
+    capabilities: harnessCapabilities(sandbox, true),
     probes: {
       daemon: at.daemon.address,
       daemon_version: at.info.version,

@@ -1,6 +1,7 @@
 import {
   type EnforcedLimit,
   factsOfWorkspaces,
+  harnessCapabilities,
   reportOfProbe,
   type ReportReason,
   type Sandbox,
@@ -40,19 +41,7 @@ function makeReport(at: EngineEnvironment, sandbox: LocalSandbox): SandboxReport
     reasons: findWarnings(at, sandbox.held),
     limitsEnforced: sandbox.info.limitsEnforced,
     network: checks['interfaces'] === 'lo' ? 'none' : 'open',
-    capabilities: {
-      processes: true,
-      threads: true,
-      preload: true,
-      packages: true,
-      toolsDir: true,
-      systemCallFilter: checks['seccomp'] === true,
-      uidPerSandbox: at.uids !== undefined,
-      workspaces: true,
-      concurrentActivities: checks['signal_scope'] !== 'serial',
-      programs: true,
-      lesserCpus: sandbox.lowerCpuLimit !== undefined,
-    },
+    capabilities: harnessCapabilities(sandbox, at.uids !== undefined),
     probes: {
       bwrap: at.bwrap,
       python: at.python.path,
