@@ -59,12 +59,16 @@ export interface CheckResult {
 export interface AnswerCheck extends CheckResult {
   /** True if the whole answer is the script. */
   readonly isWhole: boolean
+  /** With `listTools`: the tools that the script may call as far as its text shows. */
+  readonly calledTools: readonly string[]
+  /** The sandbox that checked it; those of the same engine that run scripts are isolated in the same way. */
+  readonly sandbox: ExecutionResult['sandbox']
 }
 
 /** The options of a run, or of a check, that matter to the checker. */
 export interface CheckedRun extends Pick<
   CheckRequest,
-  'mode' | 'executionId' | 'signal' | 'allowModules' | 'preamble' | 'postamble' | 'whole'
+  'mode' | 'executionId' | 'signal' | 'allowModules' | 'preamble' | 'postamble' | 'whole' | 'listTools'
 > {
   readonly policy?: Policy
   readonly tools?: ToolsInput | undefined
@@ -135,12 +139,12 @@ export async function checkAnswer(
   policy: Policy,
   run: CheckedRun,
 ): Promise<AnswerCheck> {
-  const { violations, isWhole, run: check } = await runCheck(checkers, script, policy, run)
+  const { violations, isWhole, calledTools, run: check } = await runCheck(checkers, script, policy, run)
   if (violations === undefined) {
     const isAborted = check.status === 'cancelled'
     throw new SandglassError(isAborted ? 'aborted' : 'sandbox_setup_failed', `the check ended early: ${check.error}`)
   }
-  return { ok: violations.length === 0, violations, isWhole }
+  return { ok: violations.length === 0, violations, isWhole, calledTools, sandbox: check.sandbox }
 }
 
 /** Checks a script by a policy. A check whose sandbox is lost is made once more, in another one. */
@@ -155,7 +159,7 @@ async function runCheck(checkers: Checkers, script: string, policy: Policy, run:
     // The script can import modules of its packages and among its own files; the checker does not read them.
     allowModules: [...allowModules, ...environment, ...(policy === 'standard' ? modulesAmong(Object.keys(files)) : [])],
     hasFiles: run.keepsFiles === true || Object.keys(files).length + collect.length > 0,
-    ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole']),
+    ...definedOf(run, ['mode', 'executionId', 'signal', 'preamble', 'postamble', 'whole', 'listTools']),
   }
   const checked = await checkers.check(request, run.checkoutTimeoutMs)
   const isLost = checked.violations === undefined && checked.run.status === 'sandbox-lost'

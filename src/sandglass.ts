@@ -1,8 +1,8 @@
-import { type CheckResult, rejectionText } from './checkers.ts'
-import { dependencyViolation, type DependencyRequest } from './dependencies.ts'
+import type { CheckResult } from './checkers.ts'
+import type { DependencyRequest } from './dependencies.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
-import { checkFiles, ExecutionMode, type ExecutionResult, type RunEvent, type Violation } from './executor/index.ts'
+import { checkFiles, ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
 import {
   type AsToolOptions,
@@ -24,14 +24,14 @@ import {
   streamSolve,
   type ToolExecutionResult,
 } from './orchestrator/index.ts'
-import { statusFields } from './outcomes/index.ts'
 import type { PoolStats } from './pool/index.ts'
+import { ReviewedRuns } from './reviewed-runs.ts'
 import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/index.ts'
 import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
 import { definedOf, filesText, type NamedPackage } from './support/index.ts'
 import { TaskHost, WorkspaceHost } from './task-host.ts'
-import { dependenciesOf, prepareTools, type RanScript, type RunPythonTool, runPythonTool } from './tools/index.ts'
+import { dependenciesOf, prepareTools, type RunPythonTool, runPythonTool } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
@@ -145,7 +145,8 @@ function withPackages(report: SandboxReport, packages: readonly NamedPackage[]):
 
 function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
   checkAsToolOptions(given)
-  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, ...run } = given
+  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, review, ...run } = given
+  const runs = new ReviewedRuns(runner, review)
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
   if (run.workspace === undefined) checkFiles(files, { rereadable: true })
   // Files are put into a workspace only once, because scripts may change them.
@@ -165,14 +166,8 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
         policy: run.policy ?? 'standard',
         ...(signal === undefined ? {} : { signal }),
       } as const
-      try {
-        await putOnce()
-        return await runner.run(script, options, runner.dependencies.declarer)
-      } catch (error) {
-        const violation = dependencyViolation(error, script)
-        if (violation === undefined) throw error
-        return notRun(violation)
-      }
+      await putOnce()
+      return runs.run(script, options)
     },
     {
       name,
@@ -200,22 +195,6 @@ function onceDone(act: () => Promise<void>): () => Promise<void> {
       done = undefined
       throw error
     }
-  }
-}
-
-/** The result of a script that names packages which it may not use. */
-function notRun(violation: Violation): RanScript {
-  const error = rejectionText([violation])
-  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [] }
-  return {
-    ...statusFields('rejected'),
-    success: false,
-    hasResult: false,
-    finalData: null,
-    error,
-    traceback: null,
-    ...empty,
-    violations: [violation],
   }
 }
 

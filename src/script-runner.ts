@@ -309,6 +309,12 @@ export function packagesOf(prepared: PreparedEnvironment | undefined): NamedPack
   return packages.map(([name, version]) => ({ name, version }))
 }
 
+/** The packages that scripts can import, as `name==version`. */
+export function pinnedOf(runner: ScriptRunner, environment: PreparedEnvironment | undefined): readonly string[] {
+  const packages = environment === undefined ? runner.directoryPackages : packagesOf(environment)
+  return packages.map(({ name, version }) => `${name}==${version}`)
+}
+
 /** Modules that the packages of an environment bring. */
 export function modulesOf(prepared: PreparedEnvironment | undefined): readonly string[] {
   return prepared?.environment.modules ?? []

@@ -6,7 +6,7 @@ import type { RunOptions, Workspace, WorkspaceOptions } from './options/index.ts
 import type { Loan, ScriptHost } from './orchestrator/index.ts'
 import type { ResourceLimits } from './sandbox/index.ts'
 import { specOf } from './run-spec.ts'
-import { modulesOf, type ScriptRunner } from './script-runner.ts'
+import { modulesOf, pinnedOf, type ScriptRunner } from './script-runner.ts'
 import type { ToolsInput } from './tools/index.ts'
 
 /** The options that all scripts of a task share. */
@@ -65,6 +65,10 @@ export class TaskHost implements ScriptHost {
     return checkAnswer(checkers, script, policy, { ...check, ...about })
   }
 
+  get dependencies(): readonly string[] {
+    return pinnedOf(this.#runner, this.#environment)
+  }
+
   async forScript(script: string, signal: AbortSignal): Promise<ScriptHost | Violation> {
     const { dependencies, tools } = this.#needs
     try {
@@ -102,6 +106,10 @@ export class WorkspaceHost implements ScriptHost {
     this.#needs = needs
     this.#files = needs.files
     this.#environment = runner.workspaces.environmentOf(needs.workspace)
+  }
+
+  get dependencies(): readonly string[] {
+    return pinnedOf(this.#runner, this.#environment)
   }
 
   async checkout(signal: AbortSignal): Promise<Loan> {

@@ -7,14 +7,14 @@ export const PAGE_STYLE: Html = Html.trust(`
   --back: #f6f7f9; --card: #fff; --ink: #1c2128; --soft: #5c6670; --line: #dfe3e8; --code: #f3f5f7;
   --good: #14713d; --good-back: #dff5e7; --bad: #b3261e; --bad-back: #fde8e6; --warn: #8a5300; --warn-back: #fdf0d8;
   --py-word: #8b2fc9; --py-text: #1a6e39; --py-number: #9a4a00; --py-name: #1257b0;
-  --model: #7a5af0; --check: #d08a00; --run: #2376d2; --call: #0e9384;
+  --model: #7a5af0; --check: #d08a00; --review: #c2410c; --run: #2376d2; --call: #0e9384;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --back: #12151a; --card: #1b2027; --ink: #e4e8ed; --soft: #98a3af; --line: #303842; --code: #151a20;
     --good: #6ad79a; --good-back: #16331f; --bad: #ff8f86; --bad-back: #3f1b19; --warn: #f0bd62; --warn-back: #382a10;
     --py-word: #c79bf2; --py-text: #8fd19e; --py-number: #e8b07a; --py-name: #82b7f5;
-    --model: #9a82ff; --check: #e0a83a; --run: #57a2f3; --call: #36bfae;
+    --model: #9a82ff; --check: #e0a83a; --review: #f0875a; --run: #57a2f3; --call: #36bfae;
   }
 }
 * { box-sizing: border-box; }
@@ -81,6 +81,7 @@ summary + pre { margin-top: 6px; }
 .track { fill: var(--code); }
 .model { fill: var(--model); background: var(--model); }
 .check { fill: var(--check); background: var(--check); }
+.review { fill: var(--review); background: var(--review); }
 .run { fill: var(--run); background: var(--run); }
 .call { fill: var(--call); background: var(--call); }
 footer { color: var(--soft); font-size: 12px; text-align: center; margin-top: 28px; }

@@ -65,6 +65,7 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
           },
     cost: attempt.cost,
     script: attempt.script,
+    reviews: attempt.reviews.map(reviewOf),
     violations: attempt.violations,
     has_result: attempt.hasResult,
     final_data: attempt.finalData,
@@ -80,6 +81,38 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     duration_ms: attempt.durationMs,
     repetition: attempt.repetition,
     rerun: attempt.rerun,
+  }
+}
+
+function reviewOf(review: AttemptRecord['reviews'][number]): Record<string, unknown> {
+  const { decision, sandbox } = review
+  return {
+    proposal_id: review.proposalId,
+    plan: review.plan,
+    script: review.script,
+    sha256: review.sha256,
+    dependencies: review.dependencies,
+    tools: review.tools,
+    sandbox: {
+      engine: sandbox.engine,
+      level: sandbox.level,
+      python: sandbox.python,
+      limits_enforced: sandbox.limitsEnforced,
+      network: sandbox.network,
+    },
+    problem: review.problem,
+    proposed_at: review.proposedAt,
+    decision:
+      decision === null
+        ? null
+        : {
+            decision: decision.decision,
+            by: decision.by,
+            text: decision.text,
+            script: decision.script,
+            decided_at: decision.decidedAt,
+            waited_ms: decision.waitedMs,
+          },
   }
 }
 

@@ -7,6 +7,8 @@ import { attemptsOf } from './solve-line.ts'
 /** Maximum characters of the reason for a second run. */
 const MAX_RERUN = 200
 const MAX_FILES = 20
+const MAX_REVIEWS = 20
+const MAX_REASON = 2000
 
 /** A fact and its name, for a list of facts. */
 export type Fact = readonly [name: string, text: string]
@@ -31,16 +33,26 @@ export function runFacts(record: RunRecord, missing: number): Fact[] {
 
 /** The facts of an attempt: prompt, model, sandbox, time and files. */
 export function attemptFacts(attempt: AttemptRecord): Fact[] {
-  const { prompt, generation, cost, sandbox, executionMs, rerun, files } = attempt
+  const { prompt, generation, cost, sandbox, executionMs, rerun, files, reviews } = attempt
   return [
     ...(prompt === null ? [] : [['prompt', `${countText(prompt.chars)} characters`] as const]),
     ...(generation === null ? [] : [['answer', generationText(generation)] as const]),
     ...(cost === null ? [] : [['cost', String(cost)] as const]),
+    ...reviews.slice(0, MAX_REVIEWS).map((review) => ['review', reviewText(review)] as const),
     ...(sandbox === null ? [] : [['sandbox', sandboxText(sandbox)] as const]),
     ...(executionMs === null ? [] : [['script', `ran for ${msText(executionMs)}`] as const]),
     ...(files.length === 0 ? [] : [['files', filesText(files)] as const]),
     ...(rerun === null ? [] : [['run again', truncateAndCount(rerun, MAX_RERUN)] as const]),
   ]
+}
+
+function reviewText({ decision, script }: AttemptRecord['reviews'][number]): string {
+  if (decision === null) return 'nobody has decided'
+  const { by, text, script: own } = decision
+  const who = by === null ? '' : ` by ${nameText(by)}`
+  const replaced = own === null || own === script ? '' : ', with a script of the reviewer'
+  const reason = text === null ? '' : `: ${truncateAndCount(text, MAX_REASON)}`
+  return `${nameText(decision.decision)}${who} after ${msText(decision.waitedMs)}${replaced}${reason}`
 }
 
 function filesText(files: AttemptRecord['files']): string {

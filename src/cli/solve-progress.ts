@@ -27,6 +27,12 @@ export class SolveProgress {
       case 'script_checked':
         this.#doing = 'waiting for a sandbox'
         return
+      case 'script_proposed':
+        this.#doing = 'waiting for the reviewer'
+        return
+      case 'proposal_decided':
+        this.#doing = 'waiting for a sandbox'
+        return
       case 'sandbox_assigned':
         this.#doing = 'running the script'
         return

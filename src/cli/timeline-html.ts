@@ -7,6 +7,7 @@ const MIN_WIDTH = 0.4
 const WORDS: Readonly<Record<SpanKind, string>> = {
   model: 'model writes',
   check: 'script is checked',
+  review: 'person decides',
   run: 'script runs',
   call: 'tool call',
 }

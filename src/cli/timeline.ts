@@ -1,7 +1,7 @@
 import type { JournalEvent } from '../journal/index.ts'
 
 /** The kinds of activity in an attempt. */
-export type SpanKind = 'model' | 'check' | 'run' | 'call'
+export type SpanKind = 'model' | 'check' | 'review' | 'run' | 'call'
 
 /** One stretch of time, in milliseconds since the task began. */
 export interface Span {
@@ -66,6 +66,13 @@ class Row {
         return
       case 'script_checked':
         this.#end('check', at)
+        return
+      case 'script_proposed':
+        this.#end('check', at)
+        this.#begin('review', at)
+        return
+      case 'proposal_decided':
+        this.#end('review', at)
         return
       case 'sandbox_assigned':
         // Without a policy nothing is checked, and the script waited for its sandbox alone.

@@ -24,6 +24,8 @@ export interface CheckRequest {
   /** True if the script has files to read, or its files are collected: `strict` then admits `open` and modules for files. */
   readonly hasFiles?: boolean
   readonly tools?: readonly CheckedTool[]
+  /** Asks for the tools that the script may call, under any policy. */
+  readonly listTools?: boolean
   /** Code that runs before the script: not checked, but the names that it binds are known. */
   readonly preamble?: string
   readonly postamble?: string
@@ -35,4 +37,6 @@ export interface CheckAnswer {
   readonly violations: readonly Violation[]
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean
+  /** With `listTools`: the names of the tools that the script may call as far as its text shows, else empty. */
+  readonly calledTools: readonly string[]
 }

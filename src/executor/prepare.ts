@@ -134,9 +134,9 @@ export interface SandboxCheckRequest extends CheckRequest {
  * @throws SandglassError `invalid_request`, naming the field.
  */
 export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
-  const { sandbox, signal, mode = ExecutionMode.INTERACTIVE, policy, whole, tools = [] } = request
+  const { sandbox, signal, mode = ExecutionMode.INTERACTIVE, policy, whole, tools = [], listTools = false } = request
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is not an AbortSignal')
-  if (!CHECKED_POLICIES.includes(policy) && !(policy === 'off' && whole !== undefined))
+  if (!CHECKED_POLICIES.includes(policy) && !(policy === 'off' && (whole !== undefined || listTools)))
     throw invalid('policy', `${formatValue(policy)} is not a policy; standard or strict`)
   const executionId = checkExecutionId(request.executionId)
   const line = encodeFrame({
@@ -150,6 +150,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     names: [...(request.names ?? [])],
     allow_modules: [...(request.allowModules ?? [])],
     ...(request.hasFiles === true ? { files: true } : {}),
+    ...(listTools ? { list_tools: true } : {}),
     tools: [...tools],
     ...wrapperCode(request),
   })

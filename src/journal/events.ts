@@ -8,6 +8,8 @@ export type AttemptStatus =
   | 'no-script'
   /** A step emitted nothing. */
   | 'no-data'
+  /** The reviewer did not accept the script. */
+  | 'not-accepted'
   /** The model failed or did not answer. */
   | 'model-failed'
   /** No sandbox, or no journal. */
@@ -89,6 +91,30 @@ export type JournalBody =
       readonly ok: boolean
       readonly violations: readonly Violation[]
       readonly ms: number
+    })
+  /** A script waits for the decision of a reviewer. */
+  | (Place & {
+      readonly type: 'script_proposed'
+      readonly proposal_id: string
+      readonly plan: string
+      readonly script: string
+      readonly sha256: string
+      readonly dependencies: readonly string[]
+      readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
+      readonly sandbox: Omit<JournalSandbox, 'id' | 'use'>
+      /** Why the script of the last decision was not taken, or null. */
+      readonly problem: string | null
+    })
+  | (Place & {
+      readonly type: 'proposal_decided'
+      readonly proposal_id: string
+      readonly decision: string
+      readonly by: string | null
+      /** The message to the model, or null. */
+      readonly text: string | null
+      /** The script of the reviewer, or null; it runs if it has no mistakes. */
+      readonly script: string | null
+      readonly waited_ms: number
     })
   | (Place & { readonly type: 'sandbox_assigned'; readonly sandbox_id: string; readonly engine: string })
   /** The sandbox was lost; the same script runs once more, in another one. */

@@ -43,6 +43,32 @@ export interface SandboxRecord {
   readonly network: string
 }
 
+/** A script that was proposed to a reviewer, and the answer. */
+interface ReviewRecord {
+  readonly proposalId: string
+  readonly plan: string
+  readonly script: string
+  readonly sha256: string
+  readonly dependencies: readonly string[]
+  readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
+  readonly sandbox: Omit<SandboxRecord, 'id' | 'use'>
+  /** Why the script of the decision before was not taken, or null. */
+  readonly problem: string | null
+  /** ISO 8601, UTC. */
+  readonly proposedAt: string
+  /** Null while nobody has decided. */
+  readonly decision: {
+    readonly decision: string
+    readonly by: string | null
+    /** The message to the model, or null. */
+    readonly text: string | null
+    /** The script of the reviewer, or null. */
+    readonly script: string | null
+    readonly decidedAt: string
+    readonly waitedMs: number
+  } | null
+}
+
 /** One attempt: the model call, the script and its outcome. */
 export interface AttemptRecord {
   /** From 1, within its task or its step. */
@@ -55,7 +81,10 @@ export interface AttemptRecord {
   readonly generation: GenerationRecord | null
   /** Of the model call, by `pricing`; null if it is not known. */
   readonly cost: number | null
+  /** The script of the model or, if the reviewer replaced it, that of the reviewer. */
   readonly script: string | null
+  /** The proposals to a reviewer and the decisions; empty if there is none. */
+  readonly reviews: readonly ReviewRecord[]
   readonly violations: readonly Violation[]
   readonly hasResult: boolean
   readonly finalData: unknown
@@ -131,7 +160,10 @@ export interface RunRecord {
 }
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] }
-type AttemptDraft = Omit<Draft<AttemptRecord>, 'toolCalls'> & { toolCalls: Draft<ToolCallRecord>[] }
+type AttemptDraft = Omit<Draft<AttemptRecord>, 'toolCalls' | 'reviews'> & {
+  toolCalls: Draft<ToolCallRecord>[]
+  reviews: Draft<ReviewRecord>[]
+}
 type StepDraft = Omit<Draft<StepRecord>, 'attempts'> & { attempts: AttemptDraft[] }
 
 /**
@@ -264,6 +296,31 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
     case 'script_checked':
       attempt.violations = [...event.violations]
       return
+    case 'script_proposed': {
+      const { proposal_id: proposalId, plan, script, sha256, dependencies, tools, problem, at: proposedAt } = event
+      const { limits_enforced: limitsEnforced, ...sandbox } = event.sandbox
+      attempt.reviews.push({
+        proposalId,
+        plan,
+        script,
+        sha256,
+        dependencies: [...dependencies],
+        tools: [...tools],
+        sandbox: { ...sandbox, limitsEnforced },
+        problem,
+        proposedAt,
+        decision: null,
+      })
+      return
+    }
+    case 'proposal_decided': {
+      const { decision, by, text, script, at: decidedAt, waited_ms: waitedMs } = event
+      const review = attempt.reviews.findLast((one) => one.proposalId === event.proposal_id)
+      if (review === undefined) return
+      review.decision = { decision, by, text, script, decidedAt, waitedMs }
+      if (script !== null) attempt.script = script
+      return
+    }
     case 'sandbox_assigned':
       return
     case 'script_rerun':
@@ -328,6 +385,7 @@ function emptyAttempt(number: number): AttemptDraft {
     generation: null,
     cost: null,
     script: null,
+    reviews: [],
     violations: [],
     hasResult: false,
     finalData: null,

@@ -31,15 +31,8 @@ const listOf =
 
 const PLACE = { step: orNull(number), attempt: number }
 const violation = shaped({ code: text, line: number, column: number, message: text, hint: text })
-const sandbox = shaped({
-  id: text,
-  engine: text,
-  level: text,
-  python: text,
-  use: number,
-  limits_enforced: listOf(text),
-  network: text,
-})
+const isolation = { engine: text, level: text, python: text, limits_enforced: listOf(text), network: text }
+const sandbox = shaped({ id: text, use: number, ...isolation })
 
 const SHAPES: Shapes = {
   run_started: {
@@ -75,6 +68,26 @@ const SHAPES: Shapes = {
     answer: orNull(text),
   },
   script_checked: { ...PLACE, policy: text, ok: flag, violations: listOf(violation), ms: number },
+  script_proposed: {
+    ...PLACE,
+    proposal_id: text,
+    plan: text,
+    script: text,
+    sha256: text,
+    dependencies: listOf(text),
+    tools: listOf(shaped({ name: text, effect: orNull(text) })),
+    sandbox: shaped(isolation),
+    problem: orNull(text),
+  },
+  proposal_decided: {
+    ...PLACE,
+    proposal_id: text,
+    decision: text,
+    by: orNull(text),
+    text: orNull(text),
+    script: orNull(text),
+    waited_ms: number,
+  },
   sandbox_assigned: { ...PLACE, sandbox_id: text, engine: text },
   script_rerun: { ...PLACE, reason: text },
   tool_called: { ...PLACE, key: text, line: orNull(number), name: text, effect: orNull(text), args: any },

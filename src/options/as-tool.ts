@@ -1,5 +1,6 @@
 import { SandglassError } from '../errors/index.ts'
 import { type FilesInput, isStdinStream } from '../executor/index.ts'
+import { checkReviewer, type Reviewer } from '../review/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import type { RunPythonOptions } from '../tools/index.ts'
 import { RUN_OPTIONS, type RunOptions } from './run.ts'
@@ -9,6 +10,11 @@ export interface AsToolOptions
   extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files' | 'stdin'> {
   /** The standard input of each script, at most 16 MiB; no stream, which could be read once. Default: empty. */
   readonly stdin?: Uint8Array | string
+  /**
+   * Asked before each script that passed the check; nothing of a script runs that it does not accept. The answer tells the
+   * model why. What it throws ends the call.
+   */
+  readonly review?: Reviewer
   /**
    * Files that every script finds, by path; no streams. In a `workspace`, they are put there before the first script, and
    * stay as scripts leave them.
@@ -22,6 +28,7 @@ export interface AsToolOptions
  */
 export function checkAsToolOptions(options: AsToolOptions): void {
   refuseUnknown('asTool', options, AS_TOOL_OPTIONS)
+  checkReviewer(options.review)
   if (!isStdinStream(options.stdin)) return
   throw new SandglassError(
     'invalid_request',
@@ -37,4 +44,5 @@ const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   'maxAnswerChars',
   'maxAnswerFileBytes',
   'onFiles',
+  'review',
 ] as (keyof AsToolOptions)[]

@@ -4,11 +4,13 @@ import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
 import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { ScriptHost } from './job.ts'
-import { type Failure, type FoundScript, MAX_ANSWER_CHARS, scriptIn } from '../script/index.ts'
+import { type Findings, reviewScript } from '../review/index.ts'
+import { type Failure, type FoundScript, MAX_ANSWER_CHARS, planIn, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
+import { decisionEvent, proposalEvent } from './review-events.ts'
 import {
   type Borrowed,
   isAmong,
@@ -43,6 +45,11 @@ export interface AttemptPlan {
   findMissing(result: ExecutionResult): string | undefined
 }
 
+/** What a script may do, and where it would run. */
+interface ReviewFindings extends Findings {
+  readonly host: ScriptHost
+}
+
 interface Round {
   readonly status: AttemptStatus
   readonly outcome: AttemptOutcome
@@ -55,6 +62,8 @@ export class Attempts {
   readonly partial: PartialResult = new PartialResult()
   readonly stagnation: Stagnation = new Stagnation()
   readonly #models: ModelCalls
+  /** The script of the last proposal to the reviewer. */
+  #lastProposed: string | null = null
 
   constructor(task: ActiveTask) {
     this.task = task
@@ -105,11 +114,65 @@ export class Attempts {
     if (violations.length > 0 || 'line' in host) {
       return this.#fail('rejected', { script, error: rejectionText(violations), violations })
     }
+    const accepted = await this.#review(plan, answer.text, { script, host, findings: check.findings })
+    if ('error' in accepted) return this.#fail('not-accepted', { script, error: accepted.error })
     // No script runs unless the journal stored everything before it.
     await this.task.assertStored()
-    const ran = await this.scripts.runWithRerun(place, script, () => plan.lease(host), surroundings)
+    return this.#run(plan, accepted)
+  }
+
+  async #run(
+    plan: AttemptPlan,
+    { script, host }: { readonly script: string; readonly host: ScriptHost },
+  ): Promise<Round> {
+    const ran = await this.scripts.runWithRerun(plan.place, script, () => plan.lease(host), plan.surroundings)
     host.noteRun?.(script, ran)
     return this.#judge(ran, plan, script)
+  }
+
+  /**
+   * Asks the reviewer of the task, if it has one, about a script that passed the check.
+   * @throws EndTask when the reviewer fails.
+   */
+  async #review(
+    { place, surroundings }: AttemptPlan,
+    answer: string,
+    { script, host, findings }: { script: string; host: ScriptHost; findings: Findings | undefined },
+  ): Promise<{ readonly script: string; readonly host: ScriptHost } | { readonly error: string }> {
+    const { job, journal, signal } = this.task
+    const { review: reviewer } = job
+    if (reviewer === undefined || findings === undefined) return { script, host }
+    const last = this.#lastProposed
+    this.#lastProposed = script
+    const checkOwn = async (own: string): Promise<ReviewFindings | { readonly problem: string }> => {
+      const found = await this.task.orEnd(this.scripts.findHost({ script: own }))
+      if ('line' in found) return { problem: rejectionText([found]) }
+      const { violations, findings: mine } = await this.scripts.check({ script: own }, surroundings, found)
+      if (violations.length > 0 || mine === undefined) return { problem: rejectionText(violations) }
+      return { ...mine, host: found }
+    }
+    try {
+      const reviewed = await reviewScript<ReviewFindings>(
+        { task: job.task, ...place, plan: planIn(answer), script, findings: { ...findings, host } },
+        {
+          reviewer,
+          last,
+          signal,
+          check: checkOwn,
+          onProposal: async (proposal) => {
+            journal.write(proposalEvent(place, proposal))
+            await this.task.assertStored()
+          },
+          onDecision: (proposal, decision, waitedMs) =>
+            journal.write(decisionEvent(place, proposal, decision, waitedMs)),
+        },
+      )
+      return reviewed.accepted ? { script: reviewed.script, host: reviewed.findings.host } : { error: reviewed.error }
+    } catch (error) {
+      if (error instanceof EndTask) throw error
+      signal.throwIfAborted()
+      throw new EndTask('infrastructure', `the review failed: ${messageOf(error)}`, { cause: error })
+    }
   }
 
   /** Checks the script of an answer, and records the answer: only the check decides which text is its script. */

@@ -11,6 +11,7 @@ import type {
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { ResourceLimits, Sandbox } from '../sandbox/index.ts'
+import type { Reviewer } from '../review/index.ts'
 import type { ScriptGenerator } from '../script/index.ts'
 import type { ToolLimits, ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
@@ -41,6 +42,8 @@ export interface ScriptHost {
    * @throws SandglassError if the machinery fails.
    */
   forScript?(script: string, signal: AbortSignal): Promise<ScriptHost | Violation>
+  /** The packages that its scripts can import, as `name==version`. */
+  readonly dependencies?: readonly string[]
   /** Called after each script that ran. */
   noteRun?(script: string, result: Pick<ExecutionResult, 'errorKind'>): void
   /** A sentence that helps after an error about packages. */
@@ -63,6 +66,7 @@ export interface AnswerCheckRequest {
   readonly allowModules: readonly string[]
   readonly preamble: string
   readonly postamble: string
+  readonly listTools: boolean
   readonly signal: AbortSignal
 }
 
@@ -82,6 +86,7 @@ export interface Job<T = unknown> {
   readonly maxRetries: number
   readonly maxSteps: number
   readonly maxRepetitions: number
+  readonly review: Reviewer | undefined
   readonly budget: SolveBudget
   readonly pricing: Pricing
   readonly inputs: Readonly<Record<string, unknown>>

@@ -12,6 +12,7 @@ import {
 import { memoryStore } from '../journal/index.ts'
 import { checkPricing, type LLMCaller } from '../llm/index.ts'
 import { Redactor } from '../redaction/index.ts'
+import { checkReviewer } from '../review/index.ts'
 import { ScriptGenerator } from '../script/index.ts'
 import { definedOf, didYouMean, MAX_TIMER_MS, type NamedPackage } from '../support/index.ts'
 import { currentTrace } from '../telemetry/index.ts'
@@ -112,6 +113,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     maxRetries: wholeNumber('maxRetries', options.maxRetries ?? MAX_RETRIES, 0),
     maxSteps: wholeNumber('maxSteps', options.maxSteps ?? MAX_STEPS, 1),
     maxRepetitions: wholeNumber('maxRepetitions', options.maxRepetitions ?? MAX_REPETITIONS, 1),
+    review: options.review,
     budget: options.budget ?? {},
     pricing: options.pricing ?? {},
     inputs,
@@ -147,6 +149,7 @@ function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptio
   }
   new ScriptExecutor({ mode, ...(limits === undefined ? {} : { limits }) }) // has them checked
   checkToolLimits(toolLimits ?? {})
+  checkReviewer(options.review)
   wholeNumber('maxHistoryChars', options.maxHistoryChars ?? 0, 0)
   new Spending(budget, checkPricing(pricing))
   if (mode !== ExecutionMode.INTERACTIVE) return

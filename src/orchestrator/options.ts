@@ -2,6 +2,7 @@ import type { CollectLimits, Policy, RunRequest } from '../executor/index.ts'
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { Pricing } from '../llm/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
+import type { Reviewer } from '../review/index.ts'
 import type { Prompts } from '../script/index.ts'
 import type { ToolLimits } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
@@ -26,6 +27,11 @@ export interface SolveDefaults {
   readonly limits?: ResourceLimits | undefined
   /** Calls of one script, and how many at a time. */
   readonly toolLimits?: ToolLimits | undefined
+  /**
+   * Asked before each script that passed the check; nothing of a script runs that it does not accept. A refusal is feedback
+   * for the next attempt. The time that it takes counts for `budget.wallMs` only. Default: none is asked.
+   */
+  readonly review?: Reviewer | undefined
   /** The limits on the cost of a task. Default: none. */
   readonly budget?: SolveBudget | undefined
   /** The prices of the models, for the cost of each attempt and of the task. Default: none; the cost is then null. */
@@ -88,6 +94,7 @@ export const DEFAULTS_NAMES: readonly (keyof SolveDefaults)[] = [
   'allowModules',
   'limits',
   'toolLimits',
+  'review',
   'budget',
   'pricing',
   'llmTimeoutMs',

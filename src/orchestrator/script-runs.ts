@@ -7,6 +7,7 @@ import {
   wasCalled,
 } from '../executor/index.ts'
 import type { Place } from '../journal/index.ts'
+import { type Findings, findingsOf } from '../review/index.ts'
 import type { FoundScript } from '../script/index.ts'
 import type { Loan, ScriptHost } from './job.ts'
 import { definedOf } from '../support/index.ts'
@@ -28,6 +29,8 @@ export interface ScriptCheck {
   readonly script: string | null
   readonly violations: ExecutionResult['violations']
   readonly ms: number
+  /** For the reviewer; undefined if the task has none. */
+  readonly findings: Findings | undefined
 }
 
 /** A sandbox for one script. */
@@ -73,8 +76,10 @@ export class ScriptRuns {
   ): Promise<ScriptCheck> {
     const { job, signal } = this.#task
     const { policy, allowModules, generator } = job
+    const listTools = job.review !== undefined
     // Without a policy, the checker only decides which text is the script.
-    if (policy === 'off' && whole === undefined) return { script, violations: [], ms: 0 }
+    if (policy === 'off' && whole === undefined && !listTools)
+      return { script, violations: [], ms: 0, findings: undefined }
     const started = performance.now()
     const { files, collect } = job
     const asked = {
@@ -85,6 +90,7 @@ export class ScriptRuns {
       files,
       collect,
       allowModules,
+      listTools,
       signal,
       keepsFiles: host.keepsFiles === true,
       ...(whole === undefined ? {} : { whole }),
@@ -94,8 +100,9 @@ export class ScriptRuns {
     const { isWhole } = checked
     const violations = checked.violations.map((violation) => explainWithheld(violation, withheld))
     const ms = roundMs(performance.now() - started)
-    if (isWhole && whole !== undefined) return { script: whole, violations, ms }
-    return { script, violations: script === null ? [] : violations, ms }
+    const findings = listTools ? findingsOf(checked, host.dependencies ?? [], tools) : undefined
+    if (isWhole && whole !== undefined) return { script: whole, violations, ms, findings }
+    return { script, violations: script === null ? [] : violations, ms, findings }
   }
 
   /** Records a check, if the task has a policy. */

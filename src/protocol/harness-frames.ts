@@ -98,6 +98,8 @@ export interface CheckResultFrame {
   violations: ViolationOnWire[]
   /** True if `whole` of the check is the script. */
   whole?: boolean | undefined
+  /** The names of the tools that the script may call, if the check asks for them. */
+  tools?: string[] | undefined
 }
 
 /** A piece of a collected file. Pieces of a file come in order, files one after the other. */
@@ -247,6 +249,7 @@ export const harnessFrames: {
       }),
     ),
     whole: z.boolean().optional(),
+    tools: z.array(z.string()).optional(),
   }),
   script_done: z.object({
     type: z.literal('script_done'),

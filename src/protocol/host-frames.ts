@@ -114,6 +114,8 @@ export interface CheckFrame {
   allow_modules: string[]
   /** True if the script has files: `strict` then admits `open` and the modules for files. */
   files?: boolean | undefined
+  /** Asks for the names of the tools that the script may call, under any policy. */
+  list_tools?: boolean | undefined
   tools: CheckedTool[]
   /** Wrapper code: it is not checked, but the names that it binds exist. */
   preamble?: string | undefined
@@ -261,6 +263,7 @@ export const hostFrames: {
     names: z.array(z.string()),
     allow_modules: z.array(z.string()),
     files: z.boolean().optional(),
+    list_tools: z.boolean().optional(),
     tools: z.array(
       z.strictObject({
         ...toolSignature,

@@ -30,6 +30,13 @@ export function scriptIn(answer: string): Extracted {
   return codeIn(withoutThoughts(text))
 }
 
+/** The text of an answer beside its fences and tags, without reasoning; empty if it has none of them. Linear, as {@link scriptIn}. */
+export function planIn(answer: string): string {
+  if (answer.length > MAX_ANSWER_CHARS) return ''
+  const { blocks, outside } = blocksIn(withoutThoughts(answer.replaceAll(/\r\n?/g, '\n').replace(/^\uFEFF/, '')))
+  return blocks.length === 0 ? '' : outside.trim()
+}
+
 function codeIn(text: string): Extracted {
   const { blocks, outside } = blocksIn(text)
   const marked = tidy(bestOf(blocks) ?? inJson(outside.trim()) ?? '')

@@ -44,6 +44,7 @@ export const LIBRARY: readonly string[] = [
   'telemetry',
   'script',
   'journal',
+  'review',
   'orchestrator',
 ]
 
@@ -117,6 +118,7 @@ export const ROOMS: readonly Room[] = [
     mayImport: [...FOUNDATION, 'redaction', 'outcomes', 'executor'],
     packages: [],
   },
+  { name: 'review', path: 'src/review/', mayImport: [...FOUNDATION, 'tools', 'executor'], packages: ['diff'] },
   {
     name: 'orchestrator',
     path: 'src/orchestrator/',
@@ -132,6 +134,7 @@ export const ROOMS: readonly Room[] = [
       'telemetry',
       'script',
       'journal',
+      'review',
       'checkers',
       'typed-result',
     ],
@@ -162,6 +165,7 @@ export const ROOMS: readonly Room[] = [
       'tools',
       'executor',
       'llm',
+      'review',
       'orchestrator',
       'typed-result',
       'stores',
@@ -254,9 +258,26 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'reviewed-runs',
+    path: 'src/reviewed-runs.ts',
+    mayImport: [
+      'support',
+      'tools',
+      'outcomes',
+      'executor',
+      'review',
+      'options',
+      'checkers',
+      'dependencies',
+      'script-runner',
+    ],
+    packages: [],
+  },
+  {
     name: 'sandglass',
     path: 'src/sandglass.ts',
     mayImport: [
+      'reviewed-runs',
       'support',
       'sandbox',
       'pool',

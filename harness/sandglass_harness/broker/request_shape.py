@@ -149,6 +149,7 @@ FIELDS = {
         ("names", is_texts),
         ("allow_modules", is_texts),
         ("files", _is_flag_or_absent),
+        ("list_tools", _is_flag_or_absent),
         ("tools", _is_objects),
         *_WRAPPER_CODE,
     ),

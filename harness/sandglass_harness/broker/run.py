@@ -199,7 +199,9 @@ class Run:
             self._take_call(frame)
         elif kind == "check_result" and self.request.get("check"):
             whole = {"whole": frame["whole"] is True} if "whole" in frame else {}
-            self.emit({"type": "check_result", "violations": [_violation(v) for v in frame["violations"]], **whole})
+            tools = {"tools": [str(name) for name in frame["tools"]]} if "tools" in frame else {}
+            violations = [_violation(each) for each in frame["violations"]]
+            self.emit({"type": "check_result", "violations": violations, **whole, **tools})
         elif kind == "error":
             self._take_error(frame, now)
         elif kind == "setup_over" and not self.is_set_up:
@@ -281,7 +283,7 @@ class Run:
 def build_check_run(check):
     """Turns a check into a run of the checker in place of the script, with the same clocks and the same end."""
     asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
-    asked.update({name: check[name] for name in ("whole", "files", "preamble", "postamble") if name in check})
+    asked.update({name: check[name] for name in ("whole", "files", "list_tools", "preamble", "postamble") if name in check})
     own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
     unused = {"inputs": {}, "secrets": {}, "required_secrets": [], "collect": [], "limits": {}}
     return {**unused, **own, "max_output_bytes": MAX_CHECK_BYTES, "check": asked}

@@ -6,6 +6,7 @@ from . import modules as check_modules
 from .wrapper_code import WrapperCode
 from .flow import check_flow
 from .forgotten import check_forgotten
+from .named_tools import find_named_tools
 from .names import BUILTINS, check_names, is_dynamic
 from .report import Report, one_violation
 from .results import check_results

@@ -141,6 +141,8 @@ def _check(request, emitter, preloaded):
     if whole is not None:
         answer["whole"] = checker.is_script(whole)
         script = whole if answer["whole"] else script
+    if asked.pop("list_tools", False):
+        answer["tools"] = checker.find_named_tools(script, [tool["name"] for tool in asked["tools"]])
     emitter.send({"type": "check_result", "violations": checker.check(script, **asked), **answer})
     return 0
 

@@ -163,6 +163,11 @@ class CheckResultTest(RunTestCase):
             frames = self.take(line, check={"mode": "plan"})
             self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [], "whole": sent}])
 
+    def test_the_tools_that_a_check_found_are_sent_as_names(self):
+        line = json.dumps({"type": "check_result", "violations": [], "tools": ["pay", 7]}).encode() + b"\n"
+        frames = self.take(line, check={"mode": "plan"})
+        self.assertEqual(frames, [{"type": "check_result", "execution_id": "e1", "violations": [], "tools": ["pay", "7"]}])
+
     def test_only_a_check_sends_one_and_a_broken_one_is_junk(self):
         plan = {"mode": "plan"}
         misplaced = [[{**self.VIOLATION, "column": number}] for number in (-1, 1e300, 1.5, "1", None, True)]

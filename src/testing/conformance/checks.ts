@@ -34,6 +34,16 @@ export function checkTests(at: Fixture): void {
     )
   }
 
+  at.test('a check tells which tools a script may call, also without a policy, if it is asked', ['broker'], () =>
+    at.with({ checker: true }, async (peer) => {
+      for (const policy of ['off', 'standard'] as const) {
+        assert.deepEqual(await toolsNamedIn(peer, 'emit_result(look())', policy), ['look'])
+        assert.deepEqual(await toolsNamedIn(peer, 'globals()["p" + "ay"]()', policy), ['pay', 'look'])
+      }
+      assert.equal((await check(peer, 'emit_result(1)')).tools, undefined)
+    }),
+  )
+
   at.test('a check of an answer treats all of it as the script if it is Python that does something', ['broker'], () =>
     at.with({ checker: true }, async (peer) => {
       const rows = [
@@ -107,12 +117,19 @@ export function checkTests(at: Fixture): void {
   )
 }
 
+async function toolsNamedIn(peer: HarnessPeer, script: string, policy: CheckFrame['policy']): Promise<unknown> {
+  const tools = ['pay', 'look'].map((name) => ({ name, params: [], more: false, returns: 'Any', doc: '', types: '' }))
+  const asked = tools.map((tool) => ({ ...tool, schemas: {}, result: true }))
+  return (await check(peer, script, { list_tools: true, policy, tools: asked })).tools
+}
+
 async function check(
   peer: HarnessPeer,
   script: string,
   options: Partial<CheckFrame> = {},
 ): Promise<{
   whole: unknown
+  tools: unknown
   violations: readonly { code: string; line: number; column: number; hint: string }[]
   done: ReturnType<typeof timeless>
 }> {
@@ -121,7 +138,7 @@ async function check(
   const { events, done } = await peer.finish(execution_id)
   const [event, ...others] = events
   assert.deepEqual([event?.['type'], others], ['check_result', []], JSON.stringify(events).slice(0, 500))
-  return { whole: event?.['whole'], violations: event?.['violations'] as never, done: timeless(done) }
+  return { whole: event?.['whole'], tools: event?.['tools'], violations: event?.['violations'] as never, done: timeless(done) }
 }
 
 function checkOf(execution_id: string, script: string, options: Partial<CheckFrame> = {}): CheckFrame {

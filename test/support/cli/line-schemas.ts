@@ -222,6 +222,30 @@ const journalEvent = z
   })
   .meta({ title: 'An event of the journal of a task' })
 
+const review = z
+  .strictObject({
+    proposal_id: z.string(),
+    plan: z.string(),
+    script: z.string(),
+    sha256: z.string(),
+    dependencies: z.array(z.string()),
+    tools: z.array(z.strictObject({ name: z.string(), effect: toolEffect })),
+    sandbox: sandbox.omit({ id: true, use: true }),
+    problem: z.string().nullable(),
+    proposed_at: z.iso.datetime(),
+    decision: z
+      .strictObject({
+        decision: z.enum(['accept', 'respond', 'edit', 'reject']),
+        by: z.string().nullable(),
+        text: z.string().nullable(),
+        script: z.string().nullable(),
+        decided_at: z.iso.datetime(),
+        waited_ms: milliseconds,
+      })
+      .nullable(),
+  })
+  .meta({ title: 'A script that was shown to a reviewer, and the answer' })
+
 const attempt = z.strictObject({
   number: z.int().min(1),
   status: z.string().nullable(),
@@ -240,6 +264,7 @@ const attempt = z.strictObject({
     .nullable(),
   cost: z.number().nullable(),
   script: z.string().nullable(),
+  reviews: z.array(review),
   violations: result.shape.violations,
   has_result: z.boolean(),
   final_data: json,

@@ -1,0 +1,61 @@
+import { formatValue, refuseUnknown } from '../support/index.ts'
+import type { Proposal } from './proposal.ts'
+
+/** The answer to a proposal. */
+export type Decision =
+  | {
+      readonly decision: 'accept'
+      /** Runs this in place of the proposed script, once it passes the check; the record names it as the reviewer's. */
+      readonly script?: string | null | undefined
+      readonly by?: string | null | undefined
+    }
+  | {
+      /** The script does not run, and the model answers again. */
+      readonly decision: 'respond' | 'edit' | 'reject'
+      /** The message to the model: an answer, a change to make, the reason. At most 20,000 characters. */
+      readonly text: string
+      /** The person who decided, as the record is to name them, in at most 200 characters. */
+      readonly by?: string | null | undefined
+    }
+
+/** Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. */
+export type Reviewer = (proposal: Proposal, context: { readonly signal: AbortSignal }) => Decision | Promise<Decision>
+
+const MAX_TEXT = 20_000
+const MAX_BY = 200
+const NEGATIVE = ['respond', 'edit', 'reject'] as const
+
+/** @throws TypeError if the option is not a function. */
+export function checkReviewer(review: unknown): void {
+  if (review === undefined || typeof review === 'function') return
+  throw new TypeError(
+    `review: ${formatValue(review)} is not a function; it takes a proposal and answers { decision: 'accept' }, or ` +
+      "{ decision: 'reject', text }",
+  )
+}
+
+/** Checks what a reviewer answered. @throws TypeError naming what is wrong with it. */
+export function checkDecision(given: unknown): Decision {
+  if (typeof given !== 'object' || given === null) throw wrong(`${formatValue(given)} is not a decision`)
+  refuseUnknown('answer of the reviewer', given, ['decision', 'script', 'text', 'by'])
+  const answer: Partial<Record<'decision' | 'script' | 'text' | 'by', unknown>> = given
+  const { decision, script = null, text = null, by = null } = answer
+  if (by !== null && (typeof by !== 'string' || by.length > MAX_BY))
+    throw wrong(`by: ${formatValue(by)} is not a text of at most ${MAX_BY} characters`)
+  if (decision === 'accept') {
+    if (script !== null && (typeof script !== 'string' || script.trim() === ''))
+      throw wrong(`script: ${formatValue(script)} is not Python; leave it out to accept the script as it is`)
+    return { decision, script, by }
+  }
+  const negative = NEGATIVE.find((one) => one === decision)
+  if (negative === undefined)
+    throw wrong(`decision: ${formatValue(decision)} is none of accept, ${NEGATIVE.join(', ')}`)
+  if (script !== null) throw wrong(`script: only accept takes one, not ${negative}`)
+  if (typeof text !== 'string' || text.trim() === '' || text.length > MAX_TEXT)
+    throw wrong(`text: ${negative} needs a message to the model, of at most ${MAX_TEXT} characters`)
+  return { decision: negative, text, by }
+}
+
+function wrong(problem: string): TypeError {
+  return new TypeError(`answer of the reviewer: ${problem}`)
+}

@@ -1,0 +1,80 @@
+import { createHash, randomUUID } from 'node:crypto'
+import type { ServedBy } from '../executor/index.ts'
+import type { ToolEffect, ToolSet } from '../tools/index.ts'
+
+/** What a script may do, as far as its check shows. */
+export interface Findings {
+  /** The packages that it can import beside the standard library, those that it names itself among them, as `name==version`. */
+  readonly dependencies: readonly string[]
+  /**
+   * The tools that its text names; all tools if it can find others at run time, as by `eval`. This informs a reviewer; it holds
+   * nothing back.
+   */
+  readonly tools: readonly {
+    readonly name: string
+    /** Null for a Python tool, which runs in the sandbox. */
+    readonly effect: ToolEffect | null
+  }[]
+  /** The isolation of the sandbox that is to run it. */
+  readonly sandbox: Pick<ServedBy, 'engine' | 'level' | 'python' | 'limitsEnforced' | 'network'>
+}
+
+/** A script that waits for a decision; nothing of it has run. */
+export interface Proposal extends Findings {
+  /** Unguessable, and unique to this proposal. */
+  readonly id: string
+  /** The task, or null for a script that an agent passes to a tool. */
+  readonly task: string | null
+  /** From 1, within the task or its step; for `asTool` the number of the call. */
+  readonly attempt: number
+  /** The step of a task in INTERACTIVE mode, from 1; else null. */
+  readonly step: number | null
+  /** What the model says beside its script; empty if that is nothing. */
+  readonly plan: string
+  /** Byte for byte what runs if it is accepted. */
+  readonly script: string
+  /** SHA-256 of `script` as UTF-8, in hexadecimal. */
+  readonly sha256: string
+  /** A unified diff from the last proposal; null if there was none, or if they have too little in common to compare in 100 ms. */
+  readonly diff: string | null
+  /** Why the reviewer's own script was not taken; null unless a decision brought one with mistakes. */
+  readonly problem: string | null
+}
+
+/** The findings of a check. @param called the names of tools as the checker found them; others are dropped. */
+export function findingsOf(
+  { calledTools, sandbox }: { readonly calledTools: readonly string[]; readonly sandbox: ServedBy },
+  dependencies: readonly string[],
+  tools: ToolSet | undefined,
+): Findings {
+  const known = calledTools.filter((name) => tools?.tools.has(name) === true || tools?.pythonTools.has(name) === true)
+  const { engine, level, python, limitsEnforced, network } = sandbox
+  return {
+    dependencies,
+    tools: known.map((name) => ({ name, effect: tools?.tools.get(name)?.effect ?? null })),
+    sandbox: { engine, level, python, limitsEnforced, network },
+  }
+}
+
+const DIFF_MS = 100
+
+/** Makes a proposal. @param last the script of the last proposal. */
+export async function makeProposal(
+  given: Omit<Proposal, 'id' | 'sha256' | 'diff'>,
+  last: string | null,
+): Promise<Proposal> {
+  return {
+    id: randomUUID(),
+    ...given,
+    sha256: createHash('sha256').update(given.script).digest('hex'),
+    diff: last === null ? null : await diffOf(last, given.script),
+  }
+}
+
+async function diffOf(before: string, after: string): Promise<string | null> {
+  const { createTwoFilesPatch } = await import('diff')
+  const limit = { timeout: DIFF_MS }
+  const patch = createTwoFilesPatch('last', 'this', `${before}\n`, `${after}\n`, undefined, undefined, limit)
+  // The first line only underlines the names of files.
+  return patch === undefined ? null : patch.slice(patch.indexOf('\n') + 1)
+}

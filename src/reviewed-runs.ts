@@ -1,0 +1,102 @@
+import { checkAnswer, rejectionText } from './checkers.ts'
+import { dependencyViolation } from './dependencies.ts'
+import type { Violation } from './executor/index.ts'
+import type { RunOptions } from './options/index.ts'
+import { statusFields } from './outcomes/index.ts'
+import { type Findings, findingsOf, type Reviewer, reviewScript } from './review/index.ts'
+import { modulesOf, pinnedOf, type ScriptRunner } from './script-runner.ts'
+import { definedOf } from './support/index.ts'
+import { prepareTools, type RanScript } from './tools/index.ts'
+
+interface Mistakes {
+  readonly problem: string
+  readonly violations: readonly Violation[]
+}
+
+/** The scripts of one tool of an agent: checked, shown to a reviewer if there is one, and run. */
+export class ReviewedRuns {
+  readonly #runner: ScriptRunner
+  readonly #reviewer: Reviewer | undefined
+  /** The script of the last proposal. */
+  #last: string | null = null
+  #calls = 0
+
+  constructor(runner: ScriptRunner, reviewer: Reviewer | undefined) {
+    this.#runner = runner
+    this.#reviewer = reviewer
+  }
+
+  /**
+   * Runs a script. One with mistakes, one that names packages which it may not use, and one that the reviewer does not accept
+   * are `rejected`.
+   * @throws SandglassError when the machinery fails; the error of the reviewer; TypeError for an answer that is no decision.
+   */
+  async run(script: string, options: RunOptions): Promise<RanScript> {
+    const { declarer } = this.#runner.dependencies
+    try {
+      const reviewed = await this.#review(script, options)
+      if (typeof reviewed !== 'string') return reviewed
+      return await this.#runner.run(reviewed, options, declarer)
+    } catch (error) {
+      const violation = dependencyViolation(error, script)
+      if (violation === undefined) throw error
+      return notRun(rejectionText([violation]), [violation])
+    }
+  }
+
+  /** The script to run, or the result of one that does not run. */
+  async #review(script: string, options: RunOptions): Promise<string | RanScript> {
+    const reviewer = this.#reviewer
+    if (reviewer === undefined) return script
+    const attempt = (this.#calls += 1)
+    const found = await this.#check(script, options)
+    if ('problem' in found) return notRun(found.problem, found.violations)
+    const last = this.#last
+    this.#last = script
+    const reviewed = await reviewScript(
+      { task: null, step: null, attempt, plan: '', script, findings: found },
+      {
+        reviewer,
+        last,
+        signal: options.signal ?? new AbortController().signal,
+        check: (own) => this.#check(own, options),
+      },
+    )
+    return reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])
+  }
+
+  /** What a script may do, or its mistakes. */
+  async #check(script: string, options: RunOptions): Promise<Findings | Mistakes> {
+    const { dependencies, untrustedDependencies: untrusted, workspace, policy = 'off', ...given } = options
+    const runner = this.#runner
+    const wanted = { dependencies, untrusted, script, ...definedOf(options, ['tools', 'signal']) }
+    const environment =
+      workspace === undefined ? await runner.environmentFor(wanted) : runner.workspaces.environmentOf(workspace)
+    const checked = await checkAnswer(runner.checkers, script, policy, {
+      ...given,
+      environment: modulesOf(environment),
+      declarer: runner.dependencies.declarer,
+      keepsFiles: workspace !== undefined,
+      listTools: true,
+    })
+    const { violations } = checked
+    if (violations.length > 0) return { problem: rejectionText(violations), violations }
+    const tools = given.tools === undefined ? undefined : prepareTools(given.tools)
+    return findingsOf(checked, pinnedOf(runner, environment), tools)
+  }
+}
+
+/** The result of a script that does not run. */
+function notRun(error: string, violations: readonly Violation[]): RanScript {
+  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [] }
+  return {
+    ...statusFields('rejected'),
+    success: false,
+    hasResult: false,
+    finalData: null,
+    error,
+    traceback: null,
+    ...empty,
+    violations,
+  }
+}
