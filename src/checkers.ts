@@ -59,8 +59,8 @@ export interface CheckResult {
 export interface AnswerCheck extends CheckResult {
   /** True if the whole answer is the script. */
   readonly isWhole: boolean
-  /** With `listTools`: the tools that the script may call as far as its text shows. */
-  readonly calledTools: readonly string[]
+  /** With `listTools`: the tools that the script may call as far as its text shows; undefined if nobody can tell. */
+  readonly calledTools: readonly string[] | undefined
   /** The sandbox that checked it; those of the same engine that run scripts are isolated in the same way. */
   readonly sandbox: ExecutionResult['sandbox']
 }

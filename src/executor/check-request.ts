@@ -37,6 +37,6 @@ export interface CheckAnswer {
   readonly violations: readonly Violation[]
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean
-  /** With `listTools`: the names of the tools that the script may call as far as its text shows, else empty. */
-  readonly calledTools: readonly string[]
+  /** With `listTools`: the names of the tools that the script may call as far as its text shows; undefined if nobody can tell. */
+  readonly calledTools: readonly string[] | undefined
 }

@@ -9,8 +9,8 @@ export interface CheckedScript {
   readonly violations: readonly Violation[] | undefined
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean
-  /** With `listTools`: the names of the tools that the script may call as far as its text shows, else empty. */
-  readonly calledTools: readonly string[]
+  /** With `listTools`: the names of the tools that the script may call as far as its text shows; undefined if nobody can tell. */
+  readonly calledTools: readonly string[] | undefined
   readonly run: ExecutionResult
 }
 
@@ -24,7 +24,7 @@ export async function checkScript(request: SandboxCheckRequest): Promise<Checked
   const run = await execute(prepared, performance.now(), async () => {})
   if (run.success) return { ...(run.finalData as CheckAnswer), run }
   const isOurs = run.status === 'cancelled' || run.status === 'sandbox-lost'
-  return { violations: isOurs ? undefined : [checkerFailed(run)], isWhole: false, calledTools: [], run }
+  return { violations: isOurs ? undefined : [checkerFailed(run)], isWhole: false, calledTools: undefined, run }
 }
 
 function checkerFailed({ status, error }: ExecutionResult): Violation {

@@ -188,7 +188,7 @@ export class RunTranscript {
           return this.#takeResult({
             violations: frame.violations,
             isWhole: frame.whole === true,
-            calledTools: frame.tools ?? [],
+            calledTools: frame.tools,
           } satisfies CheckAnswer)
         }
         throw new ChannelViolation('it sent the result of a check that was not asked for')

@@ -41,17 +41,19 @@ export interface Proposal extends Findings {
   readonly problem: string | null
 }
 
-/** The findings of a check. @param called the names of tools as the checker found them; others are dropped. */
+/** The findings of a check. @param calledTools the tools as the checker found them; undefined for all. */
 export function findingsOf(
-  { calledTools, sandbox }: { readonly calledTools: readonly string[]; readonly sandbox: ServedBy },
+  { calledTools, sandbox }: { readonly calledTools: readonly string[] | undefined; readonly sandbox: ServedBy },
   dependencies: readonly string[],
   tools: ToolSet | undefined,
 ): Findings {
-  const known = calledTools.filter((name) => tools?.tools.has(name) === true || tools?.pythonTools.has(name) === true)
+  const all = tools === undefined ? [] : [...tools.tools.keys(), ...tools.pythonTools.keys()]
   const { engine, level, python, limitsEnforced, network } = sandbox
   return {
     dependencies,
-    tools: known.map((name) => ({ name, effect: tools?.tools.get(name)?.effect ?? null })),
+    tools: all
+      .filter((name) => calledTools?.includes(name) !== false)
+      .map((name) => ({ name, effect: tools?.tools.get(name)?.effect ?? null })),
     sandbox: { engine, level, python, limitsEnforced, network },
   }
 }

@@ -68,6 +68,7 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
     names: isTexts,
     allow_modules: isTexts,
     files: orAbsent(isFlag),
+    list_tools: orAbsent(isFlag),
     tools: isObjects,
     ...WRAPPER_CODE,
   },

@@ -72,7 +72,7 @@ function collectCaps(limits: CollectLimitsOnWire = {}): typeof CAPS {
   }
 }
 
-const OPTIONAL = ['whole', 'files', 'preamble', 'postamble'] as const
+const OPTIONAL = ['whole', 'files', 'list_tools', 'preamble', 'postamble'] as const
 
 /** Returns the request as the script's process reads it. */
 export function bodyOf({ request, timeoutText }: RunState): object {

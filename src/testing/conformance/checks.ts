@@ -138,7 +138,12 @@ async function check(
   const { events, done } = await peer.finish(execution_id)
   const [event, ...others] = events
   assert.deepEqual([event?.['type'], others], ['check_result', []], JSON.stringify(events).slice(0, 500))
-  return { whole: event?.['whole'], tools: event?.['tools'], violations: event?.['violations'] as never, done: timeless(done) }
+  return {
+    whole: event?.['whole'],
+    tools: event?.['tools'],
+    violations: event?.['violations'] as never,
+    done: timeless(done),
+  }
 }
 
 function checkOf(execution_id: string, script: string, options: Partial<CheckFrame> = {}): CheckFrame {

@@ -168,7 +168,9 @@ await onLocal((at) => {
       let told: unknown
       const review: Reviewer = (_, { signal }) =>
         new Promise(() => {
-          signal.addEventListener('abort', () => (told = signal.reason))
+          signal.addEventListener('abort', () => {
+            told = signal.reason
+          })
           controller.abort()
         })
       const options = { model: scriptedModel(script(1)), tools, review, journal, signal: controller.signal }

@@ -16,6 +16,7 @@ export const EMPTY: Readonly<Record<string, unknown>> = {
   traceback: null,
   prompt: null,
   generation: null,
+  reviews: [],
   cost: null,
   script: null,
   violations: [],

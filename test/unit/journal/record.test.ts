@@ -231,3 +231,57 @@ describe('a record of PLAN mode (OR-06)', () => {
     expect(readRecord(runStarted(), runEnded({ final_data: null }))).toMatchObject({ success: true, finalData: null })
   })
 })
+
+describe('reviews of a script', () => {
+  const isolation = { engine: 'local', level: 'kernel', python: '3.12.0', limits_enforced: ['memory'], network: 'none' }
+  const proposed: Extract<JournalBody, { type: 'script_proposed' }> = {
+    type: 'script_proposed',
+    ...PLACE,
+    proposal_id: 'p1',
+    plan: 'I add',
+    script: 'prise()',
+    sha256: 'd',
+    dependencies: ['a==1'],
+    tools: [{ name: 'price', effect: 'read' }],
+    sandbox: isolation,
+    problem: null,
+  }
+  const decided: Extract<JournalBody, { type: 'proposal_decided' }> = {
+    type: 'proposal_decided',
+    ...PLACE,
+    proposal_id: 'p1',
+    decision: 'accept',
+    by: 'ann',
+    text: null,
+    script: 'price()',
+    waited_ms: 5,
+  }
+  const shown = {
+    proposalId: 'p1',
+    plan: 'I add',
+    script: 'prise()',
+    sha256: 'd',
+    dependencies: ['a==1'],
+    tools: [{ name: 'price', effect: 'read' }],
+    sandbox: { engine: 'local', level: 'kernel', python: '3.12.0', limitsEnforced: ['memory'], network: 'none' },
+    problem: null,
+    proposedAt: '2026-01-02T03:04:02.000Z',
+  }
+
+  test('tell what was shown, who decided, and the script of the reviewer', () => {
+    const [attempt] = readRecord(runStarted(), scriptGenerated({ script: 'prise()' }), proposed, decided).attempts
+    const decision = { decision: 'accept', by: 'ann', text: null, script: 'price()', waitedMs: 5 }
+    expect(attempt).toMatchObject({
+      script: 'price()',
+      reviews: [{ ...shown, decision: { ...decision, decidedAt: '2026-01-02T03:04:03.000Z' } }],
+    })
+  })
+
+  test('that nobody decided stay open; a decision about another one is left out', () => {
+    const events = [runStarted(), scriptGenerated({ script: 'prise()' }), proposed, { ...decided, proposal_id: 'p2' }]
+    expect(readRecord(...events).attempts[0]).toMatchObject({
+      script: 'prise()',
+      reviews: [{ ...shown, decision: null }],
+    })
+  })
+})

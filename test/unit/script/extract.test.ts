@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { scriptIn } from '../../../src/script/extract.ts'
+import { planIn, scriptIn } from '../../../src/script/extract.ts'
 import { Random } from '../../support/random.ts'
 
 const F = '```'
@@ -182,5 +182,18 @@ describe('any answer of a model gives a value (OR-12)', () => {
       const answer = Array.from({ length: 1 + random.below(60) }, () => random.pick(marks)).join('')
       expect(scriptIn(answer)).toBeTypeOf('object')
     }
+  })
+})
+
+describe('what an answer says beside its script', () => {
+  test.each([
+    [`Sure! I add.\n\n${F}python\n${CODE}\n${F}\n\nThat is all.`, 'Sure! I add.\n\nThat is all.'],
+    [`<think>Hm: ${F}x${F}</think>\nI add.\n<execution-code>\n${CODE}\n</execution-code>`, 'I add.'],
+    [`${F}\n${CODE}\n${F}`, ''],
+    [CODE, ''],
+    ['', ''],
+    [`words ${'x'.repeat(300_000)}`, ''],
+  ])('%# is the text around its blocks', (answer, plan) => {
+    expect(planIn(answer).replaceAll(/\n+/g, '\n\n')).toBe(plan)
   })
 })
