@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { dirDigest, type SkippedFile } from '../../../src/workspace/index.ts'
+import { watchGrowth } from '../../support/memory.ts'
 import { testFileRules } from '../../support/workspace-file-rules.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
@@ -48,6 +49,16 @@ await inWorkspace((at) => {
     expect(await at.ws.save('odd/**', join(host, 'odd'), { onSkipped })).toHaveLength(3)
     expect(skipped.map(({ path, reason }) => [path, reason])).toEqual(left)
     rmSync(join(host, 'odd'), { recursive: true })
+  })
+
+  test('a large file comes out while the memory of the host grows by 64 MiB at most', async () => {
+    await at.ws.exec('truncate', ['-s', '512M', 'large'])
+    const growth = watchGrowth()
+    let size = 0
+    for await (const bytes of at.ws.read('large')) size += bytes.length
+    expect(size).toBe(512 * 1024 * 1024)
+    expect(growth()).toBeLessThan(64)
+    await at.ws.remove('large')
   })
 
   test('save writes below a directory of the host, and never through a link or over a file', async () => {
