@@ -103,6 +103,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     ...JOURNAL,
     '--keep-prompts': {},
     '--events': {},
+    '--review': { value: 'always|never' },
     '--model': { value: 'MODEL' },
     '--model-url': { value: 'URL' },
     '--record': { value: 'FILE' },

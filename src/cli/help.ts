@@ -212,6 +212,7 @@ Task:
   --max-retries N           attempts after the first, of each step with --interactive; default 3
   --max-steps N             of --interactive, default 10
   --policy POLICY           what scripts are checked for: off, standard or strict; default strict
+  --review always           ask before each script runs: you at the terminal, with --json a program by lines; default never
   --budget-tokens N         end when this many tokens are used
   --budget-seconds S        end after this time
   --budget-cost N           end when the model calls cost this much by --pricing

@@ -7,6 +7,7 @@ export class SolveProgress {
   #total = ''
   #place = 'starting'
   #doing = 'waiting for a sandbox'
+  #isAsking = false
   #tokens = 0
   #calls = 0
 
@@ -28,9 +29,10 @@ export class SolveProgress {
         this.#doing = 'waiting for a sandbox'
         return
       case 'script_proposed':
-        this.#doing = 'waiting for the reviewer'
+        this.#isAsking = true
         return
       case 'proposal_decided':
+        this.#isAsking = false
         this.#doing = 'waiting for a sandbox'
         return
       case 'sandbox_assigned':
@@ -51,8 +53,9 @@ export class SolveProgress {
     return this.#calls
   }
 
-  /** The line at the bottom of a terminal. */
-  text(): string {
+  /** The line at the bottom of a terminal; undefined while a person is asked there. */
+  text(): string | undefined {
+    if (this.#isAsking) return undefined
     const calls = this.#calls === 0 ? '' : `, ${plural(this.#calls, 'tool call')} so far`
     const tokens = this.#tokens === 0 ? '' : ` · ${countText(this.#tokens)} tokens`
     return `${this.#place}: ${this.#doing}${calls}${tokens} · ${msText(performance.now() - this.#started)} · Ctrl-C cancels`

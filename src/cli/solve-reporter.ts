@@ -18,6 +18,8 @@ type TaskResult = Pick<ToolExecutionResult, 'record' | 'files'>
 /** Reports the progress and the result of a task. */
 export interface Reporter {
   event(event: JournalEvent): Promise<void>
+  /** Shows a text of Sandglass to the person, whole. */
+  show(text: string): Promise<void>
   /**
    * @param problems why files were not saved.
    * @param isStored whether `sandglass show` finds the task.
@@ -51,6 +53,10 @@ export class SolveReporter implements Reporter {
     const facts = [msText(ms), ...(calls === 0 ? [] : [plural(calls, 'tool call')])].join(', ')
     const why = error === null ? '' : `: ${truncate(error, MAX_ERROR)}`
     await this.#mark(status, `${placeText(event)} (${facts})${why}`)
+  }
+
+  show(text: string): Promise<void> {
+    return this.#live.write(this.#context.stderr, text)
   }
 
   async result({ record, files }: TaskResult, problems: readonly string[], isStored: boolean): Promise<void> {

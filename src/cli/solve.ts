@@ -8,6 +8,7 @@ import { InstallLine } from './install-line.ts'
 import { journalPlace, openJournal } from './journal-flag.ts'
 import { modelOf } from './model-flag.ts'
 import { sandboxFlags } from './options.ts'
+import { reviewOf } from './review.ts'
 import { saveFiles, savingOf } from './save.ts'
 import { solveEventLine, solveLine } from './solve-line.ts'
 import { solveRequest } from './solve-request.ts'
@@ -19,6 +20,7 @@ import { reword } from './wording.ts'
 /** `sandglass solve`: a model solves a task by writing Python. Resolves to the exit code. */
 export async function solve(given: Given, context: Context): Promise<number> {
   const { options, policy } = sandboxFlags(given, context.engines)
+  const reviewing = reviewOf(given, context, (text) => reporter.show(text))
   const place = journalPlace(given, context.env)
   const { task, options: asked } = await solveRequest(given, context)
   const tools = await toolsOf(given, context)
@@ -41,7 +43,8 @@ export async function solve(given: Given, context: Context): Promise<number> {
         journal,
         ...(policy === undefined ? {} : { policy }),
         ...(tools === undefined ? {} : { tools }),
-        signal: context.signal,
+        ...(reviewing === undefined ? {} : { review: reviewing.review, onEvent: reviewing.onEvent }),
+        signal: reviewing?.signal ?? context.signal,
       })
       for await (const event of events) {
         if (event.type === 'event') await reporter.event(event.event)
@@ -58,6 +61,7 @@ export async function solve(given: Given, context: Context): Promise<number> {
   } catch (error) {
     throw reword(error, 'flags')
   } finally {
+    reviewing?.end()
     await reporter.end()
     await journal.close()
   }
@@ -77,6 +81,7 @@ function lineReporter(given: Given, { stdout }: Context): Reporter {
     async event(event) {
       if (given.has('--events')) await stdout.line(solveEventLine(event))
     },
+    show: async () => {},
     result: (result, problems) => stdout.line(solveLine(result, problems)),
     end: async () => {},
   }

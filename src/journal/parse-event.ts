@@ -1,25 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parseBounded } from '../support/index.ts'
 import { type JournalEvent, JOURNAL_VERSION } from './events.ts'
-
-/** The known types; events of types from later versions are ignored. */
-const TYPES: ReadonlySet<string> = new Set<JournalEvent['type']>([
-  'run_started',
-  'step_started',
-  'prompt_written',
-  'script_generated',
-  'script_checked',
-  'sandbox_assigned',
-  'tool_called',
-  'tool_answered',
-  'intermediate',
-  'log',
-  'script_executed',
-  'attempt_ended',
-  'stagnation_found',
-  'step_ended',
-  'run_ended',
-])
+import { isKnownType } from './sound-events.ts'
 
 /** Parses a line; undefined if it is not an event, like the last line of a process that was killed, or holds too much. */
 export function parseEvent(line: string): JournalEvent | undefined {
@@ -58,6 +40,7 @@ function isEvent(given: unknown): given is JournalEvent {
     typeof seq === 'number' &&
     typeof at === 'string' &&
     typeof type === 'string' &&
-    TYPES.has(type)
+    // Events of types from later versions are ignored.
+    isKnownType(type)
   )
 }

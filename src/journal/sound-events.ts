@@ -151,11 +151,16 @@ const NOTHING: BodyOf<'run_started'> = {
   budget: { tokens: null, tool_calls: null, wall_ms: null },
 }
 
+/** True for a type of event that this version writes. */
+export function isKnownType(type: string): type is JournalBody['type'] {
+  return Object.hasOwn(SHAPES, type)
+}
+
 /** True if an event has every field it needs: a stored file may be damaged. */
 export function isSound(event: unknown): event is JournalEvent {
   if (typeof event !== 'object' || event === null || !('type' in event)) return false
   const { type } = event
-  return typeof type === 'string' && Object.hasOwn(SHAPES, type) && holds(event, SHAPES[type as JournalBody['type']])
+  return typeof type === 'string' && isKnownType(type) && holds(event, SHAPES[type])
 }
 
 /** The first event of a task, with defaults for damaged fields: without it there is no record. */

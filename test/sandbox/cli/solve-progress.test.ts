@@ -26,7 +26,7 @@ test('the line on a terminal shows step, attempt and activity of the run', () =>
   const generated = { model: null, prompt_tokens: 1200, completion_tokens: 34, latency_ms: 1, answer_chars: 1 }
   const showAfter = (...bodies: readonly JournalBody[]): string => {
     for (const body of bodies) progress.take({ v: 1, run_id: '', seq: 0, at: '', ...body })
-    return maskTimesAndIds(progress.text())
+    return maskTimesAndIds(progress.text() ?? '')
   }
   const call = { ...place, key: 'L1#1', line: 1, name: 'search', effect: 'read', args: {} }
   expect([

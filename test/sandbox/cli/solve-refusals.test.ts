@@ -53,6 +53,12 @@ describe('sandglass solve refuses before anything starts', () => {
     [['x', '--model', RIGHT, '--output', nothing], `--output ${nothing}: it is not JSON: `],
     [['x', '--model', RIGHT, '--output', '{"type":'], '--output: it is not JSON: '],
     [['x', '--model', RIGHT, '--output', '{"type":"nubmer"}'], '--output: the schema is not a valid JSON Schema: '],
+    [['x', '--model', RIGHT, '--review', 'maybe'], '--review: "maybe" is neither always nor never'],
+    [
+      ['x', '--model', RIGHT, '--review', 'always'],
+      '--review always needs a terminal, or --json and decisions on stdin',
+    ],
+    [['-', '--model', RIGHT, '--review', 'always'], '--review always reads decisions from stdin: '],
     [['x', '--model', RIGHT, '--allow-module', 'os path'], '--allow-module: "os path" is not the name of a module'],
     [['x', '--model', 'replay:/nonexistent'], '--model replay:/nonexistent: /nonexistent cannot be read: ENOENT'],
     [['x', '--model', RIGHT, '--record', '/nonexistent/r'], '--record /nonexistent/r: ENOENT'],

@@ -246,6 +246,25 @@ const review = z
   })
   .meta({ title: 'A script that was shown to a reviewer, and the answer' })
 
+const proposal = z
+  .strictObject({
+    v,
+    type: z.literal('proposal'),
+    id: z.string(),
+    task: z.string(),
+    step: z.int().min(1).nullable(),
+    attempt: z.int().min(1),
+    plan: z.string(),
+    script: z.string(),
+    sha256: z.string(),
+    dependencies: z.array(z.string()),
+    tools: review.shape.tools,
+    sandbox: review.shape.sandbox,
+    diff: z.string().nullable(),
+    problem: z.string().nullable(),
+  })
+  .meta({ title: 'A script of `solve --review always` that waits for a decision' })
+
 const attempt = z.strictObject({
   number: z.int().min(1),
   status: z.string().nullable(),
@@ -391,6 +410,7 @@ export const anyLine: z.ZodType = z
     failure,
     solveResult,
     journalEvent,
+    proposal,
     runRecord,
     cachedEnvironment,
     artifact,

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { jsonlStore, type JournalStore, memoryStore, newRunId, sqliteStore } from '../../../src/journal/index.ts'
 import { journalDirectory } from './journal-directory.ts'
-import { eventsOf, runEnded, runIdAt, runStarted, wholeRun } from './sample-events.ts'
+import { eventsOf, PLACE, runEnded, runIdAt, runStarted, wholeRun } from './sample-events.ts'
 
 const directory = journalDirectory()
 
@@ -22,6 +22,21 @@ describe.each(Object.entries(MAKERS))('a store %s (OR-06)', (_, make) => {
 
   test('returns the events of a run in their order', async () => {
     const events = wholeRun(runIdAt(1))
+    for (const event of events) await store.append(event)
+    expect(await store.read(runIdAt(1))).toEqual(events)
+  })
+
+  test('returns the events of reviews and of second runs, too', async () => {
+    const sandbox = { engine: 'local', level: 'kernel', python: '3.12.0', limits_enforced: [], network: 'none' }
+    const proposal = { proposal_id: 'p', plan: '', script: '1', sha256: '', dependencies: [], tools: [], sandbox }
+    const decision = { proposal_id: 'p', decision: 'accept', by: null, text: null, script: null, waited_ms: 1 }
+    const events = eventsOf(runIdAt(1), [
+      runStarted(),
+      { type: 'script_proposed', ...PLACE, ...proposal, problem: null },
+      { type: 'proposal_decided', ...PLACE, ...decision },
+      { type: 'script_rerun', ...PLACE, reason: 'lost' },
+      runEnded(),
+    ])
     for (const event of events) await store.append(event)
     expect(await store.read(runIdAt(1))).toEqual(events)
   })

@@ -1,0 +1,166 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { messageOf } from '../errors/index.ts'
+import type { Decision, Proposal, Reviewer } from '../index.ts'
+import { plural } from './figures.ts'
+import { asLines, moreText } from './foreign-text.ts'
+import { type PythonKind, pythonWords } from './python-words.ts'
+import { REJECTED } from './review-lines.ts'
+import { escapeForMessage } from './terminal-text.ts'
+
+const MAX_PLAN_LINES = 20
+const MAX_DIFF_LINES = 60
+const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
+const COLOURS: Readonly<Record<PythonKind, number>> = { word: 35, text: 32, number: 33, comment: 2, name: 34 }
+
+/** The terminal of a reviewer. */
+export interface ReviewTerminal {
+  readonly env: NodeJS.ProcessEnv
+  readonly coloured: boolean
+  write(text: string): Promise<void>
+}
+
+/** Shows each proposal on the terminal, and asks the person in front of it. */
+export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
+  return async (proposal, { signal }) => {
+    await terminal.write(proposalText(proposal, terminal.coloured))
+    const by = userInfo().username
+    for (;;) {
+      const choice = await ask('[a]ccept, [e]dit, [r]espond, re[j]ect? ', signal)
+      const decision = await decide(choice.trim().toLowerCase(), proposal, by, terminal, signal)
+      if (decision !== undefined) return decision
+    }
+  }
+}
+
+async function decide(
+  choice: string,
+  { script }: Proposal,
+  by: string,
+  terminal: ReviewTerminal,
+  signal: AbortSignal,
+): Promise<Decision | undefined> {
+  switch (choice) {
+    case 'a':
+    case 'accept':
+      return { decision: 'accept', by }
+    case 'e':
+    case 'edit': {
+      const edited = await edit(script, terminal)
+      if (edited === undefined) return undefined
+      if (edited !== script) return { decision: 'accept', script: edited, by }
+      await terminal.write('The script is as it was.\n')
+      return undefined
+    }
+    case 'r':
+    case 'respond': {
+      const text = await ask('To the model: ', signal)
+      return text.trim() === '' ? undefined : { decision: 'respond', text, by }
+    }
+    case 'j':
+    case 'reject': {
+      const text = await ask('Reason, for the record: ', signal)
+      return { decision: 'reject', text: text.trim() === '' ? REJECTED : text, by }
+    }
+    default:
+      await terminal.write('Answer a, e, r or j.\n')
+      return undefined
+  }
+}
+
+/** One line from the terminal. @throws Error when it ends. */
+async function ask(question: string, signal: AbortSignal): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const closed = once(lines, 'close').then(() => {
+    throw new Error('the terminal ended before a decision')
+  })
+  closed.catch(() => undefined)
+  // Ctrl-C is for the whole command.
+  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  try {
+    return await Promise.race([lines.question(question, { signal }), closed])
+  } finally {
+    lines.close()
+  }
+}
+
+/** Lets the person change a script in $VISUAL or $EDITOR; undefined if that fails, which is told. */
+async function edit(script: string, terminal: ReviewTerminal): Promise<string | undefined> {
+  const { env } = terminal
+  const [program = 'vi', ...args] = (env['VISUAL'] || env['EDITOR'] || 'vi').split(' ').filter((word) => word !== '')
+  const directory = await mkdtemp(join(tmpdir(), 'sandglass-review-'))
+  const path = join(directory, 'script.py')
+  try {
+    await writeFile(path, `${script}\n`, { mode: 0o600 })
+    const child = spawn(program, [...args, path], { stdio: 'inherit', env })
+    const [code] = (await once(child, 'exit')) as [number | null]
+    if (code !== 0) throw new Error(`it ended with ${code ?? 'a signal'}`)
+    return (await readFile(path, 'utf8')).replace(/\n$/, '')
+  } catch (error) {
+    await terminal.write(
+      escapeForMessage(`${program}: ${messageOf(error)}; set EDITOR to a program that edits a file`) + '\n',
+    )
+    return undefined
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** A proposal as text for a person. */
+export function proposalText(proposal: Proposal, coloured: boolean): string {
+  const paint = (code: number, text: string): string => (coloured ? `\u001B[${code}m${text}\u001B[0m` : text)
+  const { step, attempt, plan, tools, dependencies, sandbox, diff, problem } = proposal
+  const place = step === null ? `attempt ${attempt}` : `step ${step}, attempt ${attempt}`
+  const called = tools.map(({ name, effect }) => {
+    const text = `${name} (${effect ?? 'in the sandbox'})`
+    return effect === 'write' ? paint(YELLOW, text) : text
+  })
+  const facts = [
+    ['calls', called.length === 0 ? 'no tools' : called.join(', ')],
+    ['packages', dependencies.length === 0 ? 'none' : escapeForMessage(dependencies.join(', '))],
+    ['sandbox', `${sandbox.engine} (${sandbox.level}), network ${sandbox.network}`],
+  ]
+  return [
+    '',
+    paint(BOLD, `Proposal, ${place}`),
+    ...linesOf(plan, MAX_PLAN_LINES),
+    ...numbered(proposal.script, paint),
+    ...facts.map(([name = '', text]) => `  ${paint(DIM, name.padEnd(9))} ${text}`),
+    ...(diff === null ? [] : [`  ${paint(DIM, 'changes since the last proposal')}`, ...diffLines(diff, paint)]),
+    ...(problem === null ? [] : [paint(RED, `Your script was not taken: ${escapeForMessage(problem)}`)]),
+    '',
+  ].join('\n')
+}
+
+function linesOf(text: string, max: number): string[] {
+  if (text === '') return []
+  const lines = asLines(text)
+  return [...lines.slice(0, max).map((line) => `  ${line}`), ...moreText(lines.length - max)]
+}
+
+/** All lines of the script: a person decides about nothing that is not shown. */
+function numbered(script: string, paint: (code: number, text: string) => string): string[] {
+  const lines = pythonWords(script.split(/\r\n?|\n/))
+  const width = String(lines.length).length
+  return lines.map((words, index) => {
+    const text = words.map(({ text: word, kind }) => {
+      const safe = escapeForMessage(word)
+      return kind === undefined ? safe : paint(COLOURS[kind], safe)
+    })
+    return `  ${paint(DIM, `${String(index + 1).padStart(width)} |`)} ${text.join('')}`
+  })
+}
+
+function diffLines(diff: string, paint: (code: number, text: string) => string): string[] {
+  const lines = diff.trimEnd().split('\n').slice(2)
+  const shown = lines.slice(0, MAX_DIFF_LINES).map((line) => {
+    const safe = `  ${escapeForMessage(line)}`
+    return line.startsWith('+') ? paint(GREEN, safe) : line.startsWith('-') ? paint(RED, safe) : safe
+  })
+  const more = lines.length - shown.length
+  return more > 0 ? [...shown, `  … ${plural(more, 'line')} more`] : shown
+}

@@ -1,0 +1,58 @@
+import type { Reviewer } from '../index.ts'
+import type { JournalEvent } from '../journal/index.ts'
+import { formatValue } from '../support/index.ts'
+import type { Given } from './args.ts'
+import { type Context, isLively, note } from './context.ts'
+import { UsageError } from './failure.ts'
+import { reviewByLines } from './review-lines.ts'
+import { reviewByPerson } from './review-person.ts'
+
+/** The reviewer that `--review` asks for. */
+export interface CommandReview {
+  readonly review: Reviewer
+  /** Ends the task when a script was rejected, which is on record by then. */
+  readonly onEvent: (event: JournalEvent) => void
+  readonly signal: AbortSignal
+  end(): void
+}
+
+/**
+ * `--review always`: a person at the terminal decides, or with `--json` a program over stdin and stdout. Undefined for `never`.
+ * @param write writes text between the other lines on stderr.
+ * @throws UsageError for another value, and where nobody can answer.
+ */
+export function reviewOf(
+  given: Given,
+  context: Context,
+  write: (text: string) => Promise<void>,
+): CommandReview | undefined {
+  const wanted = given.last('--review') ?? 'never'
+  if (wanted === 'never') return undefined
+  if (wanted !== 'always')
+    throw new UsageError('invalid_request', `--review: ${formatValue(wanted)} is neither always nor never`)
+  const asLines = given.has('--json') || given.has('--events')
+  if (given.positionals[0] === '-' || given.all('--file').some((file) => file === '-' || file.startsWith('-:')))
+    throw new UsageError(
+      'invalid_request',
+      '--review always reads decisions from stdin: give the task and --file another way',
+    )
+  if (!asLines && !process.stdin.isTTY)
+    throw new UsageError('invalid_request', '--review always needs a terminal, or --json and decisions on stdin')
+  const rejected = new AbortController()
+  const review = asLines
+    ? reviewByLines(
+        process.stdin,
+        (line) => context.stdout.line(line),
+        (problem) => note(context, problem),
+      )
+    : reviewByPerson({ env: context.env, coloured: isLively(context), write })
+  return {
+    review,
+    onEvent: (event) => {
+      if (event.type === 'proposal_decided' && event.decision === 'reject') rejected.abort()
+    },
+    signal: AbortSignal.any([context.signal, rejected.signal]),
+    // A reader of a pipe that nobody closes would keep this process alive.
+    end: () => void process.stdin.destroy(),
+  }
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { proposalText } from '../../../src/cli/review-person.ts'
+import type { Proposal } from '../../../src/index.ts'
+
+const PROPOSAL: Proposal = {
+  id: 'p',
+  task: 'Pay',
+  step: null,
+  attempt: 2,
+  plan: 'I pay.\u001B[8m\n\u202Ehidden',
+  script: 'x = 1\u001B[2J\npay(x)\r#gone',
+  sha256: '',
+  dependencies: ['pandas==2.3.1'],
+  tools: [
+    { name: 'pay', effect: 'write' },
+    { name: 'sum_up', effect: null },
+  ],
+  sandbox: { engine: 'local', level: 'os-sandbox', python: '3.11.2', limitsEnforced: [], network: 'none' },
+  diff: '--- last\n+++ this\n@@ -1,1 +1,1 @@\n-x = 2\n+x = 1\n',
+  problem: 'no x',
+}
+
+test('a proposal on the terminal is whole and cannot drive it', () => {
+  expect(proposalText(PROPOSAL, false)).toBe(`
+Proposal, attempt 2
+  I pay.\\x1b[8m
+  \\u202ehidden
+  1 | x = 1\\x1b[2J
+  2 | pay(x)
+  3 | #gone
+  calls     pay (write), sum_up (in the sandbox)
+  packages  pandas==2.3.1
+  sandbox   local (os-sandbox), network none
+  changes since the last proposal
+  @@ -1,1 +1,1 @@
+  -x = 2
+  +x = 1
+Your script was not taken: no x
+`)
+})
+
+test('colours change nothing of the text, and no line of a script is left out', () => {
+  const script = Array.from({ length: 3000 }, (_, n) => `x${n} = "${n}" # ${n}`).join('\n')
+  const long = { ...PROPOSAL, script, diff: null }
+  // oxlint-disable-next-line no-control-regex -- the colours are what is removed
+  expect(proposalText(long, true).replaceAll(/\u001B\[\d+m/g, '')).toBe(proposalText(long, false))
+  expect(proposalText(long, false)).toContain('  2999 | x2998 = "2998" # 2998\n  3000 | x2999 = "2999" # 2999\n')
+})
