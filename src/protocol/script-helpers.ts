@@ -41,6 +41,12 @@ export const SCRIPT_HELPERS: Readonly<Record<string, ScriptHelper>> = {
     when: 'always',
     meaning: 'the exception that a failed tool call raises; `code` names the reason',
   },
+  ConversionError: {
+    signature: 'ConversionError',
+    kind: 'class',
+    when: 'always',
+    meaning: 'the `TypeError` that `emit_result` and `emit_intermediate` raise for a value that JSON cannot carry',
+  },
 }
 
 /** Returns the helper with this name, or undefined. */

@@ -17,7 +17,7 @@ export interface PythonField {
 
 const MAX_NAME = 48
 /** Used in annotations themselves. */
-const TAKEN = new Set(['Any', 'Literal', 'TypedDict', 'NotRequired', 'ToolError'])
+const TAKEN = new Set(['Any', 'Literal', 'TypedDict', 'NotRequired', 'ToolError', 'ConversionError'])
 
 /** The `TypedDict` classes of one tool. Each comes after those that it names, except itself. */
 export class PythonClasses {

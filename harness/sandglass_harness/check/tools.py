@@ -39,7 +39,7 @@ class Known:
         self.helpers = {name: each for name, each in HELPERS.items() if name not in self.tools}
         if self.tools and "describe_tool" not in self.opaque:
             self.helpers["describe_tool"] = _describe_tool(self.tools)
-        self.names = {*self.opaque, *self.tools, *self.helpers, "ToolError"}
+        self.names = {*self.opaque, *self.tools, *self.helpers, "ToolError", "ConversionError"}
         self._allows = allows
         self._builtins = builtins
 

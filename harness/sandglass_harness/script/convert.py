@@ -15,6 +15,8 @@ MAX_NAME = 80  # characters of a name in a path
 class ConversionError(TypeError):
     """A value that JSON cannot carry. The message names its path and type."""
 
+    __module__ = "__main__"  # reported and looked up as a name of the script
+
     def __init__(self, reason):
         super().__init__(reason)
         self.reason = reason
@@ -151,10 +153,7 @@ def _by_kind(value, ancestors):
     if isinstance(value, (list, tuple, range)):
         return _array(value, ancestors)
     if isinstance(value, (set, frozenset)):
-        try:
-            return _array(sorted(value), ancestors)
-        except TypeError:
-            return _array(value, ancestors)
+        return _array(_sorted(value), ancestors)
     if isinstance(value, (bytes, bytearray, memoryview)):
         import base64
 
@@ -163,6 +162,13 @@ def _by_kind(value, ancestors):
         names = [field.name for field in sys.modules["dataclasses"].fields(value)]  # without ClassVar and InitVar
         return _object([(name, getattr(value, name)) for name in names if hasattr(value, name)], ancestors)
     return _by_module(value, ancestors)
+
+
+def _sorted(members):
+    try:
+        return sorted(members)
+    except TypeError:  # not all can be compared
+        return members
 
 
 def _by_module(value, ancestors):
@@ -243,11 +249,9 @@ def _from_series(pandas, series, ancestors):
     if _is_default(pandas, series.index):
         return _array(values, ancestors)
     levels = _levels(series.index)
-    try:
-        if len(levels) == 1:
-            return _object(zip(_different_keys(levels[0]), values), ancestors)
-    except _NotKeys:
-        pass
+    keys = _different_keys(levels[0]) if len(levels) == 1 else None
+    if keys is not None:
+        return _object(zip(keys, values), ancestors)
     names = _level_names(series.index, [])
     name = "value" if series.name is None or str(series.name) in names else str(series.name)
     if name in names:
@@ -255,18 +259,13 @@ def _from_series(pandas, series, ancestors):
     return _array([dict(zip([*names, name], row)) for row in zip(*levels, values)], ancestors)
 
 
-class _NotKeys(Exception):
-    """Labels that cannot be the keys of one object."""
-
-
 def _different_keys(labels):
+    """Returns the keys of an object, or None for labels that cannot be those."""
     try:
         keys = [label if type(label) is str else _key(label) for label in labels]
     except ConversionError:
-        raise _NotKeys from None
-    if any(label is None for label in labels) or len(set(keys)) != len(keys):
-        raise _NotKeys
-    return keys
+        return None
+    return None if any(label is None for label in labels) or len(set(keys)) != len(keys) else keys
 
 
 def _is_default(pandas, index):

@@ -8,13 +8,17 @@ import threading
 from ..caps import MAX_LABEL, MAX_LEVEL
 from ..text import cut_head
 from ..wire import encode
-from .convert import ConversionError, to_json_with_nulls
+from .convert import to_json_with_nulls
+from .door import called_by_script
 
 
 class ScriptTimeout(BaseException):
     """The script reached its deadline. Not a subclass of Exception, so that `except Exception` does not catch it."""
 
     after_line = False  # raised by `send` after its line was written
+
+
+ScriptTimeout.__module__ = "__main__"  # a script that prints it sees no name of the harness
 
 
 class Emitter:
@@ -130,21 +134,16 @@ def use(emitter):
     current = emitter
 
 
+@called_by_script
 def emit_result(data=None):
     """Hands the final result to the agent. The first call counts."""
-    try:
-        fields = _data_fields(data)
-    except ConversionError as error:
-        raise error.with_traceback(None)  # a script that prints it sees this frame of the harness, and none below
-    current.send({"type": "final_result", **fields})
+    current.send({"type": "final_result", **_data_fields(data)})
 
 
+@called_by_script
 def emit_intermediate(label, data=None):
     """Hands a partial result to the agent while the script continues."""
-    try:
-        fields = _data_fields(data)
-    except ConversionError as error:
-        raise error.with_traceback(None)
+    fields = _data_fields(data)
     current.send({"type": "intermediate", "label": cut_head(str(label), MAX_LABEL), **fields})
 
 
@@ -153,6 +152,7 @@ def _data_fields(data):
     return {"data": plain} if nulls is None else {"data": plain, "nan_as_null": nulls}
 
 
+@called_by_script
 def emit_log(message, level="info"):
     """Writes a diagnostic message to the host's log."""
     current.send({"type": "log", "message": str(message), "level": cut_head(str(level), MAX_LEVEL)})
@@ -175,7 +175,11 @@ def _on_alarm(_number, _frame):
     global _ran_out
     if _is_armed:  # otherwise it came after the script was done
         _ran_out = True
-        current.on_alarm()
+        try:
+            current.on_alarm()
+        except ScriptTimeout as timeout:
+            timeout.__traceback__ = None  # as in door.py
+            raise
 
 
 def clock_ran_out():

@@ -13,6 +13,7 @@ import threading
 
 from ..caps import MAX_ARG_BYTES, MAX_ARG_PARTS
 from .convert import ConversionError, to_json
+from .door import TOOL_FILENAME, remove_harness
 from .explain import FILENAME
 
 READ_SIZE = 1 << 16
@@ -36,11 +37,14 @@ class Record(dict):
     __slots__ = ()
 
     def __getattr__(self, name):
-        try:
+        if name in self:
             return self[name]
-        except KeyError:
+        try:
             known = ", ".join(sorted(str(key) for key in self)[:20])
-            raise AttributeError(f"the object has no field {name!r}; it has {known or 'none'}") from None
+            raise AttributeError(f"the object has no field {name!r}; it has {known or 'none'}")
+        except BaseException as error:
+            error.__traceback__ = None  # as in door.py, without the time for a second function
+            raise
 
     def __reduce__(self):
         return dict, (dict(self),)
@@ -202,12 +206,12 @@ class Bridge:
             if not isinstance(error, ToolError):
                 raise
             pending.future.set_exception(error.with_traceback(None))
-            return await_future(pending.future)
+            return await_answer(tool, pending.future)
         with self._lock:
             if self._reader is None:
                 self._reader = threading.Thread(target=self._read_forever, name="sandglass-answers", daemon=True)
                 self._reader.start()
-        return await_future(pending.future)
+        return await_answer(tool, pending.future)
 
     def _read_forever(self):
         with self._reading:
@@ -224,9 +228,22 @@ class Bridge:
             waiter.wake()
 
 
-async def await_future(future):
-    """Awaits a future. A coroutine, because create_task and TaskGroup take nothing else."""
-    return await future
+def await_answer(tool, future):
+    """Returns an awaitable for the answer of a tool. A coroutine, because create_task and TaskGroup take nothing else."""
+    coroutine = _await_answer(future)
+    coroutine.__name__ = coroutine.__qualname__ = tool  # asyncio shows it, for example if nobody awaits the call
+    return coroutine
+
+
+async def _await_answer(future):
+    try:
+        return await future
+    except BaseException as error:
+        remove_harness(error)
+        raise
+
+
+_await_answer.__code__ = _await_answer.__code__.replace(co_filename=TOOL_FILENAME, co_firstlineno=1)
 
 
 class PendingCall:

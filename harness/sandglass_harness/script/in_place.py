@@ -13,6 +13,7 @@ import types
 
 from ..check import checker
 from . import emit, explain, in_place_loop, runtime, script_process, tool_functions, tools
+from .door import called_by_script
 from .script_process import FRAME_FD
 
 _BRIDGES = {"js", "pyodide", "pyodide_js", "_pyodide", "_pyodide_core"}
@@ -128,6 +129,7 @@ def _remove_bridges():
 class _NoBridges:
     """Refuses imports of the Python parts of the bridge, which are still in the library."""
 
+    @called_by_script
     def find_spec(self, name, _path=None, _target=None):
         """Finds nothing, as a finder; refuses the bridge."""
         if name.partition(".")[0] in _BRIDGES:
@@ -158,6 +160,7 @@ def _refuse_host_names():
     import _socket
     import socket
 
+    @called_by_script
     def refuse(*_args, **_kwargs):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -166,6 +169,7 @@ def _refuse_host_names():
             setattr(module, name, refuse)
 
 
+@called_by_script
 def _sleep(seconds, /):
     """Suspends execution for a number of seconds. (Emscripten's own keeps the processor busy.)"""
     if seconds != seconds:

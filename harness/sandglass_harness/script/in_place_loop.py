@@ -8,7 +8,8 @@ import asyncio
 import functools
 import time
 
-from . import explain, host_tools
+from . import host_tools
+from .door import called_by_script, remove_harness
 
 POLL_SEC = 0.002  # between two polls for answers, in a loop that never waits
 
@@ -30,7 +31,7 @@ class Bridge(host_tools.Bridge):
             if not isinstance(error, host_tools.ToolError):
                 raise
             pending.future.set_exception(error.with_traceback(None))
-        return host_tools.await_future(pending.future)
+        return host_tools.await_answer(tool, pending.future)
 
     @property
     def has_pending(self):
@@ -53,6 +54,7 @@ class CallSelector:
     def __init__(self):
         self.bridge = None
 
+    @called_by_script
     def select(self, timeout):
         """Waits, as a selector in which nothing is registered."""
         if self.bridge is not None and self.bridge.has_pending:
@@ -85,6 +87,7 @@ class EventLoop(asyncio.base_events.BaseEventLoop):
         except (SystemExit, KeyboardInterrupt):
             raise
         except Exception as error:
+            remove_harness(error)
             future.set_exception(error)
         return future
 
@@ -115,7 +118,5 @@ class ToolLoop:
         loop = asyncio.new_event_loop()
         try:
             return loop.run_until_complete(coroutine)
-        except Exception as error:
-            raise error.with_traceback(explain.skip_harness(error.__traceback__))
         finally:
             loop.close()

@@ -8,7 +8,7 @@ import threading
 import types
 
 from . import emit, explain, tools as python_tools
-from .convert import to_json
+from .convert import ConversionError, to_json
 from .host_tools import ToolError
 
 # The endings of a run in this process.
@@ -160,7 +160,7 @@ def _fresh_globals(base_globals, own):
     scope = main.__dict__
     scope.update(base_globals)
     scope.update(emit.HELPERS)
-    scope["ToolError"] = ToolError
+    scope.update(ToolError=ToolError, ConversionError=ConversionError)
     scope.update(own)
     scope["__builtins__"] = builtins
     scope["__name__"] = "__main__"

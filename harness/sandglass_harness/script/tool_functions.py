@@ -4,7 +4,7 @@ import sys
 import types
 
 from ..text import cut_head
-from .explain import TOOL_FILENAME
+from .door import TOOL_FILENAME, called_by_script, remove_harness
 from .host_tools import ToolError
 
 _MAX_SHOWN_NAME = 100
@@ -18,6 +18,13 @@ class _LeftOut:
 
 
 _LEFT_OUT = _LeftOut()
+_OF_THE_CODE = {
+    "_remove_harness": remove_harness,
+    "_BaseException": BaseException,
+    "_Exception": Exception,
+    "__builtins__": {},
+    "__name__": "tools",
+}
 
 
 def make_functions(signatures, bridge, stubs=None):
@@ -52,7 +59,7 @@ def _make_function(signature, bridge, codes):
             args.setdefault(key, value)
         return bridge.call(name, args)
 
-    scope = {"_collect": collect, "_ToolError": ToolError, "__builtins__": {}, "__name__": "tools"}
+    scope = {**_OF_THE_CODE, "_collect": collect}
     function = types.FunctionType(code, scope, name)
     function.__defaults__ = tuple(_default_of(param) for param in params if not param["required"])
     function.__annotations__ = {**{p["name"]: p["type"] for p in params}, "return": signature["returns"]}
@@ -70,14 +77,23 @@ def _unused_name(names, name="more"):
 def _compile_code(count, more):
     """Compiles a function with `count` parameters, whose names are set later. Done once per shape, because it is slow.
 
-    A script that prints a ToolError sees the call and this function, and no frame of the harness.
+    Its errors go through the door; called_by_script() would hide the parameters from Python's own messages.
     """
     names = [f"p{i}" for i in range(count)]
     head = ", ".join([*names, *(["**more"] if more else [])])
     values = "".join(f"{name}, " for name in names)
-    body = f"return _collect(({values}), {'more' if more else '{}'})"
-    caught = "except _ToolError as error: raise error.with_traceback(None)"
-    return compile(f"def f({head}):\n try: {body}\n {caught}", TOOL_FILENAME, "exec").co_consts[0]
+    text = f"""
+def f({head}):
+    try:
+        return _collect(({values}), {"more" if more else "{}"})
+    except _BaseException as error:
+        try:
+            _remove_harness(error)
+        except _Exception:
+            error.__traceback__ = None
+        raise
+"""
+    return compile(text, TOOL_FILENAME, "exec").co_consts[0]
 
 
 def _qualified_name(name):
@@ -91,6 +107,7 @@ def _default_of(param):
 
 
 def _describe_tool(signatures, stubs):
+    @called_by_script
     def describe_tool(name):
         """The signature and the description of a tool, by its name."""
         name = getattr(name, "__name__", name)

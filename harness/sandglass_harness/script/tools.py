@@ -11,6 +11,7 @@ import threading
 import types
 
 from . import emit, explain
+from .door import called_by_script
 
 _CO_COROUTINE = 0x80
 _SCOPE_NAME = "tools"  # the module name of functions of the tools directory
@@ -28,12 +29,7 @@ class ToolLoop:
         import asyncio  # not above: a process without async tools does not need it
 
         future = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), self._start_loop())
-        if asyncio._get_running_loop() is not None:
-            return asyncio.wrap_future(future)
-        try:
-            return future.result()
-        except Exception as error:
-            raise error.with_traceback(explain.skip_harness(error.__traceback__))
+        return future.result() if asyncio._get_running_loop() is None else asyncio.wrap_future(future)
 
     def _start_loop(self):
         import asyncio
@@ -69,6 +65,7 @@ def _is_coroutine_function(value):
 
 
 def _make_synchronous(function, loop):
+    @called_by_script
     @functools.wraps(function)
     def call(*args, **kwargs):
         return loop.call(function, args, kwargs)

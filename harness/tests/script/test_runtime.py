@@ -274,7 +274,7 @@ atexit.register(emit_log, "last registered")
         """HA-13"""
         frames, _ = self.run_script("emit_result({'a': [1, {1j}]})")
         want = "ConversionError: $.a[1][0]: a value of type complex cannot be sent as JSON; convert it first"
-        self.assertEqual(frames[0]["message"].partition("convert.")[2], want)
+        self.assertEqual(frames[0]["message"], want)
 
     def test_recursion_without_end_is_an_error_and_no_crash(self):
         frames, ending = self.run_script("def f(): f()\nf()")

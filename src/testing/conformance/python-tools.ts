@@ -82,7 +82,7 @@ export function pythonToolTests(at: Fixture): void {
           'During handling of the above exception, another exception occurred:',
           'Traceback (most recent call last):',
           '  File "<script>", line 6, in <module>',
-          'sandglass_harness.script.convert.ConversionError: $[0].a[1]: a value of type complex cannot be sent as JSON; convert it first',
+          'ConversionError: $[0].a[1]: a value of type complex cannot be sent as JSON; convert it first',
           'During handling of the above exception, another exception occurred:',
           'Traceback (most recent call last):',
           '  File "<script>", line 8, in <module>',

@@ -62,6 +62,61 @@ export function toolTests(at: Fixture): void {
     }),
   )
 
+  at.test('an error that the script prints itself shows no frame of the harness', ['harness', 'webassembly'], () =>
+    at.with({}, async (peer) => {
+      const script = python`
+        import asyncio, socket, sys, time, traceback
+        told = []
+        async def awaited(function, *args):
+            return await function(*args)
+        for call in (
+            lambda: emit_result({1j, 2j}),
+            lambda: emit_intermediate("part", {1j: 1}),
+            lambda: describe_tool("serch"),
+            lambda: search("fail"),
+            lambda: search({1j}),
+            lambda: search("find").nmae,
+            lambda: fetch({}),
+            lambda: asyncio.run(awaited(search, "fail")),
+            lambda: asyncio.run(awaited(fetch, {})),
+            lambda: asyncio.run(asyncio.to_thread(emit_result, {1j})),
+            lambda: time.sleep(-1),
+            lambda: socket.getaddrinfo("name.invalid", 80),
+        ):
+            try:
+                call()
+            except BaseException:
+                told.append(traceback.format_exc().splitlines())
+        emit_result([sys.version_info >= (3, 11), told])
+      `
+      const fetch = { name: 'fetch', source: 'async def fetch(row):\n    return row["id"]\n', stub: '' }
+      const { result } = await runWithAnswers(
+        peer,
+        script,
+        [SEARCH],
+        ({ args }) =>
+          args['query'] === 'fail' ? { error: { code: 'gone', message: 'no order' } } : { result: { name: 'n' } },
+        { tool_sources: [fetch] },
+      )
+      const [isRecent, told] = result as [boolean, string[][]]
+      assert.deepEqual(
+        told.map((lines) => lines.at(-1)?.replace(/: .*/, '')),
+        'ConversionError ConversionError ToolError ToolError ToolError AttributeError KeyError ToolError KeyError ConversionError ValueError socket.gaierror'.split(
+          ' ',
+        ),
+      )
+      const harness = told.map((lines) =>
+        lines.filter((line) => /^ *File ".*(?:sandglass_harness\/|<tool>")/.test(line)),
+      )
+      // Python 3.10 keeps the frame of the function that the script called.
+      for (const lines of harness) assert.ok(lines.length <= (isRecent ? 0 : 1), lines.join('\n'))
+      assert.deepEqual(
+        told.filter((lines) => lines.some((line) => line.startsWith('During handling'))),
+        [],
+      )
+    }),
+  )
+
   for (const [how, script] of [
     [
       'threads',

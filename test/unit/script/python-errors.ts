@@ -101,7 +101,7 @@ export const ERRORS: readonly (readonly [string, string, readonly string[]])[] =
   ],
   [
     'a value that is no JSON',
-    'sandglass_harness.script.convert.ConversionError: $: a value of type set cannot be sent as JSON; convert it first',
+    'ConversionError: $: a value of type set cannot be sent as JSON; convert it first',
     ['sorted()', '.isoformat()'],
   ],
 ]

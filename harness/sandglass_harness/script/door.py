@@ -1,0 +1,82 @@
+"""The door between a script and the harness: what the script calls goes through it, and errors come out without its frames.
+
+A script that prints an error itself then sees what `explain` tells the host: frames of the script, its tools and its libraries.
+"""
+
+import builtins
+import functools
+
+TOOL_FILENAME = "<tool>"  # for the generated functions that call host tools
+_HARNESS = __file__.rpartition("/script/")[0] + "/"
+_WAITING = ("/asyncio/", "/concurrent/futures/")  # modules in which the harness waits for an async tool
+_GROUP = getattr(builtins, "BaseExceptionGroup", ())  # came with Python 3.11
+
+
+def called_by_script(function):
+    """Makes a function one that scripts call: its errors show no frame of the harness."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            try:
+                remove_harness(error)
+            except Exception:  # for example if the script's stack is full, so that there is no room for the call
+                error.__traceback__ = None
+            # Without an operand, because that adds no entry for this frame to the traceback. (Python 3.10 keeps the entry that
+            # is there already.)
+            raise
+
+    return call
+
+
+def remove_harness(error):
+    """Removes the frames of the harness from an exception, its causes and its group, and drops exceptions that the harness
+    handled itself."""
+    seen, left = set(), [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        BaseException.with_traceback(one, _without_harness(one.__traceback__))
+        context = one.__context__
+        while context is not None and _is_internal(context):
+            context = context.__context__
+        if context is not one.__context__:
+            one.__context__ = context
+        left += (one.__cause__, context)
+        if isinstance(one, _GROUP):
+            left += one.exceptions
+
+
+def _is_internal(error):
+    """True if an exception passed through frames of the harness alone."""
+    tb = error.__traceback__
+    return tb is not None and next(_entries_of_others(tb), None) is None
+
+
+def _without_harness(tb):
+    """Returns the rest of a traceback, which it changes in place. The first entry then leads to the rest, too."""
+    kept = list(_entries_of_others(tb))
+    for entry, following in zip(kept, [*kept[1:], None]):
+        if entry.tb_next is not following:
+            entry.tb_next = following
+    head = kept[0] if kept else None
+    if tb is not head:
+        tb.tb_next = head
+    return head
+
+
+def _entries_of_others(tb):
+    """Yields the entries of a traceback that are neither the harness's nor those of modules in which it waits."""
+    after_harness = False
+    while tb is not None:
+        filename, following = tb.tb_frame.f_code.co_filename, tb.tb_next
+        if filename.startswith(_HARNESS) or filename == TOOL_FILENAME:
+            after_harness = True
+        elif not (after_harness and any(part in filename for part in _WAITING)):
+            after_harness = False
+            yield tb
+        tb = following
