@@ -7,7 +7,7 @@ import { python, type RunFrames } from './peer.ts'
 /** Files by value, into the workspace and out of it. */
 export function fileTests(at: Fixture): void {
   at.test('files are in the current directory before the script starts', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const big = Buffer.alloc(FILE_CHUNK_BYTES + 1000, 'ü')
       const look = python`
         import hashlib, os
@@ -34,7 +34,7 @@ export function fileTests(at: Fixture): void {
 
   for (const path of ['../outside', '/etc/passwd', 'a/../../b', '', 'a//b', 'nul\0']) {
     at.test(`a file with the path ${JSON.stringify(path)} is refused and nothing runs`, ['broker'], () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const request = peer.request("emit_log('ran')")
         await peer.send(...pieces(request.execution_id, path, Buffer.from('x')), request)
         const { events, done } = await peer.finish(request.execution_id)
@@ -48,7 +48,7 @@ export function fileTests(at: Fixture): void {
   }
 
   at.test('files that were put for one run are not there in another', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       await peer.send(...pieces('abandoned', 'left.txt', Buffer.from('x')))
       const request = peer.request("import os\nemit_result(os.listdir('.'))")
       await peer.send(...pieces(request.execution_id, 'mine.txt', Buffer.from('x')), request)
@@ -59,7 +59,7 @@ export function fileTests(at: Fixture): void {
   )
 
   at.test('files that match come back whole, in the order of their paths', ['broker', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const run = await peer.run(
         python`
           import os
@@ -90,7 +90,7 @@ export function fileTests(at: Fixture): void {
   )
 
   at.test('files come back from a run that failed, too', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const run = await peer.run("open('log', 'w').write('so far')\n1/0", { collect: ['*'] })
       assert.deepEqual([...filesOf(run)], [['log', Buffer.from('so far')]])
       const killed = await peer.run("open('log', 'w').write('so far')\nwhile True: pass", {
@@ -131,7 +131,7 @@ export function fileTests(at: Fixture): void {
   })
 
   at.test('a run reports the caps of collecting that it hit', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const many = await peer.run("for n in range(120): open(f'f{n:03}', 'w').close()", { collect: ['f*'] })
       assert.deepEqual([filesOf(many).size, many.done.limits_hit], [100, ['max_files']])
       const big = await peer.run("open('big', 'wb').truncate(5_000_000)\nopen('ok', 'w').close()", { collect: ['*'] })
@@ -144,7 +144,7 @@ export function fileTests(at: Fixture): void {
   )
 
   at.test('a run collects what its own limits allow, more or less than the defaults', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = "open('big', 'wb').truncate(5_000_000)\nfor n in range(120): open(f'f{n:03}', 'w').write('xy')"
       const more = await peer.run(script, {
         collect: ['*'],

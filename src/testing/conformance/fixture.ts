@@ -62,11 +62,21 @@ export type DeclareTest = (
   needs?: (report: SandboxReport) => string | undefined,
 ) => void
 
+/** A test's work with a sandbox and its peer. */
+export type UseOfSandbox = (peer: HarnessPeer, sandbox: Sandbox) => Promise<void>
+
 /** The tools that the tests of a part use. */
 export interface Fixture {
   readonly test: DeclareTest
-  /** Runs `use` with a fresh sandbox and its peer, and destroys both. Fails for a frame outside of the protocol. */
-  with(spec: SpecOverride, use: (peer: HarnessPeer, sandbox: Sandbox) => Promise<void>): Promise<void>
+  /**
+   * Runs `use` with a sandbox of this spec and its peer, and destroys the sandbox. Fails for a frame outside of the protocol.
+   */
+  with(spec: SpecOverride, use: UseOfSandbox): Promise<void>
+  /**
+   * The same with the sandbox of the test before, if that can serve again: it has no spec of its own, and its number of runs
+   * is unknown.
+   */
+  withAny(use: UseOfSandbox): Promise<void>
   create(spec?: SpecOverride, signal?: AbortSignal): Promise<Sandbox>
   report(): Promise<SandboxReport>
   /** A Sandglass on the engine, the same for all tests. */
@@ -86,6 +96,7 @@ export function createFixture(options: ConformanceOptions): Fixture {
   let opened: Promise<Sandglass> | undefined
   let missing: Promise<string | undefined> | undefined
   const living = new Set<Sandbox>()
+  let kept: HarnessPeer | undefined
   const getEngine = (): Promise<SandboxEngine> => (engine ??= Promise.resolve(options.makeEngine()))
   const report = (): Promise<SandboxReport> => (knownReport ??= getEngine().then((it) => it.report()))
 
@@ -112,12 +123,23 @@ export function createFixture(options: ConformanceOptions): Fixture {
     },
     async with(override, use) {
       const sandbox = await create(override)
-      const peer = new HarnessPeer(sandbox)
       try {
-        await use(peer, sandbox)
-        assert.deepEqual(peer.violations, [], 'the harness sent lines that are not frames of the protocol')
+        await useWith(new HarnessPeer(sandbox), use)
       } finally {
         await sandbox.destroy()
+      }
+    },
+    async withAny(use) {
+      const before = kept
+      kept = undefined // a test that fails leaves nothing to the next
+      const canServe = await before?.canServe()
+      if (canServe === false) await before?.sandbox.destroy()
+      const peer = canServe === true && before !== undefined ? before : new HarnessPeer(await create())
+      try {
+        await useWith(peer, use)
+        kept = peer
+      } finally {
+        if (kept === undefined) await peer.sandbox.destroy()
       }
     },
     create,
@@ -131,6 +153,11 @@ export function createFixture(options: ConformanceOptions): Fixture {
       assert.deepEqual(left, [], 'every sandbox is destroyed, and these resources still exist')
     },
   }
+}
+
+async function useWith(peer: HarnessPeer, use: UseOfSandbox): Promise<void> {
+  await use(peer, peer.sandbox)
+  assert.deepEqual(peer.violations, [], 'the harness sent lines that are not frames of the protocol')
 }
 
 function skip(context: unknown, reason: string): void {

@@ -182,7 +182,7 @@ export function importTests(at: Fixture): void {
   )
 
   at.test('modules beside the script can be imported', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const request = peer.request('import helper\nemit_result(helper.VALUE)')
       const content_base64 = Buffer.from('VALUE = 7\n').toString('base64')
       const put = { path: 'helper.py', mode: 0o644, offset: 0, content_base64 }

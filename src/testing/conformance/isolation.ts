@@ -17,7 +17,7 @@ export function isolationTests(at: Fixture): void {
     'an unprivileged user without capabilities that can gain no privileges',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { result } = await peer.run(python`
           import ctypes, os
           status = dict(line.rstrip('\n').split(':\t', 1) for line in open('/proc/self/status'))
@@ -38,7 +38,7 @@ export function isolationTests(at: Fixture): void {
     'writable are the workspace, /tmp, /var/tmp and /dev/shm, and nothing else',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { result } = await peer.run(python`
           import errno, os
           def can(directory):
@@ -67,7 +67,7 @@ export function isolationTests(at: Fixture): void {
     'settings of the kernel cannot be changed',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { result } = await peer.run(python`
           import os
           writable = []
@@ -84,7 +84,7 @@ export function isolationTests(at: Fixture): void {
     const canary = mkdtempSync(join(tmpdir(), 'sandglass-canary-'))
     process.env['SANDGLASS_CANARY'] = canary
     try {
-      await at.with({}, async (peer) => {
+      await at.withAny(async (peer) => {
         const { result } = await peer.run(
           python`
             import os
@@ -109,7 +109,7 @@ export function isolationTests(at: Fixture): void {
     'the supervisor is out of reach: no memory, descriptor, environment or signal',
     ['kernel'],
     () =>
-      at.with({}, async (peer, { ready }) => {
+      at.withAny(async (peer, { ready }) => {
         const { result } = await peer.run(python`
           import errno, os, signal
           def outcome(call):
@@ -186,7 +186,7 @@ export function isolationTests(at: Fixture): void {
     'there is no network',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { result } = await peer.run(python`
           import errno, socket
           def outcome(address):
@@ -206,7 +206,7 @@ export function isolationTests(at: Fixture): void {
     'the system call filter is loaded: namespaces, tracing, rings, keys and shared memory are refused',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { result } = await peer.run(python`
           import ctypes, errno, os, socket
           libc = ctypes.CDLL(None, use_errno=True)

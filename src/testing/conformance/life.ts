@@ -72,7 +72,7 @@ export function lifeTests(at: Fixture): void {
   })
 
   at.test('answers a ping between runs and during one', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       await peer.ping('')
       const request = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
       await peer.send(request)
@@ -85,14 +85,14 @@ export function lifeTests(at: Fixture): void {
   )
 
   at.test('ignores frames of a type that it does not know', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       await peer.sendRaw('{"type":"no_such_frame","nonce":"1","data":[1]}\n\n  \n')
       await peer.ping('after')
     }),
   )
 
   at.test('takes a request that arrives in any pieces', ['broker', 'channel'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const request = peer.request('emit_result("ü€😀")')
       const bytes = Buffer.from(`${JSON.stringify(request)}\n`)
       const cuts = [1, bytes.indexOf(0xc3) + 1, bytes.indexOf(0xf0) + 2, bytes.length - 1]
@@ -103,7 +103,7 @@ export function lifeTests(at: Fixture): void {
   )
 
   at.test('refuses a second script while one runs, and the first goes on', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const first = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
       await peer.send(first)
       await peer.expect('log')
@@ -118,7 +118,7 @@ export function lifeTests(at: Fixture): void {
   )
 
   at.test('ends a run that is cancelled, and leaves every other alone', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       await peer.send({ type: 'cancel', execution_id: 'nobody' })
       const request = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
       await peer.send(request)
@@ -140,7 +140,7 @@ export function lifeTests(at: Fixture): void {
   )
 
   at.test('resets between runs: kills and wipes', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const content = Buffer.from('left').toString('base64')
       await peer.send(
         { type: 'file_put', execution_id: 'abandoned', path: 'left', mode: 0o644, offset: 0, content_base64: content },
@@ -154,7 +154,7 @@ export function lifeTests(at: Fixture): void {
   )
 
   at.test('does not reset in the middle of a run', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const request = peer.request("emit_log('up')\nwhile True: pass", { timeout_sec: 60 })
       await peer.send(request)
       await peer.expect('log')

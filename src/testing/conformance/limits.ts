@@ -179,7 +179,7 @@ export function limitTests(at: Fixture): void {
     'output: a line without an end, and a value that is too big, end the run the same way',
     ['broker'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         for (const script of ["import os\nwhile True: os.write(1, b'x' * 65536)", "emit_result('x' * 1_000_000)"]) {
           const { events, done } = await peer.run(script, { max_output_bytes: 100_000 })
           assert.deepEqual(events.at(-1), {
@@ -309,7 +309,7 @@ export function limitTests(at: Fixture): void {
     'a run may ask for less than its sandbox has',
     ['harness', 'kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const script = python`
           try:
               x = b'x' * 300_000_000

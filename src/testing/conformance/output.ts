@@ -11,7 +11,7 @@ const needsThreads = ({ capabilities }: SandboxReport): string | undefined =>
 /** A script's own streams, and events that they can neither forge nor break. */
 export function outputTests(at: Fixture): void {
   at.test('stdin is empty', ['webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { result } = await peer.run(python`
         import os, sys
         emit_result([sys.stdin.read(), os.read(0, 10)])
@@ -21,7 +21,7 @@ export function outputTests(at: Fixture): void {
   )
 
   at.test('stdout and stderr are captured at Python and at descriptor level', ['harness', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { stdout, stderr, done } = await peer.run(python`
         import os, sys
         print('one ü')
@@ -41,7 +41,7 @@ export function outputTests(at: Fixture): void {
     'output of child processes is captured, also what comes in the last moment',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { stdout, stderr } = await peer.run(python`
           import subprocess
           subprocess.run('echo out; echo err >&2', shell=True)
@@ -56,7 +56,7 @@ export function outputTests(at: Fixture): void {
     'a process that holds the pipes does not hold the run',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { stdout, done } = await peer.run(python`
           import subprocess
           subprocess.Popen(['sleep', '1000'], start_new_session=True)
@@ -68,7 +68,7 @@ export function outputTests(at: Fixture): void {
   )
 
   at.test('bytes that are not UTF-8 are replaced, and characters may be cut anywhere', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { stdout, done } = await peer.run(python`
         import os, time
         for byte in 'a😀b'.encode():
@@ -122,7 +122,7 @@ export function outputTests(at: Fixture): void {
   )
 
   at.test('a script cannot claim that what it was given has failed', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const source = 'emit_log("tool")\ndef tool(): pass\n'
       const given = { tool_sources: [{ name: 'tool', source, stub: '' }], preamble: 'emit_log("preamble")' }
       const { events, done } = await peer.run(
@@ -161,7 +161,7 @@ export function outputTests(at: Fixture): void {
     'threads that emit at the same time do not mix their events',
     ['harness'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { events } = await peer.run(python`
           import threading
           def work(name):
@@ -187,7 +187,7 @@ export function outputTests(at: Fixture): void {
     'forked processes that emit at the same time do not mix their events',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { events } = await peer.run(python`
           import os
           pids = []
@@ -213,7 +213,7 @@ export function outputTests(at: Fixture): void {
   )
 
   at.test('many tiny writes come in far fewer pieces, and whole', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events, stdout, done } = await peer.run(python`
         import os, time
         for _ in range(10_000):
@@ -228,7 +228,7 @@ export function outputTests(at: Fixture): void {
   )
 
   at.test('twenty thousand events arrive in order', ['broker', 'channel'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events } = await peer.run('for n in range(20_000): emit_intermediate("n", n)')
       assert.deepEqual(
         events.map((event) => event['data']),

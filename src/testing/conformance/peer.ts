@@ -39,31 +39,31 @@ export interface RunFrames {
 export class HarnessPeer {
   /** Lines that were not frames of the protocol, each with the reason. */
   readonly violations: string[] = []
-  readonly #sandbox: Sandbox
+  readonly sandbox: Sandbox
   readonly #splitter = new LineSplitter(MAX_LINE)
   readonly #frames: HarnessFrame[] = []
   #runs = 0
 
   constructor(sandbox: Sandbox) {
-    this.#sandbox = sandbox
+    this.sandbox = sandbox
   }
 
   async send(...frames: readonly HostFrame[]): Promise<void> {
     for (const frame of frames) {
       const schema: Schema = hostFrames[frame.type]
       assert.ok(schema.safeParse(frame).success, `the test itself sends an invalid frame: ${formatFrames(frame)}`)
-      await this.#sandbox.channel.send(encodeFrame(frame))
+      await this.sandbox.channel.send(encodeFrame(frame))
     }
   }
 
   async sendRaw(bytes: Uint8Array | string): Promise<void> {
-    await this.#sandbox.channel.send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+    await this.sandbox.channel.send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
   }
 
   /** The next frame, or null at the end of the channel. */
   async next(): Promise<HarnessFrame | null> {
     while (this.#frames.length === 0) {
-      const chunk = await withinSilence(this.#sandbox.channel.receive())
+      const chunk = await withinSilence(this.sandbox.channel.receive())
       if (chunk === null) return null
       for (const line of this.#splitter.push(chunk)) this.#take(line)
     }
@@ -122,6 +122,17 @@ export class HarnessPeer {
   async ping(nonce: string): Promise<void> {
     await this.send({ type: 'ping', nonce })
     assert.deepEqual(await this.next(), { type: 'pong', nonce })
+  }
+
+  /** True if the sandbox is idle and says that it can be reused. It has then been reset, and no frame is left unread. */
+  async canServe(): Promise<boolean> {
+    const reset = { type: 'reset', nonce: `reset-${this.#runs}` } as const
+    try {
+      await this.send(reset)
+      return isDeepStrictEqual(await this.next(), { ...reset, type: 'reset_done', reusable: true })
+    } catch {
+      return false // it has ended
+    }
   }
 
   #take(line: Uint8Array): void {

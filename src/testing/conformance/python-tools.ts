@@ -10,7 +10,7 @@ export function pythonToolTests(at: Fixture): void {
     'a Python tool is a global of the script that brought it, an async one too, in a module of its own',
     ['harness'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const script = python`
           import asyncio
           async def main():
@@ -26,7 +26,7 @@ export function pythonToolTests(at: Fixture): void {
   )
 
   at.test('nothing of a Python tool is there in the next run: neither it nor what its module held', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = 'emit_result([count("a"), count("b")])'
       const [once, twice] = [
         ['a', 1],
@@ -43,7 +43,7 @@ export function pythonToolTests(at: Fixture): void {
   )
 
   at.test('a Python tool that cannot be loaded is the error of the run, with its name and line', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const broken = { name: 'broken', source: 'def broken(): pass\n\nbroken.x = 1 / 0\n', stub: '' }
       const { events, done } = await peer.run('emit_log("ran")', { tool_sources: [COUNT, broken] })
       const message =
@@ -58,7 +58,7 @@ export function pythonToolTests(at: Fixture): void {
   )
 
   at.test('a traceback shows the script and its tools, and no frame of the harness', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const fetch = { name: 'fetch', source: 'async def fetch(row):\n    return row["id"]\n', stub: '' }
       const script = python`
         try:
@@ -119,7 +119,7 @@ export function pythonToolTests(at: Fixture): void {
   )
 
   at.test('a source that is larger than any may be is refused before anything runs', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const large = { ...COUNT, source: `${COUNT.source}#${'x'.repeat(CAPS.toolSourceBytes)}` }
       const { events, done } = await peer.run('emit_log("ran")', { tool_sources: [large] })
       assert.deepEqual(
@@ -134,7 +134,7 @@ export function pythonToolTests(at: Fixture): void {
   )
 
   at.test('a Python tool reads the secrets of its run, as the script beside it does', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const source = 'import os\nTOKEN = os.environ["TOKEN"]\ndef token(): return TOKEN\n'
       const options = { tool_sources: [{ name: 'token', source, stub: '' }], required_secrets: ['TOKEN'] }
       const script = 'import os\nemit_result([token() == os.environ["TOKEN"], len(token())])'

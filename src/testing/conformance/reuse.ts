@@ -5,14 +5,14 @@ import { endingByExit, python, timeless } from './peer.ts'
 /** One run leaves nothing to the next. */
 export function reuseTests(at: Fixture): void {
   at.test('globals are fresh', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       await peer.run('x=1')
       assert.equal((await peer.run("emit_result('x' in globals())")).result, false)
     }),
   )
 
   at.test('patched modules, the environment and the current directory are as before', ['harness', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const look = python`
         import builtins, gc, json, os, sys, threading
         emit_result([json.dumps([1]), sorted([2, 1]), os.environ.get('LEFT'), os.getcwd(), 'left' in sys.modules,
@@ -37,7 +37,7 @@ export function reuseTests(at: Fixture): void {
   )
 
   at.test('random numbers differ from run to run', ['harness', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const draw = 'import random, os, uuid\nemit_result([random.random(), str(uuid.uuid4()), os.urandom(8)])'
       const drawn = [await peer.run(draw), await peer.run(draw), await peer.run(draw)].flatMap((run) => run.result)
       assert.equal(new Set(drawn).size, 9)
@@ -45,7 +45,7 @@ export function reuseTests(at: Fixture): void {
   )
 
   at.test('files of a run are gone, wherever it could write', ['kernel', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const list = python`
         import os
         emit_result({d: sorted(os.listdir(d)) for d in (os.getcwd(), '/tmp', '/var/tmp', '/dev/shm') if os.path.isdir(d)})
@@ -69,7 +69,7 @@ export function reuseTests(at: Fixture): void {
   )
 
   at.test('three thousand nested directories are wiped or the sandbox is given up', ['kernel'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { done } = await peer.run('import os\nfor _ in range(3000):\n    os.mkdir("d")\n    os.chdir("d")\n')
       if (done.reusable) assert.deepEqual((await peer.run("import os\nemit_result(os.listdir('.'))")).result, [])
       else assert.equal(await peer.next(), null)
@@ -80,7 +80,7 @@ export function reuseTests(at: Fixture): void {
     'processes of a run are gone, daemons too',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const leave = python`
           import os, signal, subprocess, sys
           subprocess.Popen(['sleep', '1000'])

@@ -23,7 +23,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('intermediates and logs in order, with the level info by default', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events } = await peer.run(python`
         emit_log('m')
         emit_intermediate('progress', 50)
@@ -42,14 +42,14 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('nothing but script_done for a script that says nothing', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events, done } = await peer.run('')
       assert.deepEqual([events, done.ending], [[], endingByExit()])
     }),
   )
 
   at.test('an exception with its message and the traceback of the script’s own lines', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events, done } = await peer.run('\n\ndef f():\n    1/0\nf()\n')
       const traceback = String(events[0]?.['traceback'])
       assert.deepEqual(events, [
@@ -65,7 +65,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('a syntax error, and nothing of the script ran', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events } = await peer.run("emit_log('ran')\nif True\n    pass")
       assert.deepEqual(
         events.map((event) => [event['type'], event['kind']]),
@@ -76,7 +76,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('a timeout with the traceback of where it was', ['broker', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events, done } = await peer.run('x = 1\nwhile True: pass\n', { timeout_sec: 1 })
       const traceback = String(events[0]?.['traceback'])
       assert.deepEqual(events, [{ type: 'error', message: 'Script timed out after 1s', traceback, kind: 'timeout' }])
@@ -102,9 +102,9 @@ export function runTests(at: Fixture): void {
   ] as const) {
     at.test(
       `${name} is killed within a second of the deadline, with the same message`,
-      ['broker', 'kernel', 'webassembly'],
+      ['broker', 'engine', 'kernel', 'webassembly'],
       () =>
-        at.with({}, async (peer) => {
+        at.withAny(async (peer) => {
           const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
           const messages = events.map((event) => [event['type'], event['kind'], event['message']])
           assert.deepEqual(messages, [['error', 'timeout', 'Script timed out after 0.25s']])
@@ -117,7 +117,7 @@ export function runTests(at: Fixture): void {
   }
 
   at.test('sys.exit is an error event, and the harness serves the next run', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events, done } = await peer.run('import sys; sys.exit(3)')
       assert.deepEqual(
         events.map((event) => [event['type'], event['kind'], event['message']]),
@@ -132,7 +132,7 @@ export function runTests(at: Fixture): void {
     'exit handlers run after every end of a script by itself and after its error; their time is limited',
     ['broker'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         for (const [end, code] of [
           ['', 0],
           ['1/0', 1],
@@ -158,7 +158,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('a process that ends without a frame is reported, and the harness serves the next run', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const gone = await peer.run("emit_log('before')\nimport os; os._exit(7)")
       assert.deepEqual(
         gone.events.map((event) => [event['type'], event['kind'] ?? event['message']]),
@@ -176,7 +176,7 @@ export function runTests(at: Fixture): void {
     'a process that a signal ends is reported with the name of the signal, and the harness serves the next run',
     ['kernel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const broken = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)')
         const ending = { cause: 'signal', exit_code: null, signal: 'SIGSEGV', by: 'script' }
         assert.deepEqual([broken.events, broken.done.ending, broken.done.reusable], [[], ending, true])
@@ -208,7 +208,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('secrets are in the environment of their own run alone', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const look = "import os\nemit_result(os.environ.get('STRIPE_KEY'))"
       const secrets = { STRIPE_KEY: 'sk-ü' }
       assert.equal((await peer.run(look, { secrets, required_secrets: ['STRIPE_KEY'] })).result, 'sk-ü')
@@ -217,7 +217,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('inputs are globals, by value', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const inputs = { rows: [{ n: 1 }, null], name: 'ü' }
       const { result } = await peer.run('rows.append(name)\nemit_result(rows)', { inputs })
       assert.deepEqual(result, [{ n: 1 }, null, 'ü'])
@@ -237,7 +237,7 @@ export function runTests(at: Fixture): void {
   )
 
   at.test('a script may be long', ['channel'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = `${'# a comment\n'.repeat(200_000)}emit_result(len('${'x'.repeat(1_000_000)}'))`
       assert.equal((await peer.run(script)).result, 1_000_000)
     }),

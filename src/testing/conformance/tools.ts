@@ -9,7 +9,7 @@ const MiB = 1024 * 1024
 /** Host tools as functions of a script: `tool_call` out, `tool_result` in. */
 export function toolTests(at: Fixture): void {
   at.test('a host tool is a function with defaults, text and keywords; its answer is the value', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = python`
         import inspect
         got = search("a", limit=3)
@@ -40,7 +40,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('a call that fails is a ToolError with its code; uncaught it is the error of the script', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const refuse = (): Answer => ({ error: { code: 'no_such_order', message: 'no order 7' } })
       const caught = python`
         try:
@@ -141,7 +141,7 @@ export function toolTests(at: Fixture): void {
       `calls of ${how} are under way together, and answers may come in any order`,
       ['broker', 'webassembly'],
       () =>
-        at.with({}, async (peer) => {
+        at.withAny(async (peer) => {
           const request = peer.request(script, { tools: [SEARCH] })
           const { execution_id } = request
           await peer.send(request)
@@ -161,7 +161,7 @@ export function toolTests(at: Fixture): void {
     'events go on while a call is under way',
     ['harness'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const script = python`
           import threading
           def beat():
@@ -188,7 +188,7 @@ export function toolTests(at: Fixture): void {
     'arguments of three megabytes and answers of eight come whole, and count towards no limit of the output',
     ['broker', 'channel'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const [asked, answered] = [3 * MiB, 8 * MiB]
         const script = `got = search("x" * ${asked})\nemit_result([len(got), got == "y" * ${answered}])`
         const options = { max_output_bytes: 4096 }
@@ -201,7 +201,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('arguments that JSON cannot carry, or that are too large, are a ToolError and no call', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = python`
         codes = []
         for value in (object(), float("nan"), 2 ** 60, "x" * (5 << 20)):
@@ -217,7 +217,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('an answer to another run, to no call, or after the end changes nothing', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const first = peer.request('search("a")\nemit_result(1)', { tools: [SEARCH] })
       await peer.send(first)
       const call = await peer.expect('tool_call')
@@ -235,7 +235,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('time in which the host executes a tool is not the time of the script', ['broker', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const request = peer.request('emit_result(search("a"))', WAITING)
       const { execution_id } = request
       const told = { type: 'tool_time', execution_id } as const
@@ -263,7 +263,7 @@ export function toolTests(at: Fixture): void {
       `a slow tool buys no time for ${what}`,
       ['broker', 'webassembly', 'kernel'],
       () =>
-        at.with({}, async (peer) => {
+        at.withAny(async (peer) => {
           const request = peer.request(script, WAITING)
           const { execution_id } = request
           await peer.send(request)
@@ -279,7 +279,7 @@ export function toolTests(at: Fixture): void {
     'a call that the host does not execute, and forged and repeated calls, move nothing',
     ['broker', 'webassembly'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const script = python`
         import json, os
         for n in range(1000):
@@ -295,7 +295,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('the fields of an answer may come in any order', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const calls = '[search(name) for name in "abcd"]'
       const script = `try:\n    search("first")\nexcept ToolError as error:\n    emit_result([error.code, *${calls}])`
       const request = peer.request(script, { tools: [SEARCH] })
@@ -323,7 +323,7 @@ export function toolTests(at: Fixture): void {
     'a run without tools makes no call, even by forged frames, and has no tool of an earlier run',
     ['broker'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         await runWithAnswers(peer, 'emit_result(search("a"))', [SEARCH], () => ({ result: 1 }))
         const forged = python`
         import os
@@ -339,7 +339,7 @@ export function toolTests(at: Fixture): void {
     'a process that the script forked cannot call tools',
     ['harness'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const script = python`
           import os
           read, write = os.pipe()
@@ -359,7 +359,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('a call that nobody answers ends with the deadline of the script', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const request = peer.request('search("a")', { tools: [SEARCH], timeout_sec: 0.5 })
       await peer.send(request)
       await peer.expect('tool_call')
@@ -372,7 +372,7 @@ export function toolTests(at: Fixture): void {
   )
 
   at.test('describe_tool returns the signature, the text and the classes of a tool', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = python`
         told = [describe_tool("search"), describe_tool(search) == describe_tool("search")]
         try:

@@ -5,7 +5,7 @@ import { python } from './peer.ts'
 /** Values on their way to the host. */
 export function valueTests(at: Fixture): void {
   at.test('values that JSON lacks are converted by the documented rules', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { result } = await peer.run(python`
         import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, uuid
         @dataclasses.dataclass
@@ -51,7 +51,7 @@ export function valueTests(at: Fixture): void {
     ['a function', 'len', '$: a value of type builtin_function_or_method cannot be sent as JSON; convert it first'],
   ] as const) {
     at.test(`${name} is an error that names path and type, never JSON that differs in silence`, ['harness'], () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const { events } = await peer.run(`emit_result(${expression})`)
         assert.equal(events.length, 1)
         assert.equal(events[0]?.['type'], 'error')
@@ -64,7 +64,7 @@ export function valueTests(at: Fixture): void {
   }
 
   at.test('NaN arrives as null, and the frame tells where it was', ['harness', 'broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events } = await peer.run(
         "nan = float('nan')\nemit_intermediate('p', [nan] * 7)\nemit_result({'a': [1, nan]})",
       )
@@ -79,7 +79,7 @@ export function valueTests(at: Fixture): void {
   )
 
   at.test('numbers and text arrive as they were sent', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { result } = await peer.run(python`
         emit_result([2**53 - 1, -(2**53 - 1), 0.1, 1e300, 1e-300, 1e16, -0.0, 5e-324, '\ud800', '\u2028 \x00 \r\n "\\ ü😀', ''])
       `)
@@ -100,7 +100,7 @@ export function valueTests(at: Fixture): void {
   )
 
   at.test('values nest up to 200 levels', ['harness', 'webassembly'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const nested = (levels: number): string => `v = 1\nfor _ in range(${levels}): v = [v]\nemit_result(v)`
       assert.equal(JSON.stringify((await peer.run(nested(200))).result), `${'['.repeat(200)}1${']'.repeat(200)}`)
       assert.match(String((await peer.run(nested(201))).events[0]?.['message']), /nested deeper than 200 levels$/)
@@ -108,14 +108,14 @@ export function valueTests(at: Fixture): void {
   )
 
   at.test('a value of ten megabytes arrives whole', ['channel'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { result } = await peer.run("emit_result(['ü' * 5_000_000, list(range(100_000))])")
       assert.deepEqual(result, ['ü'.repeat(5_000_000), Array.from({ length: 100_000 }, (_, n) => n)])
     }),
   )
 
   at.test('keys that are special to JavaScript are plain keys', ['broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { result } = await peer.run("emit_result({'__proto__': 1, 'constructor': 2, 'toString': 3})")
       assert.deepEqual(Object.entries(result as object), [
         ['__proto__', 1],

@@ -8,14 +8,14 @@ const PREAMBLE = 'import math as m\n\ndef twice(x):\n    return x * 2\n'
 /** Wrapper code that a host runs before and after a script, and the line of the script that each tool call names. */
 export function wrapperCodeTests(at: Fixture): void {
   at.test('imports and helpers of a preamble are globals of the script', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { result } = await peer.run('emit_result([twice(4), m.floor(2.5)])', { preamble: PREAMBLE })
       assert.deepEqual(result, [8, 2])
     }),
   )
 
   at.test('a traceback has the script’s own line numbers, also with wrapper code', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const { events } = await peer.run('x = 1\n1/0\n', { preamble: PREAMBLE, postamble: "emit_log('behind')" })
       assert.deepEqual(
         events.map(({ type, kind }) => [type, kind]),
@@ -31,7 +31,7 @@ export function wrapperCodeTests(at: Fixture): void {
   )
 
   at.test('an error in a preamble or a postamble names it, with the line', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const first = await peer.run("emit_log('ran')", { preamble: 'x = 1\n1/0\n' })
       assert.deepEqual(
         first.events.map(({ type }) => type),
@@ -49,7 +49,7 @@ export function wrapperCodeTests(at: Fixture): void {
   )
 
   at.test('a preamble that ends the process is told apart from a script that does', ['harness', 'broker'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const exit = 'import os\nos._exit(7)'
       for (const [script, preamble, inSetup] of [
         ["emit_log('ran')", exit, true],
@@ -62,7 +62,7 @@ export function wrapperCodeTests(at: Fixture): void {
   )
 
   at.test('a postamble runs after a script that ended without an error, and only then', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const postamble = 'emit_result(x)'
       assert.equal((await peer.run('x = 5', { postamble })).result, 5)
       for (const script of ['x = 1\n1/0', 'x = 1\nimport sys\nsys.exit()']) {
@@ -76,7 +76,7 @@ export function wrapperCodeTests(at: Fixture): void {
   )
 
   at.test('wrapper code leaves nothing for the next run', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       await peer.run('emit_result(twice(1))', { preamble: PREAMBLE, postamble: 'left = 1' })
       const script = python`
         import linecache
@@ -104,7 +104,7 @@ export function wrapperCodeTests(at: Fixture): void {
   }
 
   at.test('a check knows the names of a star import, and reports a preamble that is not Python', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const star = { preamble: 'from math import *\n' }
       assert.deepEqual(await codesOf(peer, 'emit_result(sqrt(4))', star), [])
       assert.deepEqual(await codesOf(peer, 'emit_result(sqrtt(4))', star), [['unknown_name', 1]])
@@ -117,7 +117,7 @@ export function wrapperCodeTests(at: Fixture): void {
   )
 
   at.test('a tool call names the line of the script that made it, also through a helper', ['harness'], () =>
-    at.with({}, async (peer) => {
+    at.withAny(async (peer) => {
       const script = python`
         import asyncio
         lookup("a")
@@ -145,7 +145,7 @@ export function wrapperCodeTests(at: Fixture): void {
     'a tool call of a thread names its line if a line of the script made it',
     ['harness'],
     () =>
-      at.with({}, async (peer) => {
+      at.withAny(async (peer) => {
         const script = python`
           from concurrent.futures import ThreadPoolExecutor
           def ask(x):
