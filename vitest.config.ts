@@ -1,5 +1,6 @@
 import type { ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { guestWithoutTypes } from './test/support/engines/pyodide/guest-without-types.ts'
 
 /** Tests that start no sandbox and take more than a second: they count time, memory or a whole library. */
 const SLOW = 'test/unit/**/*.slow.test.ts'
@@ -73,6 +74,7 @@ const config: ViteUserConfig = {
         { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1 },
         { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1 },
       ].map((project, index) => ({
+        plugins: [guestWithoutTypes()],
         test: {
           ...project,
           // Sandboxes hold processes, descriptors and uids: a worker of its own keeps one file's leak out of the next.

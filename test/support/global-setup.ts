@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { findPython } from '../../src/engines/local/programs.ts'
 import { findGvisor, requireDockerEngine } from './docker-engine.ts'
+import { writeGuest } from './engines/pyodide/guest-without-types.ts'
 import { requireLocalEngine } from './local-engine.ts'
 
 const PREFIX = 'sandglass-test-run-'
@@ -23,6 +24,7 @@ export async function setup({ vitest }: TestProject): Promise<() => void> {
   process.env['SANDGLASS_TEST_RUN'] = directory
   // Tests start the command line and small hosts a hundred times: Node caches their compiled code.
   process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
+  writeGuest(directory)
   await preferPython(join(directory, 'bin'))
   const rungs = new Set(vitest.projects.map(({ name }) => name))
   if (['library', 'sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()
