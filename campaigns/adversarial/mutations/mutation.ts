@@ -49,6 +49,7 @@ export type Suite =
   | 'index-faults'
   | 'store'
   | 'store-order'
+  | 'review'
 
 /** The files of the suites. */
 export const SUITES: Readonly<Record<Suite, string>> = {
@@ -57,6 +58,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   'between-runs': `${ADVERSARIAL}/between-runs.test.ts`,
   defences: `${ADVERSARIAL}/defences.test.ts`,
   fresh: `${ADVERSARIAL}/fresh.test.ts`,
+  review: 'test/sandbox/orchestrator/review.test.ts',
   'workspace-files': 'test/sandbox/workspace/files.test.ts',
   'workspace-programs': 'test/sandbox/workspace/exec.test.ts',
   'workspace-link': 'test/unit/workspace/link.test.ts',

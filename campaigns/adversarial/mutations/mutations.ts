@@ -541,4 +541,32 @@ export const MUTATIONS: readonly Mutation[] = [
     selected: [{ suite: 'store-order', titles: ['content is on the disk before it has its name'] }],
     quick: [],
   },
+  {
+    name: 'accepted-scripts',
+    defence: 'a script that the reviewer does not accept does not run',
+    instead: 'it runs',
+    patches: [
+      {
+        file: 'src/orchestrator/attempt.ts',
+        from: ': { error: reviewed.error }',
+        to: ': { script, host }',
+      },
+    ],
+    selected: [{ suite: 'review', titles: ['who never accepts lets nothing run', 'who refuses gives the model'] }],
+    quick: [{ suite: 'review', titles: ['who never accepts lets nothing run'] }],
+  },
+  {
+    name: 'checked-corrections',
+    defence: "the reviewer's own script is checked before it runs",
+    instead: 'it runs as it is',
+    patches: [
+      {
+        file: 'src/orchestrator/attempt.ts',
+        from: 'if (violations.length > 0 || mine === undefined) return { problem: rejectionText(violations) }',
+        to: 'if (mine === undefined) return { problem: rejectionText(violations) }',
+      },
+    ],
+    selected: [{ suite: 'review', titles: ['who replaces the script runs that, once it has no mistake'] }],
+    quick: [],
+  },
 ]
