@@ -82,6 +82,11 @@ export async function addHomeFiles(packages: string, files: readonly MadeFile[])
   }
 }
 
+/** True if such files were made before. */
+export function hasHomeFiles(packages: string): boolean {
+  return existsSync(join(packages, HOME))
+}
+
 /**
  * Compiles sources inside of a sandbox, and executes nothing of them. Its inputs are `paths` and `root`; it writes records
  * (number of the path, length, byte code) into files of at most 3 MiB. The byte code is not compared with its source at each

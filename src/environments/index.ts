@@ -3,6 +3,7 @@ export {
   addByteCode,
   addHomeFiles,
   COMPILE_SCRIPT,
+  hasHomeFiles,
   HOME_SCRIPTS,
   isFinished,
   markFinished,

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { definePythonTool, type Sandglass } from '../../../src/index.ts'
@@ -289,6 +289,29 @@ emit_result(found)`
     const run = async (): Promise<unknown> => (await sandglass.run(script, { dependencies: ['matplotlib'] })).finalData
     for (let times = 0; times < 3; times += 1)
       expect(await run()).toEqual({ '.cache/matplotlib/fontlist.json': 'fonts' })
+  })
+
+  test('are made with byte code, and not again by a program that finishes what another one began', async () => {
+    const fonts = `import os, time
+home = os.path.expanduser("~") + "/.cache/matplotlib"
+os.makedirs(home)
+open(home + "/fontlist.json", "w").write(f"{os.path.exists(__cached__)} {time.time_ns()}")
+`
+    const index = await newIndex(
+      makeWheel({ name: 'matplotlib', files: { 'matplotlib/__init__.py': '', 'matplotlib/font_manager.py': fonts } }),
+    )
+    const cacheDir = newCache()
+    const prepareAndRead = async (): Promise<unknown> => {
+      await using sandglass = await open(index, cacheDir)
+      await sandglass.prepare(['matplotlib'])
+      const script =
+        'import pathlib\nemit_result((pathlib.Path.home() / ".cache/matplotlib/fontlist.json").read_text())'
+      return (await sandglass.run(script, { dependencies: ['matplotlib'] })).finalData
+    }
+    const first = await prepareAndRead()
+    expect(first).toMatch(/^True \d+$/)
+    for (const mark of globSync(join(cacheDir, 'environments', '*', 'finished'))) rmSync(mark)
+    expect(await prepareAndRead()).toBe(first)
   })
 })
 
