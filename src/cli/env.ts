@@ -76,8 +76,10 @@ async function update(words: readonly string[], given: Given, context: Context):
 async function remove(words: readonly string[], given: Given, context: Context): Promise<number> {
   const environments = new Environments()
   const found = await find(takeOneWord('rm', words), environments)
+  const downloads = await environments.downloadBytes()
   if (await environments.remove(found.key)) {
     if (given.has('--json')) await context.stdout.line(environmentLine(found))
+    else await context.stdout.write(`removed ${found.key}, and downloads: ${bytesText(found.bytes + downloads)}\n`)
     return EXIT.ok
   }
   await note(context, `the environment ${found.key} is in use: it was not removed`)
@@ -115,11 +117,15 @@ async function verify(words: readonly string[], given: Given, context: Context):
     } else {
       const shown = differences.slice(0, MAX_DIFFERENCES).map(({ path, problem }) => `  ${problem} ${path}\n`)
       const more = differences.length > MAX_DIFFERENCES ? `  and ${differences.length - MAX_DIFFERENCES} more\n` : ''
-      const verdict = differences.length === 0 ? 'as installed' : `${differences.length} files differ`
+      const verdict = differences.length === 0 ? 'as installed' : differ(differences.length)
       await context.stdout.write(`${one.key}: ${verdict}\n${shown.join('')}${more}`)
     }
   }
   return isSound ? EXIT.ok : 1
+}
+
+function differ(files: number): string {
+  return `${plural(files, 'file')} ${files === 1 ? 'differs' : 'differ'}`
 }
 
 async function show(keys: readonly string[], given: Given, context: Context): Promise<number> {

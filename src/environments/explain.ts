@@ -120,9 +120,9 @@ const RULES: readonly Rule[] = [
       'or build a wheel yourself (pip wheel -w DIR) and name its directory with environments.wheels',
   ],
   [
-    /there (?:are|is) no versions? of ([\w.-]{1,200})|Because only ([\w.-]{1,200})[<=>]/i,
+    /there (?:are|is) no versions? of ([\w.-]{1,200})|Because only (?=[\w.-]{1,200}[<=>])/i,
     'dependency_conflict',
-    ({ index }) => `the package index ${index} has no version that was asked for`,
+    ({ index }, name) => `the package index ${index} has no version of ${name} that was asked for`,
   ],
   [
     /unsatisfiable|conflict/i,

@@ -118,8 +118,14 @@ describe.skipIf(skip || noUv !== undefined)('packages at the command line', () =
       differences: [{ path: 'demo/__init__.py', problem: 'changed' }],
     })
     expect(changed.code).toBe(1)
+    expect((await sandglass(['env', 'verify', key])).stdout).toBe(
+      `${key}: 1 file differs\n  changed demo/__init__.py\n`,
+    )
 
-    expect((await sandglass(['env', 'rm', key])).code).toBe(0)
+    expect(await sandglass(['env', 'rm', key])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(`^removed ${key}, and downloads: \\d`) as string,
+    })
     expect((await sandglass(['env', 'rm', key])).code).toBe(2)
     expect((await sandglass(['env', 'prune'])).stdout).toMatch(/^removed \d+ environments? /)
     expect((await sandglass(['env', 'list'])).stdout).toBe('the cache has no environments\n')

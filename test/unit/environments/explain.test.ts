@@ -45,6 +45,20 @@ test.each([
     "excludeNewer: 'none' if this index reports no upload times",
   ],
   [
+    'of no such version',
+    {},
+    `${NO_SOLUTION}there is no version of demo==99 and you require demo==99, we can conclude …`,
+    'dependency_conflict',
+    'the package index https://index.example/simple has no version of demo that was asked for',
+  ],
+  [
+    'of no such version, in other words',
+    {},
+    `${NO_SOLUTION}only demo<=2.0 is available and you require demo>=3, we can conclude …`,
+    'dependency_conflict',
+    'the package index https://index.example/simple has no version of demo that was asked for',
+  ],
+  [
     'too new',
     {},
     `${NO_SOLUTION}there are no versions of demo and you …${FILTERED} The latest version is v2.0, published at 2026-11-25.`,
