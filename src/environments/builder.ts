@@ -20,7 +20,7 @@ import { TOO_LARGE } from './explain.ts'
 import type { InstallProgress, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import { platformOf, type PythonTarget } from './target.ts'
-import { refuse, refusedOf } from './trust.ts'
+import { refuse, refusedNames, refusedOf } from './trust.ts'
 import { findUv } from './uv.ts'
 
 /** Packages that sandboxes can import: the content of one read-only directory. */
@@ -79,6 +79,7 @@ export class Builder {
     request: EnvironmentRequest,
     { isUpdate = false }: { readonly isUpdate?: boolean } = {},
   ): Promise<Environment> {
+    await this.#assertNamesAllowed(request)
     const declaration = declarationOf(this.#options, request)
     const requestKey = requestKeyOf(declaration, this.#options)
     const made = await this.#withInstaller(declaration, request.signal, requestKey, async (plan) => {
@@ -225,6 +226,7 @@ export class Builder {
     for (const one of request.requirements) {
       const { text } = one
       try {
+        await this.#assertNamesAllowed({ ...request, requirements: [one] })
         const declaration = { ...declarationOf(this.#options, request), requirements: [text] }
         const lock = await this.#resolve(declaration, request.signal)
         await this.assertAllowed(lock.packages, { ...request, requirements: [one] })
@@ -234,6 +236,23 @@ export class Builder {
       }
     }
     return failing
+  }
+
+  /** Before an index is asked: a name that only a script knows stays here. @throws SandglassError as {@link assertAllowed} does. */
+  async #assertNamesAllowed(request: EnvironmentRequest): Promise<void> {
+    if (request.fromScript !== true) return
+    const { host = [], requirements } = request
+    const named = new Set(host.map(({ text }) => text))
+    const wished = requirements.filter(({ text }) => !named.has(text))
+    const { allow } = this.#options
+    const names = wished.map(({ name }) => name)
+    const refused = refusedNames(names, allow)
+    if (refused.length === 0) return
+    const trusted = await this.#versionsOfHost(request)
+    refuse(
+      refused.filter(({ name }) => trusted !== 'all' && !trusted.has(name)),
+      allow,
+    )
   }
 
   /** @throws SandglassError `dependency_not_allowed`; as {@link build} does if the set of the host must be resolved. */

@@ -2,6 +2,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
+import { isName } from './requirement.ts'
 
 /** A package of a lock, as {@link EnvironmentOptions.allow} sees it. */
 export interface LockedPackage {
@@ -132,6 +133,7 @@ export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): Resol
   if (!(allow === 'known' || allow === 'any' || typeof allow === 'function' || Array.isArray(allow))) {
     throw invalid('environments.allow', allow, "'known', 'any', a list of names or a function")
   }
+  if (Array.isArray(allow)) allow.forEach(assertName)
   return {
     ...given,
     ...(pyodidePackages === undefined || pyodidePackages === '' ? {} : { pyodidePackages }),
@@ -154,6 +156,11 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
   if (process.getuid?.() === 0) return '/var/cache/sandglass'
   const base = env['XDG_CACHE_HOME']
   return join(base !== undefined && base.startsWith('/') ? base : join(homedir(), '.cache'), 'sandglass')
+}
+
+function assertName(name: unknown): void {
+  if (typeof name === 'string' && isName(name)) return
+  throw invalid('environments.allow', name, 'the name of a package, without a version')
 }
 
 function inRange(name: string, value: unknown, min: number, max: number): number {

@@ -22,6 +22,12 @@ const MARKER_TOKEN =
   /\s*(?:(python_version|python_full_version|os_name|sys_platform|platform_release|platform_system|platform_version|platform_machine|platform_python_implementation|implementation_name|implementation_version|extra)\b|('[^'"\\]{0,100}'|"[^'"\\]{0,100}")|(~=|===|==|!=|<=|>=|<|>)|(and|or|not|in)\b|([()]))/y
 const END = /\s*$/y
 
+/** True for a text that can be the name of a package. */
+export function isName(text: string): boolean {
+  NAME.lastIndex = 0
+  return NAME.exec(text)?.[0] === text
+}
+
 /** The name of a package in its normal form (PEP 503). */
 export function normalName(name: string): string {
   return name.toLowerCase().replaceAll(/[-_.]+/g, '-')

@@ -15,13 +15,25 @@ export function refusedOf(
   return packages.filter(({ name, version }) => !isAllowed({ name, version }))
 }
 
+/** The names among these that no version makes admissible. A function decides by the version, so it is not asked. */
+export function refusedNames(
+  names: readonly string[],
+  allow: NonNullable<EnvironmentOptions['allow']>,
+): readonly LockedPackage[] {
+  if (typeof allow === 'function') return []
+  return refusedOf(
+    names.map((name) => ({ name, version: '' })),
+    allow,
+  )
+}
+
 /**
  * Refuses packages, if there are any.
  * @throws SandglassError `dependency_not_allowed`, naming them.
  */
 export function refuse(refused: readonly LockedPackage[], allow: NonNullable<EnvironmentOptions['allow']>): void {
   if (refused.length === 0) return
-  const names = refused.slice(0, MAX_NAMED).map(({ name, version }) => `${name} ${version}`)
+  const names = refused.slice(0, MAX_NAMED).map(({ name, version }) => `${name} ${version}`.trimEnd())
   const more = refused.length > MAX_NAMED ? ` and ${refused.length - MAX_NAMED} more` : ''
   throw new SandglassError(
     'dependency_not_allowed',

@@ -159,7 +159,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     const solved = await sandglass.solve('import it', { model, mode: 'interactive', policy: 'off' })
     expect(solved).toMatchObject({ success: true, finalData: 1 })
     expect(prompts[0]).toContain('Further packages (only other) are installed if the script begins with')
-    expect(prompts[1]).toContain('line 1: the script asks for demo 1.0')
+    expect(prompts[1]).toContain('line 1: the script asks for demo, which')
     expect(prompts[2]).toContain('cv2 is in opencv-python (also in')
   })
 

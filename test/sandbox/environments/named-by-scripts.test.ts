@@ -43,6 +43,22 @@ describe.skipIf(skip || noUv !== undefined)('a package that a script names', () 
     await expect(known.run(declares('demo'))).rejects.toMatchObject({ code: 'dependency_not_allowed' })
   })
 
+  test('stays on the host if no version of it is admitted: the index does not hear of it', async () => {
+    const index = await newIndex(demo, helper, makeWheel({ name: 'other' }))
+    for (const allow of ['known', ['demo', 'helper']] as const) {
+      await using sandglass = await open(index, newCache(), { environments: { fromScript: 'declared', allow } })
+      await expect(sandglass.run(declares('secret-of-a-script'))).rejects.toMatchObject({
+        code: 'dependency_not_allowed',
+        message: /^the script asks for secret-of-a-script, which/,
+      })
+      const options = { untrusted: true, partial: true } as const
+      await expect(sandglass.prepare(['secret-of-a-script', 'another-secret'], options)).resolves.toMatchObject({
+        failed: [{ code: 'dependency_not_allowed' }, { code: 'dependency_not_allowed' }],
+      })
+    }
+    expect(index.requests).toEqual([])
+  })
+
   test('must be at least a week old', async () => {
     const index = await newIndex(demo, helper)
     index.faults.uploaded = new Date(Date.now() - 86_400_000).toISOString()

@@ -44,6 +44,17 @@ test('a script that imports more packages than one set can have is refused befor
   })
 })
 
+test.each([
+  [['pandas>=2'], '"pandas>=2"'],
+  [['numpy', 3], '3'],
+  [[''], '""'],
+])('environments.allow: %j is no list of names', (allow, shown) => {
+  const environments = { cacheDir: '/nonexistent', allow: allow as string[] }
+  expect(() => new Dependencies('unit', { environments })).toThrow(
+    `environments.allow: ${shown} is not the name of a package, without a version`,
+  )
+})
+
 const TARGET = { python: '3.12.4', abi: 'cpython-312-x86_64-linux-gnu', libc: '' }
 
 function byteCode(...files: readonly string[]): Uint8Array {
