@@ -30,6 +30,7 @@ export class InstallLine implements AsyncDisposable {
 
 function textOf(progress: InstallProgress | undefined): string {
   if (progress === undefined || progress.phase === 'done') return ''
+  if (progress.phase === 'installer') return 'downloading uv, which installs packages'
   if (progress.phase === 'resolve') return 'choosing versions of packages'
   const { packages, bytes, totalBytes } = progress
   const full = totalBytes === 0 ? 0 : Math.round((bytes / totalBytes) * BAR)

@@ -8,6 +8,7 @@ import { type Content, tidyContent } from './content.ts'
 import { type Declaration, declarationOf, LAYOUT, requestKeyOf } from './declaration.ts'
 import { indexSettings, withoutCredentials } from './index-settings.ts'
 import {
+  EXPECTED_RATIO,
   type Installation,
   type InstallPlan,
   lockRequirements,
@@ -55,8 +56,6 @@ export interface EnvironmentRequest {
 /** Takes an environment of the cache into use, with its lock if the caller has it; undefined if it is not there. */
 type Lease = (key: string, taken?: FileLock) => Promise<Environment | undefined>
 
-const EXPECTED_RATIO = 4
-
 /** Makes environments that the cache does not have. */
 export class Builder {
   readonly #options: ResolvedEnvironmentOptions
@@ -82,11 +81,12 @@ export class Builder {
     await this.#assertNamesAllowed(request)
     const declaration = declarationOf(this.#options, request)
     const requestKey = requestKeyOf(declaration, this.#options)
-    const made = await this.#withInstaller(declaration, request.signal, requestKey, async (plan) => {
+    const work = async (plan: InstallPlan): Promise<Environment> => {
       const again = isUpdate ? undefined : await this.#cache.findRequest(requestKey)
       const found = again === undefined ? undefined : await this.#lease(again.key)
       return found ?? this.#install({ ...plan, isUpdate }, request, requestKey, declaration, again?.lock)
-    })
+    }
+    const made = await this.#withInstaller(declaration, request.signal, requestKey, work, this.reporterOf(request))
     void this.#cache.evict(this.#options).catch(() => undefined) // the next build tries again
     return made
   }
@@ -100,6 +100,7 @@ export class Builder {
     given: AbortSignal | undefined,
     build: string | undefined,
     work: (plan: InstallPlan) => Promise<T>,
+    onProgress?: (progress: InstallProgress) => void,
   ): Promise<T> {
     const options = this.#options
     const limit = AbortSignal.timeout(options.timeoutMs)
@@ -115,7 +116,10 @@ export class Builder {
       ]
       let failure: unknown
       try {
-        const [uv, ...held] = await Promise.all([findUv({ ...options, index }, signal), ...locks])
+        const finding = findUv({ ...options, index }, signal, () =>
+          onProgress?.({ phase: 'installer', packages: 0, bytes: 0, totalBytes: 0 }),
+        )
+        const [uv, ...held] = await Promise.all([finding, ...locks])
         const heldLocks = held.map(({ fd }) => fd)
         return await work({ ...options, uv, index, target, requirements, excludeNewer, signal, heldLocks })
       } catch (error) {

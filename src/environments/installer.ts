@@ -40,12 +40,15 @@ export interface WorkDirectory {
 export interface Installation extends AsyncDisposable {
   /**
    * Installs the packages of a lock; to be called once.
-   * @param onDownloaded is told the bytes that have arrived of those that the lock expects.
+   * @param onDownloaded is told the bytes that have arrived of those that the lock expects: those of whole wheels, or what was
+   *   unpacked of the others, whichever is more.
    * @throws SandglassError as {@link lockRequirements} does.
    */
   install(lock: Lock, onDownloaded: (bytes: number) => void): Promise<void>
 }
 
+/** Wheels unpack to about so many times their own size. */
+export const EXPECTED_RATIO = 4
 const MAX_RATIO = 20
 /** Small wheels may unpack to this, whatever their size. */
 const MIN_BYTES = 256 * 1024 * 1024
@@ -91,6 +94,7 @@ export async function lockRequirements(plan: InstallPlan, work: WorkDirectory): 
 /** Starts the installation into an empty directory, which may be made later. */
 export function startInstallation(plan: InstallPlan, work: WorkDirectory, target: string): Installation {
   let onDownloaded: ((name: string) => void) | undefined
+  let onWritten: ((bytes: number) => void) | undefined
   const command = ['pip', 'sync', '--preview-features', 'pylock', '--target', target, 'pylock.toml']
   const uv = startUv({
     ...callOf(plan, work, command),
@@ -98,14 +102,20 @@ export function startInstallation(plan: InstallPlan, work: WorkDirectory, target
       const name = /^ Downloaded (\S{1,200})$/.exec(line)?.[1]
       if (name !== undefined) onDownloaded?.(name)
     },
+    onWritten: (bytes) => onWritten?.(bytes),
   })
   return {
     async install(lock, report) {
-      let arrived = 0
-      onDownloaded = (name) => {
-        arrived += lock.packages.find((one) => one.name === name)?.bytes ?? 0
-        report(arrived)
+      let whole = 0
+      let told = 0
+      const tell = (bytes: number): void => {
+        if (bytes > told) report((told = bytes))
       }
+      onDownloaded = (name) => {
+        whole += lock.packages.find((one) => one.name === name)?.bytes ?? 0
+        tell(whole)
+      }
+      onWritten = (bytes) => tell(Math.min(lock.downloadBytes, Math.floor(bytes / EXPECTED_RATIO)))
       await writeFile(join(work.path, 'pylock.toml'), lock.text)
       assertSucceeded(plan, await uv.run(maxUnpacked(lock, plan.maxBytes)))
     },

@@ -13,10 +13,13 @@ export interface LockedPackage {
 
 /** The progress of an installation. */
 export interface InstallProgress {
-  /** `resolve`: versions are chosen. `download`: wheels arrive and are unpacked. `done`: it can be used. */
-  readonly phase: 'resolve' | 'download' | 'done'
+  /**
+   * `installer`: uv is downloaded, once. `resolve`: versions are chosen. `download`: wheels arrive and are unpacked. `done`: it
+   * can be used.
+   */
+  readonly phase: 'installer' | 'resolve' | 'download' | 'done'
   readonly packages: number
-  /** Bytes of wheels that arrived. */
+  /** Bytes of wheels that arrived; while a wheel is on its way, an estimate from what was unpacked of it. */
   readonly bytes: number
   /** Bytes of all wheels whose sizes the index reports; 0 before they are known. */
   readonly totalBytes: number

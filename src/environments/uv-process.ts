@@ -19,6 +19,8 @@ export interface UvCall {
   readonly heldLocks: readonly number[]
   readonly signal: AbortSignal
   readonly onLine?: ((line: string) => void) | undefined
+  /** Called now and then with the bytes that it has written. */
+  readonly onWritten?: ((bytes: number) => void) | undefined
 }
 
 /** The end of uv. */
@@ -117,7 +119,9 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Waitin
       child.stdin?.end(`${Math.ceil(maxBytes / 512)}\n`)
       // Without hard links, uv writes each file twice.
       const watch = setInterval(() => {
-        if (child.pid === undefined || bytesWritten(child.pid) <= 2 * maxBytes) return
+        const written = child.pid === undefined ? 0 : bytesWritten(child.pid)
+        call.onWritten?.(written)
+        if (written <= 2 * maxBytes) return
         isTooLarge = true
         child.kill('SIGKILL')
       }, WATCH_MS)

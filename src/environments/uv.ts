@@ -39,9 +39,10 @@ interface UvSettings {
 
 /**
  * Finds uv: the program that the option names, one on PATH whose version fits, or a private copy, which is downloaded once.
+ * @param onDownload is called when that begins.
  * @throws SandglassError `installer_missing`, `index_unreachable`.
  */
-export async function findUv(settings: UvSettings, signal?: AbortSignal): Promise<string> {
+export async function findUv(settings: UvSettings, signal?: AbortSignal, onDownload?: () => void): Promise<string> {
   if (settings.uv !== undefined) {
     const found = isProgram(settings.uv) ? [settings.uv] : programsNamed(settings.uv)
     if (found[0] !== undefined) return found[0]
@@ -52,6 +53,7 @@ export async function findUv(settings: UvSettings, signal?: AbortSignal): Promis
   for (const program of programsNamed('uv')) {
     if (SUPPORTED.test(await versionOf(program))) return program
   }
+  if (!settings.offline) onDownload?.()
   return download(own, settings, signal)
 }
 

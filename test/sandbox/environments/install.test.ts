@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync, globSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -182,6 +183,25 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect(byteCode.finalData).toMatch(/^\/packages\/demo\/__pycache__\/__init__\.cpython-\d+\.pyc$/)
     const inSandbox = 'import os\nemit_result(os.path.exists(__import__("demo").__cached__))'
     expect((await sandglass.run(inSandbox, { dependencies: ['demo'] })).finalData).toBe(true)
+  })
+
+  test('a wheel on its way counts as far as it was unpacked', async () => {
+    const large = makeWheel({ name: 'large', files: { 'large/__init__.py': '', 'large/data': randomBytes(8e6) } })
+    const slow = await newIndex(large)
+    const rest = Promise.withResolvers<void>()
+    slow.faults.half = rest.promise
+    await using sandglass = await open(slow, newCache())
+    const told: number[] = []
+    const { ms: _, ...prepared } = await sandglass.prepare(['large'], {
+      onProgress({ phase, bytes, totalBytes }) {
+        if (phase !== 'download') return
+        told.push(bytes)
+        if (bytes > 0 && bytes < totalBytes) rest.resolve()
+      },
+    })
+    expect(prepared).toMatchObject({ packages: { large: '1.0' }, cached: false })
+    expect(told).toEqual(told.toSorted((a, b) => a - b))
+    expect(told.at(-1)).toBe(large.content.length)
   })
 
   test.each<[string, (sandglass: Sandglass, script: string) => Promise<unknown>]>([

@@ -170,16 +170,21 @@ describe.skipIf(noUv !== undefined)('the private copy of uv', () => {
     env['PATH'] = '/nonexistent'
     const cacheDir = join(newCache(), '..', 'other')
     const settings = { cacheDir, offline: false, index: indexSettings({ index: index.address }, {}) }
-    await expect(findUv(settings)).rejects.toMatchObject({
+    let downloads = 0
+    const onDownload = (): void => void (downloads += 1)
+    await expect(findUv(settings, undefined, onDownload)).rejects.toMatchObject({
       code: 'index_unreachable',
       message: expect.stringMatching(/has another SHA-256.*pip install uv/s) as string,
     })
     expect(existsSync(join(cacheDir, 'bin'))).toBe(false)
-    await expect(findUv({ ...settings, offline: true })).rejects.toMatchObject({ code: 'installer_missing' })
+    await expect(findUv({ ...settings, offline: true }, undefined, onDownload)).rejects.toMatchObject({
+      code: 'installer_missing',
+    })
     mkdirSync(join(cacheDir, 'bin'), { recursive: true })
     const own = join(cacheDir, 'bin', `uv-${UV_VERSION}`)
     writeFileSync(own, '')
-    expect(await findUv({ ...settings, offline: true })).toBe(own)
+    expect(await findUv({ ...settings, offline: true }, undefined, onDownload)).toBe(own)
+    expect(downloads).toBe(1)
   })
 })
 

@@ -15,6 +15,8 @@ export interface IndexFaults {
   delayMs?: number
   /** Never ends an answer of this kind. */
   endless?: 'page' | 'wheel' | undefined
+  /** Sends the second half of every wheel after this. */
+  half?: Promise<void>
   /** Sends a page without an end, as fast as it is read. */
   flood?: boolean
   /** Answers with plain pages (PEP 503), which contain no sizes. */
@@ -97,7 +99,14 @@ export class PackageIndex implements AsyncDisposable {
     if (project !== undefined) this.#listing(project, response)
     else if (described !== undefined) response.writeHead(200).end(described.metadata)
     else if (file === undefined) response.writeHead(404).end()
-    else response.writeHead(200, { 'content-length': file.content.length }).end(file.content)
+    else void this.#send(file.content, response.writeHead(200, { 'content-length': file.content.length }))
+  }
+
+  async #send(content: Uint8Array, response: ServerResponse): Promise<void> {
+    const middle = this.faults.half === undefined ? content.length : Math.floor(content.length / 2)
+    response.write(content.subarray(0, middle))
+    await this.faults.half
+    response.end(content.subarray(middle))
   }
 
   #listing(project: string, response: ServerResponse): void {

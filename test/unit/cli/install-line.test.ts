@@ -26,6 +26,9 @@ function installOn(isTTY: boolean): { readonly line: InstallLine; readonly writt
 test('a terminal shows how much of the wheels has arrived, and nothing is left of it at the end', async () => {
   vi.useFakeTimers()
   const { line, written } = installOn(true)
+  line.onProgress({ phase: 'installer', packages: 0, bytes: 0, totalBytes: 0 })
+  await vi.advanceTimersByTimeAsync(250)
+  expect(written()).toContain('downloading uv')
   line.onProgress({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
   await vi.advanceTimersByTimeAsync(250)
   expect(written()).toContain('choosing versions of packages')
