@@ -59,9 +59,9 @@ export interface CheckResult {
 export interface AnswerCheck extends CheckResult {
   /** True if the whole answer is the script. */
   readonly isWhole: boolean
-  /** With `listTools`: the tools that the script may call as far as its text shows; undefined if nobody can tell. */
+  /** The names of the tools that the text of the script shows; undefined without `listTools`, or without an answer of the checker. */
   readonly calledTools: readonly string[] | undefined
-  /** The sandbox that checked it; those of the same engine that run scripts are isolated in the same way. */
+  /** The sandbox that checked it. Sandboxes of the same engine that run scripts have the same isolation. */
   readonly sandbox: ExecutionResult['sandbox']
 }
 

@@ -17,7 +17,7 @@ interface Mistakes {
 export class ReviewedRuns {
   readonly #runner: ScriptRunner
   readonly #reviewer: Reviewer | undefined
-  /** The script of the last proposal. */
+  /** The script that the model proposed before. */
   #last: string | null = null
   #calls = 0
 
@@ -27,8 +27,8 @@ export class ReviewedRuns {
   }
 
   /**
-   * Runs a script. One with mistakes, one that names packages which it may not use, and one that the reviewer does not accept
-   * are `rejected`.
+   * Runs a script. The result is `rejected` for a script with mistakes, with packages that it may not use, or that the reviewer
+   * does not accept.
    * @throws SandglassError when the machinery fails; the error of the reviewer; TypeError for an answer that is no decision.
    */
   async run(script: string, options: RunOptions): Promise<RanScript> {
@@ -65,7 +65,7 @@ export class ReviewedRuns {
     return reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])
   }
 
-  /** What a script may do, or its mistakes. */
+  /** Checks a script. Returns what it may do, or its mistakes. */
   async #check(script: string, options: RunOptions): Promise<Findings | Mistakes> {
     const { dependencies, untrustedDependencies: untrusted, workspace, policy = 'off', ...given } = options
     const runner = this.#runner

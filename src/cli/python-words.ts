@@ -20,13 +20,14 @@ const HIGHLIGHTER = tagHighlighter([
 
 type Tree = NonNullable<ReturnType<ReturnType<typeof parser.startParse>['advance']>>
 
-/** A piece of a line, and what it is; undefined for plain text. */
+/** A piece of a line. */
 export interface PythonWord {
   readonly text: string
+  /** Undefined for plain text. */
   readonly kind: PythonKind | undefined
 }
 
-/** Lines of Python, split into words by what they are. */
+/** Splits lines of Python into words, each with its kind. */
 export function pythonWords(lines: readonly string[], maxMs: number = MAX_MS): PythonWord[][] {
   const text = lines.join('\n')
   const made: PythonWord[][] = [[]]

@@ -5,7 +5,7 @@ import { type InputLine, inputLines } from './request-lines.ts'
 
 const MAX_LINE_BYTES = 2 * 1024 * 1024
 
-/** A decision as a line has it. */
+/** A decision on a line. */
 interface DecisionLine {
   readonly id: string
   readonly decision: (typeof DECISIONS)[number]
@@ -24,13 +24,13 @@ export function proposalLine(proposal: Proposal): Record<string, unknown> {
 }
 
 /**
- * Writes each proposal as a line, and reads each decision as a line. A line that is no decision about the proposal is told,
- * and the next one is read.
+ * Writes each proposal as a line, and reads each decision as a line. A line that is no decision about the proposal is reported,
+ * and the next line is read.
  */
 export function reviewByLines(
   input: AsyncIterable<Uint8Array>,
   write: (line: Record<string, unknown>) => Promise<void>,
-  tell: (problem: string) => Promise<void>,
+  report: (problem: string) => Promise<void>,
 ): Reviewer {
   const lines = inputLines(input, MAX_LINE_BYTES)
   return async (proposal) => {
@@ -39,8 +39,8 @@ export function reviewByLines(
       const { value: line } = await lines.next()
       if (line === undefined) throw new Error(`stdin ended before a decision about the proposal ${proposal.id}`)
       const decision = decisionIn(line, proposal)
-      if (typeof decision === 'string') await tell(`line ${line.number} of stdin is no decision: ${decision}`)
-      else return toldOf(decision)
+      if (typeof decision === 'string') await report(`line ${line.number} of stdin is no decision: ${decision}`)
+      else return toDecision(decision)
     }
   }
 }
@@ -79,8 +79,8 @@ function isTextOrNull(value: unknown): value is string | null {
   return value === null || typeof value === 'string'
 }
 
-/** The decision as the library takes it. To edit is to accept another script. */
-function toldOf({ decision, script, text, by }: DecisionLine): Decision {
+/** The decision as the library takes it. An edit accepts another script. */
+function toDecision({ decision, script, text, by }: DecisionLine): Decision {
   switch (decision) {
     case 'accept':
     case 'edit':
@@ -92,5 +92,5 @@ function toldOf({ decision, script, text, by }: DecisionLine): Decision {
   }
 }
 
-/** The reason where a person gives none. */
+/** The reason of a rejection for which a person gives none. */
 export const REJECTED = 'rejected without a reason'

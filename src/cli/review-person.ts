@@ -24,7 +24,7 @@ export interface ReviewTerminal {
   write(text: string): Promise<void>
 }
 
-/** Shows each proposal on the terminal, and asks the person in front of it. */
+/** Shows each proposal on the terminal, and asks the person there. */
 export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
   return async (proposal, { signal }) => {
     await terminal.write(proposalText(proposal, terminal.coloured))
@@ -53,7 +53,7 @@ async function decide(
       const edited = await edit(script, terminal)
       if (edited === undefined) return undefined
       if (edited !== script) return { decision: 'accept', script: edited, by }
-      await terminal.write('The script is as it was.\n')
+      await terminal.write('The script is unchanged.\n')
       return undefined
     }
     case 'r':
@@ -72,14 +72,14 @@ async function decide(
   }
 }
 
-/** One line from the terminal. @throws Error when it ends. */
+/** Reads a line from the terminal. @throws Error if the terminal ends first. */
 async function ask(question: string, signal: AbortSignal): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   const closed = once(lines, 'close').then(() => {
     throw new Error('the terminal ended before a decision')
   })
   closed.catch(() => undefined)
-  // Ctrl-C is for the whole command.
+  // Ctrl-C ends the whole command, not only the question.
   lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
     return await Promise.race([lines.question(question, { signal }), closed])
@@ -88,7 +88,7 @@ async function ask(question: string, signal: AbortSignal): Promise<string> {
   }
 }
 
-/** Lets the person change a script in $VISUAL or $EDITOR; undefined if that fails, which is told. */
+/** Lets the person change a script in $VISUAL or $EDITOR. Returns undefined if that fails, and says so on the terminal. */
 async function edit(script: string, terminal: ReviewTerminal): Promise<string | undefined> {
   const { env } = terminal
   const [program = 'vi', ...args] = (env['VISUAL'] || env['EDITOR'] || 'vi').split(' ').filter((word) => word !== '')
@@ -142,7 +142,7 @@ function linesOf(text: string, max: number): string[] {
   return [...lines.slice(0, max).map((line) => `  ${line}`), ...moreText(lines.length - max)]
 }
 
-/** All lines of the script: a person decides about nothing that is not shown. */
+/** All lines of the script, however many: a person decides only about lines that are shown. */
 function numbered(script: string, paint: (code: number, text: string) => string): string[] {
   const lines = pythonWords(script.split(/\r\n?|\n/))
   const width = String(lines.length).length

@@ -10,7 +10,7 @@ import { reviewByPerson } from './review-person.ts'
 /** The reviewer that `--review` asks for. */
 export interface CommandReview {
   readonly review: Reviewer
-  /** Ends the task when a script was rejected, which is on record by then. */
+  /** Ends the task after the journal has a rejection. */
   readonly onEvent: (event: JournalEvent) => void
   readonly signal: AbortSignal
   end(): void
@@ -19,7 +19,7 @@ export interface CommandReview {
 /**
  * `--review always`: a person at the terminal decides, or with `--json` a program over stdin and stdout. Undefined for `never`.
  * @param write writes text between the other lines on stderr.
- * @throws UsageError for another value, and where nobody can answer.
+ * @throws UsageError for another value, or if nobody can answer.
  */
 export function reviewOf(
   given: Given,
@@ -52,7 +52,7 @@ export function reviewOf(
       if (event.type === 'proposal_decided' && event.decision === 'reject') rejected.abort()
     },
     signal: AbortSignal.any([context.signal, rejected.signal]),
-    // A reader of a pipe that nobody closes would keep this process alive.
+    // While stdin is read, a pipe that stays open would keep this process alive.
     end: () => void process.stdin.destroy(),
   }
 }

@@ -53,7 +53,7 @@ export class SolveProgress {
     return this.#calls
   }
 
-  /** The line at the bottom of a terminal; undefined while a person is asked there. */
+  /** The line at the bottom of a terminal; undefined while a question to a person is there. */
   text(): string | undefined {
     if (this.#isAsking) return undefined
     const calls = this.#calls === 0 ? '' : `, ${plural(this.#calls, 'tool call')} so far`

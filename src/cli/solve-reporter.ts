@@ -18,7 +18,7 @@ type TaskResult = Pick<ToolExecutionResult, 'record' | 'files'>
 /** Reports the progress and the result of a task. */
 export interface Reporter {
   event(event: JournalEvent): Promise<void>
-  /** Shows a text of Sandglass to the person, whole. */
+  /** Shows a text to the person, uncut. */
   show(text: string): Promise<void>
   /**
    * @param problems why files were not saved.

@@ -9,7 +9,7 @@ export interface CheckedScript {
   readonly violations: readonly Violation[] | undefined
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean
-  /** With `listTools`: the names of the tools that the script may call as far as its text shows; undefined if nobody can tell. */
+  /** The names of the tools that the text of the script shows; undefined without `listTools`, or without an answer of the checker. */
   readonly calledTools: readonly string[] | undefined
   readonly run: ExecutionResult
 }

@@ -102,7 +102,7 @@ export type JournalBody =
       readonly dependencies: readonly string[]
       readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
       readonly sandbox: Omit<JournalSandbox, 'id' | 'use'>
-      /** Why the script of the last decision was not taken, or null. */
+      /** The mistakes of the script in the last decision, or null. */
       readonly problem: string | null
     })
   | (Place & {
@@ -112,7 +112,7 @@ export type JournalBody =
       readonly by: string | null
       /** The message to the model, or null. */
       readonly text: string | null
-      /** The script of the reviewer, or null; it runs if it has no mistakes. */
+      /** The script of the reviewer, or null. It runs if it has no mistakes. */
       readonly script: string | null
       readonly waited_ms: number
     })

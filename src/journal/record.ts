@@ -52,7 +52,7 @@ interface ReviewRecord {
   readonly dependencies: readonly string[]
   readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
   readonly sandbox: Omit<SandboxRecord, 'id' | 'use'>
-  /** Why the script of the decision before was not taken, or null. */
+  /** The mistakes of the script in the last decision, or null. */
   readonly problem: string | null
   /** ISO 8601, UTC. */
   readonly proposedAt: string
@@ -81,7 +81,7 @@ export interface AttemptRecord {
   readonly generation: GenerationRecord | null
   /** Of the model call, by `pricing`; null if it is not known. */
   readonly cost: number | null
-  /** The script of the model or, if the reviewer replaced it, that of the reviewer. */
+  /** The script of the model, or of the reviewer who replaced it. */
   readonly script: string | null
   /** The proposals to a reviewer and the decisions; empty if there is none. */
   readonly reviews: readonly ReviewRecord[]

@@ -11,8 +11,8 @@ export interface AsToolOptions
   /** The standard input of each script, at most 16 MiB; no stream, which could be read once. Default: empty. */
   readonly stdin?: Uint8Array | string
   /**
-   * Asked before each script that passed the check; nothing of a script runs that it does not accept. The answer tells the
-   * model why. What it throws ends the call.
+   * Decides about each script that passed the check; nothing of a script runs that it does not accept. The answer tells the
+   * model the reason. An error that it throws is the error of the call.
    */
   readonly review?: Reviewer
   /**

@@ -45,7 +45,7 @@ export interface AttemptPlan {
   findMissing(result: ExecutionResult): string | undefined
 }
 
-/** What a script may do, and where it would run. */
+/** The findings about a script, and the host that would run it. */
 interface ReviewFindings extends Findings {
   readonly host: ScriptHost
 }
@@ -62,7 +62,7 @@ export class Attempts {
   readonly partial: PartialResult = new PartialResult()
   readonly stagnation: Stagnation = new Stagnation()
   readonly #models: ModelCalls
-  /** The script of the last proposal to the reviewer. */
+  /** The script that the model proposed to the reviewer before. */
   #lastProposed: string | null = null
 
   constructor(task: ActiveTask) {

@@ -28,8 +28,8 @@ export interface SolveDefaults {
   /** Calls of one script, and how many at a time. */
   readonly toolLimits?: ToolLimits | undefined
   /**
-   * Asked before each script that passed the check; nothing of a script runs that it does not accept. A refusal is feedback
-   * for the next attempt. The time that it takes counts for `budget.wallMs` only. Default: none is asked.
+   * Decides about each script that passed the check; nothing of a script runs that it does not accept. A refusal is feedback
+   * for the next attempt. The time that it takes counts for `budget.wallMs` only. Default: no review.
    */
   readonly review?: Reviewer | undefined
   /** The limits on the cost of a task. Default: none. */

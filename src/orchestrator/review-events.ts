@@ -20,7 +20,7 @@ export function proposalEvent(place: Place, proposal: Proposal): Extract<Journal
   }
 }
 
-/** The answer to it. */
+/** A decision as the journal records it. */
 export function decisionEvent(
   place: Place,
   { id, script }: Proposal,

@@ -5,16 +5,16 @@ import type { Proposal } from './proposal.ts'
 export type Decision =
   | {
       readonly decision: 'accept'
-      /** Runs this in place of the proposed script, once it passes the check; the record names it as the reviewer's. */
+      /** Runs in place of the proposed script if it passes the check. The record has both. */
       readonly script?: string | null | undefined
       readonly by?: string | null | undefined
     }
   | {
       /** The script does not run, and the model answers again. */
       readonly decision: 'respond' | 'edit' | 'reject'
-      /** The message to the model: an answer, a change to make, the reason. At most 20,000 characters. */
+      /** The message to the model: an answer, a change to make, or the reason. At most 20,000 characters. */
       readonly text: string
-      /** The person who decided, as the record is to name them, in at most 200 characters. */
+      /** The name of the person who decided, for the record. At most 200 characters. */
       readonly by?: string | null | undefined
     }
 
@@ -34,7 +34,7 @@ export function checkReviewer(review: unknown): void {
   )
 }
 
-/** Checks what a reviewer answered. @throws TypeError naming what is wrong with it. */
+/** Checks the answer of a reviewer. @throws TypeError that names the mistake. */
 export function checkDecision(given: unknown): Decision {
   if (typeof given !== 'object' || given === null) throw wrong(`${formatValue(given)} is not a decision`)
   refuseUnknown('answer of the reviewer', given, ['decision', 'script', 'text', 'by'])

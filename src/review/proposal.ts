@@ -4,18 +4,18 @@ import type { ToolEffect, ToolSet } from '../tools/index.ts'
 
 /** What a script may do, as far as its check shows. */
 export interface Findings {
-  /** The packages that it can import beside the standard library, those that it names itself among them, as `name==version`. */
+  /** The packages that it can import beside the standard library, with those that it names itself, as `name==version`. */
   readonly dependencies: readonly string[]
   /**
-   * The tools that its text names; all tools if it can find others at run time, as by `eval`. This informs a reviewer; it holds
-   * nothing back.
+   * The tools that its text names; all tools if it can find others at run time, as by `eval`. This informs a reviewer: a script
+   * can call tools that are not listed.
    */
   readonly tools: readonly {
     readonly name: string
     /** Null for a Python tool, which runs in the sandbox. */
     readonly effect: ToolEffect | null
   }[]
-  /** The isolation of the sandbox that is to run it. */
+  /** The isolation of the sandbox that checked it; another one of the same engine runs it. */
   readonly sandbox: Pick<ServedBy, 'engine' | 'level' | 'python' | 'limitsEnforced' | 'network'>
 }
 
@@ -29,19 +29,19 @@ export interface Proposal extends Findings {
   readonly attempt: number
   /** The step of a task in INTERACTIVE mode, from 1; else null. */
   readonly step: number | null
-  /** What the model says beside its script; empty if that is nothing. */
+  /** The text of the model beside its script; empty if there is none. */
   readonly plan: string
   /** Byte for byte what runs if it is accepted. */
   readonly script: string
   /** SHA-256 of `script` as UTF-8, in hexadecimal. */
   readonly sha256: string
-  /** A unified diff from the last proposal; null if there was none, or if they have too little in common to compare in 100 ms. */
+  /** A unified diff from the script that the model proposed before; null if there was none, or if the comparison takes over 100 ms. */
   readonly diff: string | null
-  /** Why the reviewer's own script was not taken; null unless a decision brought one with mistakes. */
+  /** The mistakes of the script in the last decision, which the check rejected; null if there was none. */
   readonly problem: string | null
 }
 
-/** The findings of a check. @param calledTools the tools as the checker found them; undefined for all. */
+/** Makes the findings of a check. @param calledTools the names that the checker found; undefined for all tools. */
 export function findingsOf(
   { calledTools, sandbox }: { readonly calledTools: readonly string[] | undefined; readonly sandbox: ServedBy },
   dependencies: readonly string[],
@@ -60,7 +60,7 @@ export function findingsOf(
 
 const DIFF_MS = 100
 
-/** Makes a proposal. @param last the script of the last proposal. */
+/** Makes a proposal. @param last the script that the model proposed before, or null. */
 export async function makeProposal(
   given: Omit<Proposal, 'id' | 'sha256' | 'diff'>,
   last: string | null,
@@ -77,6 +77,6 @@ async function diffOf(before: string, after: string): Promise<string | null> {
   const { createTwoFilesPatch } = await import('diff')
   const limit = { timeout: DIFF_MS }
   const patch = createTwoFilesPatch('last', 'this', `${before}\n`, `${after}\n`, undefined, undefined, limit)
-  // The first line only underlines the names of files.
+  // The first line is a rule above the names of files.
   return patch === undefined ? null : patch.slice(patch.indexOf('\n') + 1)
 }

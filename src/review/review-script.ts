@@ -9,27 +9,28 @@ export interface Candidate<F extends Findings> extends Pick<Proposal, 'task' | '
 /** The surroundings of a review. */
 export interface ReviewContext<F extends Findings> {
   readonly reviewer: Reviewer
-  /** The script of the last proposal, or null. */
+  /** The script that the model proposed before, or null. */
   readonly last: string | null
   readonly signal: AbortSignal
-  /** Checks a script that the reviewer wrote: what it may do, or what is wrong with it. */
+  /** Checks a script of the reviewer. Returns what it may do, or its mistakes. */
   check(script: string): Promise<F | { readonly problem: string }>
-  /** Called before each question, and after each answer. */
+  /** Called before each question. */
   onProposal?(proposal: Proposal): void | Promise<void>
+  /** Called after each answer. */
   onDecision?(proposal: Proposal, decision: Decision, waitedMs: number): void
 }
 
 /** The outcome of a review. */
 export type Reviewed<F extends Findings> =
   | { readonly accepted: true; readonly script: string; readonly findings: F }
-  /** `error` tells the model. */
+  /** `error` is for the model. */
   | { readonly accepted: false; readonly error: string }
 
-/** Scripts of a reviewer with mistakes, one after the other, before the review fails. */
+/** The number of times that a reviewer whose own script has mistakes is asked again. */
 const MAX_CORRECTIONS = 10
 
 /**
- * Asks the reviewer, again as long as the script that came with the answer has mistakes.
+ * Asks the reviewer, and asks again while the script in the answer has mistakes.
  * @throws TypeError for an answer that is no decision, the error of the reviewer, the reason of the signal.
  */
 export async function reviewScript<F extends Findings>(

@@ -30,7 +30,7 @@ export function scriptIn(answer: string): Extracted {
   return codeIn(withoutThoughts(text))
 }
 
-/** The text of an answer beside its fences and tags, without reasoning; empty if it has none of them. Linear, as {@link scriptIn}. */
+/** The text of an answer outside of its fences and tags, without reasoning; empty for an answer without them. Linear, as {@link scriptIn}. */
 export function planIn(answer: string): string {
   if (answer.length > MAX_ANSWER_CHARS) return ''
   const { blocks, outside } = blocksIn(withoutThoughts(answer.replaceAll(/\r\n?/g, '\n').replace(/^\uFEFF/, '')))
