@@ -13,9 +13,9 @@ _FINDERS = frozenset(
 
 
 def find_named_tools(source, names):
-    """Returns the `names` of tools that a script may call as far as its text shows, in their order.
+    """Returns those of the `names` of tools that the text of a script shows, in their order.
 
-    That is all of them for a script that finds names at run time, as by `eval`, and for one that is not Python.
+    Returns all of them for a script that can find names at run time, as by `eval`, and for a text that is not Python.
     """
     tree, _ = parse(source, split_lines(source))
     try:

@@ -1,6 +1,6 @@
-"""The door between a script and the harness: what the script calls goes through it, and errors come out without its frames.
+"""Wraps functions of the harness that scripts call, and removes the frames of the harness from their errors.
 
-A script that prints an error itself then sees what `explain` tells the host: frames of the script, its tools and its libraries.
+An error that a script prints itself then shows the frames that `explain` reports: those of the script, its tools and its libraries.
 """
 
 import builtins
@@ -13,7 +13,7 @@ _GROUP = getattr(builtins, "BaseExceptionGroup", ())  # came with Python 3.11
 
 
 def called_by_script(function):
-    """Makes a function one that scripts call: its errors show no frame of the harness."""
+    """Wraps a function that scripts call, so that its errors show no frame of the harness."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -24,16 +24,16 @@ def called_by_script(function):
                 remove_harness(error)
             except Exception:  # for example if the script's stack is full, so that there is no room for the call
                 error.__traceback__ = None
-            # Without an operand, because that adds no entry for this frame to the traceback. (Python 3.10 keeps the entry that
-            # is there already.)
+            # A `raise` without an operand adds no entry for this frame to the traceback. (Python 3.10 keeps the entry that is
+            # there already.)
             raise
 
     return call
 
 
 def remove_harness(error):
-    """Removes the frames of the harness from an exception, its causes and its group, and drops exceptions that the harness
-    handled itself."""
+    """Removes the frames of the harness from an exception, its causes and the members of its group, and drops exceptions that
+    the harness handled itself."""
     seen, left = set(), [error]
     while left:
         one = left.pop()
@@ -58,7 +58,7 @@ def _is_internal(error):
 
 
 def _without_harness(tb):
-    """Returns the rest of a traceback, which it changes in place. The first entry then leads to the rest, too."""
+    """Removes the entries of the harness in place, and returns the first other entry. `tb` then leads to that entry, too."""
     kept = list(_entries_of_others(tb))
     for entry, following in zip(kept, [*kept[1:], None]):
         if entry.tb_next is not following:

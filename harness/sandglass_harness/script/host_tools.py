@@ -43,7 +43,7 @@ class Record(dict):
             known = ", ".join(sorted(str(key) for key in self)[:20])
             raise AttributeError(f"the object has no field {name!r}; it has {known or 'none'}")
         except BaseException as error:
-            error.__traceback__ = None  # as in door.py, without the time for a second function
+            error.__traceback__ = None  # as in door.py, without the time of a second call
             raise
 
     def __reduce__(self):

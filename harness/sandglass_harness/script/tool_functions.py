@@ -18,7 +18,7 @@ class _LeftOut:
 
 
 _LEFT_OUT = _LeftOut()
-_OF_THE_CODE = {
+_CODE_GLOBALS = {
     "_remove_harness": remove_harness,
     "_BaseException": BaseException,
     "_Exception": Exception,
@@ -59,7 +59,7 @@ def _make_function(signature, bridge, codes):
             args.setdefault(key, value)
         return bridge.call(name, args)
 
-    scope = {**_OF_THE_CODE, "_collect": collect}
+    scope = {**_CODE_GLOBALS, "_collect": collect}
     function = types.FunctionType(code, scope, name)
     function.__defaults__ = tuple(_default_of(param) for param in params if not param["required"])
     function.__annotations__ = {**{p["name"]: p["type"] for p in params}, "return": signature["returns"]}
@@ -77,7 +77,7 @@ def _unused_name(names, name="more"):
 def _compile_code(count, more):
     """Compiles a function with `count` parameters, whose names are set later. Done once per shape, because it is slow.
 
-    Its errors go through the door; called_by_script() would hide the parameters from Python's own messages.
+    Its code removes the frames of the harness; called_by_script() would hide the parameters from Python's own messages.
     """
     names = [f"p{i}" for i in range(count)]
     head = ", ".join([*names, *(["**more"] if more else [])])
