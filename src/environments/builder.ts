@@ -242,7 +242,7 @@ export class Builder {
     return failing
   }
 
-  /** Before an index is asked: a name that only a script knows stays here. @throws SandglassError as {@link assertAllowed} does. */
+  /** Called before an index is asked, so that a name of a script does not reach it. @throws SandglassError as {@link assertAllowed} does. */
   async #assertNamesAllowed(request: EnvironmentRequest): Promise<void> {
     if (request.fromScript !== true) return
     const { host = [], requirements } = request

@@ -82,7 +82,7 @@ export async function addHomeFiles(packages: string, files: readonly MadeFile[])
   }
 }
 
-/** True if such files were made before. */
+/** True if home files were made before. */
 export function hasHomeFiles(packages: string): boolean {
   return existsSync(join(packages, HOME))
 }

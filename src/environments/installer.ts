@@ -40,14 +40,14 @@ export interface WorkDirectory {
 export interface Installation extends AsyncDisposable {
   /**
    * Installs the packages of a lock; to be called once.
-   * @param onDownloaded is told the bytes that have arrived of those that the lock expects: those of whole wheels, or what was
-   *   unpacked of the others, whichever is more.
+   * @param onDownloaded is called with the bytes that have arrived of those that the lock expects: the bytes of whole wheels, or
+   *   an estimate from the bytes that were unpacked, whichever is more.
    * @throws SandglassError as {@link lockRequirements} does.
    */
   install(lock: Lock, onDownloaded: (bytes: number) => void): Promise<void>
 }
 
-/** Wheels unpack to about so many times their own size. */
+/** Wheels unpack to about this many times their size. */
 export const EXPECTED_RATIO = 4
 const MAX_RATIO = 20
 /** Small wheels may unpack to this, whatever their size. */
@@ -107,15 +107,15 @@ export function startInstallation(plan: InstallPlan, work: WorkDirectory, target
   return {
     async install(lock, report) {
       let whole = 0
-      let told = 0
-      const tell = (bytes: number): void => {
-        if (bytes > told) report((told = bytes))
+      let reported = 0
+      const reportMore = (bytes: number): void => {
+        if (bytes > reported) report((reported = bytes))
       }
       onDownloaded = (name) => {
         whole += lock.packages.find((one) => one.name === name)?.bytes ?? 0
-        tell(whole)
+        reportMore(whole)
       }
-      onWritten = (bytes) => tell(Math.min(lock.downloadBytes, Math.floor(bytes / EXPECTED_RATIO)))
+      onWritten = (bytes) => reportMore(Math.min(lock.downloadBytes, Math.floor(bytes / EXPECTED_RATIO)))
       await writeFile(join(work.path, 'pylock.toml'), lock.text)
       assertSucceeded(plan, await uv.run(maxUnpacked(lock, plan.maxBytes)))
     },

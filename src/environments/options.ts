@@ -19,7 +19,7 @@ export interface InstallProgress {
    */
   readonly phase: 'installer' | 'resolve' | 'download' | 'done'
   readonly packages: number
-  /** Bytes of wheels that arrived; while a wheel is on its way, an estimate from what was unpacked of it. */
+  /** Bytes of wheels that arrived. Of a wheel that is still arriving, an estimate from the bytes that were unpacked. */
   readonly bytes: number
   /** Bytes of all wheels whose sizes the index reports; 0 before they are known. */
   readonly totalBytes: number

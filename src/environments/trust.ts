@@ -15,7 +15,7 @@ export function refusedOf(
   return packages.filter(({ name, version }) => !isAllowed({ name, version }))
 }
 
-/** The names among these that no version makes admissible. A function decides by the version, so it is not asked. */
+/** The names that `allow` admits in no version. A function decides by the version, so it is not asked. */
 export function refusedNames(
   names: readonly string[],
   allow: NonNullable<EnvironmentOptions['allow']>,

@@ -19,7 +19,7 @@ export interface UvCall {
   readonly heldLocks: readonly number[]
   readonly signal: AbortSignal
   readonly onLine?: ((line: string) => void) | undefined
-  /** Called now and then with the bytes that it has written. */
+  /** Called at intervals with the bytes that it has written. */
   readonly onWritten?: ((bytes: number) => void) | undefined
 }
 

@@ -39,7 +39,7 @@ interface UvSettings {
 
 /**
  * Finds uv: the program that the option names, one on PATH whose version fits, or a private copy, which is downloaded once.
- * @param onDownload is called when that begins.
+ * @param onDownload is called when a download begins.
  * @throws SandglassError `installer_missing`, `index_unreachable`.
  */
 export async function findUv(settings: UvSettings, signal?: AbortSignal, onDownload?: () => void): Promise<string> {
