@@ -73,8 +73,8 @@ export interface Fixture {
    */
   with(spec: SpecOverride, use: UseOfSandbox): Promise<void>
   /**
-   * The same with the sandbox of the test before, if that can serve again: it has no spec of its own, and its number of runs
-   * is unknown.
+   * Runs `use` in the same way with the sandbox of an earlier test, or with a new one if that cannot be reused. It has the default
+   * spec, and its number of runs is unknown.
    */
   withAny(use: UseOfSandbox): Promise<void>
   create(spec?: SpecOverride, signal?: AbortSignal): Promise<Sandbox>
@@ -131,7 +131,7 @@ export function createFixture(options: ConformanceOptions): Fixture {
     },
     async withAny(use) {
       const before = kept
-      kept = undefined // a test that fails leaves nothing to the next
+      kept = undefined // the sandbox of a failed test is not reused
       const canServe = await before?.canServe()
       if (canServe === false) await before?.sandbox.destroy()
       const peer = canServe === true && before !== undefined ? before : new HarnessPeer(await create())

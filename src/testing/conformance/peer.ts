@@ -124,7 +124,7 @@ export class HarnessPeer {
     assert.deepEqual(await this.next(), { type: 'pong', nonce })
   }
 
-  /** True if the sandbox is idle and says that it can be reused. It has then been reset, and no frame is left unread. */
+  /** Resets the sandbox. True if it was idle and reports that it can be reused; no frame is then unread. */
   async canServe(): Promise<boolean> {
     const reset = { type: 'reset', nonce: `reset-${this.#runs}` } as const
     try {
