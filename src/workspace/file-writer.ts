@@ -1,19 +1,19 @@
-import { SideBySide } from './side-by-side.ts'
+import { ConcurrentTasks } from './concurrent-tasks.ts'
 import { MAX_SIDE_BY_SIDE, type SmallFiles } from './small-files.ts'
 import type { TargetDirectory } from './target-directory.ts'
 import { createFile, type TargetFile, writeSmall } from './target-file.ts'
 
-/** A file of more bytes is written while it comes. */
+/** A larger file is written while it arrives. */
 const MAX_SMALL_BYTES = 64 * 1024
 
 /**
- * Writes files that come one after the other. Small ones are written by the thread, if there is one, else side by side: each takes
- * four calls of the system, which wait for their turn.
+ * Writes files that arrive one after the other. The thread, if there is one, writes the small files; otherwise several are written
+ * concurrently, because each takes four asynchronous calls.
  */
 export class FileWriter implements AsyncDisposable {
   readonly #target: TargetDirectory
   readonly #thread: SmallFiles | undefined
-  readonly #writing = new SideBySide(MAX_SIDE_BY_SIDE)
+  readonly #writing = new ConcurrentTasks(MAX_SIDE_BY_SIDE)
   #path = ''
   #mode = 0
   /** The bytes of the file so far, while it is small. */

@@ -15,7 +15,7 @@ import type { Sandbox } from '../sandbox/index.ts'
 import { MAX_TIMER_MS, truncate } from '../support/index.ts'
 import { Activity, type ActivityHandler, type ActivityOwner, OUTPUT_WINDOW_BYTES } from './activity.ts'
 import { notAloneError } from './failures.ts'
-import { hastenCollection } from './hasten-collection.ts'
+import { promptGarbageCollection } from './garbage-collection.ts'
 import type { IdleClock } from './idle-clock.ts'
 import { Outbound } from './outbound.ts'
 
@@ -269,7 +269,7 @@ export class Link implements ActivityOwner {
   #takeOutput(activity: Activity, stream: 'stdout' | 'stderr' | 'socket' | 'file', payload: Buffer): void {
     if (activity.receive(stream, payload.length, REST_BYTES)) {
       const isSmall = payload.length < COPIED_BYTES
-      if (!isSmall) hastenCollection(payload)
+      if (!isSmall) promptGarbageCollection(payload)
       activity.handler.onOutput?.(stream, isSmall ? Buffer.from(payload) : payload)
       return
     }

@@ -1,6 +1,6 @@
 import { SandglassError } from '../errors/index.ts'
 
-/** The scripts and programs under way in a workspace. Where they share memory, one with secrets must be alone. */
+/** The scripts and programs that run in a workspace. If each can read the memory of the others, one with secrets must be alone. */
 export class Neighbours {
   readonly #areShared: boolean
   readonly #onLeft: () => void
@@ -15,7 +15,7 @@ export class Neighbours {
     this.#onLeft = onLeft
   }
 
-  /** One begins; call the result at its end. @throws SandglassError `secrets_not_separate` */
+  /** Adds one that begins. The caller calls the result at its end. @throws SandglassError `secrets_not_separate` */
   enter(hasSecrets: boolean, shareSecrets: boolean): () => void {
     const one = { isPrivate: hasSecrets && !shareSecrets }
     if (this.#areShared && this.#present.size > 0) {

@@ -15,7 +15,7 @@ import { formatValue } from '../support/index.ts'
 import { removePath } from './change-paths.ts'
 import type { SkippedFile } from './collect.ts'
 import type { Link } from './link.ts'
-import { type Look, lookAt } from './look.ts'
+import { type StorableEntries, listStorable } from './storable-entries.ts'
 import { restoreEntries } from './restore-entries.ts'
 import { storeFiles } from './store-files.ts'
 import type { Checkpoint, RestoreResult, SyncResult } from './sync-result.ts'
@@ -88,7 +88,7 @@ export class PersistedFiles {
     if (tree !== null) {
       const target = await this.#trees.load(tree, signal)
       await restoreEntries(this.#link, this.#trees, [...target.values()], signal)
-      this.#present = heldAfter(await lookAt(this.#link, this.#maxBytes, signal), target)
+      this.#present = heldAfter(await listStorable(this.#link, this.#maxBytes, signal), target)
       this.#syncedAt = new Date(tree.at)
     }
     this.#isOpen = true
@@ -213,7 +213,7 @@ export class PersistedFiles {
     const at = new Date()
     this.#isDirty = false
     try {
-      const { entries, skipped } = await lookAt(this.#link, this.#maxBytes, signal)
+      const { entries, skipped } = await listStorable(this.#link, this.#maxBytes, signal)
       const next = new Map<string, Held | undefined>()
       const unknown: EntryOnWire[] = []
       for (const entry of entries) {
@@ -299,7 +299,7 @@ export class PersistedFiles {
 }
 
 /** The entries that are there after a restore, as far as they are those that were restored. */
-function heldAfter({ entries }: Look, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
+function heldAfter({ entries }: StorableEntries, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
   const held = new Map<string, Held>()
   for (const { path, kind, size, mode, version } of entries) {
     const state = target.get(path)

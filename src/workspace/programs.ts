@@ -23,7 +23,7 @@ interface Place {
   readonly refusal: SandglassError | undefined
   /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
   open(): Link
-  /** The end of a synchronisation that would keep a program from running; undefined if there is none. */
+  /** The end of a synchronisation that a program must wait for; undefined if there is none. */
   syncingApart(): Promise<void> | undefined
 }
 
@@ -104,7 +104,7 @@ export class Programs {
     return { exec_id: this.#place.execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
   }
 
-  /** Limits the CPU time of the whole workspace; call the result to end that. @throws SandglassError `limit_not_enforceable` */
+  /** Lowers the CPU limit of the whole workspace. The caller calls the result to restore it. @throws SandglassError `limit_not_enforceable` */
   async #holdTo(cpus: number): Promise<() => void> {
     const link = this.#place.open()
     using _call = link.use()

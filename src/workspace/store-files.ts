@@ -4,7 +4,7 @@ import type { EntryOnWire } from '../protocol/index.ts'
 import type { Link } from './link.ts'
 import type { PackHeader } from './pack.ts'
 import { readFiles } from './read-files.ts'
-import { SideBySide } from './side-by-side.ts'
+import { ConcurrentTasks } from './concurrent-tasks.ts'
 
 /** The end of the transfer of a file into a store. */
 export type Stored = { readonly state: FileState } | { readonly isGone: boolean; readonly message: string }
@@ -80,7 +80,7 @@ class Uploads {
   readonly #trees: StoredTrees
   readonly #known: Set<string>
   readonly #signal: AbortSignal
-  readonly #storing = new SideBySide(SIDE_BY_SIDE)
+  readonly #storing = new ConcurrentTasks(SIDE_BY_SIDE)
   #header: PackHeader | undefined
   /** The bytes of the file so far, while it is small. */
   #pieces: Uint8Array[] = []

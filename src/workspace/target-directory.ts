@@ -22,7 +22,7 @@ export class TargetDirectory {
     this.#overwrite = overwrite
   }
 
-  /** Makes the directory. Refuses everything that is in the way, before any file is written. */
+  /** Makes the directory. Before any file is written, refuses paths at which something is in the way. */
   async prepare(paths: readonly string[]): Promise<void> {
     await attempt(this.#directory, async () => {
       await mkdir(this.#directory, { recursive: true })

@@ -359,7 +359,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     throw new SandglassError('invalid_request', `${what}: the workspace has no store; open it with persist and store`)
   }
 
-  /** The end of a synchronisation that would keep a script or a program from running. */
+  /** The end of a synchronisation that a script or a program must wait for; undefined if there is none. */
   #syncingApart(): Promise<void> | undefined {
     return this.#link.isSerial ? this.#persisted?.idle() : undefined
   }

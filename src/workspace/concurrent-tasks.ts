@@ -1,5 +1,5 @@
-/** Pieces of work that go on at the same time, up to a number. A failure is thrown to who adds the next piece, or waits. */
-export class SideBySide {
+/** Runs a limited number of tasks concurrently. The next call of `add` or `done` throws the first failure. */
+export class ConcurrentTasks {
   readonly #most: number
   readonly #unfinished = new Set<Promise<void>>()
   #failure: { readonly error: unknown } | undefined
@@ -8,9 +8,9 @@ export class SideBySide {
     this.#most = most
   }
 
-  /** Takes a piece that has begun, and waits until there is room for another one. @throws what a piece threw. */
-  async add(piece: Promise<void>): Promise<void> {
-    const ended = piece
+  /** Adds a task that has begun, and waits until there is room for another one. @throws the first failure. */
+  async add(task: Promise<void>): Promise<void> {
+    const ended = task
       .catch((error: unknown) => void (this.#failure ??= { error }))
       .finally(() => this.#unfinished.delete(ended))
     this.#unfinished.add(ended)
@@ -18,13 +18,13 @@ export class SideBySide {
     this.#throwFailure()
   }
 
-  /** Resolves when all of them are done. @throws what a piece threw. */
+  /** Resolves when all tasks are done. @throws the first failure. */
   async done(): Promise<void> {
     await this.settled()
     this.#throwFailure()
   }
 
-  /** The same, whether they failed or not. */
+  /** Resolves when all tasks have ended, also if some failed. */
   async settled(): Promise<void> {
     await Promise.all(this.#unfinished)
   }

@@ -6,8 +6,8 @@ import type { SkippedFile } from './collect.ts'
 import type { Link } from './link.ts'
 import { listEntries } from './list-files.ts'
 
-/** A look at everything in a workspace: what can be stored, and what is left out. */
-export interface Look {
+/** Everything in a workspace: the entries that can be stored, and those that cannot. */
+export interface StorableEntries {
   readonly entries: readonly EntryOnWire[]
   readonly skipped: SkippedFile[]
 }
@@ -15,11 +15,11 @@ export interface Look {
 const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
 
 /**
- * Lists everything in a workspace.
+ * Lists everything in a workspace, and decides what can be stored.
  * @param maxBytes of all files together; those beyond it are left out.
  * @throws SandglassError `too_large` for too many entries, `aborted`
  */
-export async function lookAt(link: Link, maxBytes: number, signal: AbortSignal): Promise<Look> {
+export async function listStorable(link: Link, maxBytes: number, signal: AbortSignal): Promise<StorableEntries> {
   const entries: EntryOnWire[] = []
   const skipped: SkippedFile[] = []
   const options = {
