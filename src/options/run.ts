@@ -13,7 +13,7 @@ import { refuseUnknown } from '../support/index.ts'
 import type { ToolLimits, ToolsInput } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { WorkspaceActivities } from '../workspace/index.ts'
-import { notKnown } from './not-known.ts'
+import { unknownValueError } from './unknown-value.ts'
 
 /** The options of a run. */
 export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'tools' | 'stdin'> {
@@ -106,16 +106,16 @@ export const REQUEST_OPTIONS = [
 export function checkRunOptions<T>(options: RunOptions<T>): void {
   refuseUnknown('run', options, RUN_OPTIONS)
   const { policy = 'off' } = options
-  if (!POLICIES.includes(policy)) throw notKnown('policy', 'policy', policy, POLICIES)
+  if (!POLICIES.includes(policy)) throw unknownValueError('policy', 'policy', policy, POLICIES)
   if (options.workspace === undefined) return
   for (const name of POOL_OPTIONS) {
     if (options[name] === undefined) continue
-    throw packagesOfWorkspace(name)
+    throw packagesOfWorkspaceError(name)
   }
 }
 
 /** The error of packages for what runs in a workspace, which has its own. */
-export function packagesOfWorkspace(name: string): SandglassError {
+export function packagesOfWorkspaceError(name: string): SandglassError {
   return new SandglassError(
     'invalid_request',
     `${name}: a run in a workspace uses the sandbox and the packages of the workspace`,

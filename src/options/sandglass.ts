@@ -3,7 +3,7 @@ import type { EnvironmentOptions } from '../environments/index.ts'
 import { SandglassError } from '../errors/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from '../sandbox/index.ts'
 import { refuseUnknown } from '../support/index.ts'
-import { notKnown } from './not-known.ts'
+import { unknownValueError } from './unknown-value.ts'
 
 /** The options of `createSandglass`; all have defaults. */
 export interface SandglassOptions extends EngineOptions {
@@ -56,7 +56,7 @@ export interface SandglassOptions extends EngineOptions {
 export function checkOptions(options: SandglassOptions, engines: EngineTable = ENGINES): void {
   refuseUnknown('createSandglass', options, [...SANDGLASS_OPTIONS, ...Object.keys(engines)])
   for (const item of options.require ?? []) {
-    if (!REQUIREMENTS.includes(item)) throw notKnown('require', 'item', item, REQUIREMENTS)
+    if (!REQUIREMENTS.includes(item)) throw unknownValueError('require', 'item', item, REQUIREMENTS)
   }
   for (const name of options.preload ?? []) {
     if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(name)) {

@@ -3,8 +3,8 @@ import type { ModelInput } from '../llm/index.ts'
 import { TASK_NAMES, type TaskOptions } from '../orchestrator/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import type { ToolsInput } from '../tools/index.ts'
-import { notKnown } from './not-known.ts'
-import { packagesOfWorkspace, type Workspace } from './run.ts'
+import { unknownValueError } from './unknown-value.ts'
+import { packagesOfWorkspaceError, type Workspace } from './run.ts'
 
 /** Options of `Sandglass.solve`. */
 export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'> {
@@ -36,9 +36,10 @@ export function checkSolveOptions<T>(options: SolveOptions<T>): void {
     throw new TypeError('solve: it needs options, at least { model }')
   const own = ['model', 'tools', 'mode', 'dependencies', 'workspace', 'shareSecrets']
   refuseUnknown('solve', options, [...TASK_NAMES, ...own])
-  if (options.workspace !== undefined && options.dependencies !== undefined) throw packagesOfWorkspace('dependencies')
+  if (options.workspace !== undefined && options.dependencies !== undefined)
+    throw packagesOfWorkspaceError('dependencies')
   const { mode } = options
-  if (mode !== undefined && !MODES.includes(mode)) throw notKnown('mode', 'mode', mode, MODES)
+  if (mode !== undefined && !MODES.includes(mode)) throw unknownValueError('mode', 'mode', mode, MODES)
 }
 
 const MODES: readonly string[] = Object.values(ExecutionMode)

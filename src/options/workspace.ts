@@ -4,7 +4,7 @@ import { checkWorkspaceId } from '../persistence/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import type { Store } from '../stores/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
-import { notKnown } from './not-known.ts'
+import { unknownValueError } from './unknown-value.ts'
 
 /** Options of `Sandglass.workspace`. */
 export interface WorkspaceOptions {
@@ -65,7 +65,7 @@ export function checkWorkspaceOptions(options: WorkspaceOptions): void {
 
 function checkDisk(disk: unknown): void {
   if (disk === undefined || disk === 'memory') return
-  if (disk !== 'directory') throw notKnown('disk', 'place', disk, ['memory', 'directory'])
+  if (disk !== 'directory') throw unknownValueError('disk', 'place', disk, ['memory', 'directory'])
   throw new SandglassError(
     'limit_not_enforceable',
     "disk: 'directory': no engine can bound the size of a directory: that takes quotas of projects or images that only root mounts. Leave it " +

@@ -1,8 +1,13 @@
 import { SandglassError } from '../errors/index.ts'
 import { didYouMean } from '../support/index.ts'
 
-/** The error of a value that is none of those that an option takes. */
-export function notKnown(option: string, what: string, given: unknown, known: readonly string[]): SandglassError {
+/** The error of a value that an option does not take. */
+export function unknownValueError(
+  option: string,
+  what: string,
+  given: unknown,
+  known: readonly string[],
+): SandglassError {
   return new SandglassError(
     'invalid_request',
     `${option}: no ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Known: ${known.join(', ')}`,
