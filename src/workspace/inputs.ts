@@ -15,7 +15,7 @@ import { statFile } from './list-files.ts'
 import { removePath } from './change-paths.ts'
 
 /** The workspace that is given inputs. */
-interface Place {
+interface InputsContext {
   readonly engine: string
   /** The directory of the host that it shows as its inputs; undefined if they are sent. */
   readonly inputsDir: string | undefined
@@ -27,20 +27,20 @@ interface Place {
 
 /** Gives a workspace files and directories of the host: shows them where the engine can, else sends them. */
 export class Inputs {
-  readonly #place: Place
+  readonly #context: InputsContext
   /** Inputs that are being sent, by their paths. */
   readonly #sending = new Set<string>()
 
-  constructor(place: Place) {
-    this.#place = place
+  constructor(context: InputsContext) {
+    this.#context = context
   }
 
   async add(name: string, path: string, options: InputOptions): Promise<WorkspaceInput> {
     const { readOnly = false, replace = false, noLinks = false, signal } = options
     const input = await checkInput(name, path, signal, noLinks)
-    const link = this.#place.open()
+    const link = this.#context.open()
     using _call = link.use()
-    const { inputsDir, engine } = this.#place
+    const { inputsDir, engine } = this.#context
     if (inputsDir === undefined) {
       if (readOnly) throw changeableError(engine)
       return await this.#send(link, input, replace, signal)
@@ -71,7 +71,7 @@ export class Inputs {
       return { path: `${INSIDE.workspace}/${inside}`, ...sent }
     } finally {
       this.#sending.delete(inside)
-      this.#place.changed()
+      this.#context.changed()
     }
   }
 }

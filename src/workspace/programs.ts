@@ -12,7 +12,7 @@ import { checkStart, type Program, start } from './program.ts'
 import type { CheckedProgram, ExecOptions, ProgramOptions, StartOptions } from './program-options.ts'
 
 /** The workspace in which programs run. */
-interface Place {
+interface ProgramsContext {
   readonly sandbox: Sandbox
   readonly neighbours: Neighbours
   /** Names it in spans. */
@@ -24,31 +24,31 @@ interface Place {
   /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
   open(): Link
   /** The end of a synchronisation that a program must wait for; undefined if there is none. */
-  syncingApart(): Promise<void> | undefined
+  blockingSync(): Promise<void> | undefined
 }
 
 /** The programs of a workspace, each with its span, and the connections to them. */
 export class Programs {
-  readonly #place: Place
+  readonly #context: ProgramsContext
 
-  constructor(place: Place) {
-    this.#place = place
+  constructor(context: ProgramsContext) {
+    this.#context = context
   }
 
   async exec(command: string, args: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    const { sandbox, timeoutSec } = this.#place
-    this.#assertAny()
+    const { sandbox, timeoutSec } = this.#context
+    this.#assertHasPrograms()
     const program = checkExec(command, args, options, timeoutSec)
-    if (program.program.frame.tty !== null) this.#needSeveral('a terminal', 'use exec without tty')
-    const syncing = this.#place.syncingApart()
+    if (program.program.frame.tty !== null) this.#assertConcurrent('a terminal', 'use exec without tty')
+    const syncing = this.#context.blockingSync()
     if (syncing !== undefined) await syncing
     return traceSpan('workspace.run', this.#attributesOf(program.program), async (found) => {
       const { cpus } = program.program
       const leave = this.#enter(options)
       let release = (): void => {}
       try {
-        if (cpus !== undefined) release = await this.#holdTo(cpus)
-        const result = await exec(sandbox, this.#place.open(), program)
+        if (cpus !== undefined) release = await this.#lowerCpus(cpus)
+        const result = await exec(sandbox, this.#context.open(), program)
         found.exit_code = result.exitCode
         found.timed_out = result.timedOut
         return result
@@ -60,17 +60,17 @@ export class Programs {
   }
 
   async start(command: string, args: readonly string[], options: StartOptions): Promise<Program> {
-    this.#assertAny()
+    this.#assertHasPrograms()
     const program = checkStart(command, args, options)
-    this.#needSeveral('start', 'use exec')
+    this.#assertConcurrent('start', 'use exec')
     const { cpus } = program.program
     const leave = this.#enter(options)
     let release = (): void => {}
     const attributes = this.#attributesOf(program.program)
     const end = beginSpan('workspace.run', attributes)
     try {
-      if (cpus !== undefined) release = await this.#holdTo(cpus)
-      const started = await start(this.#place.sandbox, this.#place.open(), program)
+      if (cpus !== undefined) release = await this.#lowerCpus(cpus)
+      const started = await start(this.#context.sandbox, this.#context.open(), program)
       const leaveAtEnd = (): void => {
         release()
         leave()
@@ -91,35 +91,35 @@ export class Programs {
   }
 
   dial(port: number): Duplex {
-    this.#assertAny()
-    this.#needSeveral('dial', 'no program can listen beside a connection')
-    return dial(this.#place.open(), port)
+    this.#assertHasPrograms()
+    this.#assertConcurrent('dial', 'no program can listen beside a connection')
+    return dial(this.#context.open(), port)
   }
 
   #enter({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {
-    return this.#place.neighbours.enter(Object.keys(secrets).length > 0, shareSecrets)
+    return this.#context.neighbours.enter(Object.keys(secrets).length > 0, shareSecrets)
   }
 
   #attributesOf({ frame }: CheckedProgram): SpanAttributes {
-    return { exec_id: this.#place.execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
+    return { exec_id: this.#context.execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
   }
 
   /** Lowers the CPU limit of the whole workspace. The caller calls the result to restore it. @throws SandglassError `limit_not_enforceable` */
-  async #holdTo(cpus: number): Promise<() => void> {
-    const link = this.#place.open()
+  async #lowerCpus(cpus: number): Promise<() => void> {
+    const link = this.#context.open()
     using _call = link.use()
-    const lowered = await lowerCpuLimit(this.#place.sandbox, link, cpus)
+    const lowered = await lowerCpuLimit(this.#context.sandbox, link, cpus)
     return () => void lowered[Symbol.asyncDispose]().then(undefined, () => undefined)
   }
 
   /** @throws SandglassError `workspace_closed`, `activity_unavailable` where activities run one at a time. */
-  #needSeveral(what: string, instead: string): void {
-    if (this.#place.open().isSerial) throw unavailableError(this.#place.sandbox.info.engine, what, instead)
+  #assertConcurrent(what: string, instead: string): void {
+    if (this.#context.open().isSerial) throw unavailableError(this.#context.sandbox.info.engine, what, instead)
   }
 
   /** @throws SandglassError `workspace_closed`, `activity_unavailable` where the engine has no programs. */
-  #assertAny(): void {
-    this.#place.open()
-    if (this.#place.refusal !== undefined) throw this.#place.refusal
+  #assertHasPrograms(): void {
+    this.#context.open()
+    if (this.#context.refusal !== undefined) throw this.#context.refusal
   }
 }

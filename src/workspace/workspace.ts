@@ -113,7 +113,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
       timeoutSec: options.timeoutSec,
       refusal: options.noPrograms,
       open,
-      syncingApart: () => this.#syncingApart(),
+      blockingSync: () => this.#blockingSync(),
     })
   }
 
@@ -177,7 +177,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   async borrow(wish: RunWish): Promise<BorrowedSandbox> {
     const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
     const checked = files === undefined ? [] : await checkFilesInput(files)
-    const syncing = this.#syncingApart()
+    const syncing = this.#blockingSync()
     if (syncing !== undefined) await syncing
     const link = this.#open()
     link.assertFree()
@@ -360,7 +360,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   /** The end of a synchronisation that a script or a program must wait for; undefined if there is none. */
-  #syncingApart(): Promise<void> | undefined {
+  #blockingSync(): Promise<void> | undefined {
     return this.#link.isSerial ? this.#persisted?.idle() : undefined
   }
 }
