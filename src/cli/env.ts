@@ -117,14 +117,14 @@ async function verify(words: readonly string[], given: Given, context: Context):
     } else {
       const shown = differences.slice(0, MAX_DIFFERENCES).map(({ path, problem }) => `  ${problem} ${path}\n`)
       const more = differences.length > MAX_DIFFERENCES ? `  and ${differences.length - MAX_DIFFERENCES} more\n` : ''
-      const verdict = differences.length === 0 ? 'as installed' : differ(differences.length)
+      const verdict = differences.length === 0 ? 'as installed' : differText(differences.length)
       await context.stdout.write(`${one.key}: ${verdict}\n${shown.join('')}${more}`)
     }
   }
   return isSound ? EXIT.ok : 1
 }
 
-function differ(files: number): string {
+function differText(files: number): string {
   return `${plural(files, 'file')} ${files === 1 ? 'differs' : 'differ'}`
 }
 

@@ -7,7 +7,7 @@ export type TestedEngineName = EngineName | 'gvisor' | 'pyodide-box'
 /**
  * The conformance cases that run on each engine. Local runs all. The others run the cases that depend on a wall of their own,
  * and a fixed sample of the rest: Docker shares harness and broker with local, pyodide has its own broker, and bubblewrap only
- * changes how the same program starts and ends: what WebAssembly decides is as without it.
+ * changes how the same program starts and ends. What WebAssembly decides stays the same.
  */
 export const CONFORMANCE: Readonly<Record<TestedEngineName, CaseSelection | undefined>> = {
   local: undefined,
