@@ -8,28 +8,45 @@ const BAR = 24
 /** A status line while packages are installed, on a terminal. */
 export class InstallLine implements AsyncDisposable {
   readonly #context: Context
+  readonly #draws: boolean
   #live: LiveLine | undefined
   #progress: InstallProgress | undefined
+  #isEnded = false
 
-  constructor(context: Context) {
+  /** @param options.draws false if another status line shows {@link text}: a terminal has room for one. */
+  constructor(context: Context, { draws = true }: { readonly draws?: boolean } = {}) {
     this.#context = context
+    this.#draws = draws
+  }
+
+  /** The line; undefined while nothing is installed. */
+  get text(): string | undefined {
+    return this.#progress === undefined ? undefined : textOf(this.#progress)
   }
 
   readonly onProgress = (progress: InstallProgress): void => {
-    this.#progress = progress
-    if (progress.phase === 'done') void this[Symbol.asyncDispose]()
-    else this.#live ??= new LiveLine(this.#context.stderr, isLively(this.#context), () => textOf(this.#progress))
+    if (this.#isEnded) return
+    this.#progress = progress.phase === 'done' ? undefined : progress
+    if (this.#progress === undefined) void this.#clear()
+    else if (this.#draws)
+      this.#live ??= new LiveLine(this.#context.stderr, isLively(this.#context), () => this.text ?? '')
   }
 
+  /** Nothing is shown afterwards. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnded = true
+    this.#progress = undefined
+    await this.#clear()
+  }
+
+  async #clear(): Promise<void> {
     const live = this.#live
     this.#live = undefined
     await live?.end()
   }
 }
 
-function textOf(progress: InstallProgress | undefined): string {
-  if (progress === undefined || progress.phase === 'done') return ''
+function textOf(progress: InstallProgress): string {
   if (progress.phase === 'installer') return 'downloading uv, which installs packages'
   if (progress.phase === 'resolve') return 'choosing versions of packages'
   const { packages, bytes, totalBytes } = progress

@@ -32,12 +32,12 @@ export async function run(given: Given, context: Context): Promise<number> {
   const saving = savingOf(given)
   const skills = await skillsOf(given)
   const kept = keptOf(given, context)
+  await using installing = new InstallLine(context, { draws: isForPrograms })
   const reporter = isForPrograms
     ? lineReporter(given, context)
-    : humanReporter(given, script, context, () => transfer.text ?? arrivals.text)
+    : humanReporter(given, script, context, () => installing.text ?? transfer.text ?? arrivals.text)
   try {
     context.signal.throwIfAborted()
-    await using installing = new InstallLine(context)
     // A person names the file, so its declarations count. A script from elsewhere is not trusted with packages.
     const fromScript = isFile(given) ? 'declared' : 'off'
     const environments = { fromScript, onProgress: installing.onProgress } as const
@@ -133,15 +133,10 @@ function lineReporter(given: Given, { stdout }: Context): Reporter {
   }
 }
 
-function humanReporter(
-  given: Given,
-  script: string,
-  context: Context,
-  transferText: () => string | undefined,
-): Reporter {
+function humanReporter(given: Given, script: string, context: Context, otherText: () => string | undefined): Reporter {
   const started = performance.now()
   const status = (): string =>
-    transferText() ?? `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
+    otherText() ?? `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
   const live = new LiveLine(context.stderr, isLively(context), status)
   return new RunReporter(context, live, { path: scriptSource(given).name, text: script })
 }

@@ -37,11 +37,14 @@ export class SolveReporter implements Reporter {
   /** The reported error of the last attempt. */
   #reportedError: string | null = null
 
-  /** @param showFlags what `sandglass show ID` needs to find the task. */
-  constructor(context: Context, showFlags: string) {
+  /**
+   * @param showFlags what `sandglass show ID` needs to find the task.
+   * @param installText the status line while packages are installed, else undefined.
+   */
+  constructor(context: Context, showFlags: string, installText: () => string | undefined) {
     this.#context = context
     this.#showFlags = showFlags
-    this.#live = new LiveLine(context.stderr, isLively(context), () => this.#progress.text())
+    this.#live = new LiveLine(context.stderr, isLively(context), () => installText() ?? this.#progress.text())
   }
 
   async event(event: JournalEvent): Promise<void> {

@@ -28,10 +28,12 @@ export async function solve(given: Given, context: Context): Promise<number> {
   const saving = savingOf(given)
   const journal = openJournal(place)
   const asLines = given.has('--json') || given.has('--events')
-  const reporter = asLines ? lineReporter(given, context) : new SolveReporter(context, place.flag)
+  await using installing = new InstallLine(context, { draws: asLines })
+  const reporter = asLines
+    ? lineReporter(given, context)
+    : new SolveReporter(context, place.flag, () => installing.text)
   try {
     context.signal.throwIfAborted()
-    await using installing = new InstallLine(context)
     const environments = { onProgress: installing.onProgress }
     const sandglass = await startSandglass({ ...options, environments, poolSize: 1, maxOverflow: 0 }, context)
     let result: ToolExecutionResult | undefined

@@ -43,6 +43,21 @@ describe.skipIf(skip || noUv !== undefined)('packages at the command line', () =
     expect(ended.code).toBe(0)
   })
 
+  test('a terminal has one status line, which shows the installation while there is one', async () => {
+    await using slow = await PackageIndex.start(makeWheel({ name: 'slow' }))
+    slow.faults.delayMs = 700 // several periods of a status line
+    const args = ['run', '-c', 'import slow\nemit_result(1)', '--with', 'slow', '--engine', 'local']
+    const { stdout } = await cli.run(args, {
+      wrapper: ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])'],
+      env: { SANDGLASS_CACHE_DIR: cache.path, UV_DEFAULT_INDEX: slow.address, TERM: 'xterm' },
+    })
+    const lines = stdout.replaceAll('\u001B[2K', '').split('\r')
+    const shown = lines.map((line) => /^(?:running|choosing|installing)/.exec(line)?.[0])
+    const whileInstalling = shown.slice(shown.indexOf('choosing'), shown.lastIndexOf('installing') + 1)
+    expect(whileInstalling).toContain('installing')
+    expect(whileInstalling).not.toContain('running')
+  })
+
   test('-c, batch and solve have packages, too', async () => {
     const script = 'import demo\nemit_result(demo.VERSION)'
     const model = modelModule(cli, 'model.ts', fence(script))
