@@ -13,13 +13,11 @@ const LOOKUP = /new URL\(`\.\/guest\/main\.[^`]*`, import\.meta\.url\)/
  */
 export function writeGuest(run: string): void {
   const directory = directoryIn(run)
-  mkdirSync(directory)
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(join(directory, 'package.json'), '{"type":"module"}')
   for (const name of readdirSync(SOURCE)) {
     const script = stripTypeScriptTypes(readFileSync(join(SOURCE, name), 'utf8'))
-    writeFileSync(
-      join(directory, name.replace(/\.ts$/, '.mjs')),
-      script.replaceAll(/(from '\.\/[^']+)\.ts'/g, "$1.mjs'"),
-    )
+    writeFileSync(join(directory, name.replace(/\.ts$/, '.js')), script.replaceAll(/(from '\.\/[^']+)\.ts'/g, "$1.js'"))
   }
 }
 
@@ -34,11 +32,12 @@ export function guestWithoutTypes(): {
       const run = process.env['SANDGLASS_TEST_RUN']
       if (!id.endsWith(OWNER) || run === undefined) return undefined
       if (!LOOKUP.test(code)) throw new Error(`${id} no longer looks for its guest by ${LOOKUP}`)
-      return code.replace(LOOKUP, `new URL('${pathToFileURL(join(directoryIn(run), 'main.mjs')).href}')`)
+      return code.replace(LOOKUP, `new URL('${pathToFileURL(join(directoryIn(run), 'main.js')).href}')`)
     },
   }
 }
 
+/** Tests find the processes of instances by the end of this path. */
 function directoryIn(run: string): string {
-  return join(run, 'guest')
+  return join(run, 'engines/pyodide/guest')
 }
