@@ -229,11 +229,27 @@ function msBetween(start: string, end: string | undefined): number {
   return Number.isFinite(ms) ? ms : 0
 }
 
+/** An attempt, and what later events of it refer to. Nothing is searched for: a stored journal may hold any number of each. */
+interface OpenAttempt {
+  readonly draft: AttemptDraft
+  /** Calls without an answer, by key and name. */
+  readonly calls: Map<string, Draft<ToolCallRecord>[]>
+  /** The last review of each proposal. */
+  readonly reviews: Map<string, Draft<ReviewRecord>>
+}
+
+interface OpenStep {
+  readonly draft: StepDraft
+  readonly attempts: Map<number, OpenAttempt>
+}
+
 /** Gathers events into attempts and steps. */
 class Fold {
   readonly attempts: AttemptDraft[] = []
   readonly steps: StepDraft[] = []
   end: Extract<JournalEvent, { type: 'run_ended' }> | undefined
+  readonly #openAttempts = new Map<number, OpenAttempt>()
+  readonly #openSteps = new Map<number, OpenStep>()
 
   take(event: JournalEvent): void {
     switch (event.type) {
@@ -243,37 +259,42 @@ class Fold {
         this.end = event
         return
       case 'step_started':
-        this.#step(event.step).forceFinish = event.force_finish
+        this.#step(event.step).draft.forceFinish = event.force_finish
         return
       case 'step_ended':
-        Object.assign(this.#step(event.step), { ok: event.ok, error: event.error })
+        Object.assign(this.#step(event.step).draft, { ok: event.ok, error: event.error })
         return
       default:
         takeInto(this.#attempt(event.step, event.attempt), event)
     }
   }
 
-  #step(number: number): StepDraft {
-    const known = this.steps.find((step) => step.number === number)
+  #step(number: number): OpenStep {
+    const known = this.#openSteps.get(number)
     if (known !== undefined) return known
-    const step: StepDraft = { number, forceFinish: false, ok: null, error: null, attempts: [] }
-    this.steps.push(step)
+    const draft: StepDraft = { number, forceFinish: false, ok: null, error: null, attempts: [] }
+    this.steps.push(draft)
+    const step: OpenStep = { draft, attempts: new Map() }
+    this.#openSteps.set(number, step)
     return step
   }
 
-  #attempt(step: number | null, number: number): AttemptDraft {
-    const attempts = step === null ? this.attempts : this.#step(step).attempts
-    const known = attempts.find((attempt) => attempt.number === number)
+  #attempt(step: number | null, number: number): OpenAttempt {
+    const within = step === null ? undefined : this.#step(step)
+    const open = within?.attempts ?? this.#openAttempts
+    const known = open.get(number)
     if (known !== undefined) return known
-    const attempt = emptyAttempt(number)
-    attempts.push(attempt)
+    const attempt: OpenAttempt = { draft: emptyAttempt(number), calls: new Map(), reviews: new Map() }
+    const attempts = within?.draft.attempts ?? this.attempts
+    attempts.push(attempt.draft)
+    open.set(number, attempt)
     return attempt
   }
 }
 
 type AttemptEvent = Extract<JournalEvent, { readonly attempt: number }>
 
-function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
+function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: AttemptEvent): void {
   switch (event.type) {
     case 'prompt_written':
       attempt.prompt = { digest: event.digest, chars: event.chars, text: event.text }
@@ -299,7 +320,7 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
     case 'script_proposed': {
       const { proposal_id: proposalId, plan, script, sha256, dependencies, tools, problem, at: proposedAt } = event
       const { limits_enforced: limitsEnforced, ...sandbox } = event.sandbox
-      attempt.reviews.push({
+      const review: Draft<ReviewRecord> = {
         proposalId,
         plan,
         script,
@@ -310,12 +331,14 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
         problem,
         proposedAt,
         decision: null,
-      })
+      }
+      attempt.reviews.push(review)
+      reviews.set(proposalId, review)
       return
     }
     case 'proposal_decided': {
       const { decision, by, text, script, at: decidedAt, waited_ms: waitedMs } = event
-      const review = attempt.reviews.findLast((one) => one.proposalId === event.proposal_id)
+      const review = reviews.get(event.proposal_id)
       if (review === undefined) return
       review.decision = { decision, by, text, script, decidedAt, waitedMs }
       if (script !== null) attempt.script = script
@@ -329,14 +352,15 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       return
     case 'tool_called': {
       const { key, line, name, effect, args } = event
-      attempt.toolCalls.push({ key, line, name, effect, args, ok: null, ms: null, resultJson: null, error: null })
+      const call = { key, line, name, effect, args, ok: null, ms: null, resultJson: null, error: null }
+      attempt.toolCalls.push(call)
+      const open = calls.get(callId(event))
+      if (open === undefined) calls.set(callId(event), [call])
+      else open.push(call)
       return
     }
     case 'tool_answered': {
-      // From the end: most calls are answered immediately, and there may be thousands.
-      const call = attempt.toolCalls.findLast(
-        (one) => one.key === event.key && one.name === event.name && one.ok === null,
-      )
+      const call = calls.get(callId(event))?.pop()
       if (call === undefined) return
       Object.assign(call, { ok: event.ok, ms: event.ms, resultJson: event.result_json, error: event.error })
       return
@@ -369,6 +393,10 @@ function takeInto(attempt: AttemptDraft, event: AttemptEvent): void {
       attempt.repetition = event.repetition ?? attempt.repetition
       attempt.durationMs = event.duration_ms
   }
+}
+
+function callId({ key, name }: { readonly key: string; readonly name: string }): string {
+  return `${name}\n${key}`
 }
 
 function sandboxOf({ limits_enforced: limitsEnforced, ...sandbox }: JournalSandbox): SandboxRecord {
