@@ -1,5 +1,5 @@
 import type { Sandbox, SandboxEngine, SandboxSpec } from '../sandbox/index.ts'
-import { MAX_TIMER_MS } from '../support/index.ts'
+import { formatValue, MAX_TIMER_MS } from '../support/index.ts'
 
 /** The options of a {@link SandboxPool}. */
 export interface PoolOptions {
@@ -84,6 +84,25 @@ export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
     maxIdleBytes: count('maxIdleBytes', given.maxIdleBytes ?? MAX_IDLE_BYTES, 0),
     healthCheckAfterIdleMs: duration('healthCheckAfterIdleMs', given.healthCheckAfterIdleMs ?? 30_000),
     ...(given.isHealthy === undefined ? {} : { isHealthy: given.isHealthy }),
+  }
+}
+
+const LIMITS = ['memoryBytes', 'cpus', 'pids', 'diskBytes'] as const satisfies readonly (keyof SandboxSpec['limits'])[]
+
+/**
+ * Checks that limits of a sandbox are complete: an engine asks the kernel for them as they are.
+ * @throws TypeError naming the limit.
+ */
+export function checkLimits(name: string, limits: unknown): void {
+  if (typeof limits !== 'object' || limits === null) {
+    throw new TypeError(`${name}: must be an object with ${LIMITS.join(', ')}`)
+  }
+  for (const limit of LIMITS) {
+    const value: unknown = Reflect.get(limits, limit)
+    if (typeof value === 'number' && value > 0) continue
+    throw new TypeError(
+      `${name}.${limit}: ${formatValue(value)} is not a number above 0; a spec has each of ${LIMITS.join(', ')}`,
+    )
   }
 }
 

@@ -4,6 +4,7 @@ import { SandglassError } from '../errors/index.ts'
 import type { SandboxSpec } from '../sandbox/index.ts'
 import { type Holding, type Lease, leaseMaker } from './lease.ts'
 import {
+  checkLimits,
   type CheckoutOptions,
   type PoolOptions,
   type ResolvedPoolOptions,
@@ -46,11 +47,12 @@ export class SandboxPool implements AsyncDisposable {
    * Adds a spec; one that is already there under the same name and is equal changes nothing.
    * @param options `occasional`: nothing is kept warm for it before its third checkout, and it gives its idle sandboxes
    * up when those of all specs take more than `maxIdleBytes`; for specs that callers make up as they go.
-   * @throws TypeError when the name belongs to another spec.
+   * @throws TypeError when the name belongs to another spec, or a limit is missing.
    */
   addSpec(name: string, spec: SandboxSpec, options: { readonly occasional?: boolean } = {}): void {
     if (typeof name !== 'string') throw new TypeError('name: must be a string')
     if (typeof spec !== 'object' || spec === null) throw new TypeError(`specs.${name}: must be a SandboxSpec`)
+    checkLimits(`specs.${name}.limits`, spec.limits)
     const known = this.#shelves.get(name)
     if (known === undefined) {
       // A copy, so that a later change of the caller's object cannot mix two kinds of sandboxes under one name.

@@ -212,6 +212,11 @@ describe('PO-01: specs and options', () => {
     [{ engine: null }, 'engine: must be a SandboxEngine'],
     [{ specs: null }, 'specs: must be an object of sandbox specs by name'],
     [{ specs: { default: null } }, 'specs.default: must be a SandboxSpec'],
+    [{ specs: { default: {} } }, 'specs.default.limits: must be an object with memoryBytes, cpus, pids, diskBytes'],
+    [
+      { specs: { default: { limits: { ...fakeSpec().limits, diskBytes: undefined } } } },
+      'specs.default.limits.diskBytes: undefined is not a number above 0; a spec has each of memoryBytes, cpus, pids, diskBytes',
+    ],
     [
       { poolsize: 3 },
       'poolsize: unknown option of SandboxPool; the options are engine, specs, poolSize, maxOverflow, checkoutTimeoutMs, ' +
