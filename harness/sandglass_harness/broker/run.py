@@ -33,6 +33,7 @@ from .processes import EndLook
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
+_SETUP_OVER = b'{"type":"setup_over"}'  # as the script's process writes it
 ANSWER_HEAD = b'{"type":"tool_result",'
 
 
@@ -145,7 +146,10 @@ class Run:
             self._charge(blank * JUNK_LINE_BYTES)
             lines = [line for line in lines if line]
         for count, line in enumerate(lines, 1):
-            if self.over or (count % 256 == 0 and time.monotonic() > (self.stop_parsing_at or self.clock.kill_at)):
+            if self.over:
+                self.is_set_up = self.is_set_up or _SETUP_OVER in lines[count - 1 :]
+                return
+            if count % 256 == 0 and time.monotonic() > (self.stop_parsing_at or self.clock.kill_at):
                 return
             try:
                 self._take_line(line, now)
@@ -270,10 +274,10 @@ class Run:
 
     @property
     def ended_in_setup(self):
-        """True if the preamble or a Python tool ended the run. A flood can hide the end of the set-up, and a cancellation says
-        nothing about it."""
+        """True if the preamble or a Python tool ended the run, also by a flood: what is left in the frame socket is read after
+        the process is dead. A cancellation says nothing about it."""
         has_setup = any(self.request.get(name) for name in ("preamble", "tool_sources")) and not self.request.get("check")
-        return has_setup and not self.is_set_up and not self.over and self.killed_for in (None, "timeout")
+        return has_setup and not self.is_set_up and self.killed_for in (None, "timeout", "output-limit")
 
     def ending(self):
         """Returns the field `ending` of `script_done`: how the script's process ended."""

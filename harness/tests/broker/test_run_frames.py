@@ -66,11 +66,24 @@ class FramesTest(RunTestCase):
         self.assertFalse(run.ended_in_setup)  # nothing was given that could have ended it
         run.request["preamble"] = "x = 1"
         self.assertTrue(run.ended_in_setup)
-        for killed_for, told in (("timeout", True), ("output-limit", False), ("cancelled", False), (None, True)):
+        for killed_for, told in (("timeout", True), ("output-limit", True), ("cancelled", False), (None, True)):
             run.killed_for = killed_for
             self.assertIs(run.ended_in_setup, told)
         run.take_frames(line(type="setup_over"), 101.0)
         self.assertFalse(run.ended_in_setup)
+
+    def test_the_end_of_the_set_up_is_seen_behind_a_flood_of_output(self):
+        """The script wrote it before its flood, so it is in the socket when the flood is there."""
+        over = b'{"type":"setup_over"}\n'
+        for frames in ([over], [b"x\n" * 100_000 + over], [b"x\n" * 100_000, b"x\n", over[:5], over[5:]]):
+            run = self.make(max_output=1000)
+            run.request["preamble"] = "x = 1"
+            run.take_output(run.streams[0], b"x" * 2000)
+            run.killed_for = "output-limit"
+            self.assertTrue(run.over and run.ended_in_setup)
+            for data in frames:
+                run.take_frames(data, 101.0)
+            self.assertFalse(run.ended_in_setup)
 
     def test_the_end_of_the_set_up_is_said_once_and_to_the_broker_alone(self):
         over = line(type="setup_over")

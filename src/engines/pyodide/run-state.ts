@@ -99,8 +99,9 @@ export class RunState {
   takeFrames(data: Uint8Array): void {
     try {
       for (const line of this.#lines.push(data)) {
-        if (this.over) return
-        if (!this.#takeLine(line)) this.#charge(line.length + CAPS.junkLineBytes)
+        if (this.over && this.#isSetUp) return
+        if (this.over) this.#isSetUp = SETUP_OVER.equals(line)
+        else if (!this.#takeLine(line)) this.#charge(line.length + CAPS.junkLineBytes)
       }
     } catch (error) {
       if (!(error instanceof LineTooLongError)) throw error
@@ -178,14 +179,14 @@ export class RunState {
   }
 
   /**
-   * True if the preamble or a Python tool ended the run. A flood can hide the end of the set-up, and a cancellation says
-   * nothing about it.
+   * True if the preamble or a Python tool ended the run, also by a flood: frames are read until the process is dead. A
+   * cancellation says nothing about it.
    */
   get #endedInSetup(): boolean {
     const { request } = this
-    if (this.#isSetUp || this.over || request.type !== 'execute') return false
+    if (this.#isSetUp || request.type !== 'execute') return false
     if ((request.preamble ?? '') === '' && (request.tool_sources ?? []).length === 0) return false
-    return this.killedFor === undefined || this.killedFor === 'timeout' || this.killedFor === 'memory'
+    return this.killedFor !== 'cancelled'
   }
 
   /** The ending of the script's process, in the terms of the wire. */

@@ -61,6 +61,28 @@ export function wrapperCodeTests(at: Fixture): void {
     }),
   )
 
+  at.test(
+    'a flood of a preamble or a Python tool is told apart from one of the script',
+    ['harness', 'broker', 'webassembly'],
+    () =>
+      at.with({}, async (peer) => {
+        const byText = 'while True: print("x" * 1000)'
+        const byFrames = 'while True: emit_log("x" * 100)'
+        for (const flood of [byText, byFrames]) {
+          const tool = { name: 'loud', source: `${flood}\ndef loud(): pass`, stub: '' }
+          const rows: readonly [script: string, wrapper: Parameters<HarnessPeer['request']>[1], inSetup?: true][] = [
+            ["emit_log('ran')", { preamble: flood }, true],
+            ["emit_log('ran')", { tool_sources: [tool] }, true],
+            [flood, { preamble: PREAMBLE }],
+          ]
+          for (const [script, wrapper, inSetup] of rows) {
+            const { events, done } = await peer.run(script, { max_output_bytes: 4096, ...wrapper })
+            assert.deepEqual([events.at(-1)?.['kind'], done.in_setup], ['output_limit', inSetup], flood)
+          }
+        }
+      }),
+  )
+
   at.test('a postamble runs after a script that ended without an error, and only then', ['harness'], () =>
     at.withAny(async (peer) => {
       const postamble = 'emit_result(x)'
