@@ -33,6 +33,9 @@ export class ReviewedRuns {
    */
   async run(script: string, options: RunOptions): Promise<RanScript> {
     const { declarer } = this.#runner.dependencies
+    const { workspace } = options
+    // A person may take longer to decide than an idle workspace stays open.
+    using _call = workspace === undefined ? undefined : this.#runner.workspaces.use(workspace)
     try {
       const reviewed = await this.#review(script, options)
       if (typeof reviewed !== 'string') return reviewed
@@ -59,10 +62,21 @@ export class ReviewedRuns {
         reviewer,
         last,
         signal: options.signal ?? new AbortController().signal,
-        check: (own) => this.#check(own, options),
+        check: (own) => this.#checkOwn(own, options),
       },
     )
     return reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])
+  }
+
+  /** Checks a script of the reviewer, who may also name packages that it may not have. */
+  async #checkOwn(own: string, options: RunOptions): Promise<Findings | Mistakes> {
+    try {
+      return await this.#check(own, options)
+    } catch (error) {
+      const violation = dependencyViolation(error, own)
+      if (violation === undefined) throw error
+      return { problem: rejectionText([violation]), violations: [violation] }
+    }
   }
 
   /** Checks a script. Returns what it may do, or its mistakes. */

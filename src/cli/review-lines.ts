@@ -1,4 +1,5 @@
 import type { Decision, Proposal, Reviewer } from '../index.ts'
+import { MAX_DECIDER, MAX_DECISION_TEXT } from '../review/index.ts'
 import { messageOf } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 import { type InputLine, inputLines } from './request-lines.ts'
@@ -64,6 +65,7 @@ function decisionIn(line: InputLine, proposal: Proposal): DecisionLine | string 
   const known = DECISIONS.find((one) => one === decision)
   if (known === undefined) return `decision: ${formatValue(decision)} is none of ${DECISIONS.join(', ')}`
   if (!isTextOrNull(script) || !isTextOrNull(text) || !isTextOrNull(by)) return `${TEXTS.join(', ')}: texts, or null`
+  if ((by ?? '').length > MAX_DECIDER) return `by is longer than ${MAX_DECIDER} characters`
   return problemOf(known, script, text) ?? { id, decision: known, script, text, by }
 }
 
@@ -72,6 +74,7 @@ function problemOf(decision: DecisionLine['decision'], script: string | null, te
   if (decision === 'edit' && script === null) return 'edit needs the changed script'
   if (decision === 'respond' && (text ?? '').trim() === '') return 'respond needs a text for the model'
   if (decision !== 'accept' && decision !== 'edit' && script !== null) return `${decision} takes no script`
+  if ((text ?? '').length > MAX_DECISION_TEXT) return `its text is longer than ${MAX_DECISION_TEXT} characters`
   return undefined
 }
 

@@ -1,19 +1,26 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
+import { setTimeout } from 'node:timers/promises'
 import { messageOf } from '../errors/index.ts'
 import type { Decision, Proposal, Reviewer } from '../index.ts'
+import { MAX_DECIDER, MAX_DECISION_TEXT } from '../review/index.ts'
 import { plural } from './figures.ts'
 import { asLines, moreText } from './foreign-text.ts'
-import { type PythonKind, pythonWords } from './python-words.ts'
+import { type PythonKind, type PythonWord, pythonWords } from './python-words.ts'
 import { REJECTED } from './review-lines.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_PLAN_LINES = 20
 const MAX_DIFF_LINES = 60
+/** Time in which the terminal hands over what was typed. */
+const DROP_MS = 50
+/** Characters of a line of a script; longer ones go on in lines of their own. */
+const WIDTH = 70
 const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
 const COLOURS: Readonly<Record<PythonKind, number>> = { word: 35, text: 32, number: 33, comment: 2, name: 34 }
 
@@ -28,13 +35,34 @@ export interface ReviewTerminal {
 export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
   return async (proposal, { signal }) => {
     await terminal.write(proposalText(proposal, terminal.coloured))
-    const by = userInfo().username
+    const by = userName(terminal.env)
+    // What was typed before the proposal was shown is no answer to it.
+    await dropInput()
     for (;;) {
       const choice = await ask('[a]ccept, [e]dit, [r]espond, re[j]ect? ', signal)
       const decision = await decide(choice.trim().toLowerCase(), proposal, by, terminal, signal)
       if (decision !== undefined) return decision
     }
   }
+}
+
+/** The name of the user; a container may have none for its uid. */
+function userName(env: NodeJS.ProcessEnv): string {
+  try {
+    return userInfo().username.slice(0, MAX_DECIDER)
+  } catch {
+    return (env['USER'] ?? `uid ${process.getuid?.() ?? 'unknown'}`).slice(0, MAX_DECIDER)
+  }
+}
+
+/** Reads and drops the lines that wait in the terminal. */
+async function dropInput(): Promise<void> {
+  const { stdin } = process
+  const drop = (): void => {}
+  stdin.on('data', drop)
+  await setTimeout(DROP_MS)
+  stdin.off('data', drop)
+  stdin.pause()
 }
 
 async function decide(
@@ -50,7 +78,7 @@ async function decide(
       return { decision: 'accept', by }
     case 'e':
     case 'edit': {
-      const edited = await edit(script, terminal)
+      const edited = await edit(script, terminal, signal)
       if (edited === undefined) return undefined
       if (edited !== script) return { decision: 'accept', script: edited, by }
       await terminal.write('The script is unchanged.\n')
@@ -59,12 +87,12 @@ async function decide(
     case 'r':
     case 'respond': {
       const text = await ask('To the model: ', signal)
-      return text.trim() === '' ? undefined : { decision: 'respond', text, by }
+      return text.trim() === '' ? undefined : { decision: 'respond', text: text.slice(0, MAX_DECISION_TEXT), by }
     }
     case 'j':
     case 'reject': {
       const text = await ask('Reason, for the record: ', signal)
-      return { decision: 'reject', text: text.trim() === '' ? REJECTED : text, by }
+      return { decision: 'reject', text: text.trim() === '' ? REJECTED : text.slice(0, MAX_DECISION_TEXT), by }
     }
     default:
       await terminal.write('Answer a, e, r or j.\n')
@@ -89,24 +117,28 @@ async function ask(question: string, signal: AbortSignal): Promise<string> {
 }
 
 /** Lets the person change a script in $VISUAL or $EDITOR. Returns undefined if that fails, and says so on the terminal. */
-async function edit(script: string, terminal: ReviewTerminal): Promise<string | undefined> {
+async function edit(script: string, terminal: ReviewTerminal, signal: AbortSignal): Promise<string | undefined> {
   const { env } = terminal
   const [program = 'vi', ...args] = (env['VISUAL'] || env['EDITOR'] || 'vi').split(' ').filter((word) => word !== '')
   const directory = await mkdtemp(join(tmpdir(), 'sandglass-review-'))
   const path = join(directory, 'script.py')
+  const remove = (): void => rmSync(directory, { recursive: true, force: true })
+  process.once('exit', remove)
   try {
     await writeFile(path, `${script}\n`, { mode: 0o600 })
-    const child = spawn(program, [...args, path], { stdio: 'inherit', env })
+    const child = spawn(program, [...args, path], { stdio: 'inherit', env, signal })
     const [code] = (await once(child, 'exit')) as [number | null]
     if (code !== 0) throw new Error(`it ended with ${code ?? 'a signal'}`)
     return (await readFile(path, 'utf8')).replace(/\n$/, '')
   } catch (error) {
+    signal.throwIfAborted()
     await terminal.write(
       escapeForMessage(`${program}: ${messageOf(error)}; set EDITOR to a program that edits a file`) + '\n',
     )
     return undefined
   } finally {
-    await rm(directory, { recursive: true, force: true })
+    process.off('exit', remove)
+    remove()
   }
 }
 
@@ -129,6 +161,7 @@ export function proposalText(proposal: Proposal, coloured: boolean): string {
     paint(BOLD, `Proposal, ${place}`),
     ...linesOf(plan, MAX_PLAN_LINES),
     ...numbered(proposal.script, paint),
+    `  ${paint(DIM, 'SHA-256  ')} ${proposal.sha256}`,
     ...facts.map(([name = '', text]) => `  ${paint(DIM, name.padEnd(9))} ${text}`),
     ...(diff === null ? [] : [`  ${paint(DIM, 'changes since the last proposal')}`, ...diffLines(diff, paint)]),
     ...(problem === null ? [] : [paint(RED, `Your script was not taken: ${escapeForMessage(problem)}`)]),
@@ -139,20 +172,38 @@ export function proposalText(proposal: Proposal, coloured: boolean): string {
 function linesOf(text: string, max: number): string[] {
   if (text === '') return []
   const lines = asLines(text)
-  return [...lines.slice(0, max).map((line) => `  ${line}`), ...moreText(lines.length - max)]
+  return [...lines.slice(0, max), ...moreText(lines.length - max)].map((line) => `  > ${line}`)
 }
 
 /** All lines of the script, however many: a person decides only about lines that are shown. */
 function numbered(script: string, paint: (code: number, text: string) => string): string[] {
   const lines = pythonWords(script.split(/\r\n?|\n/))
   const width = String(lines.length).length
-  return lines.map((words, index) => {
-    const text = words.map(({ text: word, kind }) => {
-      const safe = escapeForMessage(word)
-      return kind === undefined ? safe : paint(COLOURS[kind], safe)
-    })
-    return `  ${paint(DIM, `${String(index + 1).padStart(width)} |`)} ${text.join('')}`
-  })
+  return lines.flatMap((words, index) =>
+    wrap(words).map((row, part) => {
+      const number = part === 0 ? String(index + 1) : ''
+      const text = row.map(({ text: word, kind }) => (kind === undefined ? word : paint(COLOURS[kind], word)))
+      return `  ${paint(DIM, `${number.padStart(width)} |`)} ${text.join('')}`
+    }),
+  )
+}
+
+/** The words of a line as rows, so that the terminal wraps none: a wrapped row could look like another line. */
+function wrap(words: readonly PythonWord[]): PythonWord[][] {
+  const rows: PythonWord[][] = [[]]
+  let left = WIDTH
+  for (const { text, kind } of words) {
+    let rest = escapeForMessage(text)
+    while (rest.length > left) {
+      rows.at(-1)?.push({ text: rest.slice(0, left), kind })
+      rest = rest.slice(left)
+      rows.push([])
+      left = WIDTH
+    }
+    rows.at(-1)?.push({ text: rest, kind })
+    left -= rest.length
+  }
+  return rows
 }
 
 function diffLines(diff: string, paint: (code: number, text: string) => string): string[] {

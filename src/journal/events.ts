@@ -98,7 +98,8 @@ export type JournalBody =
       readonly proposal_id: string
       readonly plan: string
       readonly script: string
-      readonly sha256: string
+      /** Of the script; null if it holds a secret, which a digest would let be guessed. */
+      readonly sha256: string | null
       readonly dependencies: readonly string[]
       readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
       readonly sandbox: Omit<JournalSandbox, 'id' | 'use'>

@@ -18,6 +18,9 @@ const TEXTS: ReadonlySet<string> = new Set([
   'stdout',
   'stderr',
   'result_json',
+  'plan',
+  'problem',
+  'by',
 ])
 /** Fields with data of the same origin; keys can contain secrets, too. */
 const DATA: ReadonlySet<string> = new Set(['args', 'data', 'final_data', 'partial'])

@@ -48,7 +48,8 @@ interface ReviewRecord {
   readonly proposalId: string
   readonly plan: string
   readonly script: string
-  readonly sha256: string
+  /** Of the script; null if it holds a secret. */
+  readonly sha256: string | null
   readonly dependencies: readonly string[]
   readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
   readonly sandbox: Omit<SandboxRecord, 'id' | 'use'>
@@ -341,7 +342,8 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
       const review = reviews.get(event.proposal_id)
       if (review === undefined) return
       review.decision = { decision, by, text, script, decidedAt, waitedMs }
-      if (script !== null) attempt.script = script
+      // A script of the reviewer that had a mistake did not run: the next decision is about the one of the model again.
+      attempt.script = script ?? review.script
       return
     }
     case 'sandbox_assigned':

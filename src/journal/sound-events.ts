@@ -73,7 +73,7 @@ const SHAPES: Shapes = {
     proposal_id: text,
     plan: text,
     script: text,
-    sha256: text,
+    sha256: orNull(text),
     dependencies: listOf(text),
     tools: listOf(shaped({ name: text, effect: orNull(text) })),
     sandbox: shaped(isolation),

@@ -39,6 +39,8 @@ export interface AttemptPlan {
   readonly place: Place
   readonly prompt: string
   readonly surroundings: ScriptSurroundings
+  /** Gives back a sandbox that is held between scripts: a person may take hours. */
+  releaseSandbox(): Promise<void>
   /** Leases the sandbox; called only for a script that passed the check. */
   lease(host: ScriptHost): Promise<Borrowed>
   /** Why the output of a step is not enough, or undefined. */
@@ -135,13 +137,15 @@ export class Attempts {
    * @throws EndTask when the reviewer fails.
    */
   async #review(
-    { place, surroundings }: AttemptPlan,
+    { place, surroundings, releaseSandbox }: AttemptPlan,
     answer: string,
     { script, host, findings }: { script: string; host: ScriptHost; findings: Findings | undefined },
   ): Promise<{ readonly script: string; readonly host: ScriptHost } | { readonly error: string }> {
     const { job, journal, signal } = this.task
     const { review: reviewer } = job
-    if (reviewer === undefined || findings === undefined) return { script, host }
+    if (reviewer === undefined) return { script, host }
+    if (findings === undefined) throw new EndTask('infrastructure', 'the check did not tell what the script may do')
+    await releaseSandbox()
     const last = this.#lastProposed
     this.#lastProposed = script
     const checkOwn = async (own: string): Promise<ReviewFindings | { readonly problem: string }> => {
@@ -160,7 +164,7 @@ export class Attempts {
           signal,
           check: checkOwn,
           onProposal: async (proposal) => {
-            journal.write(proposalEvent(place, proposal))
+            journal.write(proposalEvent(place, proposal, this.task.redactor))
             await this.task.assertStored()
           },
           onDecision: (proposal, decision, waitedMs) =>

@@ -119,6 +119,7 @@ class Steps {
         ...(forceFinish ? { tools: undefined, withheld: tools } : { tools }),
         inputs: { ...inputs, collected, ...(this.#keepsState ? { state } : {}) },
       },
+      releaseSandbox: () => this.#sandbox.release(),
       lease: (host) => this.#sandbox.lease(host),
       findMissing: (result) => this.#findMissing(result),
     })

@@ -31,7 +31,14 @@ export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
     const prompt =
       failure === undefined ? job.generator.firstPrompt(job.task) : job.generator.retryPrompt(job.task, failure)
     const place = { step: null, attempt: number }
-    const outcome = await attempts.make({ place, prompt, surroundings, lease, findMissing: () => undefined })
+    const outcome = await attempts.make({
+      place,
+      prompt,
+      surroundings,
+      lease,
+      releaseSandbox: async () => {},
+      findMissing: () => undefined,
+    })
     if (outcome.kind === 'answered') return { data: outcome.data }
     if (outcome.kind === 'failed') failure = outcome.failure
   }

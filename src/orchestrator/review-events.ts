@@ -1,18 +1,27 @@
 import type { JournalBody, Place } from '../journal/index.ts'
 import type { Decision, Proposal } from '../review/index.ts'
+import type { Redactor } from '../redaction/index.ts'
 import { roundMs } from './active-task.ts'
 
+/** Maximum characters of a plan in the journal. */
+const MAX_PLAN = 2000
+
 /** A proposal as the journal records it. */
-export function proposalEvent(place: Place, proposal: Proposal): Extract<JournalBody, { type: 'script_proposed' }> {
+export function proposalEvent(
+  place: Place,
+  proposal: Proposal,
+  redactor: Redactor,
+): Extract<JournalBody, { type: 'script_proposed' }> {
   const { id, plan, script, sha256, dependencies, tools, problem } = proposal
   const { engine, level, python, limitsEnforced, network } = proposal.sandbox
   return {
     type: 'script_proposed',
     ...place,
     proposal_id: id,
-    plan,
+    // The cut may split a secret: `head` removes the partial one.
+    plan: redactor.head(plan.slice(0, MAX_PLAN), MAX_PLAN),
     script,
-    sha256,
+    sha256: redactor.text(script) === script ? sha256 : null,
     dependencies,
     tools,
     sandbox: { engine, level, python, limits_enforced: limitsEnforced, network },

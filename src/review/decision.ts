@@ -21,8 +21,9 @@ export type Decision =
 /** Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. */
 export type Reviewer = (proposal: Proposal, context: { readonly signal: AbortSignal }) => Decision | Promise<Decision>
 
-const MAX_TEXT = 20_000
-const MAX_BY = 200
+/** Maximum characters of the message to the model, and of the name of who decided. */
+export const MAX_DECISION_TEXT = 20_000
+export const MAX_DECIDER = 200
 const NEGATIVE = ['respond', 'edit', 'reject'] as const
 
 /** @throws TypeError if the option is not a function. */
@@ -40,8 +41,8 @@ export function checkDecision(given: unknown): Decision {
   refuseUnknown('answer of the reviewer', given, ['decision', 'script', 'text', 'by'])
   const answer: Partial<Record<'decision' | 'script' | 'text' | 'by', unknown>> = given
   const { decision, script = null, text = null, by = null } = answer
-  if (by !== null && (typeof by !== 'string' || by.length > MAX_BY))
-    throw wrong(`by: ${formatValue(by)} is not a text of at most ${MAX_BY} characters`)
+  if (by !== null && (typeof by !== 'string' || by.length > MAX_DECIDER))
+    throw wrong(`by: ${formatValue(by)} is not a text of at most ${MAX_DECIDER} characters`)
   if (decision === 'accept') {
     if (script !== null && (typeof script !== 'string' || script.trim() === ''))
       throw wrong(`script: ${formatValue(script)} is not Python; leave it out to accept the script as it is`)
@@ -51,8 +52,8 @@ export function checkDecision(given: unknown): Decision {
   if (negative === undefined)
     throw wrong(`decision: ${formatValue(decision)} is none of accept, ${NEGATIVE.join(', ')}`)
   if (script !== null) throw wrong(`script: only accept takes one, not ${negative}`)
-  if (typeof text !== 'string' || text.trim() === '' || text.length > MAX_TEXT)
-    throw wrong(`text: ${negative} needs a message to the model, of at most ${MAX_TEXT} characters`)
+  if (typeof text !== 'string' || text.trim() === '' || text.length > MAX_DECISION_TEXT)
+    throw wrong(`text: ${negative} needs a message to the model, of at most ${MAX_DECISION_TEXT} characters`)
   return { decision: negative, text, by }
 }
 

@@ -1,3 +1,3 @@
-export { checkReviewer, type Decision, type Reviewer } from './decision.ts'
+export { checkReviewer, MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Reviewer } from './decision.ts'
 export { findingsOf, type Findings, type Proposal } from './proposal.ts'
 export { reviewScript } from './review-script.ts'

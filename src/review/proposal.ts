@@ -7,7 +7,7 @@ export interface Findings {
   /** The packages that it can import beside the standard library, with those that it names itself, as `name==version`. */
   readonly dependencies: readonly string[]
   /**
-   * The tools that its text names; all tools if it can find others at run time, as by `eval`. This informs a reviewer: a script
+   * The tools that its text names; all tools if it does what the policy `strict` refuses, by which it can find others. This informs a reviewer: a script
    * can call tools that are not listed.
    */
   readonly tools: readonly {
@@ -35,7 +35,7 @@ export interface Proposal extends Findings {
   readonly script: string
   /** SHA-256 of `script` as UTF-8, in hexadecimal. */
   readonly sha256: string
-  /** A unified diff from the script that the model proposed before; null if there was none, or if the comparison takes over 100 ms. */
+  /** A unified diff from the script that the model proposed before; null if there was none, or if both have more than 64 Ki characters or 2,000 lines. */
   readonly diff: string | null
   /** The mistakes of the script in the last decision, which the check rejected; null if there was none. */
   readonly problem: string | null
@@ -58,7 +58,11 @@ export function findingsOf(
   }
 }
 
-const DIFF_MS = 100
+/** Larger texts are not compared: that would hold up everything else in this process. */
+const MAX_DIFF_CHARS = 64 * 1024
+const MAX_DIFF_LINES = 2000
+/** The limit on the search for the shortest difference, in milliseconds. */
+const DIFF_MS = 50
 
 /** Makes a proposal. @param last the script that the model proposed before, or null. */
 export async function makeProposal(
@@ -74,6 +78,8 @@ export async function makeProposal(
 }
 
 async function diffOf(before: string, after: string): Promise<string | null> {
+  const lines = before.split('\n').length + after.split('\n').length
+  if (before.length + after.length > MAX_DIFF_CHARS || lines > MAX_DIFF_LINES) return null
   const { createTwoFilesPatch } = await import('diff')
   const limit = { timeout: DIFF_MS }
   const patch = createTwoFilesPatch('last', 'this', `${before}\n`, `${after}\n`, undefined, undefined, limit)

@@ -1,34 +1,48 @@
 """Finds the tools that a script names, for the person who decides whether it may run."""
 
 import ast
+import re
 
-from .names import is_dynamic
+from . import modules as check_modules
+from .names import BUILTINS, is_dynamic
+from .report import Report
+from .strict import check_strict
 from .syntax import parse, split_lines
+from .tools import Known
 from .walk import Walk
 
-# Names and modules by which a script can find a function whose name its text does not show.
-_FINDERS = frozenset(
-    "eval exec compile globals locals vars getattr __import__ importlib inspect gc ctypes marshal pickle runpy *".split()
-)
+_WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
-def find_named_tools(source, names):
+def find_named_tools(source, names, *, allow_modules=(), files=False):
     """Returns those of the `names` of tools that the text of a script shows, in their order.
 
-    Returns all of them for a script that can find names at run time, as by `eval`, and for a text that is not Python.
+    Returns all of them for a script that strict refuses, since it can find names at run time, and for a text that is not
+    Python.
     """
-    tree, _ = parse(source, split_lines(source))
+    check_modules.warm_up()
+    lines = split_lines(source)
+    tree, _ = parse(source, lines)
     try:
-        if tree is None or is_dynamic(Walk(tree)):
+        if tree is None or _may_find_others(tree, lines, allow_modules, files):
             return list(names)
     except RecursionError:  # nested too deep to tell
         return list(names)
-    found, texts = set(), set()
+    found = set()
     for node in ast.walk(tree):
         found.update(_names_in(node))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            texts.add(node.value)
-    return list(names) if found & _FINDERS else [name for name in names if name in found or name in texts]
+    return [name for name in names if name in found]
+
+
+def _may_find_others(tree, lines, allow_modules, files):
+    walk = Walk(tree)
+    walk.stars = check_modules.find_star_names(walk)
+    if is_dynamic(walk) or walk.stars:
+        return True
+    report = Report(lines)
+    known = Known(walk, names=(), tools=(), allows=lambda _: True, builtins=BUILTINS)
+    check_strict(walk, known, allow_modules, files, report)
+    return len(report) > 0
 
 
 def _names_in(node):
@@ -36,8 +50,6 @@ def _names_in(node):
         return (node.id,)
     if isinstance(node, ast.Attribute):
         return (node.attr,)
-    if isinstance(node, ast.Import):
-        return [alias.name.partition(".")[0] for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [(node.module or "").partition(".")[0], *(alias.name for alias in node.names)]
-    return ()
+    if isinstance(node, ast.alias):
+        return (node.name,)
+    return _WORDS.findall(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else ()

@@ -142,7 +142,12 @@ def _check(request, emitter, preloaded):
         answer["whole"] = checker.is_script(whole)
         script = whole if answer["whole"] else script
     if asked.pop("list_tools", False):
-        answer["tools"] = checker.find_named_tools(script, [tool["name"] for tool in asked["tools"]])
+        answer["tools"] = checker.find_named_tools(
+            script,
+            [tool["name"] for tool in asked["tools"]],
+            allow_modules=asked["allow_modules"],
+            files=asked.get("files", False),
+        )
     emitter.send({"type": "check_result", "violations": checker.check(script, **asked), **answer})
     return 0
 

@@ -64,6 +64,7 @@ describe.skipIf(skip)('solve --review always', () => {
       decide('respond'),
       decide('reject', { script: 'x' }),
       decide('perhaps'),
+      decide('respond', { text: 'x'.repeat(20_001) }),
       decide('edit', { script: 'emit_result(7)' }),
     ])
     expect([ended.code, lastLine(ended).final_data]).toEqual([0, 7])
@@ -75,6 +76,7 @@ describe.skipIf(skip)('solve --review always', () => {
       'respond needs a text for the model',
       'reject takes no script',
       'decision: "perhaps" is none of accept, edit, respond, reject',
+      'its text is longer than 20000 characters',
     ])
   })
 

@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Decision, defineTool, memoryStore, type Proposal, type Reviewer } from '../../../src/index.ts'
+import {
+  createSandglass,
+  type Decision,
+  defineTool,
+  memoryStore,
+  type Proposal,
+  type Reviewer,
+} from '../../../src/index.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { onLocal } from '../tools/on-engine.ts'
 
@@ -75,6 +82,17 @@ await onLocal((at) => {
       ])
     })
 
+    test('what runs is what was shown, to the last blank', async () => {
+      const text = ' \ta  \n\n\u00A0\u200B\u202Eé\u0301  \n  '
+      const { review, seen } = answers({ decision: 'accept' })
+      const model = scriptedModel(`\`\`\`python\nemit_result("""${text}""")\n\`\`\``)
+      const { finalData } = await at.sg.solve('Say it', { model, review })
+      expect([finalData, seen[0]?.script.split('"""')[1]]).toEqual([text, text])
+      const raw = `emit_result("""${text}""")\t\n`
+      expect(await at.sg.asTool({ review }).execute({ script: raw })).toMatchObject({ result: text })
+      expect(seen[1]?.script).toBe(raw)
+    })
+
     test('who refuses gives the model the reason, and gets the difference of the next script', async () => {
       paid.length = 0
       const model = scriptedModel(script(500), script(5))
@@ -116,6 +134,35 @@ await onLocal((at) => {
       ])
       const [attempt] = record.attempts
       expect([attempt?.script, attempt?.reviews.at(-1)?.decision?.script]).toEqual([script(3), script(3)])
+    })
+
+    test('who gives up on a script of their own lets the one of the model run, and the record says so', async () => {
+      const { review } = answers({ decision: 'accept', script: 'emit_result(' }, { decision: 'accept' })
+      const { finalData, record } = await at.sg.solve('Pay', { model: scriptedModel(script(8)), tools, review })
+      expect([finalData, record.attempts[0]?.script]).toEqual([8, script(8)])
+    })
+
+    test('and the journal show no secret: not in the plan, the script, its digest, the problem or the name', async () => {
+      const secret = 'hunter-2-hunter'
+      const journal = memoryStore()
+      const own = { decision: 'accept', by: secret } as const
+      const { review } = answers({ ...own, script: `${secret.replaceAll('-', '_')}\n"${secret}" + 1 +` }, own)
+      const model = scriptedModel(`I use ${secret}.\n\`\`\`python\nemit_result(len("${secret}"))\n\`\`\``)
+      const { record, finalData } = await at.sg.solve('Use it', { model, review, journal, hide: { KEY: secret } })
+      expect([finalData, record.attempts[0]?.reviews[0]?.sha256]).toEqual([secret.length, null])
+      expect(JSON.stringify([record, await journal.read(record.runId)])).not.toContain(secret)
+    })
+
+    test('who takes long holds no sandbox, in no step', async () => {
+      await using small = await createSandglass({ engine: at.engine, poolSize: 1, maxOverflow: 0 })
+      const beside: unknown[] = []
+      const review: Reviewer = async () => {
+        beside.push((await small.run('emit_result(1)', { checkoutTimeoutMs: 5000 })).finalData)
+        return { decision: 'accept' }
+      }
+      const model = scriptedModel('emit_intermediate("a", 1)', 'emit_result(2)')
+      const { finalData } = await small.solve('Step', { model, review, mode: 'interactive' })
+      expect([finalData, beside]).toEqual([2, [1, 1]])
     })
 
     test('sees all tools if the script may find others than it names', async () => {
@@ -219,6 +266,26 @@ await onLocal((at) => {
       expect(seen).toEqual([])
       await expect(tool.execute({ script: script(1) })).rejects.toThrow('no answer')
       expect(() => at.sg.asTool({ review: 1 as never })).toThrow('review: 1 is not a function')
+    })
+
+    test('a script of the reviewer that names a package which it may not have is asked about again', async () => {
+      const wished = '# /// script\n# dependencies = ["nope"]\n# ///\nemit_result(1)'
+      const { review, seen } = answers({ decision: 'accept', script: wished }, { decision: 'reject', text: 'no' })
+      const answer = await at.sg.asTool({ review }).execute({ script: 'emit_result(2)' })
+      expect(answer).toMatchObject({ ok: false, error: 'the reviewer did not accept the script: no' })
+      expect(seen.map(({ problem }) => problem?.includes('nope') ?? null)).toEqual([null, true])
+    })
+
+    test('a workspace stays open while a person decides, however soon it would close', async () => {
+      await using workspace = await at.sg.workspace({ idleTimeoutSec: 0.1 })
+      const review: Reviewer = async () => {
+        const until = performance.now() + 300
+        while (performance.now() < until) await new Promise(setImmediate)
+        return { decision: 'accept' }
+      }
+      expect(await at.sg.asTool({ review, workspace }).execute({ script: 'emit_result(3)' })).toMatchObject({
+        result: 3,
+      })
     })
 
     test('a call that is cancelled while it waits settles', async () => {

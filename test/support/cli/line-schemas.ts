@@ -227,7 +227,7 @@ const review = z
     proposal_id: z.string(),
     plan: z.string(),
     script: z.string(),
-    sha256: z.string(),
+    sha256: z.string().nullable().meta({ description: 'Null if the script holds a secret.' }),
     dependencies: z.array(z.string()),
     tools: z.array(z.strictObject({ name: z.string(), effect: toolEffect })),
     sandbox: sandbox.omit({ id: true, use: true }),
