@@ -6,12 +6,13 @@ import type { StoreContent, StoredBlob, TransferOptions } from './store.ts'
 
 /** Content on its way into a store: its pieces, and its name once they were read. */
 export interface Intake {
+  /** Each stays as it is until the one after the next is asked for, or the intake is closed. */
   readonly pieces: AsyncIterable<Uint8Array>
   /** The content, once all pieces were read. */
   readonly blob: () => StoredBlob
   /** True for the error with which the source, not the store, failed. */
   readonly isOfSource: (error: unknown) => boolean
-  /** Ends the source, in case the pieces were not read to their end. */
+  /** Ends the source, also if the pieces were not read to their end. No piece may be needed any more. */
   readonly close: () => void
 }
 
@@ -24,6 +25,7 @@ export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }:
   let sha256: string | undefined
   let failure: { readonly error: unknown } | undefined
   const given = piecesOf(content, signal)
+  const digest = new Digest()
   async function* source(): AsyncGenerator<Uint8Array, void, void> {
     try {
       for await (const piece of given.pieces) {
@@ -40,14 +42,13 @@ export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }:
   }
   async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
     refuseAborted(signal)
-    using digest = new Digest()
     for await (const piece of source()) {
       refuseAborted(signal)
       size += piece.byteLength
       if (size > maxBytes) throw tooLarge(maxBytes)
-      await digest.update(piece)
-      yield piece
+      yield* digest.take(piece)
     }
+    yield* digest.rest()
     sha256 = await digest.end()
   }
   return {
@@ -57,7 +58,10 @@ export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }:
       return { sha256, size }
     },
     isOfSource: (error) => failure !== undefined && failure.error === error,
-    close: given.close,
+    close() {
+      digest[Symbol.dispose]()
+      given.close()
+    },
   }
 }
 
@@ -83,6 +87,7 @@ export async function* verified(
     await digest.update(piece)
     held = piece
   }
+  for await (const _ of digest.rest()) continue
   if ((await digest.end()) !== sha256) throw damaged(sha256, store)
   if (held !== undefined) yield held
 }

@@ -2,35 +2,52 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { SandglassError } from '../errors/index.ts'
 import { hasStarted, siblingModule } from '../support/index.ts'
 
-/** A filled buffer for the thread, which gives it back, or the digest after the last one. */
+/** One content for the thread: its messages, and the memory that it shares with the host's thread, as buffers of equal size. */
+export interface Hashed {
+  readonly port: MessagePort
+  readonly memory: SharedArrayBuffer
+  readonly bufferBytes: number
+}
+
+/** A filled buffer for the thread, which answers with its number, or after the last one with the digest. */
 export interface Filled {
-  readonly buffer: ArrayBuffer
+  readonly buffer: number
   readonly length: number
   readonly isLast: boolean
 }
 
-const BUFFER_BYTES = 1024 * 1024
-/** Buffers of one content: one is filled while the thread hashes others. */
+const BUFFER_BYTES = 2 * 1024 * 1024
+/** Buffers of one content: one is filled while others are hashed and written. */
 const BUFFERS = 4
 /** The time after which an unused thread ends, in milliseconds. */
 const IDLE_MS = 10_000
 
-/** The SHA-256 of one content, computed by the thread. */
+/**
+ * The SHA-256 of one content, computed by the thread. Pieces are copied into buffers that the threads share, and the caller may write
+ * those: one copy serves both.
+ */
 export class ThreadDigest implements Disposable {
   readonly #port: MessagePort
   readonly #release: () => void
-  readonly #answers: (ArrayBuffer | string)[] = []
+  readonly #memory: SharedArrayBuffer
+  readonly #free: number[] = Array.from({ length: BUFFERS }, (_, buffer) => buffer)
+  /** Filled buffers that both still need: the thread, and who got them from {@link take}. */
+  readonly #needed = new Set<number>()
+  /** The buffer that was given last; it is needed until the one after it was asked for. */
+  #given: number | undefined
+  #digest: string | undefined
   #wake: () => void = () => {}
   #isClosed = false
-  #filling: ArrayBuffer | undefined
+  #filling: number | undefined
   #used = 0
-  #made = 0
 
-  constructor(port: MessagePort, release: () => void) {
+  constructor(port: MessagePort, memory: SharedArrayBuffer, release: () => void) {
     this.#port = port
+    this.#memory = memory
     this.#release = release
-    port.on('message', (answer: ArrayBuffer | string) => {
-      this.#answers.push(answer)
+    port.on('message', (answer: number | string) => {
+      if (typeof answer === 'number') this.#drop(answer)
+      else this.#digest = answer
       this.#wake()
     })
     port.on('close', () => {
@@ -41,52 +58,66 @@ export class ThreadDigest implements Disposable {
     port.unref()
   }
 
-  async update(piece: Uint8Array): Promise<void> {
+  /**
+   * Takes a piece, and gives the buffers that are full with it. Each stays as it is until the one after the next is asked for.
+   * @throws SandglassError `store_unusable` if the thread has ended.
+   */
+  async *take(piece: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
     for (let at = 0; at < piece.byteLength;) {
-      this.#filling ??= await this.#spare()
+      this.#filling ??= await this.#answered(() => this.#free.pop())
       const part = piece.subarray(at, at + BUFFER_BYTES - this.#used)
-      new Uint8Array(this.#filling).set(part, this.#used)
+      this.#bufferAt(this.#filling).set(part, this.#used)
       this.#used += part.byteLength
       at += part.byteLength
-      if (this.#used === BUFFER_BYTES) this.#send(this.#filling, false)
+      if (this.#used < BUFFER_BYTES) continue
+      const full = this.#filling
+      yield this.#send(full, false)
+      if (this.#given !== undefined) this.#drop(this.#given)
+      this.#given = full
     }
   }
 
-  /** The digest in hexadecimal. */
-  async end(): Promise<string> {
-    this.#send(this.#filling ?? new ArrayBuffer(0), true)
-    for (;;) {
-      const answer = await this.#answer()
-      if (typeof answer === 'string') return answer
-    }
+  /** The rest of the content, of which all pieces were taken. */
+  finish(): Uint8Array {
+    return this.#send(this.#filling ?? 0, true)
   }
 
+  /** The digest in hexadecimal, after {@link finish}. @throws SandglassError `store_unusable` if the thread has ended. */
+  async digest(): Promise<string> {
+    return this.#answered(() => this.#digest)
+  }
+
+  /** What {@link take} and {@link finish} gave must not be needed any more. */
   [Symbol.dispose](): void {
     this.#port.close()
     this.#release()
   }
 
-  #send(buffer: ArrayBuffer, isLast: boolean): void {
-    this.#port.postMessage({ buffer, length: this.#used, isLast } satisfies Filled, [buffer])
+  #send(buffer: number, isLast: boolean): Uint8Array {
+    const length = this.#used
+    this.#port.postMessage({ buffer, length, isLast } satisfies Filled)
+    this.#needed.add(buffer)
     this.#filling = undefined
     this.#used = 0
+    return this.#bufferAt(buffer).subarray(0, length)
   }
 
-  async #spare(): Promise<ArrayBuffer> {
-    if (this.#answers.length === 0 && this.#made < BUFFERS) {
-      this.#made += 1
-      return new ArrayBuffer(BUFFER_BYTES)
-    }
-    return (await this.#answer()) as ArrayBuffer
+  /** One of the two needs a buffer no more. */
+  #drop(buffer: number): void {
+    if (!this.#needed.delete(buffer)) this.#free.push(buffer)
   }
 
-  /** @throws SandglassError `store_unusable` if the thread has ended. */
-  async #answer(): Promise<ArrayBuffer | string> {
+  #bufferAt(buffer: number): Uint8Array {
+    return new Uint8Array(this.#memory, buffer * BUFFER_BYTES, BUFFER_BYTES)
+  }
+
+  /** Waits for the thread until there is something to take. @throws SandglassError `store_unusable` if the thread has ended. */
+  async #answered<T>(take: () => T | undefined): Promise<T> {
     this.#port.ref()
     try {
       for (;;) {
-        const answer = this.#answers.shift()
-        if (answer !== undefined) return answer
+        const taken = take()
+        if (taken !== undefined) return taken
         if (this.#isClosed)
           throw new SandglassError('store_unusable', 'the thread that hashes content ended: try again')
         await new Promise<void>((resolve) => {
@@ -104,6 +135,8 @@ class DigestThread {
   #worker: Promise<Worker | undefined> | undefined
   #users = 0
   #idle: NodeJS.Timeout | undefined
+  /** The memory of the last content, for the next one: what is not used any more would stay until a garbage collection. */
+  #spare: SharedArrayBuffer | undefined
 
   async open(): Promise<ThreadDigest | undefined> {
     clearTimeout(this.#idle)
@@ -114,8 +147,13 @@ class DigestThread {
       return undefined
     }
     const { port1, port2 } = new MessageChannel()
-    worker.postMessage(port2, [port2])
-    return new ThreadDigest(port1, () => this.#release())
+    const memory = this.#spare ?? new SharedArrayBuffer(BUFFERS * BUFFER_BYTES)
+    this.#spare = undefined
+    worker.postMessage({ port: port2, memory, bufferBytes: BUFFER_BYTES } satisfies Hashed, [port2])
+    return new ThreadDigest(port1, memory, () => {
+      this.#spare = memory
+      this.#release()
+    })
   }
 
   #start(): Promise<Worker | undefined> {
@@ -133,6 +171,7 @@ class DigestThread {
   #end(): void {
     const ended = this.#worker
     this.#worker = undefined
+    this.#spare = undefined
     void ended?.then((worker) => worker?.terminate())
   }
 }

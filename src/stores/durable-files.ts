@@ -7,7 +7,6 @@ import { formatPath, makeDirectory } from '../support/index.ts'
 
 const FORMAT = 'sandglass-store 1\n'
 const FORMAT_FILE = 'format'
-const BUFFER_BYTES = 1024 * 1024
 /** Bytes of a large file that are written before they are synchronised with the disk. */
 const SYNCED_BYTES = 32 * 1024 * 1024
 /** A file in `tmp` that did not change for so long has lost its writer. */
@@ -31,7 +30,10 @@ export class DurableFiles {
     this.root = root
   }
 
-  /** Writes a file aside. The caller moves it with {@link place}, or else removes it. */
+  /**
+   * Writes a file aside. The caller moves it with {@link place}, or else removes it.
+   * @param pieces each stays as it is until the one after the next is asked for.
+   */
   async writeAside(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
     await this.#prepared()
     const path = join(this.root, 'tmp', randomUUID())
@@ -166,47 +168,32 @@ async function missingAs<T>(otherwise: T, read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Writes pieces through two buffers: one is filled while the other one is written. Written bytes are synchronised meanwhile. */
+/**
+ * Writes pieces, each while the next one is made; it must stay as it is until the one after that is asked for. Written bytes are
+ * synchronised meanwhile.
+ */
 async function writeOverlapped(
   file: FileHandle,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {
-  let filling: Buffer | undefined
-  let used = 0
-  let spare: Buffer | undefined
-  let writing: Promise<Buffer> | undefined
+  let writing: Promise<void> | undefined
   let written = 0
   let syncing: Promise<void> | undefined
-  const write = async (buffer: Buffer, length: number): Promise<Buffer> => {
-    for (let at = 0; at < length;) at += (await file.write(buffer, at, length - at)).bytesWritten
-    written += length
-    if (written >= SYNCED_BYTES) {
-      written = 0
-      await syncing
-      syncing = file.datasync()
-      syncing.catch(() => undefined) // it is awaited before the next one
-    }
-    return buffer
-  }
-  const flush = async (): Promise<void> => {
-    spare = await writing
-    writing = filling === undefined ? undefined : write(filling, used)
-    writing?.catch(() => undefined) // it is awaited before the next one
-    filling = spare
-    used = 0
+  const write = async (piece: Uint8Array): Promise<void> => {
+    for (let at = 0; at < piece.byteLength;) at += (await file.write(piece, at)).bytesWritten
+    written += piece.byteLength
+    if (written < SYNCED_BYTES) return
+    written = 0
+    await syncing
+    syncing = file.datasync()
+    syncing.catch(() => undefined) // it is awaited before the next one
   }
   try {
     for await (const piece of pieces) {
-      for (let at = 0; at < piece.byteLength;) {
-        filling ??= Buffer.allocUnsafeSlow(BUFFER_BYTES)
-        const part = piece.subarray(at, at + filling.byteLength - used)
-        filling.set(part, used)
-        used += part.byteLength
-        at += part.byteLength
-        if (used === filling.byteLength) await flush()
-      }
+      await writing
+      writing = write(piece)
+      writing.catch(() => undefined) // it is awaited before the next one
     }
-    await flush()
     await writing
     await syncing
   } finally {

@@ -25,7 +25,7 @@ export function storeInMemory(): Store {
       const { pieces, blob, close } = intakeOf(content, options)
       const parts: Uint8Array[] = []
       try {
-        // A source may use its buffer again.
+        // The memory of a piece is used again.
         for await (const piece of pieces) parts.push(Uint8Array.from(piece))
       } finally {
         close()

@@ -47,6 +47,27 @@ test('the thread of the host does not hash large content', async () => {
   }
 })
 
+test('a directory keeps what was hashed, of several contents at once, whose sources use one buffer each', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'))
+  try {
+    const store = storeInDirectory(directory)
+    const counts = [23, 40, 9, 31]
+    const expected = counts.map((count) => {
+      const hash = createHash('sha256')
+      for (let at = 0; at < count; at++) hash.update(Buffer.alloc(MiB + 1, at))
+      return hash.digest('hex')
+    })
+    for (let round = 0; round < 3; round++) {
+      const stored = await Promise.all(counts.map((count) => store.put('a', pieces(count, new Uint8Array(MiB + 1)))))
+      expect(stored.map(({ sha256 }) => sha256)).toEqual(expected)
+      for (const { sha256 } of stored)
+        expect(await sha256Of((await store.open('a', sha256)) ?? (async function* () {})())).toBe(sha256)
+    }
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
+
 test.each([0, 1, 3 * MiB, 4 * MiB, 4 * MiB + 1, 9 * MiB + 7])(
   '%i bytes have their digest, in any pieces',
   async (size) => {
