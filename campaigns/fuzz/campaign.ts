@@ -1,5 +1,6 @@
 import { findPythons } from '../../scripts/find-pythons.ts'
 import type { SandboxEngine } from '../../src/sandbox/index.ts'
+import { createSandglass } from '../../src/sandglass.ts'
 import { brokerCases } from './broker/broker-case.ts'
 import { Peer } from './broker/peer.ts'
 import { sandboxCases } from './broker/sandbox-case.ts'
@@ -7,6 +8,9 @@ import { drive, type DriveOptions, type DriveReport } from './drive.ts'
 import type { CaseMaker } from './fuzz-case.ts'
 import { silentCase } from './host/executor-case.ts'
 import { hostCase } from './host/host-case.ts'
+import { storeWorkspace } from './trees/damaged-case.ts'
+import { restoreCases } from './trees/restore-case.ts'
+import { treeCases } from './trees/tree-case.ts'
 
 /** The cases to run on one side of the protocol. */
 export interface Campaign {
@@ -27,6 +31,8 @@ const SILENT_AT_ONCE = 250
 /** One of this many broker cases runs in a new sandbox. */
 const SANDBOX_SHARE = 400
 const SANDBOXES_AT_ONCE = 2
+/** One of this many cases of stored trees is restored into a new sandbox. */
+const RESTORED_SHARE = 200
 /** The number of processes with the broker's code. */
 const PEERS = 3
 const BROKER_AT_ONCE = 48
@@ -36,6 +42,16 @@ export async function hostCampaign(campaign: Campaign): Promise<void> {
   const silent = Math.ceil(campaign.count / SILENT_SHARE)
   await part(campaign, 'host', hostCase, campaign.count - silent)
   await part(campaign, 'silent', silentCase, silent, { atOnce: SILENT_AT_ONCE })
+}
+
+/** Runs cases against all code that reads workspaces out of a store; with an engine, into real sandboxes, too. */
+export async function treeCampaign(campaign: Campaign): Promise<void> {
+  const restored = Math.ceil(campaign.count / RESTORED_SHARE)
+  using stored = await storeWorkspace()
+  await part(campaign, 'tree', treeCases(stored), campaign.count - restored)
+  if (campaign.engine === undefined) return
+  await using sg = await createSandglass({ engine: campaign.engine, poolSize: 0 })
+  await part(campaign, 'restore', restoreCases(sg), restored, { atOnce: SANDBOXES_AT_ONCE, caseMs: 180_000 })
 }
 
 /** Runs cases against all code of the harness that reads data of a host or of a script's process. */

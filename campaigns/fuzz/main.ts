@@ -1,13 +1,13 @@
 /**
- * Mutated input against both sides of the protocol, the long form of `test/campaign/fuzz/`:
- * `npm run fuzz -- --host 1000000 --broker 200000 --seed 1`; `--only host:123` repeats one case, `--write` puts the
+ * Mutated input against both sides of the protocol and readers of stored workspaces, the long form of `test/campaign/fuzz/`:
+ * `npm run fuzz -- --host 1000000 --broker 200000 --trees 100000 --seed 1`; `--only host:123` repeats one case, `--write` puts the
  * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding. `--stall` drives every entry point of hostile bytes with
  * growing input instead (`--only answer` selects some); with `--write` its table goes into docs/reliability/stalls.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { localEngine } from '../../src/engines/local/index.ts'
-import { brokerCampaign, hostCampaign } from './campaign.ts'
+import { brokerCampaign, hostCampaign, treeCampaign } from './campaign.ts'
 import type { DriveReport } from './drive.ts'
 import { withFigures } from './figures.ts'
 import { describeFinding } from './finding.ts'
@@ -25,6 +25,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     host: { type: 'string', default: '0' },
     broker: { type: 'string', default: '0' },
+    trees: { type: 'string', default: '0' },
     only: { type: 'string' },
     write: { type: 'boolean', default: false },
     stall: { type: 'boolean', default: false },
@@ -54,17 +55,22 @@ const onReport = (report: DriveReport): void => {
 if (values.only === undefined) {
   const host = wholeNumber('host', values.host)
   const broker = wholeNumber('broker', values.broker)
-  if (host + broker === 0) throw new TypeError('give --host N, --broker N or --only SIDE:NUMBER')
+  const trees = wholeNumber('trees', values.trees)
+  if (host + broker + trees === 0) throw new TypeError('give --host N, --broker N, --trees N or --only SIDE:NUMBER')
   console.log(`seed ${seed}, ${MACHINE}`)
   if (host > 0) await hostCampaign({ seed, count: host, onReport, onProgress })
   if (broker > 0) await brokerCampaign({ seed, count: broker, onReport, onProgress, ...(usable ? { engine } : {}) })
+  if (trees > 0) await treeCampaign({ seed, count: trees, onReport, onProgress, ...(usable ? { engine } : {}) })
 } else {
   const [, side = '', number = ''] = /^(\w+):(\d+)$/.exec(values.only) ?? []
   const only = { side, number: wholeNumber('only', number) }
   await hostCampaign({ seed, count: 1, only, onReport })
   await brokerCampaign({ seed, count: 1, only, onReport, ...(usable ? { engine } : {}) })
+  await treeCampaign({ seed, count: 1, only, onReport, ...(usable ? { engine } : {}) })
   if (reports.length === 0)
-    throw new TypeError(`--only ${values.only}: no such case; examples are host:5, silent:5, broker:5 and sandbox:5`)
+    throw new TypeError(
+      `--only ${values.only}: no such case; examples are host:5, silent:5, broker:5, sandbox:5, tree:5 and restore:5`,
+    )
 }
 await engine.close()
 
