@@ -96,18 +96,19 @@ export class PersistedFiles {
     this.#timer.unref()
   }
 
-  /** @throws SandglassError `workspace_owned`, those of the store, and `sandbox_busy` where files cannot be read while a script runs. */
+  /**
+   * @throws SandglassError `workspace_owned`, those of the store, `sandbox_busy` where files cannot be read while a script runs, `aborted`, and
+   * why the workspace ended.
+   */
   sync(signal?: AbortSignal): Promise<SyncResult> {
-    if (signal === undefined) {
-      this.#waiting ??= this.#inTurn(async () => {
-        // The caller whose activity has just ended may ask for one, too.
-        await setImmediate()
-        this.#waiting = undefined
-        return this.#synchronise(this.#ended.signal)
-      })
-      return this.#waiting
-    }
-    return this.#inTurn(() => this.#synchronise(AbortSignal.any([signal, this.#ended.signal])))
+    if (signal !== undefined) return this.#inTurn((until) => this.#synchronise(until), signal)
+    this.#waiting ??= this.#inTurn(async (until) => {
+      // The caller whose activity has just ended may ask for one, too.
+      await setImmediate()
+      this.#waiting = undefined
+      return this.#synchronise(until)
+    })
+    return this.#waiting
   }
 
   /** Something may have changed files: they are synchronised, and nobody waits for it. */
@@ -128,10 +129,10 @@ export class PersistedFiles {
   }
 
   /** @throws SandglassError as {@link sync} does. */
-  checkpoint(id: string, signal: AbortSignal = this.#ended.signal): Promise<Checkpoint> {
-    return this.#inTurn(async () => {
+  checkpoint(id: string, signal?: AbortSignal): Promise<Checkpoint> {
+    return this.#inTurn(async (until) => {
       const running = new Set(this.#link.running)
-      await this.#synchronise(signal)
+      await this.#synchronise(until)
       for (const one of this.#link.running) running.add(one)
       const { tree } = this.#lease.record
       if (tree === null) throw new SandglassError('store_damaged', `${this.#lease.store.name} has lost the workspace`)
@@ -140,12 +141,12 @@ export class PersistedFiles {
         checkpoints: [...record.checkpoints, { ...tree, id }].slice(-MAX_CHECKPOINTS),
       }))
       return { id, createdAt: new Date(tree.at), files: tree.files, bytes: tree.bytes, running: [...running] }
-    })
+    }, signal)
   }
 
   /** @throws SandglassError `invalid_request` for a checkpoint that the store does not have, and as {@link sync} does. */
-  restore(id: string, signal: AbortSignal = this.#ended.signal): Promise<RestoreResult> {
-    return this.#inTurn(async () => {
+  restore(id: string, signal?: AbortSignal): Promise<RestoreResult> {
+    return this.#inTurn(async (until) => {
       const state = this.#lease.record.checkpoints.find((one) => one.id === id)
       if (state === undefined)
         throw new SandglassError(
@@ -153,14 +154,17 @@ export class PersistedFiles {
           `checkpoint ${formatValue(id)}: workspace ${formatValue(this.id)} has none of this id`,
         )
       const running = new Set(this.#link.running)
-      const counts = await this.#become(state, signal)
+      const counts = await this.#become(state, until)
       for (const one of this.#link.running) running.add(one)
       return { ...counts, running: [...running] }
-    })
+    }, signal)
   }
 
-  /** Ends scripts and programs, synchronises a last time, and lets go of the workspace, even if the store hangs. Never rejects. */
-  async close(): Promise<void> {
+  /**
+   * Ends scripts and programs, synchronises a last time, and lets go of the workspace, even if the store hangs. Never rejects.
+   * @param why the error of calls that have not settled then.
+   */
+  async close(why: SandglassError): Promise<void> {
     clearInterval(this.#timer)
     const late = AbortSignal.timeout(this.#lastSyncMs)
     try {
@@ -169,13 +173,13 @@ export class PersistedFiles {
     } catch (error) {
       this.#onError(late.aborted ? this.#lateError() : error)
     }
-    await this.abandon()
+    await this.abandon(why)
   }
 
   /** Lets go of the workspace as the store has it. Never rejects. */
-  async abandon(): Promise<void> {
+  async abandon(why: SandglassError): Promise<void> {
     clearInterval(this.#timer)
-    this.#ended.abort()
+    this.#ended.abort(why)
     // Nobody waits for a store that never answers: the lease expires. The release has a bound of its own.
     const lettingGo = Promise.all([this.idle(), this.#lease.release()])
     const late = AbortSignal.timeout(LETTING_GO_MS)
@@ -202,10 +206,20 @@ export class PersistedFiles {
     if (isRunning || this.#isDirty) this.changed()
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work)
+  /**
+   * Does something when nothing else is under way, with a signal of the caller and of the end of the workspace. The caller waits no longer
+   * than for these, also for a store that never answers; what comes after it does wait.
+   */
+  async #inTurn<T>(work: (until: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const ended = this.#ended.signal
+    const until = signal === undefined ? ended : AbortSignal.any([signal, ended])
+    const done = this.#last.then(async () => work(until))
     this.#last = done.catch(() => undefined)
-    return done
+    try {
+      return await unlessAborted(done, until, 'the files of the workspace were stored')
+    } catch (error) {
+      throw ended.aborted && signal?.aborted !== true ? ended.reason : error
+    }
   }
 
   async #synchronise(signal: AbortSignal): Promise<SyncResult> {

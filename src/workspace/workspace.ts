@@ -97,8 +97,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
         ? new IdleClock(undefined, () => undefined)
         : new IdleClock(idleTimeoutSec * 1000, () => void this.#close(idleError(idleTimeoutSec)))
     // A sandbox whose channel is lost cannot be used any more.
-    this.#link = new Link(sandbox, this.#idle, () => {
-      void this.#persisted?.abandon()
+    this.#link = new Link(sandbox, this.#idle, (error) => {
+      void this.#persisted?.abandon(error)
       void this.#destroy()
     })
     const changed = (): void => this.#persisted?.changed()
@@ -334,7 +334,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async #end(why: SandglassError): Promise<void> {
     this.#idle.stop()
-    if (this.#persisted !== undefined) await this.#persisted.close()
+    if (this.#persisted !== undefined) await this.#persisted.close(why)
     this.#link.close(why)
     await this.#destroy()
     this.#claim.free()

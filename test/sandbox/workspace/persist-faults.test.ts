@@ -150,6 +150,43 @@ describe.skipIf(skip)('the store of a persisted workspace', () => {
     await expect(sg.workspace({ persist: 'other', store, signal: late })).rejects.toMatchObject({ code: 'aborted' })
   })
 
+  test.concurrent('that never answers any more holds up no call, neither beyond its signal nor beyond the end of the workspace', async () => {
+    const memory = storeInMemory()
+    let isHung = false
+    const never = new Promise<never>(() => {})
+    const store: Store = {
+      ...memory,
+      open: (...args) => (isHung ? never : memory.open(...args)),
+      put: (...args) => (isHung ? never : memory.put(...args)),
+      write: (...args) => (isHung ? never : memory.write(...args)),
+    }
+    const ws = await sg.workspace()
+    if (!(ws instanceof ActivityWorkspace)) throw new Error('it is one')
+    const lease = await WorkspaceLease.acquire(store, 'w')
+    const { signal } = new AbortController()
+    await ws.persist(lease, signal, { maxBytes: MiB, lastSyncMs: 200, onError: () => undefined })
+    const point = await ws.checkpoint()
+    isHung = true
+    await ws.put({ a: '1' })
+    const late = { signal: AbortSignal.timeout(300) }
+    const bySignal = [ws.sync(late), ws.checkpoint(late), ws.restore(point, late)]
+    const byEnd = [
+      ws.sync(),
+      ws.sync({ signal }),
+      ws.checkpoint({ signal }),
+      ws.restore(point, { signal }),
+      ws.restore(point),
+    ]
+    const codesOf = async (calls: readonly Promise<unknown>[]): Promise<unknown[]> =>
+      (await Promise.allSettled(calls)).map((call) =>
+        call.status === 'rejected' ? (call.reason as { code: unknown }).code : 'none',
+      )
+    const ended = codesOf(byEnd)
+    expect(await codesOf(bySignal)).toEqual(bySignal.map(() => 'aborted'))
+    await ws.close()
+    expect(await ended).toEqual(byEnd.map(() => 'workspace_closed'))
+  })
+
   test.concurrent.each([
     ['the list of files', (sha256: string) => sha256 !== CONTENT_SHA256],
     ['a file', (sha256: string) => sha256 === CONTENT_SHA256],
