@@ -87,7 +87,7 @@ export class ThreadDigest implements Disposable {
     return this.#answered(() => this.#digest)
   }
 
-  /** What {@link take} and {@link finish} gave must not be needed any more. */
+  /** Nothing that {@link take} and {@link finish} gave may be needed any more. */
   [Symbol.dispose](): void {
     this.#port.close()
     this.#release()

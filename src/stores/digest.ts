@@ -36,7 +36,7 @@ export class Digest implements Disposable {
     yield* this.#hashed(piece)
   }
 
-  /** What {@link take} has not given yet, after the last piece. */
+  /** The content that {@link take} has not given yet, after the last piece. */
   async *rest(): AsyncGenerator<Uint8Array, void, void> {
     if (this.#thread !== undefined) yield this.#thread.finish()
     else if (this.#small !== undefined) yield* this.#hashed(Buffer.concat(this.#small))
@@ -47,7 +47,7 @@ export class Digest implements Disposable {
     return this.#thread === undefined ? this.#hash.digest('hex') : this.#thread.digest()
   }
 
-  /** What was given must not be needed any more. */
+  /** Nothing that was given may be needed any more. */
   [Symbol.dispose](): void {
     this.#thread?.[Symbol.dispose]()
   }

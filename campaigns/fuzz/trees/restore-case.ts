@@ -12,7 +12,7 @@ import { Hang } from '../hang.ts'
 
 const ID = 'restored'
 const SETTLE_MS = 30_000
-/** What a manifest may name together although no tree has it: links to everywhere, and files below what is no directory. */
+/** Entries that no tree has together: links to everywhere, and files below what is no directory. */
 const LINKS = [
   '/etc',
   '/',
