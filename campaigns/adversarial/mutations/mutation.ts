@@ -50,6 +50,7 @@ export type Suite =
   | 'store'
   | 'store-order'
   | 'review'
+  | 'store-processes'
 
 /** The files of the suites. */
 export const SUITES: Readonly<Record<Suite, string>> = {
@@ -69,6 +70,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   'index-faults': 'test/sandbox/environments/index-faults.test.ts',
   store: 'test/unit/stores/directory.test.ts',
   'store-order': 'test/unit/stores/sync-order.slow.test.ts',
+  'store-processes': 'test/unit/stores/two-processes.slow.test.ts',
 }
 
 /** The control tests, which must pass in every mutated tree: a copy in which nothing runs proves nothing. */

@@ -495,6 +495,25 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'store', titles: ['by who knows its present state'] }],
   },
   {
+    name: 'states-between-processes',
+    defence: 'of two processes that write the same state of a record of a store, one succeeds',
+    instead: 'each looks whether the place is free, and then takes it',
+    patches: [
+      {
+        file: 'src/stores/durable-files.ts',
+        from: '    linkSync(aside, path)\n',
+        to: '    if (existsSync(path)) return false\n' + '    copyFileSync(aside, path)\n',
+      },
+      {
+        file: 'src/stores/durable-files.ts',
+        from: "import { linkSync } from 'node:fs'\n",
+        to: "import { copyFileSync, existsSync } from 'node:fs'\n",
+      },
+    ],
+    selected: [{ suite: 'store-processes', titles: ['one succeeds each time'] }],
+    quick: [],
+  },
+  {
     name: 'synchronised-content',
     defence: 'content of a store is synchronised with the disk before it gets its name',
     instead: 'it is left to the kernel',
