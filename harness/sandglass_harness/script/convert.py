@@ -260,7 +260,7 @@ def _from_series(pandas, series, ancestors):
 
 
 def _different_keys(labels):
-    """Returns the keys of an object, or None for labels that cannot be those."""
+    """Returns the labels as keys of an object, or None if they cannot be its keys."""
     try:
         keys = [label if type(label) is str else _key(label) for label in labels]
     except ConversionError:
