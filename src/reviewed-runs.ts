@@ -68,7 +68,7 @@ export class ReviewedRuns {
     return reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])
   }
 
-  /** Checks a script of the reviewer, who may also name packages that it may not have. */
+  /** Checks a script of the reviewer, which may also name packages that it may not use. */
   async #checkOwn(own: string, options: RunOptions): Promise<Findings | Mistakes> {
     try {
       return await this.#check(own, options)

@@ -17,9 +17,9 @@ import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_PLAN_LINES = 20
 const MAX_DIFF_LINES = 60
-/** Time in which the terminal hands over what was typed. */
+/** Time for the terminal to pass on earlier input, in milliseconds. */
 const DROP_MS = 50
-/** Characters of a line of a script; longer ones go on in lines of their own. */
+/** Maximum characters of a shown line of a script; the rest of a longer one follows on further lines. */
 const WIDTH = 70
 const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
 const COLOURS: Readonly<Record<PythonKind, number>> = { word: 35, text: 32, number: 33, comment: 2, name: 34 }
@@ -36,7 +36,7 @@ export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
   return async (proposal, { signal }) => {
     await terminal.write(proposalText(proposal, terminal.coloured))
     const by = userName(terminal.env)
-    // What was typed before the proposal was shown is no answer to it.
+    // Earlier input is no answer to this proposal.
     await dropInput()
     for (;;) {
       const choice = await ask('[a]ccept, [e]dit, [r]espond, re[j]ect? ', signal)

@@ -39,7 +39,7 @@ export interface AttemptPlan {
   readonly place: Place
   readonly prompt: string
   readonly surroundings: ScriptSurroundings
-  /** Gives back a sandbox that is held between scripts: a person may take hours. */
+  /** Gives back a sandbox that is held between scripts, because a reviewer may take hours. */
   releaseSandbox(): Promise<void>
   /** Leases the sandbox; called only for a script that passed the check. */
   lease(host: ScriptHost): Promise<Borrowed>

@@ -21,8 +21,9 @@ export type Decision =
 /** Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. */
 export type Reviewer = (proposal: Proposal, context: { readonly signal: AbortSignal }) => Decision | Promise<Decision>
 
-/** Maximum characters of the message to the model, and of the name of who decided. */
+/** Maximum characters of the message to the model. */
 export const MAX_DECISION_TEXT = 20_000
+/** Maximum characters of the name of the person who decided. */
 export const MAX_DECIDER = 200
 const NEGATIVE = ['respond', 'edit', 'reject'] as const
 

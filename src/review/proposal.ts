@@ -7,8 +7,8 @@ export interface Findings {
   /** The packages that it can import beside the standard library, with those that it names itself, as `name==version`. */
   readonly dependencies: readonly string[]
   /**
-   * The tools that its text names; all tools if it does what the policy `strict` refuses, by which it can find others. This informs a reviewer: a script
-   * can call tools that are not listed.
+   * The tools that its text names; all tools if it does something that the policy `strict` refuses, by which it may find others.
+   * This informs a reviewer: a script can call tools that are not listed.
    */
   readonly tools: readonly {
     readonly name: string
@@ -35,7 +35,10 @@ export interface Proposal extends Findings {
   readonly script: string
   /** SHA-256 of `script` as UTF-8, in hexadecimal. */
   readonly sha256: string
-  /** A unified diff from the script that the model proposed before; null if there was none, or if both have more than 64 Ki characters or 2,000 lines. */
+  /**
+   * A unified diff from the script that the model proposed before; null if there was none, or if both together have more than
+   * 65,536 characters or 2,000 lines, or take too long to compare.
+   */
   readonly diff: string | null
   /** The mistakes of the script in the last decision, which the check rejected; null if there was none. */
   readonly problem: string | null
@@ -58,7 +61,7 @@ export function findingsOf(
   }
 }
 
-/** Larger texts are not compared: that would hold up everything else in this process. */
+/** Larger texts are not compared: that would block the thread of the host. */
 const MAX_DIFF_CHARS = 64 * 1024
 const MAX_DIFF_LINES = 2000
 /** The limit on the search for the shortest difference, in milliseconds. */

@@ -17,8 +17,8 @@ _WORDS = re.compile(r"[A-Za-z_]\w*")
 def find_named_tools(source, names, *, allow_modules=(), files=False):
     """Returns those of the `names` of tools that the text of a script shows, in their order.
 
-    Returns all of them for a script that strict refuses, since it can find names at run time, and for a text that is not
-    Python.
+    Returns all of them for a script that the policy `strict` refuses, because it may find names at run time, and for a text
+    that is not Python.
     """
     check_modules.warm_up()
     lines = split_lines(source)
