@@ -9,7 +9,10 @@ import functools
 TOOL_FILENAME = "<tool>"  # for the generated functions that call host tools
 _HARNESS = __file__.rpartition("/script/")[0] + "/"
 _WAITING = ("/asyncio/", "/concurrent/futures/")  # modules in which the harness waits for an async tool
-_GROUP = getattr(builtins, "BaseExceptionGroup", ())  # came with Python 3.11
+_GROUP = getattr(builtins, "BaseExceptionGroup", None)  # came with Python 3.11
+# The fields of exceptions themselves: a class of the script can put code of its own in their place.
+_TRACEBACK, _CONTEXT, _CAUSE = (vars(BaseException)[f"__{name}__"] for name in ("traceback", "context", "cause"))
+_MEMBERS = None if _GROUP is None else vars(_GROUP)["exceptions"]
 
 
 def called_by_script(function):
@@ -33,27 +36,29 @@ def called_by_script(function):
 
 def remove_harness(error):
     """Removes the frames of the harness from an exception, its causes and the members of its group, and drops exceptions that
-    the harness handled itself."""
+    the harness handled itself. Calls no code of the script."""
     seen, left = set(), [error]
     while left:
         one = left.pop()
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        BaseException.with_traceback(one, _without_harness(one.__traceback__))
-        context = one.__context__
-        while context is not None and _is_internal(context):
-            context = context.__context__
-        if context is not one.__context__:
-            one.__context__ = context
-        left += (one.__cause__, context)
-        if isinstance(one, _GROUP):
-            left += one.exceptions
+        _TRACEBACK.__set__(one, _without_harness(_TRACEBACK.__get__(one)))
+        first = context = _CONTEXT.__get__(one)
+        passed = set()
+        while context is not None and id(context) not in passed and _is_internal(context):
+            passed.add(id(context))
+            context = _CONTEXT.__get__(context)
+        if context is not first:
+            _CONTEXT.__set__(one, context)
+        left += (_CAUSE.__get__(one), context)
+        if _GROUP is not None and issubclass(type(one), _GROUP):
+            left += _MEMBERS.__get__(one)
 
 
 def _is_internal(error):
     """True if an exception passed through frames of the harness alone."""
-    tb = error.__traceback__
+    tb = _TRACEBACK.__get__(error)
     return tb is not None and next(_entries_of_others(tb), None) is None
 
 

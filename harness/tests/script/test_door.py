@@ -2,6 +2,7 @@
 
 import ast
 import asyncio  # noqa: F401 - here, so that the processes of the scripts need not import it
+import builtins
 import json
 import logging  # noqa: F401
 import os
@@ -10,7 +11,7 @@ import struct
 import sys
 import unittest
 
-from sandglass_harness.script import emit, host_tools, runtime, tool_functions
+from sandglass_harness.script import door, emit, host_tools, runtime, tool_functions
 
 from .. import forked
 
@@ -310,3 +311,24 @@ class SignatureTest(unittest.TestCase):
             ["search", True, "(query: 'str') -> 'dict'"],
         ]
         self.assertEqual(told_by(source), (want, []))
+
+
+class HostileErrorTest(unittest.TestCase):
+    def test_no_code_of_an_error_is_called(self):
+        def trap(self, *_):
+            raise SystemExit("called")
+
+        own = {name: property(trap) for name in ("__cause__", "__context__", "__traceback__", "__class__", "exceptions")}
+        for base in (Exception, *filter(None, (getattr(builtins, "ExceptionGroup", None),))):
+            error = type("Sly", (base,), {**own, "__eq__": trap, "__hash__": trap})("m", *([ValueError()],) * (base is not Exception))
+            outer = ValueError()
+            outer.__context__ = outer.__cause__ = error
+            door.remove_harness(error)
+            door.remove_harness(outer)
+
+    def test_errors_that_refer_to_each_other_end(self):
+        first, second = ValueError(), ValueError()
+        first.__cause__, second.__cause__ = second, first
+        BaseException.__context__.__set__(first, second)
+        BaseException.__context__.__set__(second, first)
+        door.remove_harness(first)
