@@ -7,7 +7,8 @@ export class SolveProgress {
   #total = ''
   #place = 'starting'
   #doing = 'waiting for a sandbox'
-  #isAsking = false
+  /** True while a person is asked on the terminal. */
+  isAsking = false
   #tokens = 0
   #calls = 0
 
@@ -29,10 +30,10 @@ export class SolveProgress {
         this.#doing = 'waiting for a sandbox'
         return
       case 'script_proposed':
-        this.#isAsking = true
+        this.isAsking = true
         return
       case 'proposal_decided':
-        this.#isAsking = false
+        this.isAsking = false
         this.#doing = 'waiting for a sandbox'
         return
       case 'sandbox_assigned':
@@ -55,7 +56,7 @@ export class SolveProgress {
 
   /** The line at the bottom of a terminal; undefined while a question to a person is there. */
   text(): string | undefined {
-    if (this.#isAsking) return undefined
+    if (this.isAsking) return undefined
     const calls = this.#calls === 0 ? '' : `, ${plural(this.#calls, 'tool call')} so far`
     const tokens = this.#tokens === 0 ? '' : ` · ${countText(this.#tokens)} tokens`
     return `${this.#place}: ${this.#doing}${calls}${tokens} · ${msText(performance.now() - this.#started)} · Ctrl-C cancels`

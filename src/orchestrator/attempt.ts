@@ -239,7 +239,8 @@ export class Attempts {
     found: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
     emitted: ExecutionResult['intermediates'] = [],
   ): Round {
-    const repetition = this.stagnation.addFailure(found.script, found.error)
+    // What a person says twice is no repetition of the model.
+    const repetition = status === 'not-accepted' ? null : this.stagnation.addFailure(found.script, found.error)
     const failure: Failure = {
       traceback: null,
       violations: [],

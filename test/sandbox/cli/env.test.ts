@@ -45,7 +45,7 @@ describe.skipIf(skip || noUv !== undefined)('packages at the command line', () =
 
   test('a terminal has one status line, which shows the installation while there is one', async () => {
     await using slow = await PackageIndex.start(makeWheel({ name: 'slow' }))
-    slow.faults.delayMs = 700 // several periods of a status line
+    slow.faults.delayMs = 1500 // many periods of a status line
     const args = ['run', '-c', 'import slow\nemit_result(1)', '--with', 'slow', '--engine', 'local']
     const { stdout } = await cli.run(args, {
       wrapper: ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])'],

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Proposal } from '../../../src/index.ts'
@@ -23,7 +24,7 @@ async function review(...answers: readonly (readonly Answer[])[]): Promise<Comma
   const args = ['solve', 'Add up', '--model', RIGHT, '--tools', TOOLS, '--json', '--review', 'always']
   const running = cli.start(args, { XDG_STATE_HOME: join(cli.directory, 'reviewed') })
   for (const [index, lines] of answers.entries()) {
-    await running.said(`"attempt":${index + 1},`)
+    while (proposals(running.stdout()).length <= index) await once(running.child.stdout, 'data')
     const id = proposals(running.stdout())[index]?.id ?? ''
     for (const line of lines) running.child.stdin.write(`${line(id)}\n`)
   }
