@@ -58,7 +58,7 @@ export async function run(given: Given, context: Context): Promise<number> {
         ...(tools === undefined ? {} : { tools }),
         signal: context.signal,
         onEvent: (event) => {
-          arrivals.take(event)
+          if (event.type === 'file') arrivals.take(event)
           return reporter.event(event)
         },
       })

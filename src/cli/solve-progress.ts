@@ -1,5 +1,6 @@
 import type { JournalEvent } from '../journal/index.ts'
 import { countText, msText, plural } from './figures.ts'
+import { Arrivals } from './transfer.ts'
 
 /** The progress of a task, from the events of its journal. */
 export class SolveProgress {
@@ -11,6 +12,8 @@ export class SolveProgress {
   isAsking = false
   #tokens = 0
   #calls = 0
+  /** The files that the script left, while they come. */
+  #arrivals = new Arrivals()
 
   take(event: JournalEvent): void {
     switch (event.type) {
@@ -38,15 +41,21 @@ export class SolveProgress {
         return
       case 'sandbox_assigned':
         this.#doing = 'running the script'
+        this.#arrivals = new Arrivals()
         return
       case 'tool_called':
         this.#calls += 1
         return
       case 'script_executed':
         this.#doing = 'reading the result'
+        this.#arrivals = new Arrivals()
         return
       default:
     }
+  }
+
+  takeFile(file: { readonly size: number }): void {
+    this.#arrivals.take(file)
   }
 
   /** Tool calls of the attempt under way, or of the last one. */
@@ -59,7 +68,7 @@ export class SolveProgress {
     if (this.isAsking) return undefined
     const calls = this.#calls === 0 ? '' : `, ${plural(this.#calls, 'tool call')} so far`
     const tokens = this.#tokens === 0 ? '' : ` · ${countText(this.#tokens)} tokens`
-    return `${this.#place}: ${this.#doing}${calls}${tokens} · ${msText(performance.now() - this.#started)} · Ctrl-C cancels`
+    return `${this.#place}: ${this.#arrivals.text ?? this.#doing}${calls}${tokens} · ${msText(performance.now() - this.#started)} · Ctrl-C cancels`
   }
 }
 

@@ -20,6 +20,8 @@ export interface Reporter {
   event(event: JournalEvent): Promise<void>
   /** Shows a text to the person, uncut. */
   show(text: string): Promise<void>
+  /** A file that a script left has come. */
+  file(file: { readonly size: number }): void
   /**
    * @param problems why files were not saved.
    * @param isStored whether `sandglass show` finds the task.
@@ -62,6 +64,10 @@ export class SolveReporter implements Reporter {
 
   show(text: string): Promise<void> {
     return this.#live.write(this.#context.stderr, text)
+  }
+
+  file(file: { readonly size: number }): void {
+    this.#progress.takeFile(file)
   }
 
   async result({ record, files }: TaskResult, problems: readonly string[], isStored: boolean): Promise<void> {

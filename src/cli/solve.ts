@@ -50,6 +50,7 @@ export async function solve(given: Given, context: Context): Promise<number> {
       })
       for await (const event of events) {
         if (event.type === 'event') await reporter.event(event.event)
+        else if (event.type === 'file') reporter.file(event)
         else result = event.result
       }
     } finally {
@@ -84,6 +85,7 @@ function lineReporter(given: Given, { stdout }: Context): Reporter {
       if (given.has('--events')) await stdout.line(solveEventLine(event))
     },
     show: async () => {},
+    file: () => {},
     result: (result, problems) => stdout.line(solveLine(result, problems)),
     end: async () => {},
   }

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { type FilesInput, readHostFile, type RunEvent } from '../executor/index.ts'
+import { type FilesInput, readHostFile } from '../executor/index.ts'
 import { type Context, isLively } from './context.ts'
 import { plural } from './figures.ts'
 import { LiveLine } from './live-line.ts'
@@ -53,11 +53,10 @@ export class Arrivals {
   #bytes = 0
   #startedAt: number | undefined
 
-  take(event: RunEvent): void {
-    if (event.type !== 'file') return
+  take({ size }: { readonly size: number }): void {
     this.#startedAt ??= performance.now()
     this.#files += 1
-    this.#bytes += event.size
+    this.#bytes += size
   }
 
   /** The words for a person while files have been arriving for longer than {@link LONG_MS}; undefined otherwise. */

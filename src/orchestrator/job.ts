@@ -108,4 +108,6 @@ export interface Job<T = unknown> {
   readonly traceId: string | null
   readonly signal: AbortSignal | undefined
   readonly onEvent: ((event: JournalEvent) => void) | undefined
+  /** Called for each file that a script left, when it has come. */
+  readonly onFile?: (file: { readonly path: string; readonly size: number }) => void
 }

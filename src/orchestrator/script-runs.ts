@@ -2,6 +2,7 @@ import {
   type ExecutionMode,
   type ExecutionResult,
   MAX_LISTED_CALLS,
+  type RunEvent,
   ScriptExecutor,
   type Violation,
   wasCalled,
@@ -126,7 +127,11 @@ export class ScriptRuns {
     journal.write({ type: 'sandbox_assigned', ...place, sandbox_id: sandbox.id, engine: sandbox.info.engine })
     const notes = new ScriptNotes(journal, place, redactor)
     const { mode, tools, inputs } = surroundings
-    const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent: (event) => notes.take(event) })
+    const onEvent = (event: RunEvent): void => {
+      if (event.type === 'file') job.onFile?.(event)
+      notes.take(event)
+    }
+    const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent })
     const callsLeft = spending.toolCallsLeft
     const result = await this.#task.useMachinery(async () =>
       executor.run({

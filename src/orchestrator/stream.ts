@@ -3,25 +3,31 @@ import type { Job } from './job.ts'
 import type { ToolExecutionResult } from './result.ts'
 import { solve } from './solve.ts'
 
-/** The events of a task: those of its journal as they are stored, then its result. */
+/** The events of a task: those of its journal as they are stored, the files of `collect` as they come, then its result. */
 export type SolveEvent<T = unknown> =
   | { readonly type: 'event'; readonly event: JournalEvent }
+  /** A file that a script left has come. Its content is in the result, unless a later script replaces it. */
+  | { readonly type: 'file'; readonly path: string; readonly size: number }
   | { readonly type: 'result'; readonly result: ToolExecutionResult<T> }
 
 /** Solves a job and yields its events. Leaving the loop cancels the job and waits until it has settled. */
 export async function* streamSolve<T>(job: Job<T>): AsyncGenerator<SolveEvent<T>, void, void> {
   const left = new AbortController()
-  const waiting: JournalEvent[] = []
+  const waiting: SolveEvent<T>[] = []
   let news = Promise.withResolvers<void>()
   let isOver = false
+  const put = (event: SolveEvent<T>): void => {
+    waiting.push(event)
+    news.resolve()
+  }
   const running = solve({
     ...job,
     signal: job.signal === undefined ? left.signal : AbortSignal.any([job.signal, left.signal]),
     onEvent: (event) => {
-      waiting.push(event)
-      news.resolve()
+      put({ type: 'event', event })
       return job.onEvent?.(event)
     },
+    onFile: ({ path, size }) => put({ type: 'file', path, size }),
   }).finally(() => {
     isOver = true
     news.resolve()
@@ -32,7 +38,7 @@ export async function* streamSolve<T>(job: Job<T>): AsyncGenerator<SolveEvent<T>
     while (!isOver || waiting.length > 0) {
       if (waiting.length === 0) await news.promise
       news = Promise.withResolvers<void>()
-      for (const event of waiting.splice(0)) yield { type: 'event', event }
+      yield* waiting.splice(0)
     }
     yield { type: 'result', result: await running }
   } finally {

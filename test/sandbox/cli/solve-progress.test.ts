@@ -1,9 +1,11 @@
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { TASK_OUTCOMES } from '../../../src/outcomes/index.ts'
 import { truncateToWidth } from '../../../src/cli/live-line.ts'
 import { SolveProgress } from '../../../src/cli/solve-progress.ts'
 import type { JournalBody } from '../../../src/journal/index.ts'
 import { maskTimesAndIds } from './solve-command.ts'
+
+afterEach(() => void vi.useRealTimers())
 
 test('each outcome of a run has its exit code', () => {
   const statuses = [
@@ -51,4 +53,19 @@ test('the line on a terminal is shorter than the terminal', () => {
     truncateToWidth('a\nb\u001B[2J', 80),
   ]).toEqual(['0123456789', '01234567…', 'a     b\\x1b[2J'])
   expect([undefined, 0, 1].map((columns) => truncateToWidth('x'.repeat(200), columns).length)).toEqual([79, 79, 1])
+})
+
+test('files that come out of a script are counted in the line, once that takes long, until it has ended', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const progress = new SolveProgress()
+  const place = { step: null, attempt: 1 }
+  const take = (body: JournalBody): void => progress.take({ v: 1, run_id: '', seq: 0, at: '', ...body })
+  take({ type: 'sandbox_assigned', ...place, sandbox_id: '', engine: '' })
+  progress.takeFile({ size: 3_000_000 })
+  expect(progress.text()).toContain(': running the script ·')
+  vi.advanceTimersByTime(500)
+  progress.takeFile({ size: 500_000 })
+  expect(progress.text()).toContain(': receiving files, 2 files with 3.5 MB so far ·')
+  take({ type: 'sandbox_assigned', ...place, sandbox_id: '', engine: '' })
+  expect(progress.text()).toContain(': running the script ·')
 })

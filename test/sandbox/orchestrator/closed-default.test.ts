@@ -145,7 +145,7 @@ await onLocal((at) => {
       const traces: (string | null)[] = []
       for await (const each of stream) {
         if (each.type === 'event') seen.push(each.event.type)
-        else traces.push(each.result.record.traceId)
+        else if (each.type === 'result') traces.push(each.result.record.traceId)
       }
       expect(traces).toEqual(['t-1'])
       expect(heard).toEqual(seen)

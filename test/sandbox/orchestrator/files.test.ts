@@ -30,6 +30,22 @@ await onLocal((at) => {
     expect(second).toContain('Hint: there is no such file or directory. Files in the working directory: "in/a.csv".')
   }, 60_000)
 
+  test('a stream says of each file that it has come, before its script ends', async () => {
+    const model = scriptedModel(COPY)
+    const seen: unknown[] = []
+    const options = { model, files: { 'in/a.csv': 'x,1' }, collect: ['out/**'] }
+    for await (const each of at.sg.solveStream('Add', options))
+      seen.push(each.type === 'event' ? each.event.type : each.type === 'file' ? each : each.result.files.map(textOf))
+    expect(seen.slice(seen.indexOf('sandbox_assigned'))).toEqual([
+      'sandbox_assigned',
+      { type: 'file', path: 'out/sum.txt', size: 1 },
+      'script_executed',
+      'attempt_ended',
+      'run_ended',
+      [['out/sum.txt', '1']],
+    ])
+  }, 60_000)
+
   test('the policy strict says that there are no files where a task has none', async () => {
     const model = scriptedModel('emit_result(open("a").read())', 'emit_result(1)')
     const done = await at.sg.solve('One', { model })

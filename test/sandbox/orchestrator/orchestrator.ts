@@ -90,7 +90,7 @@ export function orchestratorTests(at: EngineAlone): void {
     let answer: unknown
     for await (const item of orchestrator.stream('The price', { sandboxName: 'shop' })) {
       if (item.type === 'event') types.push(item.event.type)
-      else answer = item.result.finalData
+      else if (item.type === 'result') answer = item.result.finalData
     }
     const attempt = ['prompt_written', 'script_generated', 'script_checked', 'sandbox_assigned']
     expect(types).toEqual([

@@ -62,8 +62,7 @@ test('a short transfer shows nothing', async () => {
 test('files that come out are counted, and said once that takes long', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const arrivals = new Arrivals()
-  const take = (size: number): void => arrivals.take({ type: 'file', executionId: 'e', path: 'x', size })
-  arrivals.take({ type: 'stdout', executionId: 'e', text: 'x' })
+  const take = (size: number): void => arrivals.take({ size })
   vi.advanceTimersByTime(2000)
   expect(arrivals.text).toBeUndefined()
   take(3_000_000)
