@@ -268,9 +268,8 @@ export class Link implements ActivityOwner {
 
   #takeOutput(activity: Activity, stream: 'stdout' | 'stderr' | 'socket' | 'file', payload: Buffer): void {
     if (activity.receive(stream, payload.length, REST_BYTES)) {
-      const isSmall = payload.length < COPIED_BYTES
-      if (!isSmall) promptGarbageCollection(payload)
-      activity.handler.onOutput?.(stream, isSmall ? Buffer.from(payload) : payload)
+      promptGarbageCollection(payload)
+      activity.handler.onOutput?.(stream, payload.length < COPIED_BYTES ? Buffer.from(payload) : payload)
       return
     }
     // There is no room for these bytes, and without them the output would have a gap.

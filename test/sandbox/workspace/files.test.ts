@@ -13,7 +13,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { dirDigest, type SkippedFile } from '../../../src/workspace/index.ts'
-import { watchGrowth } from '../../support/memory.ts'
 import { testFileRules } from '../../support/workspace-file-rules.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
@@ -51,13 +50,18 @@ await inWorkspace((at) => {
     rmSync(join(host, 'odd'), { recursive: true })
   })
 
-  test('a large file comes out while the memory of the host grows by 64 MiB at most', async () => {
+  // Buffers alone: what V8's heap takes depends on what ran before in this process.
+  test('the pieces of a large file are freed long before 64 MiB of them wait', async () => {
     await at.ws.exec('truncate', ['-s', '512M', 'large'])
-    const growth = watchGrowth()
-    let size = 0
-    for await (const bytes of at.ws.read('large')) size += bytes.length
+    const held = (): number => process.memoryUsage().arrayBuffers / 1024 / 1024
+    const before = held()
+    let [size, most] = [0, 0]
+    for await (const bytes of at.ws.read('large')) {
+      size += bytes.length
+      most = Math.max(most, held() - before)
+    }
     expect(size).toBe(512 * 1024 * 1024)
-    expect(growth()).toBeLessThan(64)
+    expect(most).toBeLessThan(48)
     await at.ws.remove('large')
   })
 
