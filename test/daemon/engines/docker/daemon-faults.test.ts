@@ -1,6 +1,7 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { storeInMemory } from '../../../../src/artifacts/index.ts'
 import { dockerEngine } from '../../../../src/engines/docker/index.ts'
 import type { ExecutionResult } from '../../../../src/executor/index.ts'
 import type { SandglassOptions } from '../../../../src/options/index.ts'
@@ -75,6 +76,32 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
         limits: { memoryBytes: 128 * MiB },
       })
       expect(bomb.status).toBe('memory-limit')
+    },
+    120_000,
+  )
+
+  test.each([
+    ['is stopped', () => daemon.stop()],
+    ['is killed', () => daemon.kill()],
+  ])(
+    'that %s loses of a persisted workspace what changed since the last synchronisation, and its error says when that was',
+    async (_how, end) => {
+      const store = storeInMemory()
+      await using sandglass = await createSandglass({ engine: dockerEngine({ image, host: daemon.host }), poolSize: 0 })
+      const first = await sandglass.workspace({ persist: 'w', store, files: { kept: '1' } })
+      const { syncedAt } = await first.sync()
+      const writing = first.run(`open('lost', 'w').write('2')\n${ENDLESS}`, { limits: { executionTimeoutSec: 120 } })
+      const ended = end()
+      await writing.catch(() => undefined)
+      await expect(first.get('kept')).rejects.toMatchObject({
+        code: 'workspace_lost',
+        message: expect.stringContaining(`the store has its files of ${syncedAt.toISOString()}`) as string,
+      })
+      await first.close()
+      await ended
+      await daemon.restart()
+      await using next = await sandglass.workspace({ persist: 'w', store })
+      expect((await Array.fromAsync(next.list())).map(({ path }) => path)).toEqual(['kept'])
     },
     120_000,
   )
