@@ -150,6 +150,37 @@ describe.skipIf(skip)('the store of a persisted workspace', () => {
     await expect(sg.workspace({ persist: 'other', store, signal: late })).rejects.toMatchObject({ code: 'aborted' })
   })
 
+  test('whose restore is aborted midway has each file from before or after it, and a second restore makes it whole', async () => {
+    const memory = storeInMemory()
+    const asked = Promise.withResolvers<void>()
+    let isHung = false
+    const store: Store = {
+      ...memory,
+      async open(area, sha256, options) {
+        if (!isHung || sha256 !== CONTENT_SHA256) return memory.open(area, sha256, options)
+        asked.resolve()
+        return new Promise<never>(() => {})
+      },
+    }
+    await using ws = await sg.workspace({ persist: 'w', store, files: { a: 'first', b: CONTENT } })
+    const point = await ws.checkpoint()
+    await ws.put({ a: 'changed', b: 'changed', c: 'new' })
+    const read = async (path: string): Promise<string> => Buffer.from(await ws.get(path)).toString()
+    isHung = true
+    const aborted = new AbortController()
+    const restoring = ws.restore(point, { signal: aborted.signal })
+    restoring.catch(() => undefined)
+    await asked.promise
+    aborted.abort()
+    await expect(restoring).rejects.toMatchObject({ code: 'aborted' })
+    expect(['first', 'changed']).toContain(await read('a'))
+    expect(await read('b')).toBe('changed')
+    isHung = false
+    await ws.restore(point)
+    expect([await read('a'), await read('b')]).toEqual(['first', CONTENT])
+    expect((await Array.fromAsync(ws.list())).map(({ path }) => path)).toEqual(['a', 'b'])
+  })
+
   test.concurrent('that never answers any more holds up no call, neither beyond its signal nor beyond the end of the workspace', async () => {
     const memory = storeInMemory()
     let isHung = false
