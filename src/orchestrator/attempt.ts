@@ -137,7 +137,7 @@ export class Attempts {
    * @throws EndTask when the reviewer fails.
    */
   async #review(
-    { place, surroundings, releaseSandbox }: AttemptPlan,
+    plan: AttemptPlan,
     answer: string,
     { script, host, findings }: { script: string; host: ScriptHost; findings: Findings | undefined },
   ): Promise<{ readonly script: string; readonly host: ScriptHost } | { readonly error: string }> {
@@ -145,7 +145,8 @@ export class Attempts {
     const { review: reviewer } = job
     if (reviewer === undefined) return { script, host }
     if (findings === undefined) throw new EndTask('infrastructure', 'the check did not tell what the script may do')
-    await releaseSandbox()
+    const { place, surroundings } = plan
+    await plan.releaseSandbox()
     const last = this.#lastProposed
     this.#lastProposed = script
     const checkOwn = async (own: string): Promise<ReviewFindings | { readonly problem: string }> => {
@@ -239,7 +240,7 @@ export class Attempts {
     found: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
     emitted: ExecutionResult['intermediates'] = [],
   ): Round {
-    // What a person says twice is no repetition of the model.
+    // A person may say the same twice; that is no repetition of the model.
     const repetition = status === 'not-accepted' ? null : this.stagnation.addFailure(found.script, found.error)
     const failure: Failure = {
       traceback: null,
