@@ -327,8 +327,11 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'links-in-workspaces',
     defence: 'the host reads and writes files of a workspace by descriptors, and follows no link on the way',
     instead: 'a link to a directory is entered, and a link to a file is read',
+    doubled:
+      'where the kernel follows links in spite of the flag, which a trial tells, an opened directory is compared with its name',
     patches: [
       { file: `${HARNESS}/broker/scratch.py`, from: 'os.O_DIRECTORY | os.O_NOFOLLOW', to: 'os.O_DIRECTORY' },
+      { file: `${HARNESS}/broker/scratch.py`, from: 'FOLLOWS_LINKS = _follows_links()', to: 'FOLLOWS_LINKS = False' },
       {
         file: `${HARNESS}/broker/paths.py`,
         from: 'READABLE = os.O_RDONLY | os.O_NOFOLLOW',
