@@ -5,6 +5,7 @@ import {
   type HarnessFrame,
   LineSplitter,
   LineTooLongError,
+  MAX_PLAIN_PARTS,
   type ToolCallFrame,
 } from '../protocol/index.ts'
 import { constants } from 'node:buffer'
@@ -54,6 +55,8 @@ export class Conversation {
   readonly #sender: Sender
   readonly #boost: CpuBoost
   readonly #splitter: LineSplitter
+  /** The most values that a line may hold. A check has none of a script. */
+  readonly #maxParts: number
   readonly #interrupt = new Interrupt()
   readonly #tools: ToolPort | undefined
   readonly #toolClock: ToolClock
@@ -80,6 +83,7 @@ export class Conversation {
     boost: CpuBoost,
   ) {
     this.#run = run
+    this.#maxParts = run.checks ? MAX_PLAIN_PARTS : Math.max(MAX_JSON_PARTS, run.maxOutputBytes)
     this.#transcript = transcript
     this.#deliver = deliver
     this.#boost = boost
@@ -215,7 +219,7 @@ export class Conversation {
     this.#receivedBytes += chunk.length
     for (const line of this.#splitter.push(chunk)) {
       this.#readBytes += line.length + 1
-      const decoded = decodeLine(line, Math.max(MAX_JSON_PARTS, this.#run.maxOutputBytes))
+      const decoded = decodeLine(line, this.#maxParts)
       if (this.#tools !== undefined && decoded.kind === 'frame' && this.#isCall(decoded.frame)) {
         this.#countCall(line.length)
         await this.#interrupt.wait(this.#tools.take(decoded.frame))

@@ -21,7 +21,7 @@ const MAX_PARTS: Readonly<Record<string, number>> = {
   tool_call: CAPS.argParts + 32,
 }
 /** The bound of all other frames. A schema reports each wrong item of a list, at a thousand times the cost of its bytes. */
-const MAX_PLAIN_PARTS = 8192
+export const MAX_PLAIN_PARTS = 8192
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**

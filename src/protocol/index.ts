@@ -1,6 +1,7 @@
 export { CAPS, type Caps, FILE_CHUNK_BYTES, MAX_DEPTH, SCRIPT_ERROR_KINDS, UNCOUNTED_FRAMES } from './caps.ts'
 export {
   decodeLine,
+  MAX_PLAIN_PARTS,
   type DecodedLine,
   deeperThan,
   encodeExecute,
