@@ -8,7 +8,7 @@ export {
   withArtifactService,
   withArtifactSession,
 } from './context.ts'
-export { type ArtifactRef, isUserArtifact, parseArtifactRef } from './names.ts'
+export { type ArtifactRef, checkArtifactName, isUserArtifact, parseArtifactRef } from './names.ts'
 export type {
   ArtifactInfo,
   ArtifactOptions,

@@ -39,7 +39,10 @@ export function isUserArtifact(name: string): boolean {
   return name.startsWith(USER_PREFIX)
 }
 
-/** @throws SandglassError `invalid_request` for a name that is no relative path of printable text, or ends like a version. */
+/**
+ * The same name, if an artifact can have it.
+ * @throws SandglassError `invalid_request` for a name that is no relative path of printable text, or ends like a version.
+ */
 export function checkArtifactName(name: string): string {
   const problem = nameProblem(name)
   if (problem === undefined) return name

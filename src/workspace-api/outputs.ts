@@ -1,4 +1,9 @@
-import { artifactServiceFromContext, saveArtifactHelper } from '../artifacts/index.ts'
+import {
+  artifactServiceFromContext,
+  checkArtifactName,
+  isUserArtifact,
+  saveArtifactHelper,
+} from '../artifacts/index.ts'
 import { SandglassError } from '../errors/index.ts'
 import { formatPath, formatValue, refuseUnknown } from '../support/index.ts'
 import { findFiles, type FoundFile, mimeTypeOf, readBeginning, textOf } from './content.ts'
@@ -39,6 +44,7 @@ export async function collectOutputs(
       'too_large',
       `${formatPath(cut.path)} has ${cut.size} bytes, more than maxFileBytes or maxTotalBytes admit; nothing was saved`,
     )
+  if (save) for (const { path } of files) checkSavedName(nameTemplate, path)
   const refs: FileRef[] = []
   for (const { path, size, data, mimeType, truncated } of files) {
     const savedAs = save ? `${nameTemplate}${path}` : ''
@@ -58,6 +64,19 @@ export async function collectOutputs(
   )
   const skipped = found.skipped.map(({ path, message }) => ({ path, message }))
   return { files: refs, limitsHit, skipped }
+}
+
+/**
+ * Scripts name the files: nothing is saved if one has a name that no artifact can have, or one that would make it an artifact of the
+ * user, which other sessions have, too, without the template saying so.
+ */
+function checkSavedName(nameTemplate: string, path: string): void {
+  const name = checkArtifactName(`${nameTemplate}${path}`)
+  if (isUserArtifact(name) && !isUserArtifact(nameTemplate))
+    throw new SandglassError(
+      'invalid_request',
+      `${formatPath(path)} would be an artifact of the user; give a nameTemplate, such as out/, or user: if it may be one; nothing was saved`,
+    )
 }
 
 /** Files whose bytes are not asked for are cut as if they were. */

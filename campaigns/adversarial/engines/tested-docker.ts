@@ -7,7 +7,7 @@ import { ignoresForeignLabels, sharesDaemonBetweenHosts } from './faults/labels.
 import { cleansUpAfterKilledHost, resumesSuspendedHost } from './faults/lost-hosts.ts'
 import { reportsMemoryKill, toleratesMemoryKillOfChild } from './faults/memory-kills.ts'
 import { failsClosedWithoutFilter } from './faults/images.ts'
-import { type Exclusion, INSTALLATION, NO_BRIDGE, type TestedEngine } from './tested.ts'
+import { type Exclusion, FILES_OF_THE_HOST, INSTALLATION, NO_BRIDGE, type TestedEngine } from './tested.ts'
 
 /** Tests of the docker engine, on the daemon of the machine. */
 export const DOCKER: TestedEngine = {
@@ -32,6 +32,7 @@ export const DOCKER: TestedEngine = {
   excluded: new Map<string, Exclusion>([
     ...NO_BRIDGE,
     ...INSTALLATION,
+    ...FILES_OF_THE_HOST,
     [
       'FLT-004',
       {

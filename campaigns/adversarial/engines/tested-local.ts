@@ -6,7 +6,7 @@ import { reportsMemoryKill, toleratesMemoryKillOfChild } from './faults/memory-k
 import { failsClosedOrReportsMissingControls, refusesToRunWithoutBubblewrap } from './faults/missing-parts.ts'
 import { setsCorruptRecordsAside, sharesStateBetweenHosts } from './faults/shared-state.ts'
 import { openEngine } from './local.ts'
-import { type Exclusion, INSTALLATION, NO_BRIDGE, type TestedEngine } from './tested.ts'
+import { type Exclusion, FILES_OF_THE_HOST, INSTALLATION, NO_BRIDGE, type TestedEngine } from './tested.ts'
 
 const NO_DAEMON = { why: 'the local engine has no daemon and no containers' }
 
@@ -30,6 +30,7 @@ export const LOCAL: TestedEngine = {
     ...['FLT-004', 'FLT-005', 'FLT-010', 'FLT-011', 'FLT-031'].map((id) => [id, NO_DAEMON] as const),
     ...NO_BRIDGE,
     ...INSTALLATION,
+    ...FILES_OF_THE_HOST,
   ]),
 }
 

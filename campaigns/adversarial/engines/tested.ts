@@ -26,6 +26,12 @@ export const INSTALLATION: readonly (readonly [string, Exclusion])[] = [
   ['PAR-007', { file: 'sandbox/environments/install.test.ts', test: 'PAR-007' }],
 ]
 
+/** Cases about stored and transferred files, whose attacker is the host's death or the sandbox as a whole. */
+export const FILES_OF_THE_HOST: readonly (readonly [string, Exclusion])[] = [
+  ['FS-030', { file: 'unit/workspace/hostile-files.test.ts', test: 'FS-030' }],
+  ['FS-037', { file: 'unit/stores/kills.slow.test.ts', test: 'FS-037' }],
+]
+
 /** Exclusions of the group `wasm-pyodide` for the engines without WebAssembly. */
 export const NO_BRIDGE: readonly (readonly [string, Exclusion])[] = [
   '001',

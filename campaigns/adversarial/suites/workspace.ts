@@ -1,19 +1,40 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Workspace } from '../../../src/index.ts'
-import type { Sandglass } from '../../../src/sandglass.ts'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import {
+  createArtifactService,
+  saveArtifactHelper,
+  storeInMemory,
+  withArtifactService,
+  withArtifactSession,
+} from '../../../src/artifacts/index.ts'
+import { createSandglass, type Sandglass, type SandglassOptions, type Workspace } from '../../../src/index.ts'
 import type { SkippedFile } from '../../../src/workspace/index.ts'
+import {
+  type InputSpec,
+  newSandglassEngine,
+  type RunResult,
+  type SandglassEngineOptions,
+  type Workspace as NamedWorkspace,
+  type WorkspaceFS,
+} from '../../../src/workspace-api/index.ts'
 import { openDirectory } from '../../../test/support/state-directory.ts'
 import { type AcceptanceCase, readCases } from '../driver/case.ts'
 import { evaluateText, isPythonExpression, scriptOf } from '../driver/material.ts'
 import { IN_WORKSPACE } from '../walls.ts'
 
+const execFileAsync = promisify(execFile)
+const FLOODED_HOST = join(import.meta.dirname, '../../../test/support/flooded-host.main.ts')
+
 /** The surroundings of an assertion. */
 interface Place {
   readonly ws: Workspace
   readonly sg: Sandglass
+  /** Those of the Sandglass. */
+  readonly options: SandglassOptions
   readonly given: AcceptanceCase
   /** The script of the case, with the paths of the canary. */
   readonly script: string
@@ -26,7 +47,7 @@ interface Place {
 type Assertion = (place: Place) => Promise<void>
 
 /** Runs the cases that attack workspaces and their programs. Each has a workspace of its own. */
-export function workspaceCases(open: () => Promise<Sandglass>): void {
+export function workspaceCases(options: SandglassOptions): void {
   const cases = readCases().filter(({ id }) => IN_WORKSPACE.has(id))
 
   test('every case of a workspace has an assertion, and every assertion a case', () => {
@@ -45,7 +66,7 @@ export function workspaceCases(open: () => Promise<Sandglass>): void {
       mkdirSync(outside, { recursive: true })
       writeFileSync(canary, secret)
       process.env['SANDGLASS_TEST_CANARY'] = secret
-      sg = await open()
+      sg = await createSandglass({ ...options, poolSize: 0 })
     })
 
     afterAll(async () => {
@@ -67,7 +88,7 @@ export function workspaceCases(open: () => Promise<Sandglass>): void {
           (left, [name, value]) => left.replaceAll(`@@${name}@@`, value),
           text,
         )
-        await ASSERTIONS[id]?.({ ws, sg, given, script, secret, skip })
+        await ASSERTIONS[id]?.({ ws, sg, options, given, script, secret, skip })
         // Whatever it did, the workspace goes on.
         expect((await ws.exec('echo', ['on'])).stdout).toBe('on\n')
       },
@@ -144,6 +165,106 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
     }
     expect(earlier.peakBytes - before.peakBytes).toBeLessThan(64 * 1024 * 1024)
   },
+  'FS-023': async ({ sg, given, secret }) => {
+    const allowed = openDirectory('allowed')
+    symlinkSync('/etc', join(allowed, 'link-to-etc'))
+    execFileSync('mkfifo', [join(allowed, 'fifo')])
+    writeFileSync(join(allowed, 'data.txt'), 'data')
+    try {
+      for (const hostDirectories of [[], [allowed]]) {
+        const { fs, ws, read } = await namedWorkspace(sg, { hostDirectories })
+        const codes = ['invalid_request', 'mount_refused', 'path_refused']
+        for (const { from, to } of inputsOf(given))
+          for (const mode of ['copy', 'link'] as const) {
+            const real = from.replace('/allowed/', `${allowed}/`)
+            const staged = fs.stageInputs(ws, [{ from: real, to, mode }]).then(
+              () => 'staged',
+              (error: { code: string }) => error.code,
+            )
+            expect([from, mode, codes.includes(await staged)]).toEqual([from, mode, true])
+          }
+        expect(await read('work/inputs/x')).toBeUndefined()
+        // The same request with a file that is allowed, or else the refusals prove nothing.
+        const fine = fs.stageInputs(ws, [{ from: `host://${allowed}/data.txt`, to: 'work/inputs/x' }])
+        if (hostDirectories.length === 0) await expect(fine).rejects.toMatchObject({ code: 'mount_refused' })
+        else await fine
+        expect(await read('work/inputs/x')).toBe(hostDirectories.length === 0 ? undefined : 'data')
+        expect(await read('work/inputs/x')).not.toBe(secret)
+      }
+    } finally {
+      rmSync(allowed, { recursive: true })
+    }
+  },
+  // Versions count from 0 here, so `a@0` is the first one where there is an artifact `a`; here there is none.
+  'FS-024': async ({ sg, given, secret }) => {
+    const { fs, ws, read } = await namedWorkspace(sg)
+    const service = createArtifactService(storeInMemory())
+    const foreign = { userId: 'other', sessionId: 'other' }
+    for (const name of ['secret', 'a', 'b', 'user:other/name']) await service.save(name, secret, { session: foreign })
+    await withArtifactService(service, () =>
+      withArtifactSession({ userId: 'me', sessionId: 'mine' }, async () => {
+        for (const { from, to } of inputsOf(given))
+          await expect(fs.stageInputs(ws, [{ from, to }])).rejects.toMatchObject({
+            code: expect.stringMatching(/^(invalid_request|artifact_not_found)$/) as string,
+          })
+        expect(await read('work/inputs/x')).toBeUndefined()
+        await saveArtifactHelper('a', 'mine')
+        await fs.stageInputs(ws, [{ from: 'artifact://a@0', to: 'work/inputs/x' }])
+        expect(await read('work/inputs/x')).toBe('mine')
+      }),
+    )
+  },
+  'FS-026': async ({ sg, given }) => {
+    const allowed = openDirectory('allowed')
+    const source = join(allowed, 'data.txt')
+    writeFileSync(source, 'data', { mode: 0o666 })
+    const { fs, ws, run } = await namedWorkspace(sg, { hostDirectories: [allowed] })
+    const { inputs, script } = given.script_or_input as { inputs: InputSpec[]; script: string }
+    await fs.stageInputs(
+      ws,
+      inputs.map((input) => ({ ...input, from: input.from.replace('/allowed/', `${allowed}/`) })),
+    )
+    const { stdout, stderr } = await run('python3', ['-c', `emit_result = print\n${script}`])
+    expect(stdout).toMatch(/^(wrote|OSError|PermissionError)\n$/)
+    expect(stderr).toBe('')
+    expect(readFileSync(source, 'utf8')).toBe('data')
+    rmSync(allowed, { recursive: true })
+  },
+  'FS-032': async ({ sg, given }) => {
+    const { name_template: templates } = given.script_or_input as { name_template: string[] }
+    const { fs, ws } = await namedWorkspace(sg)
+    await fs.putFiles(ws, [
+      { path: 'out/a', content: 'a' },
+      { path: 'out/new\nline', content: 'x' },
+      { path: 'user:b', content: 'x' },
+      { path: 'er:c', content: 'x' },
+    ])
+    const service = createArtifactService(storeInMemory())
+    await withArtifactService(service, async () => {
+      for (const nameTemplate of templates) {
+        // A template is the beginning of the name, taken as it is.
+        const saved = await fs.collectOutputs(ws, { globs: ['out/a'], save: true, nameTemplate }).then(
+          ({ files }) => files.map(({ savedAs }) => savedAs),
+          ({ code }: { code: string }) => code,
+        )
+        const isFine = nameTemplate.length < 500 && !/\.\.|^\/|\0/.test(nameTemplate)
+        expect([nameTemplate, saved]).toEqual([nameTemplate, isFine ? [`${nameTemplate}out/a`] : 'invalid_request'])
+      }
+      const before = (await service.list()).length
+      // A name that a script chose neither leaves the rest saved nor reaches the artifacts that other sessions of the user have.
+      for (const [globs, nameTemplate] of [
+        [['out/a', 'out/new*'], 'both/'],
+        [['out/a', 'user:*'], ''],
+        [['out/a', 'er:*'], 'us'],
+      ] as const)
+        await expect(fs.collectOutputs(ws, { globs: [...globs], save: true, nameTemplate })).rejects.toMatchObject({
+          code: 'invalid_request',
+        })
+      expect(await service.list()).toHaveLength(before)
+      const [own] = (await fs.collectOutputs(ws, { globs: ['user:*'], save: true, nameTemplate: 'user:' })).files
+      expect(own?.savedAs).toBe('user:user:b')
+    })
+  },
   'FS-035': async ({ ws, sg, script }) => {
     const seen = [await ws.run(script), await ws.run(script)]
     await using other = await sg.workspace()
@@ -154,6 +275,16 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
     expect((await ws.exec('bash', ['-c', script])).stdout).toBe('ok\n')
     const count = 'cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -c "sleep 60[0]"'
     expect((await ws.exec('sh', ['-c', count])).stdout).toBe('0\n')
+  },
+  'SH-007': async ({ options, given, script }) => {
+    // In a process of its own, whose memory nothing else moves.
+    const { stdout } = await execFileAsync(process.execPath, [FLOODED_HOST, script, JSON.stringify(options)])
+    const { stdoutBytes, kept, grownMib } = JSON.parse(stdout) as Record<string, number>
+    expect({ stdoutBytes, isBounded: (kept ?? Infinity) <= 1024 * 1024 }).toEqual({
+      stdoutBytes: 536_870_912,
+      isBounded: true,
+    })
+    expect(grownMib).toBeLessThanOrEqual(given.check['host_rss_growth_mb_max'] as number)
   },
   'SH-009': async ({ ws, script }) => {
     expect(await ws.exec('bash', ['-c', script])).toMatchObject({ exitCode: 139, signal: 'SIGSEGV' })
@@ -223,6 +354,34 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
       skip('memory is not enforced here: the script would take that of the machine')
     expect(await ws.exec('node', ['-e', script])).toMatchObject({ outOfMemory: true, exitCode: 137 })
   },
+}
+
+/** A workspace by the names of `sandglass/workspaces`, and a look at its files. */
+async function namedWorkspace(
+  sg: Sandglass,
+  options: SandglassEngineOptions = {},
+): Promise<{
+  readonly fs: WorkspaceFS
+  readonly ws: NamedWorkspace
+  readonly run: (cmd: string, args: string[]) => Promise<RunResult>
+  /** The text of a file, or undefined. */
+  readonly read: (path: string) => Promise<string | undefined>
+}> {
+  const engine = await newSandglassEngine(sg, options)
+  const ws = await engine.manager().createWorkspace('case')
+  onTestFinished(() => engine.manager().cleanup(ws))
+  const fs = engine.fs()
+  return {
+    fs,
+    ws,
+    run: (cmd, args) => engine.runner().runProgram(ws, { cmd, args }),
+    read: async (path) => (await fs.collect(ws, [path]))[0]?.content,
+  }
+}
+
+function inputsOf({ script_or_input: material }: AcceptanceCase): { from: string; to: string }[] {
+  const { inputs } = material as { inputs: { from: unknown; to: string }[] }
+  return inputs.map(({ from, to }) => ({ from: isPythonExpression(from) ? evaluateText(from) : String(from), to }))
 }
 
 /** The text of the files below `out`, and what was left out. */

@@ -1,10 +1,9 @@
 import { describe } from 'vitest'
 import { workspaceCases } from '../../../campaigns/adversarial/suites/workspace.ts'
-import { createSandglass } from '../../../src/sandglass.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 
 const { skip } = await requireLocalEngine()
 
 describe.skipIf(skip)('on the local engine', () => {
-  workspaceCases(() => createSandglass({ engine: 'local', poolSize: 0 }))
+  workspaceCases({ engine: 'local' })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { killWriters } from '../../../campaigns/kills/kill-writers.ts'
 
-test('writers that are killed lose nothing acknowledged, and leave nothing half', async () => {
+test('FS-037 writers that are killed lose nothing acknowledged, and leave nothing half', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'store-'))
   try {
     const { saved, problems } = await killWriters(directory, 6)

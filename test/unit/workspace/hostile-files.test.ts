@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -49,6 +49,25 @@ test('WS-04: names that lead outside are never saved', async () => {
     await ws.close()
   }
   expect(readdirSync(host)).toEqual([])
+})
+
+test('FS-030 names that climb, a link in the place of a directory and a size of a tebibyte leave the host as it was', async () => {
+  const [canary, into] = [join(host, 'canary'), join(host, 'in')]
+  mkdirSync(canary)
+  const climbing = lying([{ path: '../../../../canary/x', content: 'x' }])
+  await expect(climbing.ws.save('**', into)).rejects.toMatchObject({ code: 'workspace_io' })
+  const huge = lying([{ path: 'huge', size: 2 ** 40 }])
+  await expect(huge.ws.save('**', into)).rejects.toMatchObject({ code: 'too_large' })
+  // The sandbox says `out` is a link and `out/evil` a file below it; on the host, `out` is a directory.
+  const evil = { path: 'out/evil', content: 'x' }
+  const linked = lying([{ path: 'out', kind: 'link' }, evil], [evil])
+  await linked.ws.save('**', into)
+  // Also where the host itself has such a link.
+  rmSync(join(into, 'out'), { recursive: true })
+  symlinkSync(canary, join(into, 'out'))
+  await expect(linked.ws.save('**', into, { overwrite: true })).rejects.toMatchObject({ code: 'path_refused' })
+  expect(readdirSync(canary)).toEqual([])
+  await Promise.all([climbing, huge, linked].map(({ ws }) => ws.close()))
 })
 
 test('files that were not asked for, or in another order, are not taken', async () => {
