@@ -89,7 +89,7 @@ export class Conversation {
     this.#boost = boost
     this.#sender = new Sender(run)
     const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.argBytes)
-    this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH))
+    this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH), true)
     this.#toolClock = new ToolClock(run.maxToolWaitSec * 1000, (executedMs, executing) => {
       // The reading side reports a peer that is gone.
       this.#sender.toolTime(executedMs, executing).catch(() => undefined)

@@ -1,11 +1,12 @@
 import type { ToolCallFrame } from '../protocol/index.ts'
 import type { Redactor } from '../redaction/index.ts'
+import { sizeUpTo } from '../support/index.ts'
 import type { RunEvent, ToolCall } from './result.ts'
 import type { EffectMark, ToolOutcome } from './tool-port.ts'
 
 /** Maximum calls that a result, and a journal for one script, lists; the others are counted. */
 export const MAX_LISTED_CALLS = 1000
-/** Maximum length of the listed arguments of a call, as JSON. */
+/** Maximum length of the listed arguments of a call as JSON, approximately. */
 const MAX_LISTED_BYTES = 16 * 1024
 
 /** A call without an answer so far. */
@@ -104,8 +105,9 @@ function roundMs(ms: number): number {
 
 /** Arguments as a result and a journal list them: large ones would stay in memory with it. */
 export function boundArgs(args: unknown): unknown {
-  const text = JSON.stringify(args)
-  return text.length <= MAX_LISTED_BYTES ? args : { '…': `${text.length} characters of JSON left out` }
+  // Not the exact length: that needs the JSON itself, another copy of megabytes for each call.
+  const size = sizeUpTo(args, Number.POSITIVE_INFINITY)
+  return size <= MAX_LISTED_BYTES ? args : { '…': `about ${Math.round(size / 1024)} KiB of JSON left out` }
 }
 
 /** True if the tool was called, whatever the result. */

@@ -11,13 +11,16 @@ const FIRST_CAPACITY = 4096
  */
 export class LineSplitter {
   readonly #maxLineBytes: number
+  readonly #reuses: boolean
   // One buffer that doubles, not a list of chunks: a peer that sends single bytes would grow a list to hundreds of
   // times the bound.
   #pending: Buffer = Buffer.alloc(0)
   #length = 0
 
-  constructor(maxLineBytes: number) {
+  /** @param reuses true to keep the memory of a long line for the next one: V8 frees such buffers late. */
+  constructor(maxLineBytes: number, reuses = false) {
     this.#maxLineBytes = maxLineBytes
+    this.#reuses = reuses
   }
 
   /** Bytes of the unfinished line that are held. */
@@ -27,7 +30,7 @@ export class LineSplitter {
 
   /**
    * Takes a chunk and yields the lines that it completes, without their `\n`. A line is valid until the chunk is
-   * written to again; nothing of the chunk is held after the last line.
+   * written to again, with `reuses` until the next line is asked for; nothing of the chunk is held after the last line.
    * @throws LineTooLongError before more than the bound is kept.
    */
   *push(chunk: Uint8Array): Generator<Buffer, void, void> {
@@ -48,7 +51,8 @@ export class LineSplitter {
     }
     this.#hold(tail)
     const line = this.#pending.subarray(0, this.#length)
-    this.#forget()
+    if (this.#reuses) this.#length = 0
+    else this.#forget()
     return line
   }
 

@@ -1,4 +1,4 @@
-import { didYouMean, formatValue } from '../support/index.ts'
+import { didYouMean, formatValue, memoryOf } from '../support/index.ts'
 import type { Requester } from '../judge/index.ts'
 import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
 import { CallLimits, type ToolLimits } from './call-limits.ts'
@@ -8,7 +8,6 @@ import { resultJson } from './result-json.ts'
 import type { ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
 import type { ToolSet } from './tool-set.ts'
-import { memoryOf } from './value-size.ts'
 
 /** The run behind a bridge; the executor provides it. */
 export interface BridgedRun {

@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { memoryOf, sizeUpTo } from '../support/index.ts'
 import { messageOf } from '../errors/index.ts'
 import { deeperThan } from '../protocol/index.ts'
 import { isStandardSchema, type JsonSchemaObject, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
 import { relaxZod } from './relax-zod.ts'
 import { holdsProtoKey } from './unsafe-key.ts'
-import { memoryOf, sizeUpTo } from './value-size.ts'
 import { isZod3, zod3JsonSchema } from './zod3.ts'
 
 /** A schema within JSON Schema: `true` admits anything, `false` nothing. */

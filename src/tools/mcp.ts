@@ -1,13 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import { formatValue, MAX_TIMER_MS, truncate } from '../support/index.ts'
+import { formatValue, holdsMoreThan, MAX_TIMER_MS, sizeUpTo, truncate } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 import { defineTool, type Tool, type ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
 import { prepareInTurns } from './tool-set.ts'
 import { foreignSchemaOf } from './validator.ts'
-import { holdsMoreThan, sizeUpTo } from './value-size.ts'
 
 /**
  * A connected client of an MCP server: `Client` of `@modelcontextprotocol/client`, or of `@modelcontextprotocol/sdk`

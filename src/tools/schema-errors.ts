@@ -1,9 +1,8 @@
 import type { ErrorObject } from 'ajv'
-import { didYouMean, truncate } from '../support/index.ts'
+import { didYouMean, sizeUpTo, truncate } from '../support/index.ts'
 import { truncateLine } from './constraints.ts'
 import { isSchemaObject, resolveReference } from './json-schema.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
-import { sizeUpTo } from './value-size.ts'
 
 const MAX_SHOWN = 60
 const MAX_READ = 10_000

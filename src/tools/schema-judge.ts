@@ -1,10 +1,10 @@
+import { holdsBytes, memoryOf, sizeUpTo } from '../support/index.ts'
 import { type Requester, askThread, type Judgement, siblingModule } from '../judge/index.ts'
 import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { SchemaQuestion } from './schema-answer.ts'
 import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 import { partsOf, type ValuePart } from './value-parts.ts'
-import { holdsBytes, memoryOf, sizeUpTo } from './value-size.ts'
 
 /** Larger values are judged in the thread, whatever the schema. */
 const MAX_INLINE_CHARS = 64 * 1024

@@ -1,4 +1,4 @@
-import { walk } from './value-size.ts'
+import { walk } from '../support/index.ts'
 
 /**
  * True if a value read from JSON has the key `__proto__` at any depth: code that copies such an object field by

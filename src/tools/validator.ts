@@ -1,3 +1,4 @@
+import { sizeUpTo } from '../support/index.ts'
 import type { Requester } from '../judge/index.ts'
 import { boundingSchemaOf } from './bounding-schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
@@ -9,7 +10,6 @@ import {
   type StandardToolSchema,
   type ToolSchema,
 } from './standard-schema.ts'
-import { sizeUpTo } from './value-size.ts'
 
 /** Validates a value: returns the value to use, or its issues. `requester` takes turns with others at the judge's thread. */
 export type Validator = (value: unknown, requester?: Requester) => SchemaResult | Promise<SchemaResult>

@@ -1,6 +1,6 @@
+import { memoryOf } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
-import { memoryOf } from './value-size.ts'
 
 /** A part of a value, with the schema that judges it. */
 export interface ValuePart {

@@ -38,7 +38,7 @@ test('a journal keeps the length of large arguments and the head of large result
     answerTo('b', '1'),
   ])
   const [large, small] = recordOf(stored).attempts[0]?.toolCalls ?? []
-  expect(large?.args).toEqual({ '…': '200014 characters of JSON left out' })
+  expect(large?.args).toEqual({ '…': 'about 195 KiB of JSON left out' })
   expect(large?.resultJson).toBe(`"${'x'.repeat(16 * 1024 - 1)}`)
   expect(stored.find(({ type }) => type === 'tool_answered')).toMatchObject({ result_chars: 100_002 })
   expect(JSON.stringify(small?.args)).toBe('{"a":"[redacted:KEY]","b":1}')

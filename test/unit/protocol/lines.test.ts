@@ -28,6 +28,21 @@ test('later chunks do not change a returned line', () => {
   expect([...first, ...second].map(String)).toEqual(['abcd', 'xyz'])
 })
 
+test('a splitter that reuses its memory gives the same lines, and the second long one in the memory of the first', () => {
+  const splitter = new LineSplitter(1000, true)
+  const memory: ArrayBufferLike[] = []
+  const lines: string[] = []
+  for (const chunk of ['aaaa', 'bb\ncc', 'c\nd\n', 'ee', 'ff\n']) {
+    for (const line of splitter.push(Buffer.from(chunk))) {
+      lines.push(String(line))
+      memory.push(line.buffer)
+    }
+  }
+  expect(lines).toEqual(['aaaabb', 'ccc', 'd', 'eeff'])
+  expect(memory[1]).toBe(memory[0])
+  expect(memory[3]).toBe(memory[0])
+})
+
 test('the bound applies to a line in one chunk and in many, and a line of exactly the bound passes', () => {
   expect(split([Buffer.from('12345678\n')], 8).lines).toEqual(['12345678'])
   expect(() => split([Buffer.from('123456789\n')], 8)).toThrow(LineTooLongError)

@@ -3,7 +3,7 @@ import { compileSchema } from '../../../src/tools/compile-schema.ts'
 import { problemInThread } from '../../../src/tools/schema-judge.ts'
 import type { JsonSchemaObject } from '../../../src/tools/standard-schema.ts'
 import { partsOf } from '../../../src/tools/value-parts.ts'
-import { memoryOf } from '../../../src/tools/value-size.ts'
+import { memoryOf } from '../../../src/support/value-size.ts'
 
 const MiB = 1024 * 1024
 const COUNT = 40_000

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { problemInThread, type SchemaText } from '../../../src/tools/schema-judge.ts'
 import type { JsonSchemaObject } from '../../../src/tools/standard-schema.ts'
-import { holdsBytes, memoryOf, sizeUpTo } from '../../../src/tools/value-size.ts'
+import { holdsBytes, memoryOf, sizeUpTo } from '../../../src/support/value-size.ts'
 import { heldMemory } from '../../support/memory.ts'
 import { boundedValidator } from '../../../src/tools/validator.ts'
 
