@@ -1,12 +1,13 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { findPython } from '../../src/engines/local/programs.ts'
 import { findGvisor, requireDockerEngine } from './docker-engine.ts'
-import { writeGuest } from './engines/pyodide/guest-without-types.ts'
 import { requireLocalEngine } from './local-engine.ts'
 
+const WRITE_GUEST = join(import.meta.dirname, 'engines/pyodide/write-guest.main.ts')
 const PREFIX = 'sandglass-test-run-'
 /** A uid that stands for those of sandboxes, which are nobody's on the machine. */
 const SOMEBODY = 65_534
@@ -24,7 +25,8 @@ export async function setup({ vitest }: TestProject): Promise<() => void> {
   process.env['SANDGLASS_TEST_RUN'] = directory
   // Tests start the command line and small hosts a hundred times: Node caches their compiled code.
   process.env['NODE_COMPILE_CACHE'] ??= join(directory, 'compiled')
-  writeGuest(directory)
+  // In a process of its own, because Node warns of what strips types.
+  execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', WRITE_GUEST, directory])
   await preferPython(join(directory, 'bin'))
   const rungs = new Set(vitest.projects.map(({ name }) => name))
   if (['library', 'sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()

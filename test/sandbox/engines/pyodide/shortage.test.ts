@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
-import * as files from 'node:fs/promises'
+import files from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { findEnvironment } from '../../../../src/engines/pyodide/environment.ts'
@@ -8,13 +9,11 @@ import { SandglassError } from '../../../../src/errors/index.ts'
 import { sharedCache } from '../../../support/engines/pyodide/shared-cache.ts'
 import { engineAt, place, runOn, SPEC } from './fixture.ts'
 
-vi.mock('node:fs/promises', async (original) => {
-  const real = await original<typeof files>()
-  return { ...real, readdir: vi.fn<typeof real.readdir>(real.readdir) }
-})
-
 const cache = sharedCache()
-afterEach(() => void vi.restoreAllMocks())
+afterEach(() => {
+  vi.restoreAllMocks()
+  syncBuiltinESMExports()
+})
 afterAll(() => cache[Symbol.dispose]())
 
 const noDescriptors = (): Error => Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
@@ -22,7 +21,8 @@ const noDescriptors = (): Error => Object.assign(new Error('EMFILE: too many ope
 test('a shortage while wheels are read is reported as a shortage, and not remembered', async () => {
   using wheels = place()
   const environment = findEnvironment({ cacheDir: cache.path, wheels: wheels.path })
-  vi.mocked(files.readdir).mockRejectedValueOnce(noDescriptors())
+  vi.spyOn(files, 'readdir').mockRejectedValueOnce(noDescriptors())
+  syncBuiltinESMExports()
   await expect(environment.wheels()).rejects.toMatchObject({
     code: 'sandbox_setup_failed',
     message: expect.stringContaining(
