@@ -1,5 +1,6 @@
-import { createSandglass, type Sandglass, type SandglassOptions } from '../index.ts'
 import type { EngineTable } from '../engines/index.ts'
+import type { Sandglass, SandglassOptions } from '../index.ts'
+import { createSandglass } from '../sandglass.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 
