@@ -269,7 +269,7 @@ class PrintedErrorTest(unittest.TestCase):
             "    search('fail')\n"
             "    forgotten = asyncio.create_task(search('fail'))\n"
             "    told.append(repr(forgotten))\n"
-            "    await asyncio.sleep(0.01)\n"
+            "    await asyncio.wait([forgotten])\n"
             "    told.append(repr(forgotten))\n"
             "asyncio.run(main())\n"
             "import gc; gc.collect()\n"
