@@ -42,6 +42,8 @@ function endingOfScript({ ending }: ScriptDone, hadMemoryKill: boolean): Ending 
 }
 
 function endingOfSandbox({ sandboxEnding, hadMemoryKill }: EndingFacts): Ending {
+  // A run whose place was closed by its owner.
+  if (sandboxEnding?.cause === 'cancelled') return sandboxEnding
   const { exitCode = null, signal = null, by = 'unknown', message = '' } = sandboxEnding ?? {}
   return {
     cause: hadMemoryKill || sandboxEnding?.cause === 'memory-limit' ? 'memory-limit' : 'channel-closed',

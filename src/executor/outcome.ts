@@ -66,6 +66,7 @@ const SCRIPT_MESSAGES: Readonly<Record<EndingCause, (ending: Ending, facts: Outc
 }
 
 function closedMessage({ cause, exitCode, signal, message }: Ending, facts: OutcomeFacts): string {
+  if (cause === 'cancelled') return message === undefined ? CANCELLED.message : `${CANCELLED.message}: ${message}`
   if (cause === 'memory-limit') return `${CLOSED}: ${memoryMessage(facts)}`
   const how = signal !== null ? `: killed by ${signal}` : exitCode !== null ? `: exit code ${exitCode}` : ''
   return `${CLOSED}${how}${message === undefined ? '' : `; it said: ${message}`}`

@@ -1,7 +1,7 @@
 import type { SharedChannel } from '../executor/index.ts'
 import { FRAMES_WINDOW_BYTES, type LineInParts, partsOfExecute } from '../protocol/index.ts'
 import { type Channel, ChunkQueue, type Ending, type Sandbox } from '../sandbox/index.ts'
-import type { Activity } from './activity.ts'
+import type { Activity, ActivityEnd } from './activity.ts'
 import { liftCpuLimit, lowerCpuLimit } from './cpu-share.ts'
 import type { Link } from './link.ts'
 
@@ -51,6 +51,7 @@ class RunLines implements SharedChannel {
   readonly #queue = new ChunkQueue()
   readonly #maxHeld: number
   readonly #over = Promise.withResolvers<void>()
+  readonly #closed = Promise.withResolvers<Ending>()
   #activity: Activity | undefined
   #held = 0
   #begun = false
@@ -76,8 +77,16 @@ class RunLines implements SharedChannel {
     if (isLast) this.#end()
   }
 
-  onEnd(): void {
+  onEnd(end: ActivityEnd): void {
+    // The end of the workspace cancels its run; a lost sandbox reports its own end.
+    if ('lost' in end && end.lost.code !== 'workspace_lost')
+      this.#closed.resolve({ cause: 'cancelled', exitCode: null, signal: null, by: 'host', message: end.lost.message })
     this.#end()
+  }
+
+  /** Resolves if the workspace is closed during the run. */
+  get closed(): Promise<Ending> {
+    return this.#closed.promise
   }
 
   async receive(): Promise<Uint8Array | null> {
@@ -156,7 +165,7 @@ class SharedSandbox implements RunSandbox {
   }
 
   get closed(): Promise<Ending> {
-    return this.#sandbox.closed
+    return Promise.race([this.#lines.closed, this.#sandbox.closed])
   }
 
   get channel(): Channel {

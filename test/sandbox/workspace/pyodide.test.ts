@@ -212,7 +212,7 @@ test('close ends a script, and nothing is left', async () => {
   })
   await begun.promise
   await own.close()
-  expect(await script).toMatchObject({ success: false })
+  expect(await script).toMatchObject({ status: 'cancelled', ending: { cause: 'cancelled', by: 'host' } })
   await expect(own.run('pass')).rejects.toMatchObject({ code: 'workspace_closed' })
   await expect(own.get('x')).rejects.toMatchObject({ code: 'workspace_closed' })
   expect(allProcesses().filter(({ pid }) => commandLineOf(pid).includes(own.id))).toEqual([])

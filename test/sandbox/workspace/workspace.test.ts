@@ -138,7 +138,15 @@ await inWorkspace((at) => {
     expect(await outcome).toMatchObject([
       { reason: { code: 'workspace_closed' } },
       { reason: { code: 'workspace_closed' } },
-      { value: { success: false } },
+      {
+        value: {
+          status: 'cancelled',
+          errorKind: 'cancelled',
+          error: 'the run was cancelled: the workspace is closed; open another one with sg.workspace()',
+          ending: { cause: 'cancelled', by: 'host' },
+          stdout: 'begun\n',
+        },
+      },
     ])
     await expect(ws.exec('true')).rejects.toMatchObject({ code: 'workspace_closed' })
     await expect(ws.run('pass')).rejects.toMatchObject({ code: 'workspace_closed' })
