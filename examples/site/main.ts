@@ -20,8 +20,10 @@ async function main(): Promise<number> {
   console.log(`GET /  ${before}`)
 
   await using shell = await workspace.start('bash', ['--norc', '-i'], { tty: true, env: { PS1: '$ ' } })
+  // Bash shows a line again that was typed before its prompt.
+  const prompt = await textUntil(shell, '$ ')
   await shell.write('ls site; wc -c site/index.html', true)
-  console.log(`terminal  ${indent(await textUntil(shell, '15 site/index.html\n'))}`)
+  console.log(`terminal  ${indent(prompt + (await textUntil(shell, '15 site/index.html\n')))}`)
 
   const edit =
     'page = open("site/index.html").read()\nopen("site/index.html", "w").write(page.replace("first", "second"))'
