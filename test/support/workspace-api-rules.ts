@@ -1,15 +1,20 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { storeInMemory } from '../../src/artifacts/index.ts'
+import { hearSpans } from './hear-spans.ts'
+import { workspaceCases } from './workspace-cases.ts'
 import {
   createArtifactService,
   newSandglassEngine,
   type ResourceLimits,
   type RunResult,
+  type SandglassEngine,
   saveArtifactHelper,
   withArtifactService,
+  type Workspace,
+  WorkspaceRegistry,
   type WorkspaceSource,
 } from '../../src/workspace-api/index.ts'
 
@@ -92,4 +97,124 @@ export function testStagingByCopy(at: { readonly sg: WorkspaceSource }): void {
     expect(JSON.parse(metadata?.content ?? '')).toMatchObject({ version: 1, skills: { tool: { mounted: false } } })
     await engine.manager().cleanup(ws)
   })
+}
+
+/** Tests of the names that need no more than programs: sessions, environment, layout, registry and spans. */
+export function testNamedWorkspaces(at: { readonly sg: WorkspaceSource }): void {
+  let engine: SandglassEngine
+  let ws: Workspace
+  beforeAll(async () => {
+    engine = await newSandglassEngine(at.sg)
+    ws = await engine.manager().createWorkspace('shared')
+  })
+
+  test.each(workspaceCases('interactive_session')['live'] ?? [])('WS-16, WS-18: a session, $name', async (row) => {
+    const { cmd, tty = false, flow = [], stdin, env, kill_grace_ms: graceMs } = row as unknown as LiveSession
+    const { expect_stdout_contains: shown } = row
+    const spec = { cmd: 'sh', args: ['-lc', cmd.slice('sh -lc '.length + 1, -1)], tty }
+    const session = await engine.runner().startProgram?.(ws, {
+      ...spec,
+      ...(stdin === undefined ? {} : { stdin }),
+      ...(env === undefined ? {} : { env }),
+    })
+    if (session === undefined) throw new Error('the engine starts no programs')
+    let output = ''
+    const readUntil = async (text: string): Promise<void> => {
+      while (!output.includes(text)) {
+        const poll = await session.poll()
+        output += poll.output
+        if (poll.status === 'exited' && !output.includes(text)) throw new Error(`it ended without ${text}: ${output}`)
+      }
+    }
+    for (const [, polled, written] of flow.map(
+      (step) => /^poll until '(.*)'$|^write '(.*)'\+newline$/.exec(step) ?? [],
+    ))
+      if (written !== undefined) await session.write(written, true)
+      else if (polled !== undefined) await readUntil(polled)
+    if (graceMs !== undefined) await session.kill(graceMs)
+    while ((await session.poll()).status === 'running');
+    const { stdout, stderr, exitCode } = session.runResult()
+    const streams = flow.length > 0 && !tty ? ['ready\nout:hello\n', 'err:hello\n'] : [shown ?? stdout, '']
+    expect([[stdout, stderr], exitCode === 0]).toEqual([streams, graceMs === undefined])
+    await session.close()
+  })
+
+  // The host's variables never reach a program, also where the original passes them on by default.
+  test.each(workspaceCases('env_scrub')['local_program_env'] ?? [])('WS-13, WS-22: $name', async (row) => {
+    const { host = {}, spec, expect: wanted } = row as unknown as ProgramEnvironment
+    const before = Object.fromEntries(Object.keys(host).map((name) => [name, process.env[name]]))
+    // Empty, because the host itself starts programs that would read them.
+    for (const name of Object.keys(host)) process.env[name] = ''
+    try {
+      const { stdout } = await engine.runner().runProgram(ws, { cmd: '/usr/bin/env', ...spec })
+      const lines = stdout.trim().split('\n')
+      const inside = Object.fromEntries(
+        lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+      )
+      expect(Object.keys(host).filter((name) => name in inside)).toEqual([])
+      const { PATH = '/usr/local/bin:/usr/bin:/bin' } = spec.env ?? {}
+      const own = { ...spec.env, PATH, WORKSPACE_DIR: ws.path }
+      expect(inside).toMatchObject(own)
+      expect(Object.keys(wanted).filter((name) => !(name in own) && !(name in host))).toEqual([])
+      expect(lines.filter((line) => line.startsWith('PATH='))).toHaveLength(1)
+    } finally {
+      for (const [name, value] of Object.entries(before))
+        if (value === undefined) delete process.env[name]
+        else process.env[name] = value
+    }
+  })
+
+  test('WS-01, WS-03, WS-10, WS-12, WS-25, WS-27, WS-28: layout, registry, prefixes, versions and spans are the same on each engine', async () => {
+    using heard = hearSpans()
+    expect(engine.describe()).toMatchObject({ networkAllowed: false, programs: true, interactive: true })
+    await using registry = new WorkspaceRegistry()
+    const manager = engine.manager()
+    const [one, same] = await Promise.all([registry.acquire(manager, 'one'), registry.acquire(manager, 'one')])
+    expect(same).toBe(one)
+    const args = ['-c', 'ls $WORKSPACE_DIR; printf a,b > $OUTPUT_DIR/a.csv; cd $RUN_DIR; pwd']
+    const { stdout } = await engine.runner().runProgram(one, { cmd: 'sh', args, cwd: '${WORK_DIR}' })
+    expect(stdout).toMatch(/^metadata\.json\nout\nruns\nskills\nwork\n\/workspace\/runs\/[^/]+\n$/)
+    await withArtifactService(createArtifactService(storeInMemory()), async () => {
+      const spec = { globs: ['$OUTPUT_DIR/*'], inline: true, save: true }
+      const manifests = [await engine.fs().collectOutputs(one, spec), await engine.fs().collectOutputs(one, spec)]
+      const file = { name: 'out/a.csv', mimeType: 'text/csv', content: 'a,b', savedAs: 'out/a.csv' }
+      expect(manifests).toEqual(
+        [0, 1].map((version) => ({
+          files: [{ ...file, version, sizeBytes: 3, truncated: false }],
+          limitsHit: false,
+          skipped: [],
+        })),
+      )
+    })
+    await manager.cleanup(one)
+    expect((await registry.acquire(manager, 'one')).id).not.toBe(one.id)
+    await registry.close()
+    const attributes = { exec_id: 'one' }
+    expect(heard.ended).toEqual([
+      ['create', { ...attributes, path: '/workspace' }],
+      ['run', { ...attributes, cmd: 'sh', cwd: 'work', exit_code: 0, timed_out: false }],
+      ['collect', { ...attributes, patterns: ['out/*'], count: 1 }],
+      ['collect', { ...attributes, patterns: ['out/*'], count: 1 }],
+      ['cleanup', { ...attributes, path: '/workspace' }],
+      ['create', { ...attributes, path: '/workspace' }],
+      ['cleanup', { ...attributes, path: '/workspace' }],
+    ])
+  })
+}
+
+/** A row of the original's sessions. */
+interface LiveSession {
+  readonly cmd: string
+  readonly tty?: boolean
+  readonly flow?: readonly string[]
+  readonly stdin?: string
+  readonly env?: Record<string, string>
+  readonly kill_grace_ms?: number
+}
+
+/** A row of the original's environments. */
+interface ProgramEnvironment {
+  readonly host?: Record<string, string>
+  readonly spec: { readonly env?: Record<string, string> }
+  readonly expect: Record<string, string>
 }

@@ -10,7 +10,7 @@ import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { testHostileActivities } from '../../support/hostile-activities.ts'
 import { testPrograms } from '../../support/program-rules.ts'
-import { testCpuShare, testStagingByCopy } from '../../support/workspace-api-rules.ts'
+import { testCpuShare, testNamedWorkspaces, testStagingByCopy } from '../../support/workspace-api-rules.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
 
 const HOST = fileURLToPath(new URL('../../support/doomed-workspace.main.ts', import.meta.url))
@@ -55,6 +55,12 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
   })
 
   testCpuShare({
+    get sg() {
+      return sg
+    },
+  })
+
+  testNamedWorkspaces({
     get sg() {
       return sg
     },

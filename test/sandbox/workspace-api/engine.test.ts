@@ -18,7 +18,7 @@ import {
   WorkspaceRegistry,
 } from '../../../src/workspace-api/index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
-import { testCpuShare } from '../../support/workspace-api-rules.ts'
+import { testCpuShare, testNamedWorkspaces } from '../../support/workspace-api-rules.ts'
 import { workspaceCases } from '../../support/workspace-cases.ts'
 
 const host = mkdtempSync(join(tmpdir(), 'sandglass-workspaces-'))
@@ -148,6 +148,12 @@ describe.skipIf(skip)('workspaces by the names of codeexecutor, on the local eng
     })
 
     testCpuShare({
+      get sg() {
+        return sg
+      },
+    })
+
+    testNamedWorkspaces({
       get sg() {
         return sg
       },

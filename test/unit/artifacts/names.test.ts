@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { isUserArtifact, parseArtifactRef } from '../../../src/artifacts/index.ts'
 import { createArtifactService, storeInMemory } from '../../../src/artifacts/index.ts'
+import { workspaceCases } from '../../support/workspace-cases.ts'
 
 // WS-11
 test.each([
@@ -32,14 +33,9 @@ test('a long reference is read in linear time', () => {
 })
 
 test.each([
-  ['user:test.txt', true],
-  ['user:document.pdf', true],
-  ['user:', true],
-  ['regular_file.txt', false],
-  ['userfile.txt', false],
+  ...(workspaceCases('artifact_store')['user_namespace'] ?? []).map(({ input, expected }) => [input, expected]),
   ['User:a.txt', false],
-  ['', false],
-])('the name %j belongs to the user: %s', (name, expected) => {
+] as [string, boolean][])('the name %j belongs to the user: %s', (name, expected) => {
   expect(isUserArtifact(name)).toBe(expected)
 })
 

@@ -118,9 +118,9 @@ describe('WS-24: metadata', () => {
     expect(readdirSync(root)).toEqual(['metadata.json'])
   })
 
-  test('8 concurrent read-modify-writes under the lock: 8 records, none lost', async () => {
+  test('24 concurrent read-modify-writes under the lock: 24 records, none lost', async () => {
     const root = directory()
-    const names = Array.from({ length: 8 }, (_, index) => `host:///${index}`)
+    const names = Array.from({ length: 24 }, (_, index) => `host:///${index}`)
     await Promise.all(names.map((name) => updateMetadata(root, (now) => withRecord(now, 'inputs', inputOf(name)))))
     const { inputs } = await loadMetadata(root)
     expect(inputs.map(({ from }) => from).toSorted()).toEqual(names.toSorted())

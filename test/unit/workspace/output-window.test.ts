@@ -1,18 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { OutputWindow, utf8Prefix, utf8Suffix, windowOutput } from '../../../src/workspace/output-window.ts'
+import { workspaceCases } from '../../support/workspace-cases.ts'
 
-/** The rows of the original's cases. Its row for "no limit" counts 0 bytes there; we have no such limit (see below). */
-const ROWS = [
-  { input: '你abcdefghijklmnopqrstuvwxyz', max: 2, expected: '', totalBytes: 29 },
-  { input: '你abcdefghijklmnopqrstuvwxyz', max: 26, expected: '你abcdefghijklmnopqrstuvw', totalBytes: 29 },
-  { input: `你${'x'.repeat(80)}好`, max: 32, expected: '你\n...[output truncated]...\n好', totalBytes: 86 },
-]
+const CASES = workspaceCases('output_window')
 
 describe('WS-13: a text held to its head and tail', () => {
-  test('the rows of the original', () => {
-    for (const { input, max, expected, totalBytes } of ROWS)
-      expect(windowOutput(Buffer.from(input), max)).toEqual({ text: expected, truncated: true, totalBytes })
-  })
+  // 0 is no limit in the original, which then counts no bytes; here there is always a limit.
+  test.each((CASES['cases'] ?? []).filter(({ max_bytes }) => max_bytes !== 0))(
+    '$max_bytes bytes of $input',
+    ({ input, max_bytes: max, expected: text, truncated, total_bytes: totalBytes }) => {
+      expect(windowOutput(Buffer.from(input as string), max as number)).toEqual({ text, truncated, totalBytes })
+    },
+  )
 
   test('a text that fits stays whole; unlike the original, it is counted', () => {
     expect(windowOutput(Buffer.from('output'), 6)).toEqual({ text: 'output', truncated: false, totalBytes: 6 })
@@ -22,11 +21,13 @@ describe('WS-13: a text held to its head and tail', () => {
     expect(windowOutput(Buffer.from([0xff, 0x61]), 4).text).toBe('\ufffda')
   })
 
-  test('cuts spare characters', () => {
-    expect(String(utf8Suffix(Buffer.from('a你好'), 4))).toBe('好')
-    expect(String(utf8Prefix(Buffer.from('你'), 0))).toBe('')
-    expect(String(utf8Prefix(Buffer.from('你'), 3))).toBe('你')
-  })
+  test.each(CASES['helpers'] ?? [])(
+    '$fn cuts $input to $max bytes and spares characters',
+    ({ fn, input, max, expected }) => {
+      const cut = fn === 'utf8_suffix' ? utf8Suffix : utf8Prefix
+      expect(String(cut(Buffer.from(input as string), max as number))).toBe(expected)
+    },
+  )
 
   test('the result does not depend on the pieces, and is never longer than asked for', () => {
     const text = Buffer.from('aü漢🎉'.repeat(200))

@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
 import { ProgramLog } from '../../../src/workspace/program-log.ts'
-
-/*
- * Differences from interactive_session.json and wait_for_program_output.json of the original: offsets count bytes, not
- * complete lines, so that a prompt without an end of line is returned once; the log is bounded by bytes, not by lines; a
- * CRLF that is split stays one line break; stdout and stderr keep their own unfinished characters.
- */
+import { workspaceCases } from '../../support/workspace-cases.ts'
 
 const MiB = 1024 * 1024
 
@@ -73,6 +68,17 @@ test('WS-16: a poll waits for output, for the end, or for its time; it goes on w
     await Promise.resolve()
   }
   expect(await waiting).toMatchObject({ text: 'abcd', offset: 0, nextOffset: 4 })
+  for (const { polls, expected } of workspaceCases('wait_for_program_output')['cases'] ?? []) {
+    const { log: other } = logOf()
+    const whole = other.poll({ waitMs: 10_000, settleMs: 20 })
+    for (const { output, status } of polls as { output: string; status: string }[]) {
+      other.push('stdout', Buffer.from(output), output.length)
+      await Promise.resolve()
+      if (status === 'exited') other.close()
+    }
+    const { output: text, offset, next_offset: nextOffset } = expected as Record<string, unknown>
+    expect(await whole).toMatchObject({ text, offset, nextOffset })
+  }
   expect((await log.poll({ waitMs: 5 })).text).toBe('')
   const last = log.poll({ waitMs: 10_000 })
   log.close()
