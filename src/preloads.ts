@@ -2,17 +2,37 @@ import { type Environment, importedModules } from './environments/index.ts'
 
 /** The number of recent runs that decide. */
 const REMEMBERED = 3
-/** The number of these that must have imported a module. */
+/** The number of these that must have used a module. */
 const NEEDED = 2
 const MAX_MODULES = 8
 /** The number of runs between two decisions. */
 const PERIOD = 20
+/** Modules of an environment that are not tried again. */
+const MAX_REFUSED = 1000
 
-/** The modules of packages that recent scripts imported: from the third run on, new sandboxes load them ahead. */
+/** The recent runs of an environment, and what they showed. */
+interface Habit {
+  runs: number
+  /** The modules that each of the last runs used. */
+  readonly last: (readonly string[])[]
+  /** Modules that a run loaded although no line of its script imports them, such as those that a package loads when it is used. */
+  readonly hidden: Set<string>
+  /** Modules that could not be loaded ahead. */
+  readonly refused: Set<string>
+}
+
+/** A run that succeeded. */
+export interface FinishedRun {
+  readonly script: string
+  /** The modules that it loaded, as the sandbox reports them. */
+  readonly imported: readonly string[]
+}
+
+/** The modules of packages that recent scripts used: from the third run on, new sandboxes load them ahead. */
 export class Preloads {
   /** The modules to load ahead, by the directory of an environment. */
   readonly #ahead = new Map<string, readonly string[]>()
-  readonly #habits = new Map<string, { runs: number; readonly last: (readonly string[])[] }>()
+  readonly #habits = new Map<string, Habit>()
 
   /** The modules that new sandboxes of an environment load ahead. */
   modulesFor(environment: Environment | undefined): readonly string[] {
@@ -24,27 +44,60 @@ export class Preloads {
     this.#ahead.set(path, modules)
   }
 
+  /** Never proposes these again: a sandbox could not load them ahead. */
+  refuse(environment: Environment, modules: readonly string[]): void {
+    const { refused } = this.#habitOf(environment)
+    for (const name of modules) if (refused.size < MAX_REFUSED) refused.add(name)
+  }
+
   /**
    * Notes a run that succeeded.
    * @returns the modules to load ahead from now on, if they changed.
    */
-  note(environment: Environment, script: string): readonly string[] | undefined {
-    const modules = this.#decide(environment, script)
-    if (modules === undefined || modules.length === 0) return undefined
+  note(environment: Environment, run: FinishedRun): readonly string[] | undefined {
+    const habit = this.#habitOf(environment)
+    habit.runs += 1
+    habit.last.push(this.#usedBy(run, environment, habit))
+    if (habit.last.length > REMEMBERED) habit.last.shift()
+    if (habit.runs !== REMEMBERED && habit.runs % PERIOD !== 0) return undefined
+    const modules = decide(habit)
+    for (const name of habit.hidden) if (!modules.includes(name)) habit.hidden.delete(name)
+    if (modules.length === 0) return undefined
     return modules.join() === this.modulesFor(environment).join() ? undefined : modules
   }
 
-  #decide({ key, modules }: Environment, script: string): readonly string[] | undefined {
-    const habit = this.#habits.get(key) ?? { runs: 0, last: [] }
-    this.#habits.set(key, habit)
-    habit.runs += 1
-    const known = new Set(modules)
-    habit.last.push(importedModules(script).filter((name) => known.has(name.split('.', 1)[0] ?? '')))
-    if (habit.last.length > REMEMBERED) habit.last.shift()
-    if (habit.runs !== REMEMBERED && habit.runs % PERIOD !== 0) return undefined
-    const counts = new Map<string, number>()
-    for (const name of habit.last.flat()) counts.set(name, (counts.get(name) ?? 0) + 1)
-    const often = [...counts].filter(([, count]) => count >= NEEDED).map(([name]) => name)
-    return often.slice(0, MAX_MODULES).toSorted()
+  /**
+   * The modules that it loaded. What is loaded ahead is not loaded again: there a line of the script tells whether it was used. No
+   * line imports the hidden ones, so these stay.
+   */
+  #usedBy({ script, imported }: FinishedRun, environment: Environment, { hidden }: Habit): readonly string[] {
+    const known = new Set(environment.modules)
+    const lines = importedModules(script)
+    const isNamed = (name: string): boolean => lines.some((line) => isWithin(line, name) || isWithin(name, line))
+    const loaded = imported.filter((name) => known.has(name.split('.', 1)[0] ?? ''))
+    for (const name of loaded) if (!isNamed(name)) hidden.add(name)
+    const ahead = this.modulesFor(environment).filter((name) => hidden.has(name) || isNamed(name))
+    return [...new Set([...loaded, ...ahead])]
   }
+
+  #habitOf({ key }: Environment): Habit {
+    const habit = this.#habits.get(key) ?? { runs: 0, last: [], hidden: new Set(), refused: new Set() }
+    this.#habits.set(key, habit)
+    return habit
+  }
+}
+
+function decide({ last, refused }: Habit): readonly string[] {
+  const counts = new Map<string, number>()
+  for (const name of last.flat()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const often = [...counts].filter(([name, count]) => count >= NEEDED && !refused.has(name)).map(([name]) => name)
+  // A module brings those above it.
+  const lowest = often.filter((name) => !often.some((other) => other !== name && isWithin(other, name)))
+  return lowest.slice(0, MAX_MODULES).toSorted()
+}
+
+/** True for a module itself and for those below it. */
+function isWithin(name: string, above: string): boolean {
+  // Called very often for a hostile script: makes no text.
+  return name.startsWith(above) && (name.length === above.length || name[above.length] === '.')
 }

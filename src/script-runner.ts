@@ -214,7 +214,8 @@ export class ScriptRunner {
     // The check of a script takes time, too.
     using _call = workspace === undefined ? undefined : this.workspaces.use(workspace)
     await this.#checkFiles(run)
-    const executor = this.#executorFor(run)
+    let imported: readonly string[] = []
+    const executor = this.#executorFor(run, (modules) => (imported = modules))
     const wanted: DependencyRequest = { dependencies, untrusted, script, ...definedOf(run, ['tools', 'signal']) }
     const environment =
       workspace === undefined ? await this.environmentFor(wanted) : this.workspaces.environmentOf(workspace)
@@ -232,7 +233,7 @@ export class ScriptRunner {
       (present: PreparedEnvironment | undefined) =>
       (result: ExecutionResult): Promise<ExecutionResult<T>> => {
         const ran = withEnvironment(result, script, present, declarer)
-        if (workspace === undefined) this.sandboxes.noteImports(script, ran, run.limits, present)
+        if (workspace === undefined) this.sandboxes.noteImports({ script, imported }, ran, run.limits, present)
         return applySchema(ran, run.output)
       }
     if (workspace !== undefined) {
@@ -292,12 +293,16 @@ export class ScriptRunner {
     return readStdin(stdin, { timeoutSec, signal })
   }
 
-  #executorFor<T>({ limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>): ScriptExecutor {
+  #executorFor<T>(
+    { limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>,
+    onImports: (modules: readonly string[]) => void,
+  ): ScriptExecutor {
     // A workspace has its limits already; a run in it may only ask for less.
     const lesser = workspace === undefined ? {} : definedOf(limits, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
     return new ScriptExecutor({
       limits: { ...limitsOfRun({ ...this.options.limits, ...limits }), ...lesser },
       mode,
+      onImports,
       ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),
     })
   }

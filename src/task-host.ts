@@ -82,8 +82,11 @@ export class TaskHost implements ScriptHost {
     }
   }
 
-  noteRun(script: string, result: Pick<ExecutionResult, 'errorKind'>): void {
-    this.#runner.sandboxes.noteImports(script, result, this.#needs.limits, this.#environment)
+  noteRun(
+    run: { readonly script: string; readonly imported: readonly string[] },
+    result: Pick<ExecutionResult, 'errorKind'>,
+  ): void {
+    this.#runner.sandboxes.noteImports(run, result, this.#needs.limits, this.#environment)
   }
 
   explain(error: string, script: string): string | undefined {

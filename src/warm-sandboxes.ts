@@ -2,7 +2,7 @@ import type { PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult } from './executor/index.ts'
 import type { RunOptions, SandglassOptions } from './options/index.ts'
 import { type Lease, SandboxPool } from './pool/index.ts'
-import { Preloads } from './preloads.ts'
+import { type FinishedRun, Preloads } from './preloads.ts'
 import { checkoutOptions, nameOf, specOf } from './run-spec.ts'
 import { assertEnforced, ping, type ResourceLimits, type SandboxEngine, type SandboxSpec } from './sandbox/index.ts'
 import { definedOf } from './support/index.ts'
@@ -53,9 +53,9 @@ export class WarmSandboxes {
     }
   }
 
-  /** Notes the imports of a script that ran. Runs change over when the first sandbox with what they need is ready. */
+  /** Notes what a run imported. Runs change over when the first sandbox with what they need is ready. */
   noteImports(
-    script: string,
+    run: FinishedRun,
     { errorKind }: Pick<ExecutionResult, 'errorKind'>,
     limits: ResourceLimits | undefined,
     prepared: PreparedEnvironment | undefined,
@@ -63,15 +63,35 @@ export class WarmSandboxes {
     const { poolSize = 2 } = this.#options
     if (errorKind !== null || prepared === undefined || poolSize === 0) return
     const { environment } = prepared
-    const modules = this.#preloads.note(environment, script)
+    const modules = this.#preloads.note(environment, run)
     if (modules === undefined) return
-    const before = this.#nameFor(this.#specFor(limits, prepared, this.#preloads.modulesFor(environment)))
-    const changeOver = (): void => {
-      this.#preloads.adopt(environment, modules)
-      this.pool.dropIdle(before)
-    }
     // Without such sandboxes, runs stay with those that they have.
-    this.pool.prewarm(this.#nameFor(this.#specFor(limits, prepared, modules))).then(changeOver, () => {})
+    void this.#changeOver(limits, prepared, modules).catch(() => {})
+  }
+
+  async #changeOver(
+    limits: ResourceLimits | undefined,
+    prepared: PreparedEnvironment,
+    modules: readonly string[],
+  ): Promise<void> {
+    const { environment } = prepared
+    const before = this.#nameFor(this.#specFor(limits, prepared, this.#preloads.modulesFor(environment)))
+    const name = this.#nameFor(this.#specFor(limits, prepared, modules))
+    await this.pool.prewarm(name)
+    const lease = await this.pool.checkout(name)
+    const { failed } = lease.sandbox.ready.preload
+    await lease.release()
+    const refused = failed.map((one) => one.name).filter((one) => modules.includes(one))
+    if (refused.length > 0) {
+      // A script made them up, or they can be loaded only by what loads them. A warning of each run would be about nothing.
+      this.#preloads.refuse(environment, refused)
+      this.pool.dropIdle(name)
+      const left = modules.filter((one) => !refused.includes(one))
+      if (left.length > 0) await this.#changeOver(limits, prepared, left)
+      return
+    }
+    this.#preloads.adopt(environment, modules)
+    this.pool.dropIdle(before)
   }
 
   #specFor(

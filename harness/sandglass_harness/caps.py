@@ -25,6 +25,9 @@ MAX_FILE_DEPTH = 64
 MAX_ENTRIES = 200_000  # visited by the search
 FILE_CHUNK_BYTES = 192 << 10  # of content in one frame, before base64
 
+MAX_IMPORTS = 32  # modules that a run reports as loaded, and characters of the name of one
+MAX_IMPORT = 200
+
 MAX_CALL_ID = 64  # characters of the id of a tool call
 MAX_TOOL_NAME = 256
 MAX_ARG_BYTES = 4 << 20  # arguments of one tool call, as JSON

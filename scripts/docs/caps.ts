@@ -19,6 +19,8 @@ const MEANINGS: Readonly<Record<keyof Caps, string>> = {
   fileChunkBytes: 'content in one `file` or `file_put`, before base64',
   warnings: 'warnings about files that were not collected',
   warning: 'characters of one of them',
+  imports: 'modules that a `script_done` reports as `imported`',
+  importName: 'characters of the name of one of them',
   callId: 'characters of the `id` of a `tool_call`',
   toolName: 'characters of the `name` of a `tool_call`',
   argBytes: 'arguments of one `tool_call`, as JSON',

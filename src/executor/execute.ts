@@ -47,6 +47,7 @@ export async function execute(
     const boost = new CpuBoost(run.sandbox)
     await boost.lower(run.fewerCpus)
     const { verdict, reusable } = await converse(run, transcript, deliver, boost)
+    if (transcript.done?.imported !== undefined) run.onImports?.(transcript.done.imported)
     if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
     return nameMisuse(resultOf(run, transcript, verdict, started), revoked)
   } catch (error) {

@@ -25,6 +25,8 @@ export interface ScriptExecutorOptions {
   readonly onLog?: (event: EventOf<'log'>) => unknown
   /** The same for each event but the final `result`, which the call itself returns; called before the other two. */
   readonly onEvent?: (event: RunEvent) => unknown
+  /** Called once with the modules that a run loaded, in sandboxes with packages. The script can make them up. */
+  readonly onImports?: (modules: readonly string[]) => void
 }
 
 /**
@@ -85,7 +87,7 @@ export class ScriptExecutor {
     const prepared = prepare(request, this.#mode, this.#limits)
     const signals = [prepared.signal, listener?.left].filter((signal) => signal !== undefined)
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0]
-    const run = { ...prepared, signal }
+    const run = { ...prepared, signal, onImports: this.#options.onImports }
     if (signal?.aborted === true) return cancelledBeforeStart(run, started)
     return execute(run, started, async (event) => {
       await this.#callBack(event)

@@ -54,6 +54,8 @@ export interface PreparedRun {
   /** The `execute` or `check` frame as it goes over the wire, and where its large fields begin; a check has none. */
   readonly execute: LineInParts
   readonly signal: AbortSignal | undefined
+  /** Called with the modules that the run loaded. */
+  readonly onImports?: ((modules: readonly string[]) => void) | undefined
 }
 
 /**

@@ -128,7 +128,7 @@ export class Attempts {
     { script, host }: { readonly script: string; readonly host: ScriptHost },
   ): Promise<Round> {
     const ran = await this.scripts.runWithRerun(plan.place, script, () => plan.lease(host), plan.surroundings)
-    host.noteRun?.(script, ran)
+    host.noteRun?.({ script, imported: this.scripts.imported }, ran)
     return this.#judge(ran, plan, script)
   }
 

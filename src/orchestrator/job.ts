@@ -44,8 +44,11 @@ export interface ScriptHost {
   forScript?(script: string, signal: AbortSignal): Promise<ScriptHost | Violation>
   /** The packages that its scripts can import, as `name==version`. */
   readonly dependencies?: readonly string[]
-  /** Called after each script that ran. */
-  noteRun?(script: string, result: Pick<ExecutionResult, 'errorKind'>): void
+  /** Called after each script that ran, with the modules that it loaded. */
+  noteRun?(
+    run: { readonly script: string; readonly imported: readonly string[] },
+    result: Pick<ExecutionResult, 'errorKind'>,
+  ): void
   /** A sentence that helps after an error about packages. */
   explain?(error: string, script: string): string | undefined
 }

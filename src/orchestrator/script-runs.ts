@@ -45,6 +45,8 @@ export interface Borrowed {
 export class ScriptRuns {
   readonly #task: ActiveTask
   readonly #writes: { readonly name: string; readonly args: unknown }[] = []
+  /** The modules that the last script loaded. */
+  imported: readonly string[] = []
 
   constructor(task: ActiveTask) {
     this.#task = task
@@ -131,7 +133,9 @@ export class ScriptRuns {
       if (event.type === 'file') job.onFile?.(event)
       notes.take(event)
     }
-    const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent })
+    this.imported = []
+    const onImports = (modules: readonly string[]): void => void (this.imported = modules)
+    const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent, onImports })
     const callsLeft = spending.toolCallsLeft
     const result = await this.#task.useMachinery(async () =>
       executor.run({

@@ -37,6 +37,10 @@ export interface Caps {
   readonly warnings: number
   /** Characters of one of them. */
   readonly warning: number
+  /** Modules that a run reports as loaded. */
+  readonly imports: number
+  /** Characters of the name of one. */
+  readonly importName: number
   /** Characters of the id of a tool call. */
   readonly callId: number
   /** Characters of the name of a called tool. */
@@ -112,6 +116,8 @@ export const CAPS: Caps = {
   fileChunkBytes: 192 * KiB,
   warnings: 20,
   warning: 500,
+  imports: 32,
+  importName: 200,
   callId: 64,
   toolName: 256,
   argBytes: 4 * MiB,

@@ -130,6 +130,8 @@ export interface ScriptDoneFrame {
   memory_kills?: number | undefined
   /** True if the run ended within the preamble or a Python tool: nothing of the script ran. */
   in_setup?: boolean | undefined
+  /** Modules that the run loaded and that no other of them brought along; the script's process says so, and proves nothing. */
+  imported?: string[] | undefined
 }
 
 /** Answer to `ping`. */
@@ -162,6 +164,9 @@ export type HarnessFrame =
 
 const executionId = z.string().min(1).max(CAPS.executionId)
 const failedImport = z.object({ name: z.string(), message: z.string() })
+
+/** The name of a module, with its dots. */
+export const MODULE_NAME: RegExp = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/
 
 const nanAsNull = z.object({ count: z.int().positive(), paths: z.array(z.string()).max(CAPS.nullPaths) }).optional()
 
@@ -271,6 +276,7 @@ export const harnessFrames: {
     use: z.int().nonnegative().default(0),
     memory_kills: z.int().nonnegative().optional(),
     in_setup: z.boolean().optional(),
+    imported: z.array(z.string().max(CAPS.importName).regex(MODULE_NAME)).max(CAPS.imports).optional(),
   }),
   pong: z.object({ type: z.literal('pong'), nonce: z.string() }),
   reset_done: z.object({ type: z.literal('reset_done'), nonce: z.string(), reusable: z.boolean() }),

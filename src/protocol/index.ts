@@ -32,6 +32,7 @@ export {
 export {
   type HarnessFrame,
   harnessFrames,
+  MODULE_NAME,
   type NanAsNull,
   type ReadyFrame,
   type ToolCallFrame,

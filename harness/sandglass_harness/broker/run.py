@@ -13,6 +13,8 @@ from ..caps import (
     MAX_CALL_ID,
     MAX_CHECK_BYTES,
     MAX_ERROR_MESSAGE,
+    MAX_IMPORT,
+    MAX_IMPORTS,
     MAX_NULL_PATHS,
     MAX_PATH,
     MAX_LABEL,
@@ -69,6 +71,7 @@ class Run:
         self.killed_for = None  # the first cause for which the broker ended it
         self.is_set_up = False  # the script may run from now on
         self.finished = False  # the runtime finished normally
+        self.imported = []  # modules that it loaded, as the script's process says
         self.reported_error = self.reported_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
         self.to_child = ToChild(spare.socket.fileno())
@@ -212,6 +215,7 @@ class Run:
             self.is_set_up = True
         elif kind == "finished":
             self.finished = True
+            self.imported = _module_names(frame.get("imported"))
         else:
             raise ValueError("not a frame of a script")
 
@@ -282,6 +286,13 @@ class Run:
     def ending(self):
         """Returns the field `ending` of `script_done`: how the script's process ended."""
         return ending_of(self.status, self.killed_for)
+
+
+def _module_names(names):
+    """Returns the texts among `names` that can be names of modules. They come from the script's process and prove nothing."""
+    listed = names[:MAX_IMPORTS] if isinstance(names, list) else []
+    texts = [name for name in listed if isinstance(name, str) and len(name) <= MAX_IMPORT and name.isascii()]
+    return [name for name in texts if all(part.isidentifier() for part in name.split("."))]
 
 
 def build_check_run(check):

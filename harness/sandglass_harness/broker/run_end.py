@@ -185,6 +185,7 @@ def last_frame(run, collection, memory_kills, reusable):
         "warnings": collection.warnings if collection else [],
         **counted,
         **({"in_setup": True} if run.ended_in_setup else {}),
+        **({"imported": run.imported} if run.imported else {}),
         "reusable": reusable,
         "use": run.use,
     }

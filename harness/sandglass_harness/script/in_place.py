@@ -47,7 +47,7 @@ def prepare(config):
         _load(loaded["preload"], name, lambda name=name: _import(name), config)
     for path in tools.list_tool_files(config["tools"]) if config["tools"] else []:
         _load(loaded["tools"], os.path.basename(path), lambda path=path: tools.load_file(path, scope, loop), config)
-    _preloaded = script_process.Preloaded(tools.select_public(scope))
+    _preloaded = script_process.Preloaded(tools.select_public(scope), notes_imports=bool(config["import_paths"]))
     _rehearse()
     gc.collect()
     version = ".".join(str(n) for n in sys.version_info[:3])

@@ -11,7 +11,8 @@ import sys
 import time
 
 from .. import text
-from . import emit, explain, runtime, tool_functions
+from ..wire import encode
+from . import emit, explain, imports, runtime, tool_functions
 from .convert import to_json
 
 _HOME = ".sandglass/home"  # in a directory of packages
@@ -20,10 +21,10 @@ FRAME_FD = 3  # frames go out over it; requests and answers come in, each as a l
 
 class Preloaded:
     """Tools and modules loaded before the first script: globals, loaders that each run calls itself, and the names that
-    these add."""
+    these add. `notes_imports` is true where the modules that a run loads are reported: in sandboxes with packages."""
 
-    def __init__(self, base_globals, loaders=(), added=()):
-        self.base_globals, self.loaders, self.added = base_globals, loaders, added
+    def __init__(self, base_globals, loaders=(), added=(), notes_imports=False):
+        self.base_globals, self.loaders, self.added, self.notes_imports = base_globals, loaders, added, notes_imports
 
 
 def warm_up():
@@ -66,20 +67,22 @@ def run(request, emitter, preloaded, make_bridge):
     _give_input(request.get("stdin_base64"))
     os.environ.update(request["secrets"])
     text.hide(request["secrets"])
-    code = None
+    code, notes = None, imports.ImportNotes()
     try:
         deadline = request.get("deadline")
         emit.arm(None if deadline is None else deadline - time.monotonic())
         if request.get("check"):
             code = _check(request, emitter, preloaded)
         else:
+            if preloaded.notes_imports:
+                notes.begin()
             code = _execute(request, emitter, preloaded, make_bridge)
         emit.disarm()
     except emit.ScriptTimeout:
         if code is None:  # otherwise it came after the script was done
             code = 1
             runtime.report_timeout(emitter, request["timeout_text"])
-    _send_finished()
+    _send_finished(notes)
     return code
 
 
@@ -175,15 +178,21 @@ def _tools(request, make_bridge):
     return tool_functions.make_functions(signatures, make_bridge(), {source["name"]: source["stub"] for source in sources})
 
 
-def _send_finished():
-    """Reports that the run is finished. Only the end of its process follows."""
+def _send_finished(notes):
+    """Reports that the run is finished, and what it loaded. Only the end of its process follows."""
+    frame = {"type": "finished"}
+    try:
+        if notes.loaded:
+            frame["imported"] = notes.loaded
+    except Exception:  # the script has put something of its own in the place of sys.modules
+        pass
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass
     try:
-        os.write(FRAME_FD, b'{"type":"finished"}\n')
+        os.write(FRAME_FD, encode(frame))
     except OSError:
         pass
 

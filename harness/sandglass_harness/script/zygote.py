@@ -38,12 +38,12 @@ def main(config, control_fd):
         seccomp.load(None if landlock.can_scope_signals() else os.getpid())
     else:
         seccomp.load()
-    preloaded, loaded = script_process.Preloaded({}), {"tools": _empty_report(), "preload": {**_empty_report(), "deferred": []}}
+    all_preloaded, loaded = ({},), {"tools": _empty_report(), "preload": {**_empty_report(), "deferred": []}}
     if config["tools"] or config["preload"]:
         from . import preloading
 
         *all_preloaded, loaded = preloading.load(config)
-        preloaded = script_process.Preloaded(*all_preloaded)
+    preloaded = script_process.Preloaded(*all_preloaded, notes_imports=bool(config["import_paths"]))
     if config.get("checker"):
         from ..check import checker
 

@@ -72,6 +72,13 @@ class FramesTest(RunTestCase):
         run.take_frames(line(type="setup_over"), 101.0)
         self.assertFalse(run.ended_in_setup)
 
+    def test_modules_that_a_run_reports_are_bounded_names(self):
+        names = [1, "a", "a.b_1", "a.", ".a", "a b", "é", "a\nb", "", "x" * 201, None, ["a"], "y" * 200]
+        for told, want in ((names, ["a", "a.b_1", "y" * 200]), ([f"m{n}" for n in range(99)], [f"m{n}" for n in range(32)]), ("ab", []), ({}, [])):
+            run = self.make()
+            run.take_frames(line(type="finished", imported=told), 101.0)
+            self.assertEqual((run.finished, run.imported), (True, want))
+
     def test_the_end_of_the_set_up_is_seen_behind_a_flood_of_output(self):
         """The script wrote it before its flood, so it is in the socket when the flood is there."""
         over = b'{"type":"setup_over"}\n'

@@ -4,6 +4,7 @@ import {
   decodeLine,
   LineSplitter,
   LineTooLongError,
+  MODULE_NAME,
   SCRIPT_ERROR_KINDS,
   truncateLikeHarness,
 } from '../../protocol/index.ts'
@@ -20,6 +21,9 @@ export type KillCause = 'timeout' | 'output-limit' | 'cancelled' | 'memory'
 
 const SETUP_OVER = Buffer.from('{"type":"setup_over"}')
 const FINISHED = Buffer.from('{"type":"finished"}')
+/** The same with the modules that the script loaded: 32 of 200 characters. */
+const FINISHED_WITH = Buffer.from('{"type":"finished","imported":[')
+const MAX_FINISHED_BYTES = 8 * 1024
 const WAKE = /^\{"type":"wake","after":(\d[\d.e+-]{0,30})\}$/
 /** Frames that may be longer than the output limit: calls of tools do not count, and errors are cut first. */
 const MAY_EXCEED = /^\{"type":"(?:tool_call|error)",/
@@ -44,6 +48,8 @@ export class RunState {
   killedFor: KillCause | undefined
   /** True if the runtime finished normally. */
   finished = false
+  /** The modules that the script loaded, as its process says. */
+  imported: readonly string[] = []
   over = false
   exitCode: number | null = null
   fault: string | null = null
@@ -175,6 +181,7 @@ export class RunState {
       warnings: this.warnings,
       memory_kills: this.killedFor === 'memory' ? 1 : 0,
       ...(this.#endedInSetup && { in_setup: true }),
+      ...(this.imported.length > 0 && { imported: this.imported }),
     }
   }
 
@@ -212,6 +219,11 @@ export class RunState {
         this.#onWake(Number(after) * 1000)
         return true
       }
+    }
+    if (line.length < MAX_FINISHED_BYTES && FINISHED_WITH.equals(line.subarray(0, FINISHED_WITH.length))) {
+      const imported = moduleNamesIn(line)
+      if (imported !== undefined) this.imported = imported
+      return (this.finished = imported !== undefined)
     }
     if (line.length < 3 || line[0] !== 0x7b || line.at(-1) !== 0x7d) return false
     // Before the line is decoded, which costs far more than its bytes.
@@ -283,6 +295,20 @@ export class RunState {
     this.#sent += bytes
     if (this.#sent > this.maxOutput) this.over = true
   }
+}
+
+/** The texts in the field `imported` of a frame that can be names of modules; undefined if it is no frame. */
+function moduleNamesIn(line: Uint8Array): string[] | undefined {
+  try {
+    const { imported } = JSON.parse(Buffer.from(line).toString('utf8')) as { imported: unknown }
+    return Array.isArray(imported) ? imported.slice(0, CAPS.imports).filter(isModuleName) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isModuleName(name: unknown): name is string {
+  return typeof name === 'string' && name.length <= CAPS.importName && MODULE_NAME.test(name)
 }
 
 function takeWholeCharacters(bytes: Uint8Array, max: number): string {

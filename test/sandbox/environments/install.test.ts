@@ -237,6 +237,24 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     },
   )
 
+  test('modules that packages load when they are used are preloaded, and none that a script makes up', async () => {
+    const files = { 'lazy/__init__.py': '', 'lazy/late.py': '' }
+    await using own = await newIndex(makeWheel({ name: 'lazy', files }))
+    await using sandglass = await open(own, cacheDir, { dependencies: ['lazy'] })
+    const script = `import importlib, sys
+ahead = "lazy.late" in sys.modules
+importlib.import_module("lazy.late")
+sys.meta_path[0].find_spec("lazy.missing")
+sys.modules["lazy.missing"] = sys
+emit_result(ahead)`
+    const late = await eventually(async () => {
+      const { finalData: ahead, warnings } = await sandglass.run(script)
+      expect(warnings).toEqual([])
+      return ahead === true ? undefined : 'not loaded ahead'
+    }, 10_000)
+    expect(late).toBeUndefined()
+  })
+
   test('CA-12 a package that cannot be installed is reported, and the others are installed if requested', async () => {
     await using sandglass = await open(index, cacheDir)
     const wanted = ['demo', 'absent', 'other']

@@ -31,6 +31,7 @@ print(json.dumps({
         'files': caps.MAX_FILES, 'fileBytes': caps.MAX_FILE_BYTES, 'totalBytes': caps.MAX_TOTAL_BYTES,
         'fileDepth': caps.MAX_FILE_DEPTH, 'entries': caps.MAX_ENTRIES, 'fileChunkBytes': caps.FILE_CHUNK_BYTES,
         'warnings': caps.MAX_WARNINGS, 'warning': caps.MAX_WARNING,
+        'imports': caps.MAX_IMPORTS, 'importName': caps.MAX_IMPORT,
         'callId': caps.MAX_CALL_ID, 'toolName': caps.MAX_TOOL_NAME,
         'argBytes': caps.MAX_ARG_BYTES, 'argParts': caps.MAX_ARG_PARTS, 'answerBytes': caps.MAX_ANSWER_BYTES, 'callHeadBytes': caps.CALL_HEAD_BYTES,
         'unreadAnswerBytes': caps.MAX_UNREAD_ANSWER_BYTES, 'checkBytes': caps.MAX_CHECK_BYTES,
