@@ -6,6 +6,7 @@ import {
   hasHomeFiles,
   HOME_SCRIPTS,
   isFinished,
+  type MadeFile,
   markFinished,
   type Source,
   sourcesWithoutByteCode,
@@ -75,15 +76,17 @@ async function finishEnvironment(
     for (const { content } of result.files) await addByteCode(path, batch, content, target)
   }
   // These scripts import packages: after the byte code, because it makes imports several times as fast.
+  const homeFiles: MadeFile[] = []
   for (const { module, script, collect } of hasHomeFiles(path) ? [] : HOME_SCRIPTS) {
     if (!modules.includes(module)) continue
     const paths = collect.map((pattern) => `home/${pattern}`)
-    const { files } = await run(script, paths)
-    await addHomeFiles(
-      path,
-      files.map((file) => ({ path: file.path.replace(/^home\//, ''), content: file.content })),
-    )
+    const { files, errorKind, status } = await run(script, paths)
+    if (signal.aborted || status === 'sandbox-lost') return
+    // A script that failed may have left a part of them.
+    if (errorKind !== null) continue
+    homeFiles.push(...files.map((file) => ({ path: file.path.replace(/^home\//, ''), content: file.content })))
   }
+  await addHomeFiles(path, homeFiles)
   if (!signal.aborted) await markFinished(path)
 }
 

@@ -72,13 +72,30 @@ export async function addByteCode(
   }
 }
 
-/** Keeps files that every run of the environment is to find in its home. */
+/**
+ * Keeps files that every run of the environment is to find in its home: all of them or, if this process ends before, none. To be
+ * called once; files that are there already stay.
+ */
 export async function addHomeFiles(packages: string, files: readonly MadeFile[]): Promise<void> {
+  if (files.length === 0) return
+  // Beside the packages: `verify` does not see what a process leaves there that is killed.
+  const staged = join(dirname(packages), `home-${randomUUID()}`)
   let bytes = 0
-  for (const { path, content } of files.slice(0, MAX_HOME_FILES)) {
-    bytes += content.length
-    if (bytes > MAX_HOME_BYTES || path.split('/').includes('..')) return
-    await put(packages, posix.join(HOME, path), content)
+  try {
+    await mkdir(staged, { mode: 0o755 })
+    for (const { path, content } of files.slice(0, MAX_HOME_FILES)) {
+      bytes += content.length
+      if (bytes > MAX_HOME_BYTES || path.split('/').includes('..')) break
+      await noteAdded(packages, posix.join(HOME, path), content)
+      await mkdir(dirname(join(staged, path)), { recursive: true, mode: 0o755 })
+      await writeFile(join(staged, path), content, { mode: 0o644 })
+    }
+    await mkdir(join(packages, dirname(HOME)), { mode: 0o755 }).catch(ignoreCode('EEXIST'))
+    await rename(staged, join(packages, HOME))
+  } catch (error) {
+    await rm(staged, { recursive: true, force: true })
+    // The environment was removed, a file of a package is in the way, or another process was first.
+    ignoreCode('ENOENT', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST')(error)
   }
 }
 
@@ -178,10 +195,8 @@ async function put(packages: string, path: string, content: Uint8Array): Promise
   const parts = path.split('/')
   const own = parts.findIndex((part) => part === '__pycache__' || part === '.sandglass')
   const temporary = join(packages, `${path}.${randomUUID()}`)
-  const digest = createHash('sha256').update(content).digest('base64url')
   try {
-    // Before the file is there, on a line of its own even after one that was cut off.
-    await appendFile(listOfAdded(packages), `\n${digest} ${JSON.stringify(path)}\n`)
+    await noteAdded(packages, path, content)
     for (let end = own + 1; end < parts.length; end += 1) {
       await mkdir(join(packages, ...parts.slice(0, end)), { mode: 0o755 }).catch(ignoreCode('EEXIST'))
     }
@@ -191,6 +206,12 @@ async function put(packages: string, path: string, content: Uint8Array): Promise
     await rm(temporary, { force: true }).catch(ignoreCode('ENOTDIR'))
     ignoreCode('ENOENT', 'ENOTDIR')(error)
   }
+}
+
+/** Lists a file before it is there, on a line of its own even after one that was cut off. */
+async function noteAdded(packages: string, path: string, content: Uint8Array): Promise<void> {
+  const digest = createHash('sha256').update(content).digest('base64url')
+  await appendFile(listOfAdded(packages), `\n${digest} ${JSON.stringify(path)}\n`)
 }
 
 function ignoreCode(...codes: readonly string[]): (error: unknown) => void {

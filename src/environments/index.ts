@@ -6,6 +6,7 @@ export {
   hasHomeFiles,
   HOME_SCRIPTS,
   isFinished,
+  type MadeFile,
   markFinished,
   type Source,
   sourcesWithoutByteCode,
