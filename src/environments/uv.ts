@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { isProgram, makeDirectory, programsNamed } from '../support/index.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
+import { digestOf } from './lock-file.ts'
+import { readJson, writeJson } from './json-file.ts'
 import { readBounded } from './read-bounded.ts'
 
 const run = promisify(execFile)
@@ -51,13 +53,44 @@ export async function findUv(settings: UvSettings, signal?: AbortSignal, onDownl
   const own = join(settings.cacheDir, 'bin', `uv-${UV_VERSION}`)
   if (existsSync(own)) return own
   for (const program of programsNamed('uv')) {
-    if (SUPPORTED.test(await versionOf(program))) return program
+    if (SUPPORTED.test(await versionOf(program, settings.cacheDir))) return program
   }
   if (!settings.offline) onDownload?.()
   return download(own, settings, signal)
 }
 
-async function versionOf(program: string): Promise<string> {
+/** The version that a program told, as the cache keeps it. */
+interface KnownVersion {
+  readonly identity: string
+  readonly version: string
+}
+
+/** The version of a uv on PATH. A binary is asked once: its start would be a tenth of a short installation. */
+async function versionOf(program: string, cacheDir: string): Promise<string> {
+  const identity = await identityOf(program)
+  if (identity === undefined) return askVersion(program)
+  const path = join(cacheDir, 'bin', `uv-${digestOf(program, 16)}.json`)
+  const known = await readJson<Partial<KnownVersion> | null>(path)
+  if (known?.identity === identity && typeof known.version === 'string') return known.version
+  const version = await askVersion(program)
+  const found: KnownVersion = { identity, version }
+  if (version !== '') await writeJson(path, found, join(cacheDir, 'work')).catch(() => {}) // it is asked again then
+  return version
+}
+
+/** Names the state of a file; undefined for what is no binary: a script may start another program the next time. */
+async function identityOf(program: string): Promise<string | undefined> {
+  try {
+    await using file = await open(program)
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    const { dev, ino, size, mtimeMs, ctimeMs } = await file.stat()
+    return buffer.toString('latin1') === '\x7fELF' ? [dev, ino, size, mtimeMs, ctimeMs].join(' ') : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function askVersion(program: string): Promise<string> {
   return run(program, ['--version'], { timeout: 10_000, cwd: '/' }).then(
     ({ stdout }) => stdout,
     () => '',

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { strToU8, zipSync } from 'fflate'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -158,6 +167,40 @@ describe.skipIf(noUv !== undefined)('nothing of a package is executed', () => {
     expect(existsSync(join(cacheDir, '..', 'was-tried'))).toBe(isPlain)
     const marks = readdirSync(join(cacheDir, '..'), { recursive: true, encoding: 'utf8' })
     expect(marks.filter((name) => /(?:^|\/)mark$/.test(name))).toEqual([])
+  })
+})
+
+describe.skipIf(noUv !== undefined)('a uv on PATH', () => {
+  test('tells its version once, and again when it is another file; a script is asked each time', async () => {
+    const above = join(newCache(), '..')
+    const [programs, cacheDir] = [join(above, 'on-path'), join(above, 'other')]
+    for (const path of [programs, join(cacheDir, 'bin'), join(cacheDir, 'work')]) mkdirSync(path, { recursive: true })
+    env['PATH'] = programs
+    const program = join(programs, 'uv')
+    const settings = { cacheDir, offline: true, index: indexSettings({}, {}) }
+    const find = (): Promise<string> => findUv(settings)
+    copyFileSync('path' in uv ? uv.path : '', program)
+    expect(await find()).toBe(program)
+
+    const [kept = ''] = readdirSync(join(cacheDir, 'bin'))
+    const told = JSON.parse(readFileSync(join(cacheDir, 'bin', kept), 'utf8')) as { version: string }
+    expect(told.version).toContain('uv 0.13.')
+    writeFileSync(join(cacheDir, 'bin', kept), JSON.stringify({ ...told, version: 'uv 0.1.0' }))
+    await expect(find()).rejects.toMatchObject({ code: 'installer_missing' })
+    utimesSync(program, 1, 1)
+    expect(await find()).toBe(program)
+
+    rmSync(program)
+    const count = join(above, 'asked')
+    const write = (version: string): void => {
+      writeFileSync(program, `#!/bin/sh\necho x >> '${count}'\necho uv ${version}\n`, { mode: 0o755 })
+      utimesSync(program, 1, 1)
+    }
+    write('0.13.1')
+    expect([await find(), await find()]).toEqual([program, program])
+    write('0.1.0')
+    await expect(find()).rejects.toMatchObject({ code: 'installer_missing' })
+    expect(readFileSync(count, 'utf8')).toBe('x\n'.repeat(3))
   })
 })
 
