@@ -25,24 +25,39 @@ export function proposalLine(proposal: Proposal): Record<string, unknown> {
 }
 
 /**
- * Writes each proposal as a line, and reads each decision as a line. A line that is no decision about the proposal is reported,
- * and the next line is read.
+ * Writes each proposal as a line, and reads each decision as a line. A line that is no decision about the proposal that waits is
+ * reported.
  */
 export function reviewByLines(
   input: AsyncIterable<Uint8Array>,
   write: (line: Record<string, unknown>) => Promise<void>,
   report: (problem: string) => Promise<void>,
 ): Reviewer {
-  const lines = inputLines(input, MAX_LINE_BYTES)
-  return async (proposal) => {
-    await write(proposalLine(proposal))
-    for (;;) {
-      const { value: line } = await lines.next()
-      if (line === undefined) throw new Error(`stdin ended before a decision about the proposal ${proposal.id}`)
-      const decision = decisionIn(line, proposal)
+  let waiting: { readonly proposal: Proposal; readonly decided: PromiseWithResolvers<Decision> } | undefined
+  let ended: Promise<string> | undefined
+  const read = async (): Promise<void> => {
+    for await (const line of inputLines(input, MAX_LINE_BYTES)) {
+      const decision = waiting === undefined ? 'no proposal waits' : decisionIn(line, waiting.proposal)
       if (typeof decision === 'string') await report(`line ${line.number} of stdin is no decision: ${decision}`)
-      else return toDecision(decision)
+      else {
+        waiting?.decided.resolve(toDecision(decision))
+        waiting = undefined
+      }
     }
+  }
+  return async (proposal) => {
+    const decided = Promise.withResolvers<Decision>()
+    waiting = { proposal, decided }
+    await write(proposalLine(proposal))
+    // Reads on while a script runs: the second answer to a proposal is told at once.
+    ended ??= read().then(
+      () => 'stdin ended',
+      (error: unknown) => `stdin cannot be read (${messageOf(error)})`,
+    )
+    const undecided = ended.then((why) => {
+      throw new Error(`${why} before a decision about the proposal ${proposal.id}`)
+    })
+    return Promise.race([decided.promise, undecided])
   }
 }
 

@@ -13,7 +13,7 @@ import { plural } from './figures.ts'
 import { asLines, moreText } from './foreign-text.ts'
 import { type PythonKind, type PythonWord, pythonWords } from './python-words.ts'
 import { REJECTED } from './review-lines.ts'
-import { escapeForMessage } from './terminal-text.ts'
+import { escapeForMessage, escapeInvisible } from './terminal-text.ts'
 
 const MAX_PLAN_LINES = 20
 const MAX_DIFF_LINES = 60
@@ -80,7 +80,8 @@ async function decide(
     case 'edit': {
       const edited = await edit(script, terminal, signal)
       if (edited === undefined) return undefined
-      if (edited !== script) return { decision: 'accept', script: edited, by }
+      // A file cannot hold half of a surrogate pair.
+      if (edited !== script.toWellFormed()) return { decision: 'accept', script: edited, by }
       await terminal.write('The script is unchanged.\n')
       return undefined
     }
@@ -103,14 +104,17 @@ async function decide(
 /** Reads a line from the terminal. @throws Error if the terminal ends first. */
 async function ask(question: string, signal: AbortSignal): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
-  const closed = once(lines, 'close').then(() => {
+  const end = (): never => {
+    signal.throwIfAborted()
     throw new Error('the terminal ended before a decision')
-  })
+  }
+  const closed = once(lines, 'close').then(end)
   closed.catch(() => undefined)
   // Ctrl-C ends the whole command, not only the question.
   lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
-    return await Promise.race([lines.question(question, { signal }), closed])
+    // Ctrl-D rejects the question in some versions of Node, and leaves it open in others.
+    return await Promise.race([lines.question(question, { signal }).catch(end), closed])
   } finally {
     lines.close()
   }
@@ -119,14 +123,15 @@ async function ask(question: string, signal: AbortSignal): Promise<string> {
 /** Lets the person change a script in $VISUAL or $EDITOR. Returns undefined if that fails, and says so on the terminal. */
 async function edit(script: string, terminal: ReviewTerminal, signal: AbortSignal): Promise<string | undefined> {
   const { env } = terminal
-  const [program = 'vi', ...args] = (env['VISUAL'] || env['EDITOR'] || 'vi').split(' ').filter((word) => word !== '')
+  const program = env['VISUAL'] || env['EDITOR'] || 'vi'
   const directory = await mkdtemp(join(tmpdir(), 'sandglass-review-'))
   const path = join(directory, 'script.py')
   const remove = (): void => rmSync(directory, { recursive: true, force: true })
   process.once('exit', remove)
   try {
     await writeFile(path, `${script}\n`, { mode: 0o600 })
-    const child = spawn(program, [...args, path], { stdio: 'inherit', env, signal })
+    // By the shell, as git does it: the variable may hold options and quoted paths.
+    const child = spawn('/bin/sh', ['-c', `${program} "$@"`, program, path], { stdio: 'inherit', env, signal })
     const [code] = (await once(child, 'exit')) as [number | null]
     if (code !== 0) throw new Error(`it ended with ${code ?? 'a signal'}`)
     return (await readFile(path, 'utf8')).replace(/\n$/, '')
@@ -193,7 +198,7 @@ function wrap(words: readonly PythonWord[]): PythonWord[][] {
   const rows: PythonWord[][] = [[]]
   let left = WIDTH
   for (const { text, kind } of words) {
-    let rest = escapeForMessage(text)
+    let rest = escapeInvisible(escapeForMessage(text))
     while (rest.length > left) {
       rows.at(-1)?.push({ text: rest.slice(0, left), kind })
       rest = rest.slice(left)
@@ -209,7 +214,7 @@ function wrap(words: readonly PythonWord[]): PythonWord[][] {
 function diffLines(diff: string, paint: (code: number, text: string) => string): string[] {
   const lines = diff.trimEnd().split('\n').slice(2)
   const shown = lines.slice(0, MAX_DIFF_LINES).map((line) => {
-    const safe = `  ${escapeForMessage(line)}`
+    const safe = `  ${escapeInvisible(escapeForMessage(line))}`
     return line.startsWith('+') ? paint(GREEN, safe) : line.startsWith('-') ? paint(RED, safe) : safe
   })
   const more = lines.length - shown.length

@@ -1,10 +1,11 @@
+import { SandglassError } from '../errors/index.ts'
 import type { Reviewer } from '../index.ts'
 import type { JournalEvent } from '../journal/index.ts'
 import { formatValue } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
 import { UsageError } from './failure.ts'
-import { reviewByLines } from './review-lines.ts'
+import { REJECTED, reviewByLines } from './review-lines.ts'
 import { reviewByPerson } from './review-person.ts'
 
 /** The reviewer that `--review` asks for. */
@@ -31,12 +32,13 @@ export function reviewOf(
   if (wanted !== 'always')
     throw new UsageError('invalid_request', `--review: ${formatValue(wanted)} is neither always nor never`)
   const asLines = given.has('--json') || given.has('--events')
-  if (given.positionals[0] === '-' || given.all('--file').some((file) => file === '-' || file.startsWith('-:')))
+  const taken = ['--file', '--output', '--pricing'].find((flag) => given.all(flag).some(isStdin))
+  if (taken !== undefined || given.positionals[0] === '-')
     throw new UsageError(
       'invalid_request',
-      '--review always reads decisions from stdin: give the task and --file another way',
+      `--review always reads decisions from stdin: give ${taken ?? 'the task'} another way`,
     )
-  if (!asLines && !process.stdin.isTTY)
+  if (!asLines && !(process.stdin.isTTY && context.stderr.isTerminal))
     throw new UsageError('invalid_request', '--review always needs a terminal, or --json and decisions on stdin')
   const rejected = new AbortController()
   const review = asLines
@@ -49,10 +51,16 @@ export function reviewOf(
   return {
     review,
     onEvent: (event) => {
-      if (event.type === 'proposal_decided' && event.decision === 'reject') rejected.abort()
+      if (event.type !== 'proposal_decided' || event.decision !== 'reject') return
+      const who = event.by === null ? '' : ` by ${event.by}`
+      rejected.abort(new SandglassError('aborted', `rejected${who}: ${event.text ?? REJECTED}`))
     },
     signal: AbortSignal.any([context.signal, rejected.signal]),
     // While stdin is read, a pipe that stays open would keep this process alive.
     end: () => void process.stdin.destroy(),
   }
+}
+
+function isStdin(value: string): boolean {
+  return value === '-' || value.startsWith('-:')
 }

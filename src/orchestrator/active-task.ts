@@ -42,7 +42,7 @@ export class ActiveTask {
         // A listener that throws does not end the task.
       }
     })
-    this.#onAbort = () => this.#ended.abort(new EndTask('cancelled', 'the task was cancelled'))
+    this.#onAbort = () => this.#ended.abort(new EndTask('cancelled', cancelText(job.signal?.reason)))
     if (job.signal?.aborted === true) this.#onAbort()
     else job.signal?.addEventListener('abort', this.#onAbort, { once: true })
     const { wallMs } = job.budget
@@ -113,6 +113,11 @@ export class ActiveTask {
     clearTimeout(this.#timer)
     this.job.signal?.removeEventListener('abort', this.#onAbort)
   }
+}
+
+/** The reason that whoever cancelled the task gives, if it is one of ours; others may hold anything. */
+function cancelText(reason: unknown): string {
+  return reason instanceof SandglassError && reason.code === 'aborted' ? reason.message : 'the task was cancelled'
 }
 
 /** Milliseconds to three decimals, as the journal records them. */

@@ -18,7 +18,10 @@ export type Decision =
       readonly by?: string | null | undefined
     }
 
-/** Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. */
+/**
+ * Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. Parallel calls of a tool
+ * ask at the same time. An error that it throws ends the task as `infrastructure`, and rejects the call of a tool.
+ */
 export type Reviewer = (proposal: Proposal, context: { readonly signal: AbortSignal }) => Decision | Promise<Decision>
 
 /** Maximum characters of the message to the model. */

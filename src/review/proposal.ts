@@ -72,12 +72,17 @@ export async function makeProposal(
   given: Omit<Proposal, 'id' | 'sha256' | 'diff'>,
   last: string | null,
 ): Promise<Proposal> {
-  return {
+  const { dependencies, tools, sandbox } = given
+  // Frozen: the record of a decision is made of what the reviewer had in hand.
+  return Object.freeze({
     id: randomUUID(),
     ...given,
+    dependencies: Object.freeze([...dependencies]),
+    tools: Object.freeze(tools.map((tool) => Object.freeze({ ...tool }))),
+    sandbox: Object.freeze({ ...sandbox }),
     sha256: createHash('sha256').update(given.script).digest('hex'),
     diff: last === null ? null : await diffOf(last, given.script),
-  }
+  })
 }
 
 async function diffOf(before: string, after: string): Promise<string | null> {

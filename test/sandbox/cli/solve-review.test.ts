@@ -26,7 +26,8 @@ async function review(...answers: readonly (readonly Answer[])[]): Promise<Comma
   for (const [index, lines] of answers.entries()) {
     while (proposals(running.stdout()).length <= index) await once(running.child.stdout, 'data')
     const id = proposals(running.stdout())[index]?.id ?? ''
-    for (const line of lines) running.child.stdin.write(`${line(id)}\n`)
+    // In one piece: the task may end soon after the first of them.
+    running.child.stdin.write(lines.map((line) => `${line(id)}\n`).join(''))
   }
   running.child.stdin.end()
   return running.ended
@@ -39,8 +40,9 @@ function proposals(stdout: string): Pick<Proposal, 'id' | 'script' | 'tools' | '
 
 describe.skipIf(skip)('solve --review always', () => {
   test('shows each script as a line, and runs what is accepted', async () => {
-    const ended = await review([decide('respond', { text: 'again' })], [decide('accept')])
-    expect([ended.code, ended.stderr]).toEqual([0, ''])
+    const ended = await review([decide('respond', { text: 'again' })], [decide('accept'), decide('reject')])
+    const late = 'line 3 of stdin is no decision: no proposal waits'
+    expect([ended.code, ended.stderr]).toEqual([0, `sandglass: ${late}\n`])
     expect(lastLine(ended)).toMatchObject({ type: 'solve_result', status: 'completed', final_data: { total: 200 } })
     expect(linesOf(ended).slice(0, -1)).toMatchObject([
       { type: 'proposal', script: RIGHT_SCRIPT, tools: [{ name: 'search', effect: 'read' }], diff: null },
@@ -85,7 +87,7 @@ describe.skipIf(skip)('solve --review always', () => {
     const rejected = await review([decide('reject', { text: 'too much' })])
     expect([rejected.code, lastLine(rejected)]).toMatchObject([
       130,
-      { status: 'cancelled', tool_calls: 0, attempts: 1 },
+      { status: 'cancelled', error: 'rejected by ann: too much', tool_calls: 0, attempts: 1 },
     ])
     const left = await review([])
     expect([left.code, lastLine(left)]).toMatchObject([7, { status: 'infrastructure', tool_calls: 0 }])

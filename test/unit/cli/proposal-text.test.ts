@@ -59,3 +59,10 @@ test('a long line goes on in rows with a mark of their own', () => {
   const code = rows.map((row) => row.slice(6))
   expect([code.join(''), Math.max(...code.map(({ length }) => length))]).toEqual([script, 70])
 })
+
+test('characters without a shape are shown by their numbers', () => {
+  const script = 'pay("a\u200B", "\u3164", "\u{E0041}", "\u00ADé👍")'
+  expect(proposalText({ ...PROPOSAL, script, diff: null }, false)).toContain(
+    '1 | pay("a\\u{200b}", "\\u{3164}", "\\u{e0041}", "\\u{ad}é👍")',
+  )
+})

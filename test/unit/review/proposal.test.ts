@@ -19,3 +19,10 @@ test('large scripts are not compared, so that a proposal holds up nothing', asyn
   expect(await diffOf('x'.repeat(40_000), 'y'.repeat(40_000))).toBe(null)
   expect(await diffOf('\n'.repeat(1500), 'x\n'.repeat(1500))).toBe(null)
 })
+
+test('a reviewer cannot change what the record says of its proposal', async () => {
+  const proposal = await makeProposal({ ...GIVEN, script: 'x', tools: [{ name: 'pay', effect: 'write' }] }, null)
+  expect(() => Object.assign(proposal, { script: 'y' })).toThrow(TypeError)
+  expect(() => Object.assign(proposal.tools[0] ?? {}, { effect: 'read' })).toThrow(TypeError)
+  expect(() => Object.assign(proposal.sandbox, { level: 'vm' })).toThrow(TypeError)
+})
