@@ -35,8 +35,7 @@ export function escapeBidiControls(text: string): string {
 }
 
 /** Characters without a shape: joiners, fillers, selectors and tags. A person sees nothing where a script has them. */
-const INVISIBLE =
-  /[\u00AD\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200D\u2060-\u2065\u206A-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB]|[\u{E0000}-\u{E0FFF}]/gu
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu
 
 /** Writes characters without a shape as `\u{200b}`. */
 export function escapeInvisible(text: string): string {
