@@ -1,10 +1,14 @@
+import { realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import {
   type CodeBlock,
   newCodeExecutor,
+  newEngine,
   newEnvInjectingCodeExecutor,
   newSandglassEngine,
+  type ProgramRunner,
   type RebindableCodeExecutor,
   type SandglassEngine,
 } from '../../../src/workspace-api/index.ts'
@@ -59,6 +63,29 @@ describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
     const least = 'Error executing code block 1: typescript needs Node 22.18 or later; the sandbox has '
     const [node, nothing] = [['j1\nt2\n', `j1\n${least}v`], [`${least}no node`]]
     expect((programs.includes('node') ? node : nothing).some((text) => output.includes(text))).toBe(true)
+  })
+
+  test('WS-21: typescript runs by the type stripping of the Node that the sandbox has', async () => {
+    // The Node of this process, whatever the machine has.
+    const node = realpathSync(process.execPath)
+    const own = await newSandglassEngine(sg, { hostDirectories: [dirname(node)] })
+    const ws = await own.manager().createWorkspace('typescript')
+    await own.fs().stageInputs(ws, [{ from: `host://${node}`, to: 'tools/node', mode: 'link' }])
+    const PATH = `${ws.path}/tools:/usr/bin:/bin`
+    const runner: ProgramRunner = {
+      runProgram: (at, spec, options) => own.runner().runProgram(at, { ...spec, env: { ...spec.env, PATH } }, options),
+    }
+    const withNode = newCodeExecutor(newEngine(own.manager(), own.fs(), runner, own.describe()), { workspace: ws })
+    const codeBlocks = [
+      block('javascript', 'console.log("j" + 1)'),
+      block('typescript', 'interface Sum { n: number }\nconst x: Sum = { n: 2 }\nconsole.log("t" + x.n)'),
+      block('ts', 'enum E { A }'),
+    ]
+    const { output } = await withNode.executeCode({ codeBlocks })
+    expect(output).toMatch(
+      /^j1\nt2\n[^]*TypeScript enum is not supported[^]*Error executing code block 2: cmd=node: exit code 1\n$/,
+    )
+    await own.manager().cleanup(ws)
   })
 
   test('files that blocks make are returned, blocks and byte code are not; the directory is src', async () => {
