@@ -203,8 +203,7 @@ export class Builder {
     const report = (bytes: number): void =>
       onProgress({ phase: 'download', packages: packages.length, bytes: Math.min(bytes, totalBytes), totalBytes })
     report(0)
-    await this.#assertRoom(totalBytes)
-    await mkdir(target, { recursive: true, mode: 0o755 })
+    await Promise.all([this.#assertRoom(totalBytes), mkdir(target, { recursive: true, mode: 0o755 })])
     await installation.install(lock, report)
     const content = await tidyContent(target)
     if (content.bytes > maxUnpacked(lock, plan.maxBytes)) throw new SandglassError('dependency_invalid', TOO_LARGE)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, createReadStream, type Dirent, lstatSync, opendirSync, readdirSync } from 'node:fs'
-import { chmod, opendir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { opendir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
@@ -39,8 +39,10 @@ export const SLICE = 512
 /** Removes from a new environment what no script imports (programs, locks, links), and lets every user read the rest. */
 export async function tidyContent(packages: string): Promise<Content> {
   let bytes = 0
-  await chmod(packages, 0o755)
-  await Promise.all(NOT_IMPORTED.map((name) => rm(join(packages, name), { recursive: true, force: true })))
+  chmodSync(packages, 0o755)
+  for (const path of NOT_IMPORTED.map((name) => join(packages, name))) {
+    if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) await rm(path, { recursive: true, force: true })
+  }
   const read = Promise.all([modulesIn(packages), manifestOf(packages)]) // beside the walk
   read.catch(() => {}) // its error comes below
   for (const [at, entry] of (await filesBelow(packages)).entries()) {
