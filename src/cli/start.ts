@@ -1,6 +1,5 @@
 import type { EngineTable } from '../engines/index.ts'
 import type { Sandglass, SandglassOptions } from '../index.ts'
-import { createSandglass } from '../sandglass.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 
@@ -9,6 +8,8 @@ import { UsageError } from './failure.ts'
  * @throws UsageError for a value that a flag of an engine cannot have.
  */
 export async function startSandglass(options: SandglassOptions, { signal, engines }: Context): Promise<Sandglass> {
+  // Loaded here, so that errors about flags are fast.
+  const { createSandglass } = await import('../sandglass.ts')
   try {
     return await createSandglass({ ...options, signal })
   } catch (error) {
