@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { crc32, deflateRawSync } from 'node:zlib'
-import { strToU8, Zip, type ZipInputFile, type Zippable, zipSync } from 'fflate'
+import { strToU8, Zip, type ZipInputFile } from 'fflate'
 
 /** A wheel for tests. */
 export interface Wheel {
@@ -51,11 +51,8 @@ export function makeWheel(plan: WheelPlan): Wheel {
     ([path, one]) => `${path},sha256=${createHash('sha256').update(one).digest('base64url')},${one.length}`,
   )
   bytes[`${info}/RECORD`] = strToU8(plan.record ?? [...record, `${info}/RECORD,,`, ''].join('\n'))
-  const entries = Object.entries(bytes).map(([path, one]) => {
-    const mode = modes[path]
-    return [path, mode === undefined ? one : [one, { os: 3, attrs: mode << 16 }]] as const
-  })
-  const zipped = zipSync(Object.fromEntries(entries) as Zippable, { level: 9 })
+  const entries = Object.entries(bytes).map(([path, one]) => [path, pack(one, modes[path])] as const)
+  const zipped = zipOf(entries)
   return {
     filename: `${plain}-${version}-${tag}.whl`,
     name,
@@ -68,23 +65,42 @@ export function makeWheel(plan: WheelPlan): Wheel {
 /** Builds a wheel that unpacks to many files of zeros, about a thousand times its size. */
 export function makeBomb(name: string, { files, bytes }: { readonly files: number; readonly bytes: number }): Wheel {
   const plain = makeWheel({ name })
+  const zeros = pack(new Uint8Array(bytes))
+  const info = `${name}-1.0.dist-info`
+  const content = zipOf([
+    ...Array.from({ length: files }, (_, at) => [`${name}/${at}`, zeros] as const),
+    [`${info}/METADATA`, pack(strToU8(plain.metadata))],
+    [`${info}/WHEEL`, pack(strToU8('Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n'))],
+    [`${info}/RECORD`, pack(strToU8(`${info}/RECORD,,\n`))],
+  ])
+  return { ...plain, content, sha256: createHash('sha256').update(content).digest('hex') }
+}
+
+/** A file of a zip archive before it has its name. */
+interface PackedFile extends Pick<ZipInputFile, 'size' | 'crc' | 'compression' | 'os' | 'attrs'> {
+  readonly packed: Uint8Array<ArrayBuffer>
+}
+
+/** Compresses a file by Node, in a third of the time that the package fflate takes for hundreds of megabytes. */
+function pack(content: Uint8Array, mode?: number): PackedFile {
+  const unix = mode === undefined ? {} : { os: 3, attrs: mode << 16 }
+  return {
+    size: content.length,
+    crc: crc32(content),
+    compression: 8,
+    packed: new Uint8Array(deflateRawSync(content)),
+    ...unix,
+  }
+}
+
+function zipOf(files: readonly (readonly [name: string, file: PackedFile])[]): Buffer {
   const chunks: Buffer[] = []
   const zip = new Zip((_error, chunk) => chunks.push(Buffer.from(chunk)))
-  const add = (content: Uint8Array): ((filename: string) => void) => {
-    const [size, crc, packed] = [content.length, crc32(content), new Uint8Array(deflateRawSync(content))]
-    return (filename) => {
-      const file: ZipInputFile = { filename, size, crc, compression: 8 }
-      zip.add(file)
-      file.ondata?.(null, packed, true)
-    }
+  for (const [filename, { packed, ...rest }] of files) {
+    const file: ZipInputFile = { filename, ...rest }
+    zip.add(file)
+    file.ondata?.(null, packed, true)
   }
-  const addZeros = add(new Uint8Array(bytes))
-  for (let at = 0; at < files; at += 1) addZeros(`${name}/${at}`)
-  const info = `${name}-1.0.dist-info`
-  add(strToU8(plain.metadata))(`${info}/METADATA`)
-  add(strToU8('Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n'))(`${info}/WHEEL`)
-  add(strToU8(`${info}/RECORD,,\n`))(`${info}/RECORD`)
   zip.end()
-  const content = Buffer.concat(chunks)
-  return { ...plain, content, sha256: createHash('sha256').update(content).digest('hex') }
+  return Buffer.concat(chunks)
 }

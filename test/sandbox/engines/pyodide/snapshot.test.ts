@@ -116,7 +116,7 @@ test.each([
   ['fails', 'process.exit(7)', 20_000, '(exit code 7): it said nothing'],
   ['is killed', `process.kill(process.pid, 'SIGKILL')`, 20_000, '(SIGKILL): it said nothing'],
   ['prints a reason', `console.error('no room'); process.exit(1)`, 20_000, '(exit code 1): no room'],
-  ['takes too long', 'setInterval(() => {}, 1000)', 3000, '(SIGKILL): it said nothing'],
+  ['takes too long', 'setInterval(() => {}, 1000)', 500, '(SIGKILL): it said nothing'],
   [
     'writes less than it says',
     `say({ type: 'snapshot', bytes: 17 }); writeSync(3, Buffer.alloc(16))`,
