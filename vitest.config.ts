@@ -9,8 +9,19 @@ const LIBRARY = [
   'test/sandbox/workspace/{acceptance,files,persist,persist-in-s3,pyodide,serial}.test.ts',
   'test/sandbox/{agents,docs,packages}.test.ts',
 ]
-/** The files that take more than 20 s of a rung with two workers, longest first. */
+/** Files that wait for deadlines and time-outs for most of their time, longest first. */
+const WAITING = [
+  'test/sandbox/engines/local/cpu-limit.test.ts',
+  'test/sandbox/workspace/persist-faults.test.ts',
+  'test/sandbox/engines/pyodide/recovery.test.ts',
+  'test/sandbox/engines/local/orphan-retry.test.ts',
+  'test/sandbox/workspace/clock-skew.test.ts',
+  'test/sandbox/stores/s3.test.ts',
+  'test/unit/adversarial/invariants.slow.test.ts',
+]
+/** These, and the files that take more than 20 s of a rung with two workers, longest first. */
 const LONGEST = [
+  ...WAITING,
   'test/sandbox/conformance/pyodide.test.ts',
   'test/sandbox/conformance/pyodide-box.test.ts',
   'test/sandbox/conformance/local.test.ts',
@@ -69,17 +80,24 @@ const config: ViteUserConfig = {
           unstubEnvs: true,
           // A test that needs longer is named *.slow.test.ts, and runs with the sandboxes.
           testTimeout: 1000,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 1 },
         },
       },
       // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
-      // Few tests of the library have some, and they wait for most of their time.
+      // Few tests of the library have some.
       ...[
-        { name: 'library', include: LIBRARY, exclude: [], maxWorkers: 2 },
-        { name: 'sandbox', include: ['test/sandbox/**/*.test.ts', SLOW], exclude: LIBRARY, maxWorkers: CAREFUL },
-        { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1 },
-        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1 },
-      ].map((project, index) => ({
+        { name: 'waiting', include: WAITING, exclude: [], maxWorkers: 4, order: 0 },
+        { name: 'library', include: LIBRARY, exclude: WAITING, maxWorkers: 2, order: 2 },
+        {
+          name: 'sandbox',
+          include: ['test/sandbox/**/*.test.ts', SLOW],
+          exclude: [...WAITING, ...LIBRARY],
+          maxWorkers: CAREFUL,
+          order: 3,
+        },
+        { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 4 },
+        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
+      ].map(({ order, ...project }) => ({
         test: {
           ...project,
           ...BY_NODE,
@@ -89,7 +107,7 @@ const config: ViteUserConfig = {
           // Starting a sandbox on a busy machine takes seconds; a real hang is still found within a minute.
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          sequence: { groupOrder: index + 1 },
+          sequence: { groupOrder: order },
         },
       })),
     ],

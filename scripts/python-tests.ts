@@ -1,5 +1,5 @@
 /** Runs the harness's own unit tests with each Python >= 3.10 of this machine: `node scripts/python-tests.ts`. */
-import { spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findPythons, type Python } from './find-pythons.ts'
@@ -18,51 +18,66 @@ export interface PythonRun {
   readonly output: string
 }
 
-/** Runs the tests with at most this many interpreters, the oldest first, prints the results, and sums their counts. */
-export function runPythonTests(most: number = Infinity): TestCounts {
-  const pythons = findPythons().slice(0, most)
-  if (pythons.length === 0) {
-    console.error('python: no Python >= 3.10 was found; install python3 (3.10 or later) and run the tests again')
-    return ONE_FAILURE
-  }
-  return sum(pythons.map(runAndReport))
+/** The sum of the tests of all interpreters, and what there is to read about them. */
+export interface PythonReport {
+  readonly counts: TestCounts
+  readonly text: string
 }
 
-function runAndReport(python: Python): TestCounts {
+/** Runs the tests with at most this many interpreters, one after another, the oldest first. */
+export async function runPythonTests(most: number = Infinity): Promise<PythonReport> {
+  const pythons = findPythons().slice(0, most)
+  if (pythons.length === 0) {
+    const text = 'python: no Python >= 3.10 was found; install python3 (3.10 or later) and run the tests again'
+    return { counts: ONE_FAILURE, text }
+  }
+  const reports: PythonReport[] = []
+  for (const python of pythons) reports.push(await runAndReport(python))
+  return { counts: sum(reports.map(({ counts }) => counts)), text: reports.map(({ text }) => text).join('\n') }
+}
+
+async function runAndReport(python: Python): Promise<PythonReport> {
   const name = `python ${python.version} (${python.executable})`
-  const { counts, skips, output } = runUnittests(python.executable, HARNESS)
-  if (counts.failed > 0) console.error(`\n${name} FAILED in harness/tests:\n${output}`)
-  for (const line of skips) console.log(`  ${line}`)
-  console.log(`${name}: ${formatCounts(counts)}`)
-  return counts
+  const { counts, skips, output } = await runUnittests(python.executable, HARNESS)
+  const lines = [
+    ...(counts.failed > 0 ? [`\n${name} FAILED in harness/tests:\n${output}`] : []),
+    ...skips.map((line) => `  ${line}`),
+    `${name}: ${formatCounts(counts)}`,
+  ]
+  return { counts, text: lines.join('\n') }
 }
 
 /** Runs the tests of `top/tests` with one interpreter. `top` is the folder that tests import from. */
-export function runUnittests(executable: string, top: string): PythonRun {
+export async function runUnittests(executable: string, top: string): Promise<PythonRun> {
   // With an `__init__.py` the tests are a package and may import from one another by `from . import`.
   const asPackage = existsSync(join(top, 'tests', '__init__.py'))
-  const run = spawnSync(executable, [RUNNER, 'tests', asPackage ? '.' : 'tests'], {
-    cwd: top,
-    encoding: 'utf8',
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
-    maxBuffer: 64 * 1024 * 1024,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: TIMEOUT_MS,
-    killSignal: 'SIGKILL',
+  const { error, stdout, stderr } = await new Promise<Ended>((resolve) => {
+    execFile(
+      executable,
+      [RUNNER, 'tests', asPackage ? '.' : 'tests'],
+      {
+        cwd: top,
+        env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
+        maxBuffer: 64 * 1024 * 1024,
+        timeout: TIMEOUT_MS,
+        killSignal: 'SIGKILL',
+      },
+      (failure, out, err) => resolve({ error: failure, stdout: out, stderr: err }),
+    ).stdin?.end()
   })
-  const trouble = troubleOf(run)
-  const counts = trouble === undefined ? readCounts(run.stdout) : undefined
-  const output = [run.stdout, run.stderr, trouble ?? (counts === undefined ? 'no test was run to its end' : '')].join(
+  const counts = error === null ? readCounts(stdout) : undefined
+  const output = [stdout, stderr, error?.message ?? (counts === undefined ? 'no test was run to its end' : '')].join(
     '\n',
   )
-  const skips = run.stderr.split('\n').filter((line) => / \.\.\. skipped /.test(line))
+  const skips = stderr.split('\n').filter((line) => / \.\.\. skipped /.test(line))
   return { counts: counts ?? ONE_FAILURE, skips, output }
 }
 
-function troubleOf(run: { error?: Error; status: number | null; signal: string | null }): string | undefined {
-  if (run.error !== undefined) return run.error.message
-  if (run.status !== 0) return `the runner ended with ${run.signal ?? `exit code ${run.status}`}`
-  return undefined
+/** The output of an interpreter, and the reason if it did not end with 0. */
+interface Ended {
+  readonly error: Error | null
+  readonly stdout: string
+  readonly stderr: string
 }
 
 /** The last line of the runner; undefined if it is missing or counts no tests, which is a failure. */
@@ -74,7 +89,7 @@ function readCounts(stdout: string): TestCounts | undefined {
 }
 
 if (import.meta.main) {
-  const counts = runPythonTests()
-  console.log(formatCounts(counts))
+  const { counts, text } = await runPythonTests()
+  console.log(`${text}\n${formatCounts(counts)}`)
   process.exitCode = counts.failed > 0 ? 1 : 0
 }

@@ -2,7 +2,8 @@
  * The tests of one rung: `node scripts/test.ts [unit | default | all] [arguments for vitest]`. After vitest come the Python
  * tests of the harness, the engines side by side, and the slowest files. The last line is the sum: `N passed, N failed`.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -13,8 +14,8 @@ import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './tes
 /** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
 const RUNGS = {
   unit: { projects: ['unit'], pythons: 0 },
-  default: { projects: ['unit', 'library', 'sandbox'], pythons: 1 },
-  all: { projects: ['unit', 'library', 'sandbox', 'daemon', 'campaign'], pythons: Infinity },
+  default: { projects: ['waiting', 'unit', 'library', 'sandbox'], pythons: 1 },
+  all: { projects: ['waiting', 'unit', 'library', 'sandbox', 'daemon', 'campaign'], pythons: Infinity },
 } as const
 
 const ROOT = resolve(import.meta.dirname, '..')
@@ -47,14 +48,17 @@ interface VitestReport {
 }
 
 /** Runs vitest, which prints as it goes. */
-export function runVitest(args: readonly string[]): VitestRun {
+export async function runVitest(args: readonly string[]): Promise<VitestRun> {
   const folder = mkdtempSync(join(tmpdir(), 'sandglass-tests-'))
   try {
     const report = join(folder, 'report.json')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-    const run = spawnSync('vitest', ['run', ...reporters, ...args], { stdio: ['ignore', 'inherit', 'inherit'] })
-    if (run.error !== undefined) console.error(`vitest did not start: ${run.error.message}`)
-    return readReport(report, run.status)
+    const vitest = spawn('vitest', ['run', ...reporters, ...args], { stdio: ['ignore', 'inherit', 'inherit'] })
+    const [exitCode] = (await once(vitest, 'close').catch((error: unknown) => {
+      console.error(`vitest did not start: ${String(error)}`)
+      return [null]
+    })) as [number | null]
+    return readReport(report, exitCode)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -123,11 +127,15 @@ if (import.meta.main) {
   const [name = 'default', ...rest] = process.argv.slice(2)
   const isRung = Object.hasOwn(RUNGS, name)
   const { projects, pythons } = RUNGS[isRung ? (name as keyof typeof RUNGS) : 'default']
-  const vitest = runVitest([
+  const vitestRun = runVitest([
     ...projects.map((project) => `--project=${project}`),
     ...(isRung ? rest : process.argv.slice(2)),
   ])
-  const python = pythons === 0 ? NO_TESTS : runPythonTests(pythons)
+  // The Python tests wait for half of their time, like the files that vitest begins with.
+  const pythonRun = pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
+  const vitest = await vitestRun
+  const { counts: python, text } = await pythonRun
+  if (text !== '') console.log(text)
   console.log(closing(vitest, python))
   process.exitCode = vitest.counts.failed + python.failed > 0 ? 1 : 0
 }

@@ -29,7 +29,8 @@ export async function setup({ vitest }: TestProject): Promise<() => void> {
   execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', WRITE_GUEST, directory])
   await preferPython(join(directory, 'bin'))
   const rungs = new Set(vitest.projects.map(({ name }) => name))
-  if (['library', 'sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung))) await requireLocalEngine()
+  if (['waiting', 'library', 'sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung)))
+    await requireLocalEngine()
   if (process.env['SANDGLASS_TEST_ENGINES'] === 'local') return remove
   if (['daemon', 'campaign'].some((rung) => rungs.has(rung))) {
     await requireDockerEngine()

@@ -20,7 +20,7 @@ describe.each(pythons)('the unit tests run by Python $version', ({ executable })
   afterEach(() => rmSync(top, { recursive: true, force: true }))
   const write = (body: string): void => writeFileSync(join(top, 'tests', 'test_it.py'), `import unittest\n${body}`)
 
-  test('are counted by test, with any outcome', () => {
+  test('are counted by test, with any outcome', async () => {
     write(`
 class T(unittest.TestCase):
     def test_passes(self): pass
@@ -38,12 +38,12 @@ class T(unittest.TestCase):
     @unittest.skip('no reason')
     def test_skipped(self): pass
 `)
-    const run = runUnittests(executable, top)
+    const run = await runUnittests(executable, top)
     expect(run.counts).toEqual({ passed: 3, failed: 4, skipped: 1 })
     expect(run.skips.join('\n')).toContain('no reason')
   })
 
-  test('count one failure for a class whose set-up fails', () => {
+  test('count one failure for a class whose set-up fails', async () => {
     write(`
 class T(unittest.TestCase):
     @classmethod
@@ -51,7 +51,7 @@ class T(unittest.TestCase):
     def test_a(self): pass
     def test_b(self): pass
 `)
-    expect(runUnittests(executable, top).counts).toEqual({ passed: 0, failed: 1, skipped: 0 })
+    expect((await runUnittests(executable, top)).counts).toEqual({ passed: 0, failed: 1, skipped: 0 })
   })
 
   test.each<[string, string]>([
@@ -59,15 +59,15 @@ class T(unittest.TestCase):
     ['a folder without tests', ''],
     ['an interpreter that ends early', 'import os; os._exit(0)'],
     ['an interpreter that is killed', 'import os; os.kill(os.getpid(), 9)'],
-  ])('count one failure for %s', (_what, body) => {
+  ])('count one failure for %s', async (_what, body) => {
     write(body)
-    expect(runUnittests(executable, top).counts).toEqual({ passed: 0, failed: 1, skipped: 0 })
+    expect((await runUnittests(executable, top)).counts).toEqual({ passed: 0, failed: 1, skipped: 0 })
   })
 
-  test('may import from each other when they are a package', () => {
+  test('may import from each other when they are a package', async () => {
     writeFileSync(join(top, 'tests', '__init__.py'), '')
     writeFileSync(join(top, 'tests', 'base.py'), 'import unittest\nclass Base(unittest.TestCase): pass')
     write('from .base import Base\nclass T(Base):\n    def test_a(self): pass\n')
-    expect(runUnittests(executable, top).counts).toEqual({ passed: 1, failed: 0, skipped: 0 })
+    expect((await runUnittests(executable, top)).counts).toEqual({ passed: 1, failed: 0, skipped: 0 })
   })
 })

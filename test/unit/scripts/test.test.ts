@@ -25,7 +25,7 @@ afterEach(() => {
 })
 
 /** The final output when vitest reports these files (name, status of each test) and ends with this code. */
-function runTests(files: readonly [string, readonly string[]][], exitCode: number): string {
+async function runTests(files: readonly [string, readonly string[]][], exitCode: number): Promise<string> {
   const statuses = files.flatMap(([, all]) => all)
   const count = (status: string): number => statuses.filter((one) => one === status).length
   const report = {
@@ -43,10 +43,10 @@ function runTests(files: readonly [string, readonly string[]][], exitCode: numbe
   }
   writeFileSync(join(directory, 'report.json'), JSON.stringify(report))
   vi.stubEnv('STAND_IN_EXIT', String(exitCode))
-  return closing(runVitest([]), { passed: 40, failed: 0, skipped: 0 })
+  return closing(await runVitest([]), { passed: 40, failed: 0, skipped: 0 })
 }
 
-test('the table of engines and the slowest files precede the counts, and the sum is the last line', () => {
+test('the table of engines and the slowest files precede the counts, and the sum is the last line', async () => {
   const files: [string, string[]][] = [
     ['sandbox/conformance/local.test.ts', ['passed', 'passed']],
     ['daemon/conformance/docker.test.ts', ['passed', 'failed']],
@@ -54,7 +54,7 @@ test('the table of engines and the slowest files precede the counts, and the sum
     ['campaign/adversarial/docker/cases.test.ts', ['passed']],
     ['unit/pool/lease.test.ts', ['passed']],
   ]
-  expect(runTests(files, 1)).toBe(`
+  expect(await runTests(files, 1)).toBe(`
 conformance               local                      | docker                     | gvisor
                             passed   failed left out |   passed   failed left out |   passed   failed left out
 life                             2        0        0 |        1        1        0 |        0        0        1
@@ -77,8 +77,8 @@ from unittest: 40 passed, 0 failed
 45 passed, 1 failed, 1 skipped`)
 })
 
-test('without a suite of engines there are no tables', () => {
-  expect(runTests([['unit/pool/lease.test.ts', ['passed']]], 0)).toBe(
+test('without a suite of engines there are no tables', async () => {
+  expect(await runTests([['unit/pool/lease.test.ts', ['passed']]], 0)).toBe(
     [
       'slowest files:\n     0.0 s  test/unit/pool/lease.test.ts\n',
       'from vitest: 1 passed, 0 failed',
@@ -88,16 +88,13 @@ test('without a suite of engines there are no tables', () => {
   )
 })
 
-test('a failed exit of vitest although every test passed counts as one failure', () => {
-  expect(
-    runTests([['unit/pool/lease.test.ts', ['passed']]], 1)
-      .split('\n')
-      .at(-1),
-  ).toBe('41 passed, 1 failed')
+test('a failed exit of vitest although every test passed counts as one failure', async () => {
+  const output = await runTests([['unit/pool/lease.test.ts', ['passed']]], 1)
+  expect(output.split('\n').at(-1)).toBe('41 passed, 1 failed')
 })
 
-test('a test whose process ended before it did is named', () => {
-  expect(runTests([['sandbox/cli/run.test.ts', ['passed', 'pending', 'skipped']]], 1)).toContain(
+test('a test whose process ended before it did is named', async () => {
+  expect(await runTests([['sandbox/cli/run.test.ts', ['passed', 'pending', 'skipped']]], 1)).toContain(
     'did not finish:\n    test/sandbox/cli/run.test.ts: works\n',
   )
 })
