@@ -91,15 +91,26 @@ export interface Sandglass extends AsyncDisposable {
  * exist.
  */
 export async function createSandglass(options: SandglassOptions = {}): Promise<Sandglass> {
+  const { sandglass } = await openSandglass(options)
+  return sandglass
+}
+
+/** The same, with the runner behind it, for other rooms of the library. */
+export async function openSandglass(options: SandglassOptions): Promise<OpenSandglass> {
   checkOptions(options)
   return firstThatOpens(enginesFor(options), (engine, passedOver) => openOn(engine, passedOver, options))
+}
+
+interface OpenSandglass {
+  readonly sandglass: Sandglass
+  readonly runner: ScriptRunner
 }
 
 async function openOn(
   engine: SandboxEngine,
   passedOver: readonly PassedOver[],
   options: SandglassOptions,
-): Promise<Sandglass> {
+): Promise<OpenSandglass> {
   const ownsEngine = typeof options.engine !== 'object'
   const runner = new ScriptRunner(engine, options)
   const close = async (given?: { graceMs?: number }): Promise<void> => {
@@ -113,7 +124,7 @@ async function openOn(
     await close()
     throw error
   }
-  return {
+  const sandglass: Sandglass = {
     engine: engine.name,
     passedOver,
     run: (script, run) => runner.run(script, run),
@@ -133,6 +144,7 @@ async function openOn(
     close,
     [Symbol.asyncDispose]: close,
   }
+  return { sandglass, runner }
 }
 
 function withPackages(report: SandboxReport, packages: readonly NamedPackage[]): SandboxReport {

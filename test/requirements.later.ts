@@ -4,6 +4,5 @@
  */
 export const LATER: Readonly<Record<string, string>> = {
   'CA-07': 'the WebSocket transport of the code agent; its tools are called over the channel of the sandbox',
-  'CA-09': 'the graph of the code agent',
   'CA-10': 'the graph of the code agent',
 }

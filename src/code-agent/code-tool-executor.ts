@@ -1,3 +1,4 @@
+import type { Findings } from '../review/index.ts'
 import type { ToolsInput } from '../tools/index.ts'
 
 /** The connection from a script to the tools of the host. */
@@ -14,6 +15,9 @@ export interface ExecuteOptions {
   readonly signal?: AbortSignal
 }
 
+/** The abilities of a script, or its mistakes for the model. Nothing of it has run. */
+export type Inspected = Findings | { readonly problem: string }
+
 /** Executes the Python of a code agent. */
 export interface CodeToolExecutor extends AsyncDisposable {
   /** Packages that every script can import, as `pip` names them. */
@@ -21,11 +25,17 @@ export interface CodeToolExecutor extends AsyncDisposable {
   /** The directory in which scripts start, as they see it. */
   workspaceFullPath(): string
   /**
+   * Checks a script (policy `standard`, without whether its modules can be found) and says what it may do. Installs nothing: `dependencies` are
+   * those that are installed for every script, pinned, and `libraries` as they were given.
+   * @throws SandglassError when the machinery fails; TypeError for tools that cannot become functions.
+   */
+  inspect(tools: ToolsInput, code: string, libraries: readonly string[], options?: ExecuteOptions): Promise<Inspected>
+  /**
    * Runs a script. Resolves with its output, and with its result in JSON if it gave one. A failure is a text for the model that begins
    * with `Error:` and has the traceback, or the name of the crash or limit. If packages cannot be installed, the text has the
    * installer's reasons, the script does not run, and the other packages are installed.
    * @param libraries packages that the script imports, as `pip` names them. They stay for later scripts.
-   * @param toolInitCallback called when the script is about to run, with its tools.
+   * @param toolInitCallback called when the script is about to run, with its tools. Until then, nothing of it has run.
    * @throws SandglassError when the machinery fails, `pool_closed` after the executor was disposed of; TypeError for tools that cannot become functions.
    */
   execute(

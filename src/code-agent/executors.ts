@@ -7,12 +7,15 @@ import type { FailedDependency } from '../dependencies.ts'
 import { assertFew, type EnvironmentOptions, parseRequirements, readScriptMetadata } from '../environments/index.ts'
 import type { RunEvent } from '../executor/index.ts'
 import type { RunOptions } from '../options/index.ts'
-import { createSandglass, type Sandglass } from '../sandglass.ts'
+import { checkAnswer, rejectionText } from '../checkers.ts'
+import { findingsOf } from '../review/index.ts'
+import { openSandglass, type Sandglass } from '../sandglass.ts'
+import { pinnedOf, type ScriptRunner } from '../script-runner.ts'
 import { Redactor } from '../redaction/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
-import type { CodeToolExecutor, ExecuteOptions, ToolBridge } from './code-tool-executor.ts'
+import type { CodeToolExecutor, ExecuteOptions, Inspected, ToolBridge } from './code-tool-executor.ts'
 import { failedText, textOf } from './failure-text.ts'
 import { LineLog } from './line-log.ts'
 import { WorkspaceCopy } from './workspace-copy.ts'
@@ -64,6 +67,12 @@ const MAX_CODE = 4 * 1024 * 1024
 const MAX_LIBRARIES = 100
 const COMMON = ['availableDependencies', 'workspaceDir', 'runtimeDir', 'environments', 'limits', 'secrets'] as const
 
+interface Opened {
+  readonly sandglass: Sandglass
+  readonly runner: ScriptRunner
+  readonly ownDirectory: string | undefined
+}
+
 /** The engine of an executor, and the log of its scripts. */
 interface Kind {
   readonly engine: 'local' | 'docker'
@@ -79,7 +88,7 @@ class PythonExecutor implements CodeToolExecutor {
   readonly #kind: Kind
   /** The installed requirements that models named. */
   #libraries: readonly string[] = []
-  #opened: Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> | undefined
+  #opened: Promise<Opened> | undefined
   #last: Promise<unknown> = Promise.resolve()
   #disposed: Promise<void> | undefined
 
@@ -91,6 +100,26 @@ class PythonExecutor implements CodeToolExecutor {
 
   workspaceFullPath(): string {
     return WORKSPACE
+  }
+
+  async inspect(
+    tools: ToolsInput,
+    code: string,
+    libraries: readonly string[],
+    { signal }: ExecuteOptions = {},
+  ): Promise<Inspected> {
+    const { runner } = await this.#open()
+    const checked = await checkAnswer(runner.checkers, code, 'standard', {
+      tools,
+      keepsFiles: true,
+      listTools: true,
+      ...(signal && { signal }),
+    })
+    // The packages that have the modules are not installed yet.
+    const mistakes = checked.violations.filter((violation) => violation.code !== 'unknown_module')
+    if (mistakes.length > 0) return { problem: rejectionText(mistakes) }
+    const installed = pinnedOf(runner, await runner.environmentFor({ ...(signal && { signal }) }))
+    return findingsOf(checked, [...installed, ...libraries], prepareTools(tools))
   }
 
   async execute(
@@ -207,7 +236,7 @@ class PythonExecutor implements CodeToolExecutor {
     return failed
   }
 
-  #open(): Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> {
+  #open(): Promise<Opened> {
     if (this.#disposed !== undefined)
       throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
     this.#opened ??= this.#make().catch((error: unknown) => {
@@ -217,7 +246,7 @@ class PythonExecutor implements CodeToolExecutor {
     return this.#opened
   }
 
-  async #make(): Promise<{ readonly sandglass: Sandglass; readonly ownDirectory: string | undefined }> {
+  async #make(): Promise<Opened> {
     const { runtimeDir, environments, limits } = this.#options
     const { engine, local, docker, log } = this.#kind
     const ownDirectory = runtimeDir === undefined ? await mkdtemp(join(tmpdir(), 'sandglass-executor-')) : undefined
@@ -225,7 +254,7 @@ class PythonExecutor implements CodeToolExecutor {
       // Sandboxes with another uid must be able to read the packages.
       if (ownDirectory !== undefined) await chmod(ownDirectory, 0o755)
       log?.note(`starting (image ${docker?.image})`)
-      const sandglass = await createSandglass({
+      const opened = await openSandglass({
         engine,
         ...(local && { local }),
         ...(docker && { docker }),
@@ -234,7 +263,7 @@ class PythonExecutor implements CodeToolExecutor {
         environments: { ...environments, cacheDir: resolve(runtimeDir ?? ownDirectory ?? '') },
         poolSize: 1,
       })
-      return { sandglass, ownDirectory }
+      return { ...opened, ownDirectory }
     } catch (error) {
       if (ownDirectory !== undefined) await rm(ownDirectory, { recursive: true, force: true })
       throw error

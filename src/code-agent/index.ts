@@ -1,5 +1,15 @@
-/** The entry `sandglass/code-agent`: instructions for a code agent's model, a parser of its replies, executors of its scripts. */
-export type { CodeToolExecutor, ExecuteOptions, ToolBridge } from './code-tool-executor.ts'
+/** The entry `sandglass/code-agent`: an agent on LangGraph, the instructions for its model, a parser of its replies, executors of its scripts. */
+export {
+  type CodeAgent,
+  type CodeAgentOptions,
+  type CodeAgentState,
+  createCodeAgent,
+  type ThreadOptions,
+} from './agent.ts'
+export type { CompiledGraph } from './agent-graph.ts'
+export type { Checkpointer } from './checkpointer.ts'
+export type { CodeAgentOutcome, CodeAgentRecord, CodeAnswer, CodeProposal } from './code-proposal.ts'
+export type { CodeToolExecutor, ExecuteOptions, Inspected, ToolBridge } from './code-tool-executor.ts'
 export {
   DockerPythonExecutor,
   type DockerPythonExecutorOptions,

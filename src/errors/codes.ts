@@ -64,6 +64,10 @@ export type ErrorCode =
   | 'program_not_found'
   | 'program_not_running'
   | 'connection_refused'
+  | 'langgraph_missing'
+  | 'checkpointer_failed'
+  | 'proposal_decided'
+  | 'agent_busy'
   | 'aborted'
 
 /**
@@ -295,6 +299,24 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   connection_refused: { meaning: 'Nothing listens at a port of a workspace.', retryable: true },
+  langgraph_missing: {
+    meaning:
+      '`createCodeAgent` needs the npm packages @langchain/langgraph and @langchain/core, which are not installed.',
+    retryable: false,
+  },
+  checkpointer_failed: {
+    meaning:
+      'The checkpointer of a code agent failed, or cannot keep the first of two writes. No script begins without its record; `resume()` continues when it works again.',
+    retryable: true,
+  },
+  proposal_decided: {
+    meaning: 'An answer is for a script that somebody else decided about before; the message says who and how.',
+    retryable: false,
+  },
+  agent_busy: {
+    meaning: 'This thread of a code agent continues elsewhere, or its script may still run in another process.',
+    retryable: true,
+  },
   aborted: {
     meaning: 'The AbortSignal fired before a sandbox was there, or before an operation of a workspace was over.',
     retryable: false,

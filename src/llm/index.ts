@@ -10,6 +10,6 @@ export {
 } from './caller.ts'
 export { chatCompletions, type ChatCompletionsOptions } from './chat-completions.ts'
 export { digestOf } from './digest.ts'
-export type { LangChainModel } from './langchain.ts'
+export { isLangChainModel, type LangChainModel } from './langchain.ts'
 export { checkPricing, costOf, type ModelPrice, type Pricing, roundCost } from './pricing.ts'
 export { recordModel, replayModel, type ReplayModelOptions } from './recorder.ts'

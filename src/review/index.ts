@@ -1,3 +1,10 @@
-export { checkReviewer, MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Reviewer } from './decision.ts'
-export { findingsOf, type Findings, type Proposal } from './proposal.ts'
+export {
+  checkDecision,
+  checkReviewer,
+  MAX_DECIDER,
+  MAX_DECISION_TEXT,
+  type Decision,
+  type Reviewer,
+} from './decision.ts'
+export { findingsOf, type Findings, makeProposal, type Proposal } from './proposal.ts'
 export { reviewScript } from './review-script.ts'

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import { SandglassError } from '../errors/index.ts'
+import { isGone, type OwnerProcess, thisProcess } from '../persistence/index.ts'
+import type { Checkpointer } from './checkpointer.ts'
+
+/** A decision that was made about a proposal, as all processes see it. */
+export interface DecisionClaim<D> {
+  readonly claim: string
+  readonly decision: D
+  /** When, in ISO 8601. */
+  readonly at: string
+}
+
+/** The mark of a script that is about to run. */
+interface RunClaim {
+  readonly claim: string
+  /** The agent that runs it. */
+  readonly agent: string
+  readonly process: OwnerProcess | null
+}
+
+/** The namespace of these records in a thread. LangGraph looks only into those of its graphs. */
+const NAMESPACE = 'sandglass'
+const CHANNEL = 'claim'
+
+/**
+ * Records of a thread of which the first one stays, whoever else writes: which decision counts, and who runs a script. LangGraph has no
+ * lock and no comparison, but its checkpointers keep the first write of a task, and ignore later ones. A value that is read
+ * afterwards is thus the same in every process.
+ */
+export class Claims {
+  readonly #checkpointer: Checkpointer
+  /** The scripts that this process runs. */
+  readonly #running = new Set<string>()
+  readonly #agent: string = randomUUID()
+  /** True when the checkpointer was seen to keep first writes. */
+  #isTried = false
+
+  constructor(checkpointer: Checkpointer) {
+    this.#checkpointer = checkpointer
+  }
+
+  /** The decision about a proposal; undefined if there is none. @param id that of the proposal. */
+  async decisionOn<D>(thread: string, id: string): Promise<DecisionClaim<D> | undefined> {
+    const found = await this.#read(thread, id)
+    return found.get('decision') as DecisionClaim<D> | undefined
+  }
+
+  /** Records a decision if there is none yet. Returns the one that counts, and whether it is this one. */
+  async decide<D>(
+    thread: string,
+    id: string,
+    decision: D,
+  ): Promise<{ readonly inForce: DecisionClaim<D>; readonly isOurs: boolean }> {
+    const own: DecisionClaim<D> = { claim: randomUUID(), decision, at: new Date().toISOString() }
+    const inForce = await this.#claim(thread, id, 'decision', own)
+    return { inForce, isOurs: inForce.claim === own.claim }
+  }
+
+  /**
+   * Records that the script of a turn is about to run. Returns undefined if it began before, and may have run.
+   * @param takeOver true if the process that ran it is known to be gone.
+   * @throws SandglassError `agent_busy` if it still runs, or may still run, in another process.
+   */
+  async begin(thread: string, turn: number, takeOver: boolean): Promise<StartedScript | undefined> {
+    const record = `turn-${turn}`
+    const earlier = await this.#read(thread, record)
+    let attempt = 0
+    while (earlier.has(`withdrawn-${attempt}`)) attempt += 1
+    const own: RunClaim = { claim: randomUUID(), agent: this.#agent, process: thisProcess() }
+    this.#running.add(own.claim)
+    const inForce = await this.#claim(thread, record, `run-${attempt}`, own).catch((error: unknown) => {
+      this.#running.delete(own.claim)
+      throw error
+    })
+    if (inForce.claim !== own.claim) {
+      this.#running.delete(own.claim)
+      if (!takeOver) this.#assertEnded(inForce)
+      return undefined
+    }
+    return {
+      withdraw: async () => void (await this.#claim(thread, record, `withdrawn-${attempt}`, own)),
+      end: () => void this.#running.delete(own.claim),
+    }
+  }
+
+  #assertEnded({ claim, agent, process: owner }: RunClaim): void {
+    if (agent === this.#agent ? !this.#running.has(claim) : isGone(owner)) return
+    throw new SandglassError(
+      'agent_busy',
+      `the script of this turn was begun by ${owner === null ? 'another process' : `process ${owner.pid}`}, and may still run there. ` +
+        'If that process is gone for good, call resume({ takeOver: true })',
+    )
+  }
+
+  /** Writes a value unless there is one. Returns the one that stays. */
+  async #claim<V extends { readonly claim: string }>(
+    thread: string,
+    record: string,
+    name: string,
+    value: V,
+  ): Promise<V> {
+    await this.#prepare(thread)
+    await this.#make(thread, record)
+    await this.#checkpointer.putWrites(placeOf(thread, record), [[CHANNEL, value]], name)
+    const kept = (await this.#read(thread, record)).get(name)
+    if (kept === undefined)
+      throw new SandglassError('checkpointer_failed', 'the checkpointer does not return what was written to it')
+    return kept as V
+  }
+
+  /** Makes the record. It has no content, so it does not matter who does, and how often. */
+  async #make(thread: string, record: string): Promise<void> {
+    const config = { configurable: { thread_id: thread, checkpoint_ns: NAMESPACE } }
+    const checkpoint = {
+      v: 4,
+      id: record,
+      ts: '1970-01-01T00:00:00.000Z',
+      channel_values: {},
+      channel_versions: {},
+      versions_seen: {},
+    }
+    await this.#checkpointer.put(config, checkpoint, { source: 'update', step: -1, parents: {} }, {})
+    // A record of MemorySaver keeps first writes from its second write on.
+    await this.#checkpointer.putWrites(placeOf(thread, record), [[CHANNEL, null]], 'made')
+  }
+
+  async #read(thread: string, record: string): Promise<ReadonlyMap<string, unknown>> {
+    const tuple = await this.#checkpointer.getTuple(placeOf(thread, record))
+    const writes: unknown = tuple === undefined ? [] : Reflect.get(tuple, 'pendingWrites')
+    return new Map(
+      (Array.isArray(writes) ? writes : []).map(([name, , value]: [string, string, unknown]) => [name, value]),
+    )
+  }
+
+  /** A checkpointer that lets a later write replace the first one cannot say who was first. */
+  async #prepare(thread: string): Promise<void> {
+    if (this.#isTried) return
+    await this.#make(thread, 'trial')
+    const last = randomUUID()
+    for (const value of [randomUUID(), last])
+      await this.#checkpointer.putWrites(placeOf(thread, 'trial'), [[CHANNEL, value]], 'trial')
+    const kept = (await this.#read(thread, 'trial')).get('trial')
+    if (kept === undefined || kept === last)
+      throw new SandglassError(
+        'checkpointer_failed',
+        'this checkpointer replaces the first write of a task, so two processes could both run a script: use that of SQLite or Postgres',
+      )
+    this.#isTried = true
+  }
+}
+
+/** A script that this process may run. */
+interface StartedScript {
+  /** Takes the mark back: nothing of the script has run. */
+  readonly withdraw: () => Promise<void>
+  readonly end: () => void
+}
+
+function placeOf(thread: string, record: string): object {
+  return { configurable: { thread_id: thread, checkpoint_ns: NAMESPACE, checkpoint_id: record } }
+}
