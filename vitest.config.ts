@@ -96,7 +96,8 @@ const config: ViteUserConfig = {
           order: 3,
         },
         { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 4 },
-        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
+        { name: 'postgres', include: ['test/postgres/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
+        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 6 },
       ].map(({ order, ...project }) => ({
         test: {
           ...project,

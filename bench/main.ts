@@ -1,5 +1,6 @@
 import { machine } from '../test/support/machine.ts'
 import { artifacts } from './artifacts.ts'
+import { codeAgent } from './code-agent.ts'
 import { endurance } from './endurance.ts'
 import { engines } from './engines.ts'
 import { environments } from './environments.ts'
@@ -35,6 +36,7 @@ async function main(): Promise<void> {
     ['persistence', persistence],
     ['artifacts', artifacts],
     ['tool calls', toolCalls],
+    ['code agent', codeAgent],
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],
   ]

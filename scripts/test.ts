@@ -1,5 +1,5 @@
 /**
- * The tests of one rung: `node scripts/test.ts [unit | default | all] [arguments for vitest]`. After vitest come the Python
+ * The tests of one rung: `node scripts/test.ts [unit | default | postgres | all] [arguments for vitest]`. After vitest come the Python
  * tests of the harness, the engines side by side, and the slowest files. The last line is the sum: `N passed, N failed`.
  */
 import { spawn } from 'node:child_process'
@@ -15,7 +15,8 @@ import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './tes
 const RUNGS = {
   unit: { projects: ['unit'], pythons: 0 },
   default: { projects: ['waiting', 'unit', 'library', 'sandbox'], pythons: 1 },
-  all: { projects: ['waiting', 'unit', 'library', 'sandbox', 'daemon', 'campaign'], pythons: Infinity },
+  postgres: { projects: ['postgres'], pythons: 0 },
+  all: { projects: ['waiting', 'unit', 'library', 'sandbox', 'daemon', 'postgres', 'campaign'], pythons: Infinity },
 } as const
 
 const ROOT = resolve(import.meta.dirname, '..')

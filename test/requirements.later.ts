@@ -4,5 +4,4 @@
  */
 export const LATER: Readonly<Record<string, string>> = {
   'CA-07': 'the WebSocket transport of the code agent; its tools are called over the channel of the sandbox',
-  'CA-10': 'the graph of the code agent',
 }

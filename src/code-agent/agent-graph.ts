@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type * as langChainMessages from '@langchain/core/messages'
 import type { BaseMessage } from '@langchain/core/messages'
 import type * as langGraph from '@langchain/langgraph'
@@ -30,6 +31,8 @@ export interface AgentParts {
 
 /** The key of a config under which a caller says that the process that ran a script is gone. */
 export const TAKE_OVER = 'sandglass_take_over'
+/** The key of a config that has the id of the answer in it. */
+export const ANSWER = 'sandglass_answer'
 
 type LangGraph = typeof langGraph
 type Messages = typeof langChainMessages
@@ -159,14 +162,15 @@ class AgentNodes {
   async review({ proposal, records }: AgentValues, config: LangGraphRunnableConfig): Promise<Update> {
     if (proposal === null) return {}
     const thread = threadOf(config)
+    const given: unknown = config.configurable?.[ANSWER]
     let inForce = await this.#claims.decisionOn<Decision>(thread, proposal.id)
     if (inForce === undefined) {
       const answer = await this.#decide(proposal, config)
       if ('problem' in answer) return { proposal: { ...proposal, problem: answer.problem } }
-      const decided = await this.#claims.decide<Decision>(thread, proposal.id, answer)
-      inForce = decided.inForce
-      if (!decided.isOurs) throw decidedBefore(inForce)
-    }
+      const claim = typeof given === 'string' ? given : randomUUID()
+      inForce = await this.#claims.decide<Decision>(thread, proposal.id, claim, answer)
+      if (inForce.claim !== claim) throw decidedBefore(inForce)
+    } else if (given !== undefined && given !== inForce.claim) throw decidedBefore(inForce)
     const asked = records.filter((record) => record.type === 'decision' && record.sha256 === proposal.sha256).length
     if (proposal.problem !== null && asked > MAX_CORRECTIONS && typeof this.#parts.review === 'function')
       throw new TypeError(`${asked} answers of the reviewer had mistakes, the last: ${proposal.problem}`)

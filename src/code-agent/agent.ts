@@ -1,9 +1,18 @@
+import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../errors/index.ts'
 import type { ModelInput } from '../llm/index.ts'
 import { checkDecision, type Reviewer } from '../review/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
-import { type AgentParts, buildGraph, type CompiledGraph, decidedBefore, REVIEW, TAKE_OVER } from './agent-graph.ts'
+import {
+  type AgentParts,
+  ANSWER,
+  buildGraph,
+  type CompiledGraph,
+  decidedBefore,
+  REVIEW,
+  TAKE_OVER,
+} from './agent-graph.ts'
 import type { AgentValues } from './agent-state.ts'
 import { askerOf } from './ask-model.ts'
 import { type Checkpointer, checkCheckpointer, withTypedErrors } from './checkpointer.ts'
@@ -175,21 +184,24 @@ class GraphAgent implements CodeAgent {
     const before = await this.#claims.decisionOn<never>(checkThread(thread), id)
     if (before !== undefined) throw decidedBefore(before)
     const { Command } = await import('@langchain/langgraph')
-    return this.#continue(options, ({ proposal }) => {
+    const input = ({ proposal }: CodeAgentState): unknown => {
       if (proposal?.id !== id)
         throw new SandglassError(
           'proposal_decided',
           `thread ${formatValue(thread)} does not wait for an answer to ${formatValue(id)}`,
         )
       return new Command({ resume: { ...decision, proposal: id } })
-    })
+    }
+    return this.#continue(options, input, { [ANSWER]: randomUUID() })
   }
 
   async resume({
     takeOver = false,
     ...options
   }: ThreadOptions & { readonly takeOver?: boolean }): Promise<CodeAgentState> {
-    return this.#continue(options, ({ status }) => (status === 'unfinished' ? null : undefined), takeOver)
+    return this.#continue(options, ({ status }) => (status === 'unfinished' ? null : undefined), {
+      [TAKE_OVER]: takeOver,
+    })
   }
 
   async state({ thread }: ThreadOptions): Promise<CodeAgentState> {
@@ -208,11 +220,11 @@ class GraphAgent implements CodeAgent {
     return { ...about, status: 'waiting', proposal }
   }
 
-  /** @param inputOf makes the input of the graph; undefined to do nothing. */
+  /** @param inputOf makes the input of the graph; undefined to do nothing. @param also goes into its config. */
   async #continue(
     options: ThreadOptions,
     inputOf: (state: CodeAgentState) => unknown,
-    takeOver = false,
+    also: Readonly<Record<string, unknown>> = {},
   ): Promise<CodeAgentState> {
     const { thread, signal } = options
     checkThread(thread)
@@ -224,7 +236,7 @@ class GraphAgent implements CodeAgent {
       const input = inputOf(state)
       if (input === undefined) return state
       await this.graph.invoke(input, {
-        configurable: { thread_id: thread, ...(takeOver && { [TAKE_OVER]: true }) },
+        configurable: { thread_id: thread, ...also },
         durability: 'sync',
         recursionLimit: (this.#parts.maxTurns + 1) * STEPS_PER_TURN,
         ...(signal && { signal }),

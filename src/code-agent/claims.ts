@@ -32,6 +32,8 @@ export class Claims {
   readonly #checkpointer: Checkpointer
   /** The scripts that this process runs. */
   readonly #running = new Set<string>()
+  /** Marks that were perhaps written, by their turns: the checkpointer failed before it confirmed them. */
+  readonly #unconfirmed = new Map<string, RunClaim>()
   readonly #agent: string = randomUUID()
   /** True when the checkpointer was seen to keep first writes. */
   #isTried = false
@@ -46,15 +48,9 @@ export class Claims {
     return found.get('decision') as DecisionClaim<D> | undefined
   }
 
-  /** Records a decision if there is none yet. Returns the one that counts, and whether it is this one. */
-  async decide<D>(
-    thread: string,
-    id: string,
-    decision: D,
-  ): Promise<{ readonly inForce: DecisionClaim<D>; readonly isOurs: boolean }> {
-    const own: DecisionClaim<D> = { claim: randomUUID(), decision, at: new Date().toISOString() }
-    const inForce = await this.#claim(thread, id, 'decision', own)
-    return { inForce, isOurs: inForce.claim === own.claim }
+  /** Records a decision if there is none yet. Returns the one that counts. @param claim an id of this decision alone. */
+  async decide<D>(thread: string, id: string, claim: string, decision: D): Promise<DecisionClaim<D>> {
+    return this.#claim(thread, id, 'decision', { claim, decision, at: new Date().toISOString() })
   }
 
   /**
@@ -67,17 +63,17 @@ export class Claims {
     const earlier = await this.#read(thread, record)
     let attempt = 0
     while (earlier.has(`withdrawn-${attempt}`)) attempt += 1
-    const own: RunClaim = { claim: randomUUID(), agent: this.#agent, process: thisProcess() }
-    this.#running.add(own.claim)
-    const inForce = await this.#claim(thread, record, `run-${attempt}`, own).catch((error: unknown) => {
-      this.#running.delete(own.claim)
-      throw error
-    })
+    const name = `run-${attempt}`
+    const key = JSON.stringify([thread, record, name])
+    const own = this.#unconfirmed.get(key) ?? { claim: randomUUID(), agent: this.#agent, process: thisProcess() }
+    this.#unconfirmed.set(key, own)
+    const inForce = await this.#claim(thread, record, name, own)
+    this.#unconfirmed.delete(key)
     if (inForce.claim !== own.claim) {
-      this.#running.delete(own.claim)
       if (!takeOver) this.#assertEnded(inForce)
       return undefined
     }
+    this.#running.add(own.claim)
     return {
       withdraw: async () => void (await this.#claim(thread, record, `withdrawn-${attempt}`, own)),
       end: () => void this.#running.delete(own.claim),

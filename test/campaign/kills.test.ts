@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { killPersisting } from '../../campaigns/kills/kill-persisting.ts'
+import { killReviews } from '../../campaigns/kills/kill-reviews.ts'
 import { requireLocalEngine } from '../support/local-engine.ts'
 
 /* `npm run kills` is the long form, with the writers of artifacts. */
@@ -24,4 +25,18 @@ describe.skipIf(skip)('the owner of a persisted workspace', () => {
       }
     },
   )
+})
+
+describe.skipIf(skip)('CA-10 a code agent', () => {
+  test('that is killed around a review runs no script twice, and loses none', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'kills-'))
+    try {
+      const { after, ran, uncertain, problems } = await killReviews(join(directory, 'threads.sqlite'), directory, 3)
+      console.log(`reviews: ${JSON.stringify(after)}, ${ran} scripts ran, ${uncertain} perhaps`)
+      expect(problems).toEqual([])
+      expect(ran).toBeGreaterThan(0)
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
 })

@@ -2,7 +2,7 @@ import { ENGINE_NAMES } from '../../src/engines/index.ts'
 import type { SandboxEngine, SandboxReport } from '../../src/sandbox/index.ts'
 
 /** The names that SANDGLASS_TEST_REQUIRE may contain. */
-const REQUIRABLE: readonly string[] = [...ENGINE_NAMES, 'gvisor', 'chromium', 's3']
+const REQUIRABLE: readonly string[] = [...ENGINE_NAMES, 'gvisor', 'chromium', 's3', 'postgres']
 
 /**
  * True when SANDGLASS_TEST_REQUIRE (a comma-separated list) makes it a failure to skip tests of this engine or tool.

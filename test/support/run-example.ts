@@ -10,6 +10,7 @@ const OWN: Readonly<Record<string, string>> = {
   sandglass: 'src/index.ts',
   'sandglass/artifacts': 'src/artifacts/index.ts',
   'sandglass/code-agent': 'src/code-agent/index.ts',
+  'sandglass/testing': 'src/testing/index.ts',
   'sandglass/workspaces': 'src/workspace-api/index.ts',
 }
 
