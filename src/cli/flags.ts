@@ -32,6 +32,7 @@ const PROGRAM: Specs = {
   '--cwd': { value: 'DIR' },
   '--file': { value: 'HOST[:PATH]' },
 }
+const NOT_OF_AGENTS: readonly string[] = ['--policy', '--require', '--tools-dir']
 const WITH: Specs = { '--with': { value: 'PKG' } }
 /** Files in, and files out. */
 const FILES: Specs = {
@@ -52,6 +53,7 @@ export type CommandName =
   | 'batch'
   | 'check'
   | 'solve'
+  | 'agent'
   | 'env'
   | 'artifacts'
   | 'workspaces'
@@ -120,6 +122,16 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--input': { value: 'NAME=JSON' },
     ...FILES,
   },
+  agent: {
+    ...Object.fromEntries(Object.entries(SANDBOX).filter(([flag]) => !NOT_OF_AGENTS.includes(flag))),
+    ...WITH,
+    '--model': { value: 'MODEL' },
+    '--model-url': { value: 'URL' },
+    '--record': { value: 'FILE' },
+    '--review': { value: 'always|never' },
+    '--resume': { value: 'ID' },
+    '--file': { value: 'HOST[:PATH]' },
+  },
   env: COMMON,
   artifacts: {
     ...COMMON,
@@ -137,7 +149,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
 }
 
 /** The commands that start a sandbox, and so take the flags of the engines. */
-const STARTS_SANDBOX: readonly CommandName[] = ['run', 'exec', 'shell', 'batch', 'check', 'solve', 'env']
+const STARTS_SANDBOX: readonly CommandName[] = ['run', 'exec', 'shell', 'batch', 'check', 'solve', 'agent', 'env']
 
 /** Every command. */
 export const COMMANDS: readonly CommandName[] = Object.keys(OWN_FLAGS) as CommandName[]

@@ -12,6 +12,7 @@ Usage: sandglass COMMAND [FLAGS]
   batch      run many: one JSON request a line in, one answer a line out
   check      find mistakes in a script without running it
   solve      let a model solve a task by writing Python
+  agent      let a model work by scripts, and decide about each before it runs
   env        list, add, update, remove and verify installed packages
   artifacts  list, get, put and remove results that are kept by name and version
   workspaces list, show and remove workspaces that were kept
@@ -37,12 +38,7 @@ program. More in docs/cli.md.
 const ENGINE_FLAGS = '%engine flags%\n'
 const FLAG_WIDTH = 26
 
-const SANDBOX_HELP = `Sandbox:
-${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in force: memory, pids, cpu, disk, output, wall,
-                            network, system-call-filter, uid-per-sandbox, or at least a level such as os-sandbox
-  --tools-dir DIR           Python files whose functions every script can call
-
-Limits:
+const LIMITS_HELP = `Limits:
   --timeout S               wall clock in seconds, default 30
   --max-tool-wait S         time by which calls of --tools may move that end, default 300
   --memory SIZE             at least 80m, default 512m; sizes are bytes or 512m, 1g, 256MiB
@@ -50,6 +46,13 @@ Limits:
   --pids N                  processes and threads, default 128
   --max-output SIZE         all that a script sends, default 1m
 `
+
+const SANDBOX_HELP = `Sandbox:
+${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in force: memory, pids, cpu, disk, output, wall,
+                            network, system-call-filter, uid-per-sandbox, or at least a level such as os-sandbox
+  --tools-dir DIR           Python files whose functions every script can call
+
+${LIMITS_HELP}`
 
 const FILES_HELP = `Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
@@ -229,6 +232,36 @@ Output:
 ${SANDBOX_HELP}
 Example:
   sandglass solve "How many orders are late?" --model gpt-5-mini --tools orders.ts
+`,
+  agent: `Let a model work on a task by scripts, one after the other, until it answers. Each script is shown before anything of it
+runs: accept it, edit it, say what to change, or reject it. The answer goes to stdout. What it knows so far is kept, so that a later
+command continues, even if this one is killed.
+
+Usage: sandglass agent "TASK" --model MODEL [FLAGS]
+       sandglass agent --resume ID ["TASK"] --model MODEL [FLAGS]
+
+Model:
+  --model MODEL             a name at an OpenAI-compatible address (key: OPENAI_API_KEY), replay:FILE, or a JS or TS module
+                            that exports a model
+  --model-url URL           that address, default OPENAI_BASE_URL or https://api.openai.com/v1
+  --record FILE             append each prompt and answer to FILE, for replay:FILE
+
+Task:
+  --tools FILE              a JS or TS module that exports tools for the scripts
+  --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
+  --file HOST[:PATH]        copy a file into the working directory of the scripts; repeat for more. What they leave there
+                            stays for the next script, and is yours at the end
+  --review MODE             always (default): you decide at the terminal, with --json a program by lines; never: all scripts run
+  --resume ID               continue an agent, with the same --model and --tools; a TASK is the next message to it
+
+Output:
+  --json                    each proposal as a JSON line, each decision read from stdin, one JSON line with the outcome
+
+Sandbox:
+${ENGINE_FLAGS}
+${LIMITS_HELP}
+Example:
+  sandglass agent "Which invoices are overdue?" --model gpt-5-mini --file invoices.csv
 `,
   env: `Packages that scripts can import. Each set is installed once and kept in a cache.
 

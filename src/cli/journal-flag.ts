@@ -6,6 +6,7 @@ import { type JournalStore, jsonlStore, sqliteStore } from '../journal/index.ts'
 import { formatPath } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
+import { shellWord } from './shell-word.ts'
 
 const DATABASE = /\.(?:db|sqlite|sqlite3)$/i
 
@@ -23,7 +24,7 @@ export interface JournalPlace {
  */
 export function journalPlace(given: Given, env: NodeJS.ProcessEnv): JournalPlace {
   const path = given.last('--journal')
-  if (path === undefined) return { path: defaultDirectory(env), isDatabase: false, flag: '' }
+  if (path === undefined) return { path: join(stateDirectory(env), 'runs'), isDatabase: false, flag: '' }
   if (path === '') throw new UsageError('invalid_request', '--journal: the path is empty')
   const isDatabase = DATABASE.test(path)
   const isDirectory = statOf(path, '--journal')?.isDirectory()
@@ -35,8 +36,7 @@ export function journalPlace(given: Given, env: NodeJS.ProcessEnv): JournalPlace
     )
   }
   const whole = resolve(path)
-  const word = /^[\w./:@%+=-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", `'\\''`)}'`
-  return { path, isDatabase, flag: ` --journal ${word}` }
+  return { path, isDatabase, flag: ` --journal ${shellWord(whole)}` }
 }
 
 /** Opens a journal for writing and creates it if it is missing. @throws SandglassError `journal_unusable`. */
@@ -79,9 +79,9 @@ function statOf(path: string, name: string): Stats | undefined {
   }
 }
 
-/** The specification of XDG_STATE_HOME says to ignore a relative path. */
-function defaultDirectory(env: NodeJS.ProcessEnv): string {
+/** The directory of all that the command line keeps of tasks. The specification of XDG_STATE_HOME says to ignore a relative path. */
+export function stateDirectory(env: NodeJS.ProcessEnv): string {
   const { XDG_STATE_HOME: state = '', HOME: home = '' } = env
   const base = isAbsolute(state) ? state : join(isAbsolute(home) ? home : homedir(), '.local/state')
-  return join(base, 'sandglass/runs')
+  return join(base, 'sandglass')
 }

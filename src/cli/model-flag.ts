@@ -4,6 +4,7 @@ import { callerOf, chatCompletions, type LLMCaller, type ModelInput, recordModel
 import { truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
+import type { CommandName } from './flags.ts'
 import { importModule } from './tools-file.ts'
 
 const REPLAY = 'replay:'
@@ -12,7 +13,7 @@ const OPENAI_URL = 'https://api.openai.com/v1'
 const MAX_WORD = 200
 const KEY_NAME = 'OPENAI_API_KEY'
 
-/** The model of `solve`. */
+/** The model of `solve` and `agent`. */
 export interface ChosenModel {
   readonly call: LLMCaller
   /** Values that no journal may hold, by name. */
@@ -24,9 +25,14 @@ export interface ChosenModel {
  * answers are written down.
  * @throws UsageError naming the flag and what to write.
  */
-export async function modelOf(given: Given, env: NodeJS.ProcessEnv): Promise<ChosenModel> {
+export async function modelOf(
+  given: Given,
+  env: NodeJS.ProcessEnv,
+  command: CommandName = 'solve',
+): Promise<ChosenModel> {
   const name = given.last('--model') ?? ''
-  if (name === '') throw wrong('solve needs --model MODEL: a name, replay:FILE or a module; see sandglass solve --help')
+  if (name === '')
+    throw wrong(`${command} needs --model MODEL: a name, replay:FILE or a module; see sandglass ${command} --help`)
   const isReplay = name.startsWith(REPLAY)
   if ((isReplay || MODULE.test(name)) && given.has('--model-url')) {
     throw wrong(

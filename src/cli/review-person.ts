@@ -168,7 +168,7 @@ export function proposalText(proposal: Proposal, coloured: boolean): string {
     ...numbered(proposal.script, paint),
     `  ${paint(DIM, 'SHA-256  ')} ${proposal.sha256}`,
     ...facts.map(([name = '', text]) => `  ${paint(DIM, name.padEnd(9))} ${text}`),
-    ...(diff === null ? [] : [`  ${paint(DIM, 'changes since the last proposal')}`, ...diffLines(diff, paint)]),
+    ...(diff === null ? [] : changesText(diff, paint)),
     ...(problem === null ? [] : [paint(RED, `Your script was not taken: ${escapeForMessage(problem)}`)]),
     '',
   ].join('\n')
@@ -209,6 +209,12 @@ function wrap(words: readonly PythonWord[]): PythonWord[][] {
     left -= rest.length
   }
   return rows
+}
+
+function changesText(diff: string, paint: (code: number, text: string) => string): string[] {
+  const lines = diffLines(diff, paint)
+  if (lines.length === 0) return [`  ${paint(DIM, 'the same script as the last proposal')}`]
+  return [`  ${paint(DIM, 'changes since the last proposal')}`, ...lines]
 }
 
 function diffLines(diff: string, paint: (code: number, text: string) => string): string[] {

@@ -20,14 +20,16 @@ export interface CommandReview {
 /**
  * `--review always`: a person at the terminal decides, or with `--json` a program over stdin and stdout. Undefined for `never`.
  * @param write writes text between the other lines on stderr.
+ * @param unless the value without the flag.
  * @throws UsageError for another value, or if nobody can answer.
  */
 export function reviewOf(
   given: Given,
   context: Context,
   write: (text: string) => Promise<void>,
+  unless: 'always' | 'never' = 'never',
 ): CommandReview | undefined {
-  const wanted = given.last('--review') ?? 'never'
+  const wanted = given.last('--review') ?? unless
   if (wanted === 'never') return undefined
   if (wanted !== 'always')
     throw new UsageError('invalid_request', `--review: ${formatValue(wanted)} is neither always nor never`)

@@ -16,14 +16,27 @@ import { consoleToStderr } from './user-console.ts'
  * @throws UsageError that names the file and what is wrong with it.
  */
 export async function toolsOf(given: Given, context: Context): Promise<ToolSet | undefined> {
+  return (await loadTools(given, context))?.set
+}
+
+/** The same tools as the file has them, for an agent that wraps them. @throws UsageError */
+export async function givenToolsOf(given: Given, context: Context): Promise<ToolsInput | undefined> {
+  return (await loadTools(given, context))?.input
+}
+
+async function loadTools(
+  given: Given,
+  context: Context,
+): Promise<{ readonly input: ToolsInput; readonly set: ToolSet } | undefined> {
   const path = given.last('--tools')
   if (path === undefined) return undefined
-  const set = prepare(path, await inputOf(path, await importModule('--tools', path)))
+  const input = await inputOf(path, await importModule('--tools', path))
+  const set = prepare(path, input)
   if (set.tools.size + set.pythonTools.size === 0) throw wrong(path, NO_TOOLS)
   for (const { from, to } of set.renamed) {
     await note(context, `--tools ${path}: scripts call ${JSON.stringify(from)} by the name ${to}`)
   }
-  return set
+  return { input: input as ToolsInput, set }
 }
 
 const NO_TOOLS = 'it exports no tools; export default [defineTool({ … })]'

@@ -41,6 +41,8 @@ export interface PythonExecutorOptions {
   readonly limits?: ResourceLimits
   /** Environment variables of each script, redacted in all output. */
   readonly secrets?: Readonly<Record<string, string>>
+  /** Takes what each script does, while it runs. A promise is awaited; an error ends the script. */
+  readonly onEvent?: (event: RunEvent) => unknown
 }
 
 /** Options of {@link LocalPythonExecutor}. */
@@ -65,7 +67,15 @@ const WORKSPACE = '/workspace'
 const MAX_CODE = 4 * 1024 * 1024
 /** The maximum number of packages that accumulate; a script that names more begins a new set. */
 const MAX_LIBRARIES = 100
-const COMMON = ['availableDependencies', 'workspaceDir', 'runtimeDir', 'environments', 'limits', 'secrets'] as const
+const COMMON = [
+  'availableDependencies',
+  'workspaceDir',
+  'runtimeDir',
+  'environments',
+  'limits',
+  'secrets',
+  'onEvent',
+] as const
 
 interface Opened {
   readonly sandglass: Sandglass
@@ -145,9 +155,10 @@ class PythonExecutor implements CodeToolExecutor {
     if (code.length > MAX_CODE)
       return `Error: the script was not run: it has ${code.length} characters, and at most ${MAX_CODE} are allowed`
     const names = [...prepareTools(tools).tools.keys()]
-    const onEvent = (event: RunEvent): void => {
+    const onEvent = (event: RunEvent): unknown => {
       if (event.type === 'started') toolInitCallback?.({ transport: 'stdio', tools: names })
       if (event.type === 'stdout' || event.type === 'stderr') this.#kind.log?.add(event.type, event.text)
+      return this.#options.onEvent?.(event)
     }
     const { limits, secrets } = this.#options
     const options: RunOptions = {

@@ -19,6 +19,6 @@ export {
   type ToolCallRecord,
 } from './record.ts'
 export { isSound } from './sound-events.ts'
-export { newRunId } from './run-id.ts'
+export { checkRunId, newRunId } from './run-id.ts'
 export { sqliteStore } from './sqlite-store.ts'
 export type { JournalStore, RunSummary, StoreOptions } from './store.ts'

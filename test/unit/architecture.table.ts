@@ -364,8 +364,8 @@ export const ROOMS: readonly Room[] = [
     name: 'cli',
     path: 'src/cli/',
     door: 'main.ts',
-    mayImport: [...LIBRARY, 'sandglass', 'root'],
-    packages: ['@lezer/highlight', '@lezer/python'],
+    mayImport: [...LIBRARY, 'sandglass', 'code-agent', 'root'],
+    packages: ['@lezer/highlight', '@lezer/python', '@langchain/langgraph-checkpoint-sqlite'],
   },
 ]
 
