@@ -17,6 +17,7 @@ const REQUIRED_FILES = [
   'dist/testing/index.js',
   'dist/artifacts/index.js',
   'dist/code-agent/index.js',
+  'dist/review.js',
   'harness/sandglass_harness/start.py',
   'harness/etc/passwd',
 ]

@@ -102,7 +102,6 @@ export type {
 } from './sandbox/index.ts'
 export { DEFAULT_LIMITS } from './sandbox/index.ts'
 export type { PreparedPackages, PrepareOptions } from './script-runner.ts'
-export type { Decision, Proposal, Reviewer } from './review/index.ts'
 export { createSandglass, type Sandglass } from './sandglass.ts'
 export {
   type AssembledScript,

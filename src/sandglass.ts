@@ -25,13 +25,14 @@ import {
   type ToolExecutionResult,
 } from './orchestrator/index.ts'
 import type { PoolStats } from './pool/index.ts'
+import type { ApproveOptions, PendingCall } from './review/index.ts'
 import { ReviewedRuns } from './reviewed-runs.ts'
 import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/index.ts'
 import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
 import { definedOf, filesText, type NamedPackage } from './support/index.ts'
 import { TaskHost, WorkspaceHost } from './task-host.ts'
-import { dependenciesOf, prepareTools, type RunPythonTool, runPythonTool } from './tools/index.ts'
+import { dependenciesOf, prepareTools, type RunPythonTool, runPythonTool, withToolApproval } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
@@ -76,11 +77,27 @@ export interface Sandglass extends AsyncDisposable {
    * `prepare` for its packages; the engine's own for its sandbox.
    */
   workspace(options?: WorkspaceOptions): Promise<Workspace>
+  /** The calls of tools that wait until {@link approve} or {@link deny} is called, the oldest first. */
+  pending(): readonly PendingCall[]
+  /**
+   * Lets a call that waits execute, with other arguments if `args` is given. The first decision counts.
+   * @throws SandglassError `approval_unknown`, `approval_decided`; `approval_invalid` for `args` that the tool does not accept: the
+   * call waits on.
+   */
+  approve(id: string, options?: ApproveOptions): Promise<void>
+  /**
+   * Refuses a call that waits: the script gets a ToolError `denied` with the reason, at most 2,000 characters.
+   * @throws SandglassError `approval_unknown`, `approval_decided`.
+   */
+  deny(id: string, reason?: string, options?: Pick<ApproveOptions, 'by'>): Promise<void>
   /** The protection in force on this machine, from probes. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
   stats(): PoolStats
-  /** Ends everything: running scripts are given `graceMs`, then nothing is left. Idempotent. */
+  /**
+   * Ends everything: running scripts are given `graceMs`, then nothing is left. Those whose calls wait for approval are cancelled at
+   * once. Idempotent.
+   */
   close(options?: { graceMs?: number }): Promise<void>
 }
 
@@ -139,6 +156,9 @@ async function openOn(
     solveStream: (task, given) => streamTask(planTask(runner, task, given)),
     prepare: (dependencies, given) => runner.prepare(dependencies, given),
     workspace: (given) => runner.workspaces.open(given),
+    pending: () => runner.approvals.pending(),
+    approve: (id, given) => runner.approvals.approve(id, given),
+    deny: (id, reason, given) => runner.approvals.deny(id, reason, given),
     report: async () => withPackages(await engine.report(), runner.packages),
     stats: () => runner.sandboxes.pool.stats(),
     close,
@@ -157,7 +177,9 @@ function withPackages(report: SandboxReport, packages: readonly NamedPackage[]):
 
 function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
   checkAsToolOptions(given)
-  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, review, ...run } = given
+  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, review, ...rest } =
+    given
+  const run = withApproval(rest)
   const runs = new ReviewedRuns(runner, review)
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
   if (run.workspace === undefined) checkFiles(files, { rereadable: true })
@@ -194,6 +216,13 @@ function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool 
       keepsFiles: run.workspace !== undefined,
     },
   )
+}
+
+/** The options of the runs of a tool, with `toolApproval` in their tools. */
+function withApproval({ toolApproval, ...run }: Pick<AsToolOptions, 'toolApproval'> & RunOptions): RunOptions {
+  if (toolApproval === undefined) return run
+  if (run.tools === undefined) throw new TypeError('toolApproval: there are no tools; give tools, too')
+  return { ...run, tools: withToolApproval(run.tools, toolApproval) }
 }
 
 /** Does something once; a failure does not count. */

@@ -31,6 +31,7 @@ import {
   type RunOptions,
   type SandglassOptions,
 } from './options/index.ts'
+import { Approvals, type ApprovedRun } from './review/index.ts'
 import { engineIdOf, limitsOfRun, specOf } from './run-spec.ts'
 import {
   assertEnforced,
@@ -74,6 +75,7 @@ export class ScriptRunner {
   readonly checkers: Checkers
   readonly dependencies: Dependencies
   readonly workspaces: Workspaces
+  readonly approvals: Approvals
   readonly #engine: SandboxEngine
   /** The packages of runs that name none. */
   packages: readonly NamedPackage[] = []
@@ -83,6 +85,7 @@ export class ScriptRunner {
   constructor(engine: SandboxEngine, options: SandglassOptions) {
     this.options = options
     this.dependencies = new Dependencies(engineIdOf(engine, options), options)
+    this.approvals = new Approvals(options)
     this.#engine = engine
     this.#finisher = new Finisher(engine, this.#closed.signal)
     this.sandboxes = new WarmSandboxes(engine, options)
@@ -134,6 +137,7 @@ export class ScriptRunner {
   /** Ends the work beside the runs. */
   async close(options?: { readonly graceMs?: number }): Promise<void> {
     this.#closed.abort()
+    this.approvals.cancelWaiting()
     await Promise.all([this.sandboxes.pool.close(options), this.workspaces.close()])
     await this.#finisher.ended
     this.dependencies.environments.close()
@@ -240,10 +244,26 @@ export class ScriptRunner {
       const { files, ...others } = request
       const lease = await this.workspaces.borrow(workspace, run, files)
       const { sandbox, executionId } = lease
-      return new LeasedRun(executor, { ...others, sandbox, executionId }, lease, finishIn(environment))
+      const tools = this.#toolsOf(given, {})
+      return new LeasedRun(executor, { ...others, ...tools, sandbox, executionId }, lease, finishIn(environment))
     }
     const { lease, present } = await this.leaseFor(wanted, environment, run)
-    return new LeasedRun(executor, { ...request, sandbox: lease.sandbox }, lease, finishIn(present))
+    const tools = this.#toolsOf(given, lease)
+    return new LeasedRun(executor, { ...request, ...tools, sandbox: lease.sandbox }, lease, finishIn(present))
+  }
+
+  /** The tools of a run, whose calls may wait for approval; its lease is parked meanwhile. */
+  #toolsOf<T>(
+    { tools, toolLimits, signal }: RunOptions<T>,
+    lease: Pick<ApprovedRun, 'park'>,
+  ): Pick<RunRequest, 'tools' | 'signal'> {
+    if (tools === undefined) return {}
+    const own = new AbortController()
+    const park = (): (() => void) => lease.park?.() ?? (() => undefined)
+    const run = { park, cancel: () => own.abort() }
+    const bridged = bridgedTools(prepareTools(tools), toolLimits, this.approvals.approverOf(run))
+    if (!bridged.mayWait) return { tools: bridged }
+    return { tools: bridged, signal: signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]) }
   }
 
   /** Leases a sandbox with the packages of an environment. */
@@ -325,15 +345,10 @@ export function modulesOf(prepared: PreparedEnvironment | undefined): readonly s
   return prepared?.environment.modules ?? []
 }
 
-function requestOf<T>(
-  script: string,
-  { tools, toolLimits, ...run }: RunOptions<T>,
-  stdin: RunRequest['stdin'],
-): RunRequest {
+function requestOf<T>(script: string, run: RunOptions<T>, stdin: RunRequest['stdin']): RunRequest {
   return {
     ...definedOf(run, REQUEST_OPTIONS),
     ...(stdin === undefined ? {} : { stdin }),
-    ...(tools === undefined ? {} : { tools: bridgedTools(prepareTools(tools), toolLimits) }),
     script,
   }
 }

@@ -4,10 +4,11 @@ import { explainMissingModule, type PreparedEnvironment } from './environments/i
 import type { ExecutionResult, Violation } from './executor/index.ts'
 import type { RunOptions, Workspace, WorkspaceOptions } from './options/index.ts'
 import type { Loan, ScriptHost } from './orchestrator/index.ts'
+import type { ApprovedRun } from './review/index.ts'
 import type { ResourceLimits } from './sandbox/index.ts'
 import { specOf } from './run-spec.ts'
 import { modulesOf, pinnedOf, type ScriptRunner } from './script-runner.ts'
-import type { ToolsInput } from './tools/index.ts'
+import type { Approver, ToolsInput } from './tools/index.ts'
 
 /** The options that all scripts of a task share. */
 interface TaskNeeds {
@@ -57,6 +58,10 @@ export class TaskHost implements ScriptHost {
     const { lease, present } = await this.#runner.leaseFor(wanted, this.#environment, run)
     this.#environment = present
     return lease
+  }
+
+  approverOf(run: ApprovedRun): Approver {
+    return this.#runner.approvals.approverOf(run)
   }
 
   check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
@@ -120,6 +125,10 @@ export class WorkspaceHost implements ScriptHost {
     const loan = await this.#runner.workspaces.borrow(workspace, { ...run, signal }, this.#files)
     this.#files = undefined
     return loan
+  }
+
+  approverOf(run: ApprovedRun): Approver {
+    return this.#runner.approvals.approverOf(run)
   }
 
   check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {

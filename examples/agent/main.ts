@@ -6,7 +6,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { MemorySaver } from '@langchain/langgraph'
 import { z } from 'zod'
 import { createCodeAgent, LocalPythonExecutor } from '../../src/code-agent/index.ts'
-import { type Decision, defineTool, type ModelInput, type Proposal, replayModel } from '../../src/index.ts'
+import { defineTool, type ModelInput, replayModel } from '../../src/index.ts'
+import type { Decision, Proposal } from '../../src/review.ts'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const TASK = `It is 2026-11-26. The folder invoices/ has the invoices that we sent. Which are overdue, and how much is open?

@@ -47,6 +47,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   'engine-choice': 'the choice of an engine',
   sandglass: 'the library: it wires the rooms',
   root: 'the exports of the package',
+  'review-entry': 'the entry `sandglass/review`: types of reviews of scripts and of approvals of calls',
   engine: 'the entry `sandglass/engine`, for authors of engines',
   'workspace-api':
     'the entry `sandglass/workspaces`: workspaces, staging, outputs and executors under the names of the Go package codeexecutor',

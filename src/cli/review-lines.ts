@@ -1,5 +1,4 @@
-import type { Decision, Proposal, Reviewer } from '../index.ts'
-import { MAX_DECIDER, MAX_DECISION_TEXT } from '../review/index.ts'
+import { MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Proposal, type Reviewer } from '../review/index.ts'
 import { messageOf } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 import { type InputLine, inputLines } from './request-lines.ts'

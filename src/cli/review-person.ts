@@ -7,8 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { setTimeout } from 'node:timers/promises'
 import { messageOf } from '../errors/index.ts'
-import type { Decision, Proposal, Reviewer } from '../index.ts'
-import { MAX_DECIDER, MAX_DECISION_TEXT } from '../review/index.ts'
+import { MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Proposal, type Reviewer } from '../review/index.ts'
 import { plural } from './figures.ts'
 import { asLines, moreText } from './foreign-text.ts'
 import { type PythonKind, type PythonWord, pythonWords } from './python-words.ts'
@@ -47,7 +46,7 @@ export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
 }
 
 /** The name of the user; a container may have none for its uid. */
-function userName(env: NodeJS.ProcessEnv): string {
+export function userName(env: NodeJS.ProcessEnv): string {
   try {
     return userInfo().username.slice(0, MAX_DECIDER)
   } catch {
@@ -56,7 +55,7 @@ function userName(env: NodeJS.ProcessEnv): string {
 }
 
 /** Reads and drops the lines that wait in the terminal. */
-async function dropInput(): Promise<void> {
+export async function dropInput(): Promise<void> {
   const { stdin } = process
   const drop = (): void => {}
   stdin.on('data', drop)
@@ -102,7 +101,7 @@ async function decide(
 }
 
 /** Reads a line from the terminal. @throws Error if the terminal ends first. */
-async function ask(question: string, signal: AbortSignal): Promise<string> {
+export async function ask(question: string, signal: AbortSignal): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   const end = (): never => {
     signal.throwIfAborted()

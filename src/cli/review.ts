@@ -1,5 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
-import type { Reviewer } from '../index.ts'
+import type { Reviewer } from '../review/index.ts'
 import type { JournalEvent } from '../journal/index.ts'
 import { formatValue } from '../support/index.ts'
 import type { Given } from './args.ts'

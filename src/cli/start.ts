@@ -4,14 +4,19 @@ import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 
 /**
- * Starts the library for a command; the command's signal cancels the start.
+ * Starts the library for a command; the command's signal cancels the start. A person at the terminal approves calls of tools.
  * @throws UsageError for a value that a flag of an engine cannot have.
  */
-export async function startSandglass(options: SandglassOptions, { signal, engines }: Context): Promise<Sandglass> {
+export async function startSandglass(options: SandglassOptions, context: Context): Promise<Sandglass> {
+  const { signal, engines } = context
   // Loaded here, so that errors about flags are fast.
   const { createSandglass } = await import('../sandglass.ts')
+  const { CallApprovals } = await import('./approve-calls.ts')
+  const approvals = new CallApprovals(context)
   try {
-    return await createSandglass({ ...options, signal })
+    const sandglass = await createSandglass({ onPending: approvals.onPending, ...options, signal })
+    approvals.sandglass = sandglass
+    return sandglass
   } catch (error) {
     throw wrongFlag(error, engines) ?? error
   }

@@ -68,6 +68,9 @@ export type ErrorCode =
   | 'checkpointer_failed'
   | 'proposal_decided'
   | 'agent_busy'
+  | 'approval_unknown'
+  | 'approval_decided'
+  | 'approval_invalid'
   | 'aborted'
 
 /**
@@ -316,6 +319,18 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   agent_busy: {
     meaning: 'This thread of a code agent continues elsewhere, or its script may still run in another process.',
     retryable: true,
+  },
+  approval_unknown: {
+    meaning: 'No call of this Sandglass waits, or waited lately, under the id that `approve` or `deny` was given.',
+    retryable: false,
+  },
+  approval_decided: {
+    meaning: 'The call has been decided already, or its run is over; the message says how, and by whom.',
+    retryable: false,
+  },
+  approval_invalid: {
+    meaning: 'The tool does not accept the arguments that `approve` was given; the call waits on.',
+    retryable: false,
   },
   aborted: {
     meaning: 'The AbortSignal fired before a sandbox was there, or before an operation of a workspace was over.',

@@ -18,7 +18,7 @@ import type { PreparedRun } from './prepare.ts'
 import type { RunEvent } from './result.ts'
 import { invalid } from './invalid.ts'
 import { Sender, SourceError } from './sender.ts'
-import { ToolClock } from './tool-clock.ts'
+import { maxApprovalSec, ToolClock } from './tool-clock.ts'
 import type { ToolPort } from './tool-port.ts'
 
 /** Time after a run's deadline for an answer of the harness. */
@@ -90,7 +90,8 @@ export class Conversation {
     this.#sender = new Sender(run)
     const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.argBytes)
     this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH), true)
-    this.#toolClock = new ToolClock(run.maxToolWaitSec * 1000, (executedMs, executing) => {
+    const most = { toolsMs: run.maxToolWaitSec * 1000, approvalsMs: maxApprovalSec(run.tools) * 1000 }
+    this.#toolClock = new ToolClock(most, (executedMs, executing) => {
       // The reading side reports a peer that is gone.
       this.#sender.toolTime(executedMs, executing).catch(() => undefined)
     })
@@ -98,7 +99,7 @@ export class Conversation {
   }
 
   /**
-   * Settles within the timeout, the time of tools, that for the files and {@link BACKSTOP_MS}, whatever the peer or a callback does.
+   * Settles within the timeout, the time of tools and of approvals, that for the files and {@link BACKSTOP_MS}, whatever the peer or a callback does.
    * @throws SandglassError `invalid_request` for a file whose source fails.
    */
   async hold(): Promise<ConversationEnd> {
@@ -159,7 +160,7 @@ export class Conversation {
 
   #leftFrom(started: () => number, afterMs: number): () => number {
     const ms = Math.ceil(this.#run.timeoutSec * 1000) + afterMs
-    return () => started() + ms + this.#toolClock.executedMs - performance.now()
+    return () => started() + ms + this.#toolClock.movedMs - performance.now()
   }
 
   #expire(): void {
@@ -190,6 +191,17 @@ export class Conversation {
       noteExecution: (id) => {
         toolLog.noteExecution(id)
         return this.#toolClock.begin()
+      },
+      redactValue: (value) => redactor.value(value),
+      noteApproval: (id, approvalId, args) => {
+        const noteDecision = toolLog.noteApproval(id, approvalId, args)
+        this.#news.resolve(undefined)
+        const stop = this.#toolClock.beginApproval()
+        return (decision) => {
+          stop()
+          noteDecision(decision)
+          this.#news.resolve(undefined)
+        }
       },
       noteEnd: async (id, outcome) => {
         await toolLog.noteEnd(id, outcome)

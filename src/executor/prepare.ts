@@ -17,6 +17,7 @@ import { invalid } from './invalid.ts'
 import { lesserLimits, type RunLimits } from './limits.ts'
 import type { CheckRequest } from './check-request.ts'
 import { ExecutionMode, type RunRequest } from './result.ts'
+import { maxApprovalSec } from './tool-clock.ts'
 import type { RunTools } from './tool-port.ts'
 import { checkHidden, checkRequiredSecrets, checkSecrets } from './secret-names.ts'
 import { checkStdin } from './stdin.ts'
@@ -94,7 +95,9 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     collect,
     ...(request.collectLimits === undefined ? {} : { collect_limits: onWire(collectCaps) }),
     limits: lesser,
-    ...(tools === undefined ? {} : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec }),
+    ...(tools === undefined
+      ? {}
+      : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec + maxApprovalSec(tools) }),
   }
   const execute = encodeExecute(head, {
     script: checkScript(request.script),

@@ -50,7 +50,7 @@ export interface ToolCall {
   readonly ok: boolean
   /** From the call's arrival at the host to its answer, or to the end of the run, in milliseconds. */
   readonly ms: number
-  /** The failure that the script got; without an answer the code `cancelled`, or `not_called` if the tool had not been called. */
+  /** The failure that the script got; without an answer the code `cancelled`, or `not_called` and `approval_pending` if the tool had not been called. */
   readonly error: { readonly code: string; readonly message: string } | null
 }
 
@@ -186,6 +186,31 @@ export type RunEvent<T = unknown> =
       readonly error: { readonly code: string; readonly message: string } | null
       /** The answer that the script got, as JSON text without secrets; null for a failure. */
       readonly resultJson: string | null
+    }
+  /** A call waits for approval; `approvalId` is its id for `Sandglass.approve`. */
+  | {
+      readonly type: 'approval_requested'
+      readonly executionId: string
+      readonly callId: string
+      readonly approvalId: string
+      readonly name: string
+      readonly effect: EffectMark | null
+      readonly args: unknown
+    }
+  | {
+      readonly type: 'approval_decided'
+      readonly executionId: string
+      readonly callId: string
+      readonly approvalId: string
+      readonly name: string
+      readonly approved: boolean
+      /** Null if it was approved. */
+      readonly reason: string | null
+      /** The person who decided; null if nobody did, or nobody said who. */
+      readonly by: string | null
+      /** The arguments in place of those of the script, or null. */
+      readonly args: unknown
+      readonly waitedMs: number
     }
   /** A collected file has arrived. Its content is in the result. */
   | { readonly type: 'file'; readonly executionId: string; readonly path: string; readonly size: number }

@@ -1,74 +1,117 @@
+import { MAX_TIMER_MS } from '../support/index.ts'
+import type { RunTools } from './tool-port.ts'
+
 /** A call that executes for this long is reported to the harness. Most calls are shorter, and a frame costs as much as a call. */
 const REPORT_AFTER_MS = 10
 /** Shorter calls are reported together. */
 const REPORT_STEP_MS = 100
+/** The maximum time in which the calls of one run wait for approval, in seconds. */
+const MAX_APPROVAL_SEC = 30 * 24 * 3600
+
+/** The time by which approvals may move the deadline of a run, in seconds. */
+export function maxApprovalSec(tools: RunTools | undefined): number {
+  return tools?.mayWait === true ? MAX_APPROVAL_SEC : 0
+}
+
+type Phase = 'idle' | 'tools' | 'approvals'
 
 /**
- * Counts the time in which at least one tool executes on the host during a run. It is not the script's time: the deadline
- * moves. Only the host's own functions start and stop this clock, so no frame of a script can.
+ * Counts the time in which at least one call waits for approval, and that in which none does and at least one tool executes on the
+ * host. It is not the script's time: the deadline moves. Only the host's own functions start and stop this clock, so no frame of a
+ * script can.
  */
 export class ToolClock {
-  readonly #maxMs: number
-  readonly #tell: (executedMs: number, executing: boolean) => void
+  readonly #most: { readonly toolsMs: number; readonly approvalsMs: number }
+  readonly #tell: (movedMs: number, moving: boolean) => void
   #executing = 0
+  #waiting = 0
+  #phase: Phase = 'idle'
   #since = 0
-  #earlierMs = 0
+  #toolsMs = 0
+  #approvalsMs = 0
   #reportedMs = 0
-  #isReportedExecuting = false
+  #isReportedMoving = false
   #stopped = false
   #timer: NodeJS.Timeout | undefined
 
   /** @param tell reports to the harness the time so far, and whether it continues. */
-  constructor(maxMs: number, tell: (executedMs: number, executing: boolean) => void) {
-    this.#maxMs = maxMs
+  constructor(
+    most: { readonly toolsMs: number; readonly approvalsMs: number },
+    tell: (movedMs: number, moving: boolean) => void,
+  ) {
+    this.#most = most
     this.#tell = tell
   }
 
-  /** The time so far, at most `maxMs`. */
-  get executedMs(): number {
-    return Math.min(this.#totalMs, this.#maxMs)
+  /** The time so far, each part within its maximum. */
+  get movedMs(): number {
+    const since = this.#phase === 'idle' ? 0 : performance.now() - this.#since
+    const tools = this.#toolsMs + (this.#phase === 'tools' ? since : 0)
+    const approvals = this.#approvalsMs + (this.#phase === 'approvals' ? since : 0)
+    return Math.min(tools, this.#most.toolsMs) + Math.min(approvals, this.#most.approvalsMs)
   }
 
-  /** Starts the time of a call. Call the returned function once, when the call has ended. */
+  /** Starts the time of a call that executes. Call the returned function once, when the call has ended. */
   begin(): () => void {
-    if (this.#stopped) return () => undefined
-    if (this.#executing === 0) this.#start()
-    this.#executing += 1
-    return () => {
-      if (this.#stopped) return
-      this.#executing -= 1
-      if (this.#executing === 0) this.#pause()
-    }
+    return this.#count((by) => (this.#executing += by))
+  }
+
+  /** Starts the time of a call that waits for approval. Call the returned function once, when there is a decision. */
+  beginApproval(): () => void {
+    return this.#count((by) => (this.#waiting += by))
   }
 
   /** Stops the clock at the end of the run. The harness gets no further reports. */
   stop(): void {
-    this.#earlierMs = this.#totalMs
-    this.#executing = 0
+    this.#enter('idle')
     this.#stopped = true
     clearTimeout(this.#timer)
   }
 
-  get #totalMs(): number {
-    return this.#earlierMs + (this.#executing > 0 ? performance.now() - this.#since : 0)
+  #count(add: (by: 1 | -1) => void): () => void {
+    if (this.#stopped) return () => undefined
+    add(1)
+    this.#change()
+    return () => {
+      if (this.#stopped) return
+      add(-1)
+      this.#change()
+    }
   }
 
-  #start(): void {
-    this.#since = performance.now()
-    if (this.#maxMs === 0) return
-    this.#timer = setTimeout(() => this.#report(true), REPORT_AFTER_MS)
-  }
-
-  #pause(): void {
+  #change(): void {
+    const phase = this.#waiting > 0 ? 'approvals' : this.#executing > 0 ? 'tools' : 'idle'
+    if (phase === this.#phase) return
+    this.#enter(phase)
     clearTimeout(this.#timer)
-    this.#earlierMs += performance.now() - this.#since
-    if (this.#isReportedExecuting || this.#earlierMs - this.#reportedMs >= REPORT_STEP_MS) this.#report(false)
+    if (this.#leftMs > 0) this.#timer = setTimeout(() => this.#report(), REPORT_AFTER_MS)
+    else if (this.#isReportedMoving || this.movedMs - this.#reportedMs >= REPORT_STEP_MS) this.#report()
   }
 
-  #report(executing: boolean): void {
-    if (this.#maxMs === 0) return
-    this.#isReportedExecuting = executing
-    this.#reportedMs = this.#totalMs
-    this.#tell(Math.round(this.#reportedMs * 1000) / 1000, executing)
+  #enter(phase: Phase): void {
+    const now = performance.now()
+    if (this.#phase === 'tools') this.#toolsMs += now - this.#since
+    if (this.#phase === 'approvals') this.#approvalsMs += now - this.#since
+    this.#phase = phase
+    this.#since = now
+  }
+
+  /** The time by which this phase can still move the deadline. */
+  get #leftMs(): number {
+    const now = performance.now() - this.#since
+    if (this.#phase === 'tools') return this.#most.toolsMs - this.#toolsMs - now
+    if (this.#phase === 'approvals') return this.#most.approvalsMs - this.#approvalsMs - now
+    return 0
+  }
+
+  #report(): void {
+    const left = this.#leftMs
+    const moving = left > 0
+    this.#isReportedMoving = moving
+    this.#reportedMs = this.movedMs
+    this.#tell(Math.round(this.#reportedMs * 1000) / 1000, moving)
+    // The harness knows one maximum for both: with approvals, the host says when tools have used up theirs.
+    if (moving && this.#most.approvalsMs > 0)
+      this.#timer = setTimeout(() => this.#report(), Math.min(Math.ceil(left), MAX_TIMER_MS))
   }
 }

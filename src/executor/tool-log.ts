@@ -2,7 +2,7 @@ import type { ToolCallFrame } from '../protocol/index.ts'
 import type { Redactor } from '../redaction/index.ts'
 import { sizeUpTo } from '../support/index.ts'
 import type { RunEvent, ToolCall } from './result.ts'
-import type { EffectMark, ToolOutcome } from './tool-port.ts'
+import type { ApprovalOutcome, EffectMark, ToolOutcome } from './tool-port.ts'
 
 /** Maximum calls that a result, and a journal for one script, lists; the others are counted. */
 export const MAX_LISTED_CALLS = 1000
@@ -13,6 +13,8 @@ const MAX_LISTED_BYTES = 16 * 1024
 interface OpenCall extends Pick<ToolCall, 'name' | 'effect' | 'args'> {
   /** False while it waits for its turn, or its arguments are checked. */
   began: boolean
+  /** True while a person decides about it. */
+  waits: boolean
   readonly since: number
 }
 
@@ -34,7 +36,7 @@ export class ToolLog {
   noteCall({ id, name, args, line = null }: ToolCallFrame, effect: EffectMark | null): void {
     this.#count += 1
     const call = { name: this.#redactor.text(name), effect, args: this.#redactor.value(args) }
-    this.#open.set(id, { ...call, args: boundArgs(call.args), began: false, since: performance.now() })
+    this.#open.set(id, { ...call, args: boundArgs(call.args), began: false, waits: false, since: performance.now() })
     const callId = this.#redactor.text(id)
     this.#news.push({ type: 'tool_call', executionId: this.#executionId, callId, ...call, line })
   }
@@ -43,6 +45,29 @@ export class ToolLog {
   noteExecution(id: string): void {
     const call = this.#open.get(id)
     if (call !== undefined) call.began = true
+  }
+
+  /** Notes that a call waits for approval. Call the returned function with the decision. @param args without secrets. */
+  noteApproval(id: string, approvalId: string, args: unknown): (decision: ApprovalOutcome) => void {
+    const call = this.#open.get(id)
+    if (call === undefined) return () => undefined
+    call.waits = true
+    const since = performance.now()
+    const of = { executionId: this.#executionId, callId: this.#redactor.text(id), approvalId, name: call.name }
+    this.#news.push({ type: 'approval_requested', ...of, effect: call.effect, args })
+    return (decision) => {
+      call.waits = false
+      const { approved, by } = decision
+      this.#news.push({
+        type: 'approval_decided',
+        ...of,
+        approved,
+        reason: approved ? null : this.#redactor.text(decision.reason),
+        by: by === null ? null : this.#redactor.text(by),
+        args: approved && decision.args !== null ? this.#redactor.value(decision.args) : null,
+        waitedMs: roundMs(performance.now() - since),
+      })
+    }
   }
 
   /** Adds the outcome of a call. Its event follows when the answer is redacted: a long one takes some turns of the event loop. */
@@ -73,12 +98,12 @@ export class ToolLog {
   get calls(): readonly ToolCall[] {
     const ended = performance.now()
     const room = MAX_LISTED_CALLS - this.#answered.length
-    const open = [...this.#open.values()].slice(0, room).map(({ since, began, ...call }) => ({
+    const open = [...this.#open.values()].slice(0, room).map(({ since, began, waits, ...call }) => ({
       ...call,
       state: 'unanswered' as const,
       ok: false,
       ms: roundMs(ended - since),
-      error: began ? NO_ANSWER : NOT_CALLED,
+      error: waits ? NOT_APPROVED : began ? NO_ANSWER : NOT_CALLED,
     }))
     return [...this.#answered, ...open]
   }
@@ -97,6 +122,7 @@ export class ToolLog {
 }
 
 const NO_ANSWER = { code: 'cancelled', message: 'the run ended before the tool answered' }
+const NOT_APPROVED = { code: 'approval_pending', message: 'the run ended while the call waited for approval' }
 const NOT_CALLED = { code: 'not_called', message: 'the run ended before the tool was called' }
 
 function roundMs(ms: number): number {
@@ -112,5 +138,5 @@ export function boundArgs(args: unknown): unknown {
 
 /** True if the tool was called, whatever the result. */
 export function wasCalled({ state, error }: ToolCall): boolean {
-  return state !== 'unanswered' || error?.code !== NOT_CALLED.code
+  return state !== 'unanswered' || (error?.code !== NOT_CALLED.code && error?.code !== NOT_APPROVED.code)
 }

@@ -8,6 +8,8 @@ export interface RunTools {
   readonly sources?: readonly PythonToolSource[]
   /** Secrets that the tools require, in addition to those that the run requires. */
   readonly requiredSecrets?: readonly string[]
+  /** True if calls may wait until a person approves them; that time is not the script's, and `maxToolWaitSec` does not bound it. */
+  readonly mayWait?: boolean
   /** Opens the host's side for one run. */
   open(run: ToolRun): ToolPort
 }
@@ -24,11 +26,24 @@ export interface ToolRun {
    * has ended.
    */
   noteExecution(id: string): () => void
+  /**
+   * A call waits for the approval of a person: this starts time that is not the script's. Call the returned function once, with
+   * the decision.
+   */
+  noteApproval(id: string, approvalId: string, args: unknown): (decision: ApprovalOutcome) => void
   /** A call that began came to its end. Resolves when the record has it: its answer follows then. */
   noteEnd(id: string, outcome: ToolOutcome): Promise<void>
   /** A text without the secrets of the run. @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string
+  /** A copy of a JSON value without the secrets of the run. */
+  redactValue(value: unknown): unknown
 }
+
+/** The decision about a call, for the record. */
+export type ApprovalOutcome = (
+  | { readonly approved: true; readonly args: Readonly<Record<string, unknown>> | null }
+  | { readonly approved: false; readonly reason: string }
+) & { readonly by: string | null }
 
 /** The effect that a tool declares for its calls. */
 export type EffectMark = 'read' | 'idempotent' | 'write'

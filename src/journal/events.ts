@@ -141,6 +141,28 @@ export type JournalBody =
       readonly result_chars: number
       readonly error: { readonly code: string; readonly message: string } | null
     })
+  /** A call waits for approval; without a decision, the script ended first. */
+  | (Place & {
+      readonly type: 'approval_requested'
+      readonly approval_id: string
+      readonly key: string
+      readonly name: string
+      readonly effect: string | null
+      readonly args: unknown
+    })
+  | (Place & {
+      readonly type: 'approval_decided'
+      readonly approval_id: string
+      readonly key: string
+      readonly name: string
+      readonly approved: boolean
+      /** Null if it was approved. */
+      readonly reason: string | null
+      readonly by: string | null
+      /** In place of those of the script, or null. */
+      readonly args: unknown
+      readonly waited_ms: number
+    })
   | (Place & { readonly type: 'intermediate'; readonly label: string; readonly data: unknown })
   | (Place & { readonly type: 'log'; readonly level: string; readonly message: string })
   | (Place & {

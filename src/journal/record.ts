@@ -17,6 +17,18 @@ export interface ToolCallRecord {
   /** JSON text, or its head where it is long. */
   readonly resultJson: string | null
   readonly error: { readonly code: string; readonly message: string } | null
+  /** Absent for a call that needed no approval. */
+  readonly approval?: {
+    /** Null while nobody has decided; then the fields below are null, too. */
+    readonly approved: boolean | null
+    readonly reason: string | null
+    readonly by: string | null
+    /** The arguments with which the tool executed in place of `args`, or null. */
+    readonly args: unknown
+    /** ISO 8601, UTC. */
+    readonly decidedAt: string | null
+    readonly waitedMs: number | null
+  }
 }
 
 /** The model call behind a script, with its cost. */
@@ -359,6 +371,18 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
       const open = calls.get(callId(event))
       if (open === undefined) calls.set(callId(event), [call])
       else open.push(call)
+      return
+    }
+    case 'approval_requested': {
+      const call = calls.get(callId(event))?.at(-1)
+      const nothing = { approved: null, reason: null, by: null, args: null, decidedAt: null, waitedMs: null }
+      if (call !== undefined) Object.assign(call, { approval: nothing })
+      return
+    }
+    case 'approval_decided': {
+      const { approved, reason, by, args, at: decidedAt, waited_ms: waitedMs } = event
+      const call = calls.get(callId(event))?.at(-1)
+      if (call !== undefined) Object.assign(call, { approval: { approved, reason, by, args, decidedAt, waitedMs } })
       return
     }
     case 'tool_answered': {

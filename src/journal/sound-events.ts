@@ -101,6 +101,18 @@ const SHAPES: Shapes = {
     result_chars: number,
     error: orNull(shaped({ code: text, message: text })),
   },
+  approval_requested: { ...PLACE, approval_id: text, key: text, name: text, effect: orNull(text), args: any },
+  approval_decided: {
+    ...PLACE,
+    approval_id: text,
+    key: text,
+    name: text,
+    approved: flag,
+    reason: orNull(text),
+    by: orNull(text),
+    args: any,
+    waited_ms: number,
+  },
   intermediate: { ...PLACE, label: text, data: any },
   log: { ...PLACE, level: text, message: text },
   script_executed: {

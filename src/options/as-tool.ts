@@ -2,7 +2,7 @@ import { SandglassError } from '../errors/index.ts'
 import { type FilesInput, isStdinStream } from '../executor/index.ts'
 import { checkReviewer, type Reviewer } from '../review/index.ts'
 import { refuseUnknown } from '../support/index.ts'
-import type { RunPythonOptions } from '../tools/index.ts'
+import type { RunPythonOptions, ToolApproval } from '../tools/index.ts'
 import { RUN_OPTIONS, type RunOptions } from './run.ts'
 
 /** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
@@ -15,6 +15,11 @@ export interface AsToolOptions
    * model the reason. An error that it throws is the error of the call.
    */
   readonly review?: Reviewer
+  /**
+   * `toolApproval` of the AI SDK's `generateText`, for calls of `tools`: a `user-approval` waits for `Sandglass.approve`, `denied` is
+   * a ToolError, `approved` executes, and where it says nothing, the tool itself decides. Functions get no messages and no context.
+   */
+  readonly toolApproval?: ToolApproval
   /**
    * Files that every script finds, by path; no streams. In a `workspace`, they are put there before the first script, and
    * stay as scripts leave them.
@@ -45,4 +50,5 @@ const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   'maxAnswerFileBytes',
   'onFiles',
   'review',
+  'toolApproval',
 ] as (keyof AsToolOptions)[]

@@ -1,12 +1,13 @@
 import { type EngineName, type EngineOptions, type EngineTable, ENGINES } from '../engines/index.ts'
 import type { EnvironmentOptions } from '../environments/index.ts'
 import { SandglassError } from '../errors/index.ts'
+import { type ApprovalOptions, checkApprovalOptions } from '../review/index.ts'
 import { REQUIREMENTS, type Requirement, type ResourceLimits, type SandboxEngine } from '../sandbox/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import { unknownValueError } from './unknown-value.ts'
 
 /** The options of `createSandglass`; all have defaults. */
-export interface SandglassOptions extends EngineOptions {
+export interface SandglassOptions extends EngineOptions, ApprovalOptions {
   /**
    * Default `auto`: the first of `local` (Linux, bubblewrap), `docker` (containers) and `pyodide` (anywhere; without
    * bubblewrap isolated by the language alone) that starts here and meets `require`.
@@ -51,10 +52,11 @@ export interface SandglassOptions extends EngineOptions {
 
 /**
  * Checks the options of `createSandglass` that no lower room checks.
- * @throws TypeError for an option that does not exist; SandglassError `invalid_request`, naming the option.
+ * @throws TypeError for an option that does not exist, and for one about approvals that is wrong; SandglassError `invalid_request`, naming the option.
  */
 export function checkOptions(options: SandglassOptions, engines: EngineTable = ENGINES): void {
   refuseUnknown('createSandglass', options, [...SANDGLASS_OPTIONS, ...Object.keys(engines)])
+  checkApprovalOptions(options)
   for (const item of options.require ?? []) {
     if (!REQUIREMENTS.includes(item)) throw unknownValueError('require', 'item', item, REQUIREMENTS)
   }
@@ -80,5 +82,8 @@ const SANDGLASS_OPTIONS: readonly Exclude<keyof SandglassOptions, EngineName>[] 
   'toolsDir',
   'preload',
   'require',
+  'approveWrites',
+  'approvalTimeoutMs',
+  'onPending',
   'signal',
 ]

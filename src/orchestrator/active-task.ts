@@ -53,6 +53,11 @@ export class ActiveTask {
     }
   }
 
+  /** Ends the task as its signal would. */
+  cancel(): void {
+    this.#onAbort()
+  }
+
   /** Milliseconds since the task began. */
   get elapsedMs(): number {
     return roundMs(performance.now() - this.#started)

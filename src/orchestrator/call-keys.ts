@@ -19,6 +19,11 @@ export class CallKeys {
     return key
   }
 
+  /** The key of a call that has not ended. */
+  keyOf(callId: string): string | undefined {
+    return this.#open.get(callId)
+  }
+
   /** Removes a call that ended and returns its key; undefined for a call that never started here. */
   end(callId: string): string | undefined {
     const key = this.#open.get(callId)

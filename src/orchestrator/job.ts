@@ -11,9 +11,9 @@ import type {
 import type { JournalEvent, JournalStore } from '../journal/index.ts'
 import type { LLMCaller, Pricing } from '../llm/index.ts'
 import type { ResourceLimits, Sandbox } from '../sandbox/index.ts'
-import type { Reviewer } from '../review/index.ts'
+import type { ApprovedRun, Reviewer } from '../review/index.ts'
 import type { ScriptGenerator } from '../script/index.ts'
-import type { ToolLimits, ToolSet } from '../tools/index.ts'
+import type { Approver, ToolLimits, ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { SolveBudget } from './budget.ts'
 
@@ -22,6 +22,8 @@ export interface Loan {
   readonly sandbox: Sandbox
   /** The id that its run must have, if it must have a certain one. */
   readonly executionId?: string
+  /** Lets others be served while calls of its run wait for approval, until the returned function is called. */
+  park?(): () => void
   /** Never rejects. */
   release(): Promise<void>
 }
@@ -35,6 +37,8 @@ export interface ScriptHost {
   readonly diskBytes?: number
   /** Lends a sandbox. @throws SandglassError if there is none. */
   checkout(signal: AbortSignal): Promise<Loan>
+  /** Asks about calls of a run that need approval; without it, they are denied. */
+  approverOf?(run: ApprovedRun): Approver
   /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
   check(script: string, given: AnswerCheckRequest): Promise<AnswerCheck>
   /**

@@ -45,6 +45,22 @@ export class ScriptNotes {
         this.#journal.write({ type: 'tool_called', ...place, key, line, name, effect, args: sortKeys(boundArgs(args)) })
         return
       }
+      case 'approval_requested': {
+        const { approvalId: approval_id, name, effect, args } = event
+        const key = this.#keys.keyOf(event.callId)
+        if (key === undefined) return
+        const bounded = sortKeys(boundArgs(args))
+        this.#journal.write({ type: 'approval_requested', ...place, approval_id, key, name, effect, args: bounded })
+        return
+      }
+      case 'approval_decided': {
+        const { approvalId: approval_id, name, approved, reason, by, args, waitedMs: waited_ms } = event
+        const key = this.#keys.keyOf(event.callId)
+        if (key === undefined) return
+        const decision = { approved, reason, by, args: sortKeys(boundArgs(args)), waited_ms }
+        this.#journal.write({ type: 'approval_decided', ...place, approval_id, key, name, ...decision })
+        return
+      }
       case 'tool_result': {
         const { name, ok, ms, error, resultJson } = event
         const key = this.#keys.end(event.callId)

@@ -148,7 +148,7 @@ export class ScriptRuns {
         secrets: job.secrets,
         hide: job.hide,
         signal,
-        ...(tools === undefined ? {} : { tools: this.#bridgeTools(tools, callsLeft) }),
+        ...(tools === undefined ? {} : { tools: this.#bridgeTools(tools, callsLeft, loan) }),
       }),
     )
     spending.toolCalls += Math.min(notes.calls, callsLeft)
@@ -158,10 +158,18 @@ export class ScriptRuns {
   }
 
   /** The tools of a script, limited to the calls that the budget still allows. */
-  #bridgeTools(tools: ToolSet, callsLeft: number): ReturnType<typeof bridgedTools> {
-    const { maxCalls = Number.POSITIVE_INFINITY, ...limits } = this.#task.job.toolLimits
+  #bridgeTools(tools: ToolSet, callsLeft: number, loan: Loan): ReturnType<typeof bridgedTools> {
+    const { job, journal } = this.#task
+    const { maxCalls = Number.POSITIVE_INFINITY, ...limits } = job.toolLimits
     const max = Math.min(maxCalls, callsLeft)
-    return bridgedTools(tools, { ...limits, ...(Number.isFinite(max) ? { maxCalls: max } : {}) })
+    const park = (): (() => void) => loan.park?.() ?? (() => undefined)
+    const approver = job.host.approverOf?.({
+      task: job.task,
+      runId: journal.runId,
+      park,
+      cancel: () => this.#task.cancel(),
+    })
+    return bridgedTools(tools, { ...limits, ...(Number.isFinite(max) ? { maxCalls: max } : {}) }, approver)
   }
 
   /**

@@ -17,6 +17,11 @@ export interface Lease extends AsyncDisposable {
    * cancelled, and its sandbox ended. Never rejects.
    */
   release(): Promise<void>
+  /**
+   * Says that the user of the sandbox waits for a person: until the returned function is called, the sandbox does not count towards
+   * the sizes of the pool, so that others are served. At most 32 leases of a pool are parked; one more counts on.
+   */
+  park(): () => void
   /** Ends the sandbox, because its state must not reach anybody else. Resolves when it is gone. Never rejects. */
   destroy(): Promise<void>
 }
@@ -26,6 +31,7 @@ export interface Holding {
   readonly sandbox: Sandbox
   readonly use: number
   readonly key: string
+  park(): () => void
   /** Called once. */
   giveBack(how: 'released' | 'destroyed' | 'abandoned'): Promise<void>
 }
@@ -46,6 +52,7 @@ export function leaseMaker(): (holding: Holding) => Lease {
       use: holding.use,
       key: holding.key,
       release: () => end('released'),
+      park: () => holding.park(),
       destroy: () => end('destroyed'),
       [Symbol.asyncDispose]: () => end('released'),
     }

@@ -59,6 +59,8 @@ export class PooledSandbox {
   #key: string | null = null
   #uses = 0
   #dead = false
+  /** True while its lease is parked. */
+  isParked = false
 
   constructor(sandbox: Sandbox) {
     this.sandbox = withDestroyHook(sandbox, () => this.markDead())

@@ -125,7 +125,7 @@ export class Queue {
 
   /** Makes room for one more sandbox: if necessary, ends an idle one of another key on which no earlier waiter counts. */
   #makeRoom(key: string, countedOn: ReadonlySet<PooledSandbox>): boolean {
-    if (this.#stock.sandboxes.size + this.#stock.starting < this.#capacity) return true
+    if (this.#stock.size + this.#stock.starting < this.#capacity) return true
     const victim = chooseVictim(this.#stock.sandboxes, key, countedOn)
     if (victim === null) return false
     void this.#stock.end(victim)

@@ -48,12 +48,12 @@ export class Refill {
   /** Starts the missing sandboxes. */
   run(): void {
     if (this.#active && !this.#backOff.pending) {
-      while (this.#stock.sandboxes.size + this.#stock.starting < this.#poolSize) {
+      while (this.#stock.size + this.#stock.starting < this.#poolSize) {
         this.#counters.refills += 1
         this.#stock.start(null)
       }
     }
-    if (this.#stock.sandboxes.size < this.#poolSize) return
+    if (this.#stock.size < this.#poolSize) return
     for (const prewarmer of this.#prewarmers) prewarmer.resolve()
     this.#prewarmers.clear()
   }

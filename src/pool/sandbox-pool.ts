@@ -11,6 +11,7 @@ import {
   resolvePoolOptions,
   timerMs,
 } from './options.ts'
+import { Parking } from './parking.ts'
 import { abortedError, closedError } from './refusals.ts'
 import { Shelf } from './shelf.ts'
 import { type PoolStats, sumStats } from './stats.ts'
@@ -35,6 +36,7 @@ export class SandboxPool implements AsyncDisposable {
   readonly #occasional: Set<string> = new Set()
   /** Pools beside this one, which end with it. */
   readonly #beside: SandboxPool[] = []
+  readonly #parking: Parking = new Parking()
   #closing: Promise<void> | null = null
 
   /** @throws TypeError naming the option that is wrong. */
@@ -58,7 +60,15 @@ export class SandboxPool implements AsyncDisposable {
       // A copy, so that a later change of the caller's object cannot mix two kinds of sandboxes under one name.
       const occasional = options.occasional === true
       const onRest = (): void => this.#keepWithinBudget(name)
-      const shelf = new Shelf(name, structuredClone(spec), this.#options, this.#makeLease, occasional, onRest)
+      const shelf = new Shelf(
+        name,
+        structuredClone(spec),
+        this.#options,
+        this.#makeLease,
+        occasional,
+        onRest,
+        this.#parking,
+      )
       this.#shelves.set(name, shelf)
       if (occasional) this.#occasional.add(name)
     } else if (!isDeepStrictEqual(known.spec, spec)) {

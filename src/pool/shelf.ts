@@ -3,6 +3,7 @@ import { answers } from './health.ts'
 import type { Holding, Lease } from './lease.ts'
 import type { ResolvedPoolOptions } from './options.ts'
 import type { Checking, Idle, Leased, PooledSandbox, Recovering } from './pooled-sandbox.ts'
+import type { Parking } from './parking.ts'
 import { Queue } from './queue.ts'
 import { Refill } from './refill.ts'
 import { closedError, exhaustedError } from './refusals.ts'
@@ -32,6 +33,7 @@ export class Shelf {
   readonly #makeLease: (holding: Holding) => Lease
   readonly #occasional: boolean
   readonly #onRest: () => void
+  readonly #parking: Parking
   readonly #counters: Counters = noStats()
   readonly #stock: Stock
   readonly #queue: Queue
@@ -47,6 +49,7 @@ export class Shelf {
     makeLease: (holding: Holding) => Lease,
     occasional: boolean,
     onRest: () => void,
+    parking: Parking,
   ) {
     const { engine, poolSize, maxOverflow } = options
     this.spec = spec
@@ -55,6 +58,7 @@ export class Shelf {
     this.#makeLease = makeLease
     this.#occasional = occasional
     this.#onRest = onRest
+    this.#parking = parking
     this.#stock = new Stock(engine, spec, this.#counters, {
       onMade: (pooled) => this.#onMade(pooled),
       onFailed: (origin, error) => this.#onFailed(origin, error),
@@ -208,12 +212,25 @@ export class Shelf {
         sandbox: pooled.sandbox,
         use: pooled.uses,
         key: waiter.key,
+        park: () => this.#park(pooled),
         giveBack: (how) => this.#giveBack(pooled, how),
       }),
     )
   }
 
   // ── from a lease back to the shelf ─────────────────────────────────────────────────────────────────────────────
+
+  #park(pooled: PooledSandbox): () => void {
+    if (pooled.state.kind !== 'leased' || pooled.isParked || this.#parking.isFull) return () => undefined
+    const leave = this.#parking.enter()
+    pooled.isParked = true
+    this.#settle()
+    return () => {
+      if (!pooled.isParked) return
+      pooled.isParked = false
+      leave()
+    }
+  }
 
   async #giveBack(pooled: PooledSandbox, how: 'released' | 'destroyed' | 'abandoned'): Promise<void> {
     const isMisused = how !== 'destroyed' && revokeClaim(pooled.sandbox)
@@ -234,7 +251,7 @@ export class Shelf {
     const { poolSize } = this.#options
     const { sandbox } = pooled
     // A sandbox that would not be kept need not recover.
-    const isSurplus = poolSize === 0 || (this.#stock.sandboxes.size > poolSize && this.#queue.size === 0)
+    const isSurplus = poolSize === 0 || (this.#stock.size > poolSize && this.#queue.size === 0)
     if (!this.#open || sandbox.recovered === undefined || isSurplus) return this.#putBack(pooled, state)
     state.recover()
     void sandbox.recovered().then(() => {
@@ -260,7 +277,7 @@ export class Shelf {
     if (poolSize > 0 || pooled.uses === 0) this.#serve()
     if (pooled.state.kind === 'idle') {
       pooled.state.rest()
-      if (this.#stock.sandboxes.size > poolSize) void this.#stock.end(pooled)
+      if (this.#stock.size > poolSize) void this.#stock.end(pooled)
       else this.#onRest()
     }
     this.#settle()

@@ -45,6 +45,11 @@ export class Stock {
     return this.#creations.size
   }
 
+  /** The sandboxes that count towards the sizes of the pool: without those whose leases are parked. */
+  get size(): number {
+    return [...this.#sandboxes].filter(({ isParked }) => !isParked).length
+  }
+
   countLeased(): number {
     return [...this.#sandboxes].filter((pooled) => pooled.state.kind === 'leased').length
   }

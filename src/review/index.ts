@@ -1,4 +1,12 @@
 export {
+  type ApprovalOptions,
+  Approvals,
+  type ApprovedRun,
+  type ApproveOptions,
+  checkApprovalOptions,
+  type PendingCall,
+} from './approvals.ts'
+export {
   checkDecision,
   checkReviewer,
   MAX_DECIDER,

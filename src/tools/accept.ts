@@ -2,7 +2,7 @@ import { messageOf } from '../errors/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import { isPythonTool, type PythonTool } from './python-tool.ts'
 import { isStandardSchema, type SchemaResult, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
-import { defineTool, type Tool, type ToolContext } from './tool.ts'
+import { defineTool, type Tool, type ToolContext, type ToolOptions } from './tool.ts'
 
 /** A tool of the AI SDK (`ai`), made by `tool({ … })`; its name is its key in the tool set. */
 export interface AiSdkTool {
@@ -75,19 +75,32 @@ function fromAiSdk(tool: AiSdkTool, name: string): Tool {
   if (typeof execute !== 'function') {
     throw new TypeError(`${called} has no execute: it runs elsewhere, and a script cannot call it`)
   }
-  if (needsApproval !== undefined && needsApproval !== false) {
-    throw new TypeError(`${called} has needsApproval, and nobody could be asked while a script runs: ask in execute`)
-  }
   return defineTool({
     name,
     description: typeof tool.description === 'string' ? tool.description : '',
     input: aiSdkSchema(called, tool.inputSchema ?? tool.parameters),
     output: tool.outputSchema === undefined ? undefined : aiSdkSchema(called, tool.outputSchema),
+    // `false` is the default there, and says nothing about `approveWrites`.
+    approve: needsApproval === false ? undefined : approveOf(tool, needsApproval),
     execute: (input, context) => takeLast(Reflect.apply(execute, tool, [input, aiSdkOptions(context)])),
   })
 }
 
-function aiSdkOptions({ callId, signal }: ToolContext): object {
+function approveOf(tool: AiSdkTool, given: unknown): ToolOptions['approve'] {
+  if (typeof given !== 'function') return given as ToolOptions['approve']
+  return (input, context) => Reflect.apply(given, tool, [input, aiSdkOptions(context)]) as boolean | Promise<boolean>
+}
+
+interface AiSdkOptions {
+  readonly toolCallId: string
+  readonly messages: readonly unknown[]
+  readonly abortSignal: AbortSignal
+  readonly context: object
+  readonly experimental_context: undefined
+}
+
+/** The options of a call, as functions of the AI SDK get them. */
+export function aiSdkOptions({ callId, signal }: ToolContext): AiSdkOptions {
   return { toolCallId: callId, messages: [], abortSignal: signal, context: {}, experimental_context: undefined }
 }
 

@@ -1,11 +1,12 @@
 import { didYouMean, formatValue, memoryOf } from '../support/index.ts'
 import type { Requester } from '../judge/index.ts'
 import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
+import { type Approver, approvalRule, type CallDecision, mayWait } from './approver.ts'
 import { CallLimits, type ToolLimits } from './call-limits.ts'
 import { failureOf } from './failure.ts'
 import type { PreparedTool } from './prepared-tool.ts'
 import { resultJson } from './result-json.ts'
-import type { ToolEffect } from './tool.ts'
+import { BY_DEFAULT, type ToolContext, type ToolEffect } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
 import type { ToolSet } from './tool-set.ts'
 
@@ -16,6 +17,8 @@ export interface BridgedRun {
   noteCall(call: ToolCallFrame, effect: ToolEffect | null): void
   /** Starts the time that is not the script's. Call the returned function once, when the call has ended. */
   noteExecution(id: string): () => void
+  /** A call waits for approval. Call the returned function once, with the decision. */
+  noteApproval(id: string, approvalId: string, args: unknown): (decision: CallDecision) => void
   noteEnd(
     id: string,
     outcome: {
@@ -26,6 +29,8 @@ export interface BridgedRun {
   ): Promise<void>
   /** @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string
+  /** A copy of a JSON value without the secrets of the run. */
+  redactValue(value: unknown): unknown
 }
 
 /** The tools of a run for an executor. */
@@ -33,13 +38,24 @@ export interface BridgedTools {
   readonly signatures: readonly ToolSignature[]
   readonly sources: readonly PythonToolSource[]
   readonly requiredSecrets: readonly string[]
+  /** True if calls may wait for approval. */
+  readonly mayWait: boolean
   open(run: BridgedRun): Bridge
 }
 
-/** Makes the tools of a run from a set and its limits. */
-export function bridgedTools(set: ToolSet, limits: ToolLimits = {}): BridgedTools {
+/**
+ * Makes the tools of a run from a set and its limits.
+ * @param approver asks about calls that need approval; without it, they are denied.
+ */
+export function bridgedTools(set: ToolSet, limits: ToolLimits = {}, approver?: Approver): BridgedTools {
   const { signatures, sources, requiredSecrets } = set
-  return { signatures, sources, requiredSecrets, open: (run) => new Bridge(set, run, new CallLimits(limits)) }
+  return {
+    signatures,
+    sources,
+    requiredSecrets,
+    mayWait: mayWait(set, approver),
+    open: (run) => new Bridge(set, run, new CallLimits(limits), approver),
+  }
 }
 
 /** Unknown names of one run for which a similar one is looked up, among hundreds of tools. */
@@ -53,14 +69,16 @@ export class Bridge implements Requester {
   readonly #set: ToolSet
   readonly #run: BridgedRun
   readonly #limits: CallLimits
+  readonly #approver: Approver | undefined
   readonly #ids = new Set<string>()
   readonly #over = new AbortController()
   #unknownCalls = 0
 
-  constructor(set: ToolSet, run: BridgedRun, limits: CallLimits) {
+  constructor(set: ToolSet, run: BridgedRun, limits: CallLimits, approver: Approver | undefined) {
     this.#set = set
     this.#run = run
     this.#limits = limits
+    this.#approver = approver
   }
 
   /** True after {@link close}. */
@@ -93,7 +111,7 @@ export class Bridge implements Requester {
   }
 
   async #serve(tool: PreparedTool, call: ToolCallFrame): Promise<void> {
-    const leave = await this.#limits.awaitTurn(tool)
+    let leave = await this.#limits.awaitTurn(tool)
     if (this.#over.signal.aborted) return leave()
     const started = performance.now()
     // Only a call that executes moves the deadline: a script can make checks of its arguments take long.
@@ -101,7 +119,18 @@ export class Bridge implements Requester {
     const noteBegin = (): void => void (noteEnd = this.#run.noteExecution(call.id))
     let answer: { readonly resultJson: string } | { readonly error: ToolFailure }
     try {
-      answer = { resultJson: await this.#within(tool, call, noteBegin) }
+      const rule = approvalRule(tool, this.#approver)
+      let { args } = call
+      if (rule !== false && (await this.#needsApproval(tool, call, rule))) {
+        // Others have their turn while a person decides.
+        leave()
+        leave = () => undefined
+        args = await this.#awaitApproval(tool, call)
+        leave = await this.#limits.awaitTurn(tool)
+      }
+      answer = {
+        resultJson: await this.#within(tool, (signal) => this.#execute(tool, call.id, args, signal, noteBegin)),
+      }
     } catch (thrown) {
       answer = { error: failureOf(tool, thrown, (text, isCut) => this.#run.redact(text, isCut)) }
     }
@@ -111,7 +140,53 @@ export class Bridge implements Requester {
     leave()
   }
 
-  async #within(tool: PreparedTool, call: ToolCallFrame, noteBegin: () => void): Promise<string> {
+  /** True if a call, whose arguments are valid, must be approved. */
+  #needsApproval(
+    tool: PreparedTool,
+    { id, args }: ToolCallFrame,
+    rule: NonNullable<PreparedTool['approve']>,
+  ): Promise<boolean> {
+    return this.#within(tool, async (signal) => {
+      const input = await tool.validateInput(args, this)
+      signal.throwIfAborted()
+      if (typeof rule !== 'function') return rule === true
+      let needed: unknown
+      try {
+        needed = await rule(input, this.#contextOf(id, signal))
+      } catch (error) {
+        if (error instanceof ToolCallError && error.code === 'denied') throw denied(tool, error.message)
+        throw denied(tool, `approve failed: ${failureOf(tool, error, (text) => text).message}`)
+      }
+      if (needed === BY_DEFAULT)
+        return approvalRule({ effect: tool.effect, approve: undefined }, this.#approver) === true
+      if (typeof needed === 'boolean') return needed
+      throw denied(tool, `approve returned ${formatValue(needed)}, which is neither true nor false`)
+    })
+  }
+
+  /** Waits for the decision of a person; returns the arguments that it approves. */
+  async #awaitApproval(tool: PreparedTool, call: ToolCallFrame): Promise<ToolCallFrame['args']> {
+    if (this.#approver === undefined) throw denied(tool, 'nobody can be asked for approval in this run')
+    // Nobody else holds this copy: what is shown is what executes.
+    const args = structuredClone(call.args)
+    const shown = this.#run.redactValue(structuredClone(args))
+    let noteDecision: ((decision: CallDecision) => void) | undefined
+    const decision = await this.#approver.ask({
+      executionId: this.#run.executionId,
+      tool: tool.name,
+      effect: tool.effect,
+      args: shown,
+      signal: this.#over.signal,
+      check: async (other) => void (await tool.validateInput(structuredClone(other), this)),
+      onAsked: (id) => void (noteDecision = this.#run.noteApproval(call.id, id, shown)),
+    })
+    noteDecision?.(decision)
+    if (!decision.approved) throw denied(tool, decision.reason)
+    return decision.args === null ? args : structuredClone(decision.args)
+  }
+
+  /** Does something within the time limit of the tool, while the run continues. */
+  async #within<T>(tool: PreparedTool, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const ended = Promise.withResolvers<never>()
     ended.promise.catch(() => undefined)
     const own = new AbortController()
@@ -120,6 +195,7 @@ export class Bridge implements Requester {
       ended.reject(reason)
     }
     const onOver = (): void => stop(new ToolCallError('cancelled', `${tool.name}: the run is over`))
+    if (this.#over.signal.aborted) onOver()
     const { timeoutMs } = tool
     const timer = setTimeout(
       () => stop(new ToolCallError('timed_out', `${tool.name}: no answer within ${timeoutMs} ms`)),
@@ -127,21 +203,31 @@ export class Bridge implements Requester {
     )
     this.#over.signal.addEventListener('abort', onOver, { once: true })
     try {
-      return await Promise.race([this.#execute(tool, call, own.signal, noteBegin), ended.promise])
+      own.signal.throwIfAborted()
+      return await Promise.race([act(own.signal), ended.promise])
     } finally {
       clearTimeout(timer)
       this.#over.signal.removeEventListener('abort', onOver)
     }
   }
 
-  async #execute(tool: PreparedTool, call: ToolCallFrame, signal: AbortSignal, noteBegin: () => void): Promise<string> {
-    const input = await tool.validateInput(call.args, this)
+  async #execute(
+    tool: PreparedTool,
+    callId: string,
+    args: ToolCallFrame['args'],
+    signal: AbortSignal,
+    noteBegin: () => void,
+  ): Promise<string> {
+    const input = await tool.validateInput(args, this)
     // The check may have waited for its turn.
     signal.throwIfAborted()
-    const { executionId } = this.#run
     noteBegin()
-    const value = await tool.execute(input, { signal, callId: call.id, executionId })
+    const value = await tool.execute(input, this.#contextOf(callId, signal))
     return resultJson(tool.name, await tool.validateOutput(value, this))
+  }
+
+  #contextOf(callId: string, signal: AbortSignal): ToolContext {
+    return { signal, callId, executionId: this.#run.executionId }
   }
 
   async #refuse(call: ToolCallFrame, error: ToolFailure): Promise<void> {
@@ -168,4 +254,8 @@ export class Bridge implements Requester {
     const hint = this.#unknownCalls > MAX_HINTS ? '' : didYouMean(name, this.#set.tools.keys())
     return { code: 'unknown_tool', message: `no tool ${formatValue(name)} in this run.${hint}` }
   }
+}
+
+function denied({ name }: PreparedTool, reason: string): ToolCallError {
+  return new ToolCallError('denied', `${name}: the call was denied: ${reason}`)
 }

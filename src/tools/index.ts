@@ -1,4 +1,5 @@
 export type { AiSdkTool, LangChainTool, NamedTool } from './accept.ts'
+export type { Approver, CallDecision, CallToApprove } from './approver.ts'
 export { type BridgedTools, bridgedTools } from './bridge.ts'
 export { checkToolLimits, type ToolLimits } from './call-limits.ts'
 export { jsonSchemaOf } from './json-schema.ts'
@@ -28,6 +29,7 @@ export type {
 export { defineTool, type Tool, type ToolContext, type ToolEffect, type ToolOptions } from './tool.ts'
 export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-error.ts'
 export { standardSchemaOf } from './validator.ts'
+export { type ToolApproval, withToolApproval } from './tool-approval.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
 export { boundedValidator } from './validator.ts'
 export {

@@ -30,6 +30,7 @@ export interface PreparedTool {
   readonly timeoutMs: number
   readonly maxCalls: number | undefined
   readonly concurrency: number | undefined
+  readonly approve: Tool['approve']
   /** Redacts the tool's own secrets in an error text. */
   readonly redactOwn: (text: string, isCut?: boolean) => string
   /**
@@ -82,6 +83,7 @@ export function prepareTool(tool: Tool, { classPrefix = '' }: PrepareOptions = {
     timeoutMs: tool.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxCalls: tool.maxCalls,
     concurrency: tool.concurrency,
+    approve: tool.approve,
     redactOwn: redactVariables(tool.secrets),
     async validateInput(args, requester) {
       if (holdsProtoKey(args)) throw invalidArguments(name, 'the key "__proto__" is not allowed')

@@ -8,6 +8,7 @@ export const TOOL_ERROR_CODES: Readonly<Record<ToolErrorCode, string>> = {
   invalid_result: 'What the tool answered does not match its output schema, or cannot be sent as JSON.',
   result_too_large: 'The answer has more bytes than one answer may have.',
   call_limit: 'The tool was called more often than `maxCalls` allows in one run.',
+  denied: 'The call needs the approval of a person, and did not get it; the message gives the reason.',
   timed_out: 'The tool did not answer within its `timeoutMs`.',
   cancelled: 'The run ended, or was cancelled, before the tool answered.',
   tool_failed: 'The tool threw an error; the message is what it said.',
@@ -21,6 +22,7 @@ export type ToolErrorCode =
   | 'invalid_result'
   | 'result_too_large'
   | 'call_limit'
+  | 'denied'
   | 'timed_out'
   | 'cancelled'
   | 'tool_failed'

@@ -38,8 +38,13 @@ export interface Tool {
   readonly maxCalls: number | undefined
   /** The maximum number of concurrent calls in one run; by default only the limit of the run applies. */
   readonly concurrency: number | undefined
+  /** The calls that wait until a person approves them; undefined leaves that to `approveWrites`. */
+  readonly approve: boolean | ((input: unknown, context: ToolContext) => boolean | Promise<boolean>) | undefined
   execute(input: unknown, context: ToolContext): unknown
 }
+
+/** Returned by an `approve` of this library that leaves the decision to `approveWrites`. */
+export const BY_DEFAULT: unique symbol = Symbol('by default')
 
 /** Options of {@link defineTool}. */
 export interface ToolOptions<S extends ToolSchema = ToolSchema, O extends ToolSchema = ToolSchema> {
@@ -61,6 +66,12 @@ export interface ToolOptions<S extends ToolSchema = ToolSchema, O extends ToolSc
   readonly maxCalls?: number | undefined
   /** See {@link Tool.concurrency}. */
   readonly concurrency?: number | undefined
+  /**
+   * The calls that wait until a person approves them: all of them, none, or those for which the function returns `true`. It gets what
+   * `execute` would get, within `timeoutMs` and the time of the script; if it throws or returns no boolean, the call is denied.
+   * By default none, or those of `write` tools with `approveWrites` of `createSandglass`.
+   */
+  readonly approve?: boolean | ((input: ValueOf<S>, context: ToolContext) => boolean | Promise<boolean>) | undefined
   /** Called with the validated input; returns a value that `output` accepts and JSON can represent, or a promise of it. */
   readonly execute: (input: ValueOf<S>, context: ToolContext) => AcceptedBy<O> | Promise<AcceptedBy<O>>
 }
@@ -88,7 +99,9 @@ export function defineTool<const S extends ToolSchema, const O extends ToolSchem
   }
   checkCount(name, 'maxCalls', maxCalls)
   checkCount(name, 'concurrency', concurrency)
-  const { execute } = options
+  const { execute, approve } = options
+  if (approve !== undefined && typeof approve !== 'boolean' && typeof approve !== 'function')
+    refuse(name, `approve must be true, false or a function that decides for each call, not ${kindOf(approve)}`)
   if (typeof execute !== 'function') refuse(name, `execute must be a function, not ${kindOf(execute)}`)
   return Object.freeze({
     name,
@@ -100,6 +113,10 @@ export function defineTool<const S extends ToolSchema, const O extends ToolSchem
     timeoutMs,
     maxCalls,
     concurrency,
+    approve:
+      typeof approve === 'function'
+        ? (value: unknown, context: ToolContext) => approve(value as ValueOf<S>, context)
+        : approve,
     // Called as a method, so that a tool that is an instance of a class has its fields.
     execute: (value: unknown, context: ToolContext) => options.execute(value as ValueOf<S>, context),
   })
@@ -115,6 +132,7 @@ const OPTIONS: ReadonlySet<string> = new Set<keyof ToolOptions>([
   'timeoutMs',
   'maxCalls',
   'concurrency',
+  'approve',
   'execute',
 ])
 const EFFECTS: ReadonlySet<string> = new Set<ToolEffect>(['read', 'idempotent', 'write'])

@@ -11,6 +11,7 @@ const OWN: Readonly<Record<string, string>> = {
   'sandglass/artifacts': 'src/artifacts/index.ts',
   'sandglass/code-agent': 'src/code-agent/index.ts',
   'sandglass/testing': 'src/testing/index.ts',
+  'sandglass/review': 'src/review.ts',
   'sandglass/workspaces': 'src/workspace-api/index.ts',
 }
 

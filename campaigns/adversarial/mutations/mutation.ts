@@ -50,6 +50,7 @@ export type Suite =
   | 'store'
   | 'store-order'
   | 'review'
+  | 'approvals'
   | 'store-processes'
 
 /** The files of the suites. */
@@ -60,6 +61,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   defences: `${ADVERSARIAL}/defences.test.ts`,
   fresh: `${ADVERSARIAL}/fresh.test.ts`,
   review: 'test/sandbox/orchestrator/review.test.ts',
+  approvals: 'test/sandbox/tools/approvals.test.ts',
   'workspace-files': 'test/sandbox/workspace/files.test.ts',
   'workspace-programs': 'test/sandbox/workspace/exec.test.ts',
   'workspace-link': 'test/unit/workspace/link.test.ts',

@@ -578,6 +578,20 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'review', titles: ['who never accepts lets nothing run'] }],
   },
   {
+    name: 'approved-calls',
+    defence: 'a call that needs approval does not execute without it',
+    instead: 'it executes',
+    patches: [
+      {
+        file: 'src/tools/bridge.ts',
+        from: 'if (!decision.approved) throw denied(tool, decision.reason)',
+        to: 'if (!decision.approved) return args',
+      },
+    ],
+    selected: [{ suite: 'approvals', titles: ['a denial is a ToolError with the reason', 'nobody answers'] }],
+    quick: [{ suite: 'approvals', titles: ['a denial is a ToolError with the reason'] }],
+  },
+  {
     name: 'checked-corrections',
     defence: "the reviewer's own script is checked before it runs",
     instead: 'it runs as it is',

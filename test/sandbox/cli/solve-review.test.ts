@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { Proposal } from '../../../src/index.ts'
+import type { Proposal } from '../../../src/review.ts'
 import { type CommandResult, lastLine, linesOf } from '../../support/cli/sandglass.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { makeSolveCommand } from './solve-command.ts'

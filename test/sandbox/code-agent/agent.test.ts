@@ -10,7 +10,8 @@ import {
   createCodeAgent,
   LocalPythonExecutor,
 } from '../../../src/code-agent/index.ts'
-import { defineTool, type Proposal } from '../../../src/index.ts'
+import { defineTool } from '../../../src/index.ts'
+import type { Proposal } from '../../../src/review.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import {
-  createSandglass,
-  type Decision,
-  defineTool,
-  memoryStore,
-  type Proposal,
-  type Reviewer,
-} from '../../../src/index.ts'
+import { createSandglass, defineTool, memoryStore } from '../../../src/index.ts'
+import type { Decision, Proposal, Reviewer } from '../../../src/review.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { onLocal } from '../tools/on-engine.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { proposalText } from '../../../src/cli/review-person.ts'
-import type { Proposal } from '../../../src/index.ts'
+import type { Proposal } from '../../../src/review.ts'
 
 const PROPOSAL: Proposal = {
   id: 'p',

@@ -13,7 +13,7 @@ interface Playing {
 }
 
 /** Starts a run of 10 s in a sandbox that sends tool calls with these ids, and then nothing. */
-function start(ids: readonly string[], take: Take, maxToolWaitSec = 300): Playing {
+function start(ids: readonly string[], take: Take, maxToolWaitSec = 300, mayWait = false): Playing {
   const calls = ids.map((id) => wireLines(frame('tool_call', { id, name: 'work', args: {} })))
   const sandbox = replayChannel(calls, { after: 'open' })
   const open = (run: ToolRun): ToolPort => ({
@@ -30,7 +30,7 @@ function start(ids: readonly string[], take: Take, maxToolWaitSec = 300): Playin
     sandbox,
     script: 'work()',
     executionId: ID,
-    tools: { signatures: [signature], open },
+    tools: { signatures: [signature], mayWait, open },
   })
   void running.then(() => (isSettled = true))
   return { sandbox, settled: () => isSettled, running }
@@ -52,6 +52,27 @@ const told = ({ sandbox }: Playing): unknown[] =>
 describe('time in which tools execute on the host', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
+
+  test('of a call that waits for a person it counts apart, and the harness hears when tools have used up theirs', async () => {
+    const take: Take = (port, id) => {
+      const decide = port.noteApproval(id, 'approval-1', {})
+      setTimeout(() => {
+        decide({ approved: true, args: null, by: null })
+        setTimeout(port.noteExecution(id), 50_000)
+      }, 100_000)
+    }
+    const run = start(['1'], take, 20, true)
+    const settled = await settlesAfter(run)
+    const asked = run.sandbox.sent.find((sent) => sent.type === 'execute')
+    expect(asked).toMatchObject({ max_tool_wait_sec: 20 + 30 * 24 * 3600 })
+    expect(told(run)).toEqual([
+      [10, true],
+      [100_000, false],
+      [100_010, true],
+      [120_000, false],
+    ])
+    expect(settled).toBe(10 + 100 + 20 + 5)
+  })
 
   test('moves the backstop by exactly this time, and the harness is informed', async () => {
     const run = start(['1'], (port, id) => {

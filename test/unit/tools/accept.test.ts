@@ -116,11 +116,6 @@ describe('a tool set of the AI SDK', () => {
       { ask: aiTool({ inputSchema: z.object({}) }) },
       'tool "ask" of the AI SDK has no execute: it runs elsewhere, and a script cannot call it',
     ],
-    [
-      'asks first',
-      { ask: aiTool({ inputSchema: z.object({}), needsApproval: true, execute: () => 1 }) },
-      'tool "ask" of the AI SDK has needsApproval, and nobody could be asked while a script runs: ask in execute',
-    ],
     ['has no name', [weather], 'tools: tools of the AI SDK have their names in the tool set: give the set, not a list'],
     [
       'has its schema later',

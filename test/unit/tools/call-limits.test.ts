@@ -100,6 +100,8 @@ describe('limits', () => {
       noteExecution: () => () => undefined,
       noteEnd: () => Promise.resolve(),
       redact: (text) => text,
+      redactValue: (value) => value,
+      noteApproval: () => () => undefined,
     })
     for (const id of ['1', '2', '3']) await port.take(call(id, {}, 'slow'))
     await port.take(call('4', {}, 'quick'))

@@ -52,6 +52,8 @@ export function bridge(options: Partial<ToolOptions>, limits: ToolLimits = {}): 
     },
     noteEnd: (id, { error }) => Promise.resolve(void log.push(`ended ${id} ${error?.code ?? 'ok'}`)),
     redact: (text) => text.replaceAll(SECRET, '[redacted:RUN]'),
+    redactValue: (value) => value,
+    noteApproval: () => () => undefined,
   })
   const waitForAnswers = async (count: number): Promise<Answers> => {
     expect(await eventually(() => (answers.length >= count ? undefined : `${answers.length} answers`), 5000)).toBe(

@@ -1,0 +1,58 @@
+import type { Sandglass } from '../index.ts'
+import type { PendingCall } from '../review/index.ts'
+import { type Context, note } from './context.ts'
+import { ask, dropInput, userName } from './review-person.ts'
+import { escapeForMessage } from './terminal-text.ts'
+
+const NO_TERMINAL = 'it needs the approval of a person, and there is no terminal to ask at'
+
+/** Asks about the calls of tools that need approval: the person at the terminal; without one, they are denied at once. */
+export class CallApprovals {
+  readonly #context: Context
+  readonly #asked = new Set<string>()
+  #asking: Promise<void> = Promise.resolve()
+  /** Set when there is one: it calls {@link onPending} for its own runs only. */
+  sandglass: Pick<Sandglass, 'approve' | 'deny'> | undefined
+
+  constructor(context: Context) {
+    this.#context = context
+  }
+
+  /** Call it with all that waits. Resolves when all of it is decided. */
+  readonly onPending = async (calls: readonly PendingCall[]): Promise<void> => {
+    const fresh = calls.filter(({ id }) => !this.#asked.has(id))
+    for (const { id } of fresh) this.#asked.add(id)
+    this.#asking = this.#asking.then(async () => {
+      for (const call of fresh) await this.#decide(call)
+    })
+    await this.#asking
+  }
+
+  async #decide(call: PendingCall): Promise<void> {
+    const { stderr, env, signal } = this.#context
+    if (!process.stdin.isTTY || !stderr.isTerminal) {
+      await note(this.#context, `${call.tool}: denied: ${NO_TERMINAL}`)
+      return this.#answer(call, (sandglass) => sandglass.deny(call.id, NO_TERMINAL))
+    }
+    const by = userName(env)
+    await stderr.write(`\n${escapeForMessage(`${call.tool} (${call.effect}) ${JSON.stringify(call.args, null, 2)}`)}\n`)
+    // Earlier input is no answer to this call.
+    await dropInput()
+    for (;;) {
+      const answer = (await ask('Approve this call? [y/n] ', signal)).trim().toLowerCase()
+      if (answer === 'y' || answer === 'yes')
+        return this.#answer(call, (sandglass) => sandglass.approve(call.id, { by }))
+      if (answer === 'n' || answer === 'no')
+        return this.#answer(call, (sandglass) => sandglass.deny(call.id, undefined, { by }))
+    }
+  }
+
+  /** A call that its timeout denied, or whose run is over, needs no answer any more. */
+  async #answer(
+    call: PendingCall,
+    answer: (sandglass: Pick<Sandglass, 'approve' | 'deny'>) => Promise<void>,
+  ): Promise<void> {
+    const { sandglass } = this
+    if (sandglass !== undefined) await answer(sandglass).catch(() => note(this.#context, `${call.tool}: too late`))
+  }
+}

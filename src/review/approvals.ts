@@ -1,0 +1,276 @@
+import { randomUUID } from 'node:crypto'
+import { messageOf, SandglassError } from '../errors/index.ts'
+import { formatValue, MAX_TIMER_MS, refuseUnknown } from '../support/index.ts'
+import type { Approver, CallDecision, CallToApprove, ToolEffect } from '../tools/index.ts'
+import { MAX_DECIDER } from './decision.ts'
+
+/** A call of a tool that waits until a person approves it. */
+export interface PendingCall {
+  /** Unguessable, and unique to this call. */
+  readonly id: string
+  /** The run that made the call. */
+  readonly executionId: string
+  /** The task of `solve` that the run belongs to, and its id in the journal; else null. */
+  readonly task: string | null
+  readonly runId: string | null
+  /** The name of the Python function that the script called. */
+  readonly tool: string
+  readonly effect: ToolEffect
+  /** The arguments with which the tool will execute; only secrets of the run are replaced. Frozen. */
+  readonly args: unknown
+  /** ISO 8601, UTC. */
+  readonly since: string
+}
+
+/** Options of an approval. */
+export interface ApproveOptions {
+  /** Execute the tool with these arguments in place of those of the script; they must match its input schema. */
+  readonly args?: Readonly<Record<string, unknown>> | undefined
+  /** The name of the person who decided, for the record. At most 200 characters. */
+  readonly by?: string | null | undefined
+}
+
+/** The options of `createSandglass` for calls that need approval. */
+export interface ApprovalOptions {
+  /** True: calls of tools with the effect `write` need approval, unless their tool has an `approve` of its own. Default false. */
+  readonly approveWrites?: boolean | undefined
+  /** The time after which a call that nobody decides about is denied, in milliseconds. Default 600,000. */
+  readonly approvalTimeoutMs?: number | undefined
+  /**
+   * Called when calls begin to wait, with all that wait: once for those that come together. If it throws or rejects, the calls that
+   * are new to it are denied.
+   */
+  readonly onPending?: ((calls: readonly PendingCall[]) => void | Promise<void>) | undefined
+}
+
+/** A run whose calls may need approval. */
+export interface ApprovedRun {
+  readonly task?: string
+  readonly runId?: string
+  /** Cancels the run, when the Sandglass closes while one of its calls waits. */
+  cancel?(): void
+  /** Called when the first of its calls begins to wait; the returned function when none waits any more. */
+  park?(): () => void
+}
+
+interface Waiting {
+  readonly call: PendingCall
+  readonly check: CallToApprove['check']
+  readonly settle: (decision: CallDecision) => void
+  readonly cancel: () => void
+  /** An approval whose arguments are being checked. */
+  isChecked: boolean
+}
+
+const DEFAULT_TIMEOUT_MS = 600_000
+/** Calls under `asyncio.gather` arrive within this time of each other. */
+const TOGETHER_MS = 10
+/** Decisions that are remembered, to tell those who come too late. */
+const MAX_REMEMBERED = 1000
+/** Maximum characters of the reason of a denial; the message of a ToolError has at most 4,096. */
+const MAX_REASON = 2000
+const NO_REASON = 'a person did not approve it'
+
+/** @throws TypeError for an option that is wrong. */
+export function checkApprovalOptions({ approveWrites, approvalTimeoutMs: ms, onPending }: ApprovalOptions): void {
+  if (approveWrites !== undefined && typeof approveWrites !== 'boolean')
+    throw new TypeError(`approveWrites: ${formatValue(approveWrites)} is neither true nor false`)
+  if (ms !== undefined && !(typeof ms === 'number' && ms > 0 && ms <= MAX_TIMER_MS))
+    throw new TypeError(
+      `approvalTimeoutMs: ${formatValue(ms)} is not a number of milliseconds above 0 and up to ${MAX_TIMER_MS}`,
+    )
+  if (onPending !== undefined && typeof onPending !== 'function')
+    throw new TypeError(`onPending: ${formatValue(onPending)} is not a function that takes a list of calls`)
+}
+
+/** The calls that wait for approval, and the decisions about them. */
+export class Approvals {
+  readonly #options: ApprovalOptions
+  readonly #waiting = new Map<string, Waiting>()
+  /** The outcome of decided calls, by their ids. */
+  readonly #decided = new Map<string, string>()
+  /** Calls that `onPending` has not been told about. */
+  readonly #news = new Set<string>()
+  #isTelling = false
+
+  constructor(options: ApprovalOptions) {
+    this.#options = options
+  }
+
+  /** The calls that wait, the oldest first. */
+  pending(): readonly PendingCall[] {
+    return [...this.#waiting.values()].map(({ call }) => call)
+  }
+
+  /**
+   * Lets a call execute.
+   * @throws SandglassError `approval_unknown`, `approval_decided`, `approval_invalid`; TypeError for an option that is wrong.
+   */
+  async approve(id: string, options: ApproveOptions = {}): Promise<void> {
+    refuseUnknown('approve', options, ['args', 'by'])
+    const { args, by = null } = options
+    checkBy(by)
+    if (args !== undefined && (typeof args !== 'object' || args === null || Array.isArray(args)))
+      throw new TypeError(`args: ${formatValue(args)} is not an object with the arguments of the tool`)
+    const waiting = this.#find(id)
+    if (args === undefined) return this.#settle(id, { approved: true, args: null, by })
+    // A copy: what is checked is what executes.
+    const own = copyOf(args)
+    waiting.isChecked = true
+    try {
+      await waiting.check(own)
+    } catch (error) {
+      this.#find(id, true)
+      throw new SandglassError('approval_invalid', `${messageOf(error)}; the call waits on`)
+    } finally {
+      waiting.isChecked = false
+    }
+    this.#find(id)
+    this.#settle(id, { approved: true, args: own, by })
+  }
+
+  /**
+   * Refuses a call: the script gets a ToolError with the reason.
+   * @throws SandglassError `approval_unknown`, `approval_decided`; TypeError for a text that is too long.
+   */
+  async deny(id: string, reason: string = NO_REASON, options: Pick<ApproveOptions, 'by'> = {}): Promise<void> {
+    refuseUnknown('deny', options, ['by'])
+    const { by = null } = options
+    checkBy(by)
+    if (typeof reason !== 'string' || reason.length > MAX_REASON)
+      throw new TypeError(`reason: it is not a text of at most ${MAX_REASON} characters`)
+    this.#find(id)
+    this.#settle(id, { approved: false, reason: reason.trim() === '' ? NO_REASON : reason, by })
+    await Promise.resolve()
+  }
+
+  /** Cancels the runs whose calls wait: nobody can answer any more. */
+  cancelWaiting(): void {
+    const waiting = [...this.#waiting.values()]
+    for (const { cancel } of waiting) cancel()
+  }
+
+  /** Asks about the calls of one run. After the first that nobody answers in time, it asks about no further one. */
+  approverOf(run: ApprovedRun = {}): Approver {
+    const { approveWrites = false, approvalTimeoutMs: ms = DEFAULT_TIMEOUT_MS } = this.#options
+    const { task = null, runId = null } = run
+    let isUnattended = false
+    let count = 0
+    let unpark: (() => void) | undefined
+    return {
+      approvesWrites: approveWrites,
+      ask: async (asked) => {
+        const { executionId, tool, effect, args, signal } = asked
+        signal.throwIfAborted()
+        const noAnswer = `nobody answered within ${ms} ms (approvalTimeoutMs)`
+        if (isUnattended) return { approved: false, reason: `${noAnswer} to an earlier call of this run`, by: null }
+        const id = randomUUID()
+        const shown = frozen(structuredClone(args))
+        const since = new Date().toISOString()
+        const call = Object.freeze({ id, executionId, task, runId, tool, effect, args: shown, since })
+        const { promise, resolve: settle, reject } = Promise.withResolvers<CallDecision>()
+        const timer = setTimeout(() => {
+          isUnattended = true
+          this.#settle(id, { approved: false, reason: noAnswer, by: null }, 'denied, because nobody answered in time')
+        }, ms)
+        const onOver = (): void => {
+          this.#remove(id, 'the run is over')
+          reject(signal.reason as Error)
+        }
+        signal.addEventListener('abort', onOver, { once: true })
+        this.#waiting.set(id, {
+          call,
+          check: (other) => asked.check(other),
+          settle,
+          cancel: () => run.cancel?.(),
+          isChecked: false,
+        })
+        count += 1
+        if (count === 1) unpark = run.park?.()
+        asked.onAsked(id)
+        this.#tell(id)
+        try {
+          return await promise
+        } finally {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', onOver)
+          count -= 1
+          if (count === 0) unpark?.()
+        }
+      },
+    }
+  }
+
+  /** @throws SandglassError for a call that does not wait. @param isOwn true for the decision whose arguments are being checked. */
+  #find(id: string, isOwn = false): Waiting {
+    const waiting = this.#waiting.get(id)
+    if (waiting !== undefined && (isOwn || !waiting.isChecked)) return waiting
+    if (waiting !== undefined)
+      throw new SandglassError('approval_decided', `call ${formatValue(id)}: another approval of it is being checked`)
+    const decided = this.#decided.get(id)
+    if (decided !== undefined)
+      throw new SandglassError('approval_decided', `call ${formatValue(id)} does not wait any more: ${decided}`)
+    throw new SandglassError('approval_unknown', `no call waits for approval under the id ${formatValue(id)}`)
+  }
+
+  #settle(id: string, decision: CallDecision, how = `it was ${decision.approved ? 'approved' : 'denied'}`): void {
+    const settle = this.#waiting.get(id)?.settle
+    this.#remove(id, decision.by === null ? how : `${how} by ${decision.by}`)
+    settle?.(decision)
+  }
+
+  #remove(id: string, how: string): void {
+    if (!this.#waiting.delete(id)) return
+    this.#news.delete(id)
+    this.#decided.set(id, how)
+    const [oldest] = this.#decided.keys()
+    if (this.#decided.size > MAX_REMEMBERED && oldest !== undefined) this.#decided.delete(oldest)
+  }
+
+  #tell(id: string): void {
+    const { onPending } = this.#options
+    if (onPending === undefined) return
+    this.#news.add(id)
+    if (this.#isTelling) return
+    this.#isTelling = true
+    setTimeout(() => void this.#tellAll(onPending), TOGETHER_MS)
+  }
+
+  async #tellAll(onPending: NonNullable<ApprovalOptions['onPending']>): Promise<void> {
+    this.#isTelling = false
+    const news = [...this.#news]
+    this.#news.clear()
+    if (news.length === 0) return
+    try {
+      await onPending(this.pending())
+    } catch (error) {
+      const reason = `nobody could be asked: onPending failed: ${messageOf(error)}`
+      for (const id of news) this.#settle(id, { approved: false, reason, by: null }, 'denied, because onPending failed')
+    }
+  }
+}
+
+function checkBy(by: unknown): void {
+  if (by === null || (typeof by === 'string' && by.length <= MAX_DECIDER)) return
+  throw new TypeError(`by: ${formatValue(by)} is not a text of at most ${MAX_DECIDER} characters`)
+}
+
+/** @throws TypeError for arguments that JSON cannot represent. */
+function copyOf(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  try {
+    return frozen(JSON.parse(JSON.stringify(args))) as Readonly<Record<string, unknown>>
+  } catch (error) {
+    throw new TypeError(`args: they cannot be sent as JSON: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/** Freezes a JSON value with all that it holds. */
+function frozen<T>(value: T): T {
+  const open: unknown[] = [value]
+  while (open.length > 0) {
+    const one = open.pop()
+    if (typeof one !== 'object' || one === null) continue
+    for (const part of Object.values(Object.freeze(one))) open.push(part)
+  }
+  return value
+}

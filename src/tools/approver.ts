@@ -1,0 +1,49 @@
+import type { PreparedTool } from './prepared-tool.ts'
+import type { ToolEffect } from './tool.ts'
+import type { ToolSet } from './tool-set.ts'
+
+/** A call that waits for approval. */
+export interface CallToApprove {
+  readonly executionId: string
+  /** The name of its Python function. */
+  readonly tool: string
+  readonly effect: ToolEffect
+  /** The arguments that the script gave, without the secrets of the run. */
+  readonly args: unknown
+  /** Fires at the end of the run. */
+  readonly signal: AbortSignal
+  /** Rejects with the reason if the tool does not accept other arguments. */
+  check(args: Readonly<Record<string, unknown>>): Promise<void>
+  /** Called when the call waits under this id. */
+  onAsked(id: string): void
+}
+
+/** The answer about a call. */
+export type CallDecision = (
+  | { readonly approved: true; readonly args: Readonly<Record<string, unknown>> | null }
+  | { readonly approved: false; readonly reason: string }
+) & {
+  /** Null if nobody answered, or nobody said who did. */
+  readonly by: string | null
+}
+
+/** Asks about the calls of one run. */
+export interface Approver {
+  /** True if calls of `write` tools need approval unless their tool says otherwise. */
+  readonly approvesWrites: boolean
+  /** Waits for the answer. Rejects with the reason of the signal if that fires first. */
+  ask(call: CallToApprove): Promise<CallDecision>
+}
+
+/** The meaning of `approve` of a tool in a run. */
+export function approvalRule(
+  { approve, effect }: Pick<PreparedTool, 'approve' | 'effect'>,
+  approver: Approver | undefined,
+): NonNullable<PreparedTool['approve']> {
+  return approve ?? (effect === 'write' && approver?.approvesWrites === true)
+}
+
+/** True if calls of a run may wait for approval. */
+export function mayWait(set: ToolSet, approver: Approver | undefined): boolean {
+  return approver !== undefined && [...set.tools.values()].some((tool) => approvalRule(tool, approver) !== false)
+}
