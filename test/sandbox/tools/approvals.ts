@@ -295,4 +295,26 @@ emit_result(got)`
       },
     ])
   }, 30_000)
+
+  test('close while a call of a task waits: the task is cancelled, and its record has the call without a decision', async () => {
+    await using sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 0 })
+    const { pay, paid } = payTool()
+    const running = sg.solve('Pay Bob.', { model: scriptedModel('emit_result(pay("bob"))'), tools: [pay] })
+    await onlyCall(sg)
+    await sg.close()
+    const { record } = await running
+    const approvals = record.attempts.flatMap(({ toolCalls }) => toolCalls.map(({ approval }) => approval?.approved))
+    expect([record.status, approvals, paid]).toEqual(['cancelled', [null], []])
+  }, 30_000)
+
+  test('a workspace does not close for idleness while a call waits', async () => {
+    await using workspace = await at.sg.workspace({ idleTimeoutSec: 1 })
+    const { pay } = payTool()
+    const limits = { executionTimeoutSec: 1, maxToolWaitSec: 0 }
+    const running = at.sg.run(PAY, { tools: [pay], workspace, limits })
+    const { id } = await onlyCall(at.sg)
+    await sleep(2000)
+    await at.sg.approve(id)
+    expect((await running).finalData).toBe(1)
+  }, 30_000)
 }
