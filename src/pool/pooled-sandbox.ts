@@ -59,8 +59,8 @@ export class PooledSandbox {
   #key: string | null = null
   #uses = 0
   #dead = false
-  /** True while its lease is parked. */
-  isParked = false
+  /** Ends the parking of its lease; null while that is not parked. */
+  unpark: (() => void) | null = null
 
   constructor(sandbox: Sandbox) {
     this.sandbox = withDestroyHook(sandbox, () => this.markDead())

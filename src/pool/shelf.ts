@@ -221,18 +221,20 @@ export class Shelf {
   // ── from a lease back to the shelf ─────────────────────────────────────────────────────────────────────────────
 
   #park(pooled: PooledSandbox): () => void {
-    if (pooled.state.kind !== 'leased' || pooled.isParked || this.#parking.isFull) return () => undefined
+    if (pooled.state.kind !== 'leased' || pooled.unpark !== null || this.#parking.isFull) return () => undefined
     const leave = this.#parking.enter()
-    pooled.isParked = true
-    this.#settle()
-    return () => {
-      if (!pooled.isParked) return
-      pooled.isParked = false
+    const unpark = (): void => {
+      if (pooled.unpark !== unpark) return
+      pooled.unpark = null
       leave()
     }
+    pooled.unpark = unpark
+    this.#settle()
+    return unpark
   }
 
   async #giveBack(pooled: PooledSandbox, how: 'released' | 'destroyed' | 'abandoned'): Promise<void> {
+    pooled.unpark?.()
     const isMisused = how !== 'destroyed' && revokeClaim(pooled.sandbox)
     const { state } = pooled
     const fit = state.kind === 'leased' && how === 'released' && !isMisused && !pooled.dead ? state : undefined

@@ -47,7 +47,7 @@ export class Stock {
 
   /** The sandboxes that count towards the sizes of the pool: without those whose leases are parked. */
   get size(): number {
-    return [...this.#sandboxes].filter(({ isParked }) => !isParked).length
+    return [...this.#sandboxes].filter(({ unpark }) => unpark === null).length
   }
 
   countLeased(): number {

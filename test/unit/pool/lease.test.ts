@@ -94,3 +94,40 @@ describe('PO-02: releasing', () => {
     expect(pool.stats()).toMatchObject({ destroyed: 1, leased: 0 })
   })
 })
+
+describe('parking', () => {
+  it('a parked lease does not count towards the sizes until it is called back or released', async () => {
+    await using pool = new SandboxPool({ engine: fakeEngine(), specs, poolSize: 1, maxOverflow: 0 })
+    const first = await pool.checkout('default')
+    const waiting = watch(pool.checkout('default'))
+    await quiet()
+    expect(waiting.state).toBe('pending')
+    const unpark = first.park()
+    await quiet()
+    expect([waiting.state, pool.stats().leased]).toEqual(['fulfilled', 2])
+    unpark()
+    const third = watch(pool.checkout('default'))
+    await quiet()
+    expect(third.state).toBe('pending')
+    await first.release()
+    await quiet()
+    expect(third.state).toBe('fulfilled')
+  })
+
+  it('at most 32 leases are parked; a release of one makes room', async () => {
+    await using pool = new SandboxPool({ engine: fakeEngine(), specs, poolSize: 1, maxOverflow: 0 })
+    const leases = []
+    for (let count = 0; count < 33; count += 1) {
+      const lease = await pool.checkout('default')
+      lease.park()
+      leases.push(lease)
+    }
+    const next = watch(pool.checkout('default'))
+    await quiet()
+    expect(next.state).toBe('pending')
+    await leases[0]?.destroy()
+    leases[32]?.park()
+    await quiet()
+    expect(next.state).toBe('fulfilled')
+  })
+})
