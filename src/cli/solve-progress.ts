@@ -8,8 +8,8 @@ export class SolveProgress {
   #total = ''
   #place = 'starting'
   #doing = 'waiting for a sandbox'
-  /** True while a person is asked on the terminal. */
-  isAsking = false
+  /** The questions to a person on the terminal: about a script, or about calls of tools. */
+  #questions = 0
   #tokens = 0
   #calls = 0
   /** The files that the script left, while they come. */
@@ -33,10 +33,14 @@ export class SolveProgress {
         this.#doing = 'waiting for a sandbox'
         return
       case 'script_proposed':
-        this.isAsking = true
+      case 'approval_requested':
+        this.#questions += 1
+        return
+      case 'approval_decided':
+        this.#questions -= 1
         return
       case 'proposal_decided':
-        this.isAsking = false
+        this.#questions -= 1
         this.#doing = 'waiting for a sandbox'
         return
       case 'sandbox_assigned':
@@ -47,6 +51,8 @@ export class SolveProgress {
         this.#calls += 1
         return
       case 'script_executed':
+        // A run that was cancelled leaves its questions without an answer.
+        this.#questions = 0
         this.#doing = 'reading the result'
         this.#arrivals = new Arrivals()
         return
@@ -61,6 +67,11 @@ export class SolveProgress {
   /** Tool calls of the attempt under way, or of the last one. */
   get calls(): number {
     return this.#calls
+  }
+
+  /** True while a person is asked on the terminal. */
+  get isAsking(): boolean {
+    return this.#questions > 0
   }
 
   /** The line at the bottom of a terminal; undefined while a question to a person is there. */

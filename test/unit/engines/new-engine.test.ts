@@ -129,7 +129,9 @@ describe('an engine that is one row of the table', () => {
     expect(() => sandboxFlags(foreign, WITH_MOON)).toThrow('--crater belongs to the engine moon: add --engine moon')
     const misspelt = parseArgs(['--engine', 'mon'], flagsFor(WITH_MOON).run)
     expect(() => sandboxFlags(misspelt, WITH_MOON)).toThrow('no engine "mon". Did you mean "moon"?')
-    expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain('run, exec, shell, batch, check, solve, agent and env have it')
+    expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain(
+      'run, exec, shell, batch, check, solve, agent and env have it',
+    )
   })
 
   test('shares a flag with another engine', () => {
