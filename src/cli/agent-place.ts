@@ -1,7 +1,12 @@
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Checkpointer, CodeToolExecutor, PythonExecutorOptions } from '../code-agent/index.ts'
+import type {
+  Checkpointer,
+  DockerPythonExecutor,
+  LocalPythonExecutor,
+  PythonExecutorOptions,
+} from '../code-agent/index.ts'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { pathProblem } from '../executor/index.ts'
 import type { SandglassOptions } from '../index.ts'
@@ -73,8 +78,8 @@ export async function layFiles(given: Given, { files }: AgentPlace, signal: Abor
 export async function executorFor(
   { engine, local, docker, limits, dependencies }: SandglassOptions,
   options: PythonExecutorOptions,
-): Promise<CodeToolExecutor> {
-  const { DockerPythonExecutor, LocalPythonExecutor } = await import('../code-agent/index.ts')
+): Promise<DockerPythonExecutor | LocalPythonExecutor> {
+  const executors = await import('../code-agent/index.ts')
   const common = {
     ...options,
     ...(limits && { limits }),
@@ -83,11 +88,11 @@ export async function executorFor(
   switch (engine) {
     case 'auto':
     case 'local':
-      return new LocalPythonExecutor({ ...common, ...(local && { local }) })
+      return new executors.LocalPythonExecutor({ ...common, ...(local && { local }) })
     case 'docker': {
       const { image, ...rest } = docker ?? {}
       const given = { ...common, docker: rest, streamContainerOutput: false }
-      return new DockerPythonExecutor(image === undefined ? given : { ...given, image })
+      return new executors.DockerPythonExecutor(image === undefined ? given : { ...given, image })
     }
     default:
       throw new UsageError('invalid_request', `--engine ${formatValue(engine)}: agent runs scripts on local or docker`)

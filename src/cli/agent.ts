@@ -4,6 +4,7 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import { type LLMCaller, ModelError } from '../llm/index.ts'
 import { type TaskStatus, TASK_OUTCOMES } from '../outcomes/index.ts'
 import type { Reviewer } from '../review/index.ts'
+import { CallApprovals } from './approve-calls.ts'
 import { agentPlace, type AgentPlace, executorFor, layFiles, openThread } from './agent-place.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
@@ -65,7 +66,14 @@ export async function agent(given: Given, context: Context): Promise<number> {
   let end: AgentEnd
   try {
     const { createCodeAgent } = await import('../code-agent/index.ts')
-    await using executor = await executorFor(options, { workspaceDir: place.files, onEvent })
+    const approver = reviewing?.approver ?? new CallApprovals(context)
+    const onPending: PythonExecutorOptions['onPending'] = async (calls) => {
+      doing = undefined
+      await approver.onPending(calls)
+      doing = 'running the script'
+    }
+    await using executor = await executorFor(options, { workspaceDir: place.files, onEvent, onPending })
+    approver.sandglass = executor
     const codeAgent = await createCodeAgent({
       model: counted(model.call, figures, () => (doing = 'asking the model')),
       ...(tools === undefined ? {} : { tools }),

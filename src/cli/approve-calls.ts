@@ -6,13 +6,19 @@ import { escapeForMessage } from './terminal-text.ts'
 
 const NO_TERMINAL = 'it needs the approval of a person, and there is no terminal to ask at'
 
+/** Asks about calls of tools that need approval, and passes the answers on. */
+export interface CallApprover {
+  readonly onPending: (calls: readonly PendingCall[]) => Promise<void>
+  /** Set when there is one: it calls {@link onPending} for its own runs only. */
+  sandglass: Pick<Sandglass, 'approve' | 'deny'> | undefined
+}
+
 /** Asks about the calls of tools that need approval: the person at the terminal; without one, they are denied at once. */
-export class CallApprovals {
+export class CallApprovals implements CallApprover {
   readonly #context: Context
   readonly #asked = new Set<string>()
   #asking: Promise<void> = Promise.resolve()
-  /** Set when there is one: it calls {@link onPending} for its own runs only. */
-  sandglass: Pick<Sandglass, 'approve' | 'deny'> | undefined
+  sandglass: CallApprover['sandglass']
 
   constructor(context: Context) {
     this.#context = context

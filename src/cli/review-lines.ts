@@ -1,6 +1,15 @@
-import { MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Proposal, type Reviewer } from '../review/index.ts'
+import {
+  type Decision,
+  MAX_DECIDER,
+  MAX_DECISION_TEXT,
+  MAX_REASON,
+  type PendingCall,
+  type Proposal,
+  type Reviewer,
+} from '../review/index.ts'
 import { messageOf } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
+import type { CallApprover } from './approve-calls.ts'
 import { type InputLine, inputLines } from './request-lines.ts'
 
 const MAX_LINE_BYTES = 2 * 1024 * 1024
@@ -23,45 +32,91 @@ export function proposalLine(proposal: Proposal): Record<string, unknown> {
   return { v: 1, type: 'proposal', ...proposal, sandbox: { ...sandbox, limits_enforced: limitsEnforced } }
 }
 
+/** A call that waits for approval as one line of JSON (docs/cli.md). */
+function approvalLine({ id, tool, args, effect, line }: PendingCall): Record<string, unknown> {
+  return { v: 1, type: 'approval', id, tool, args, effect, line }
+}
+
+/** A question that waits. */
+interface Question {
+  /** What is wrong with a decision about it. */
+  problem(decision: DecisionLine): string | undefined
+  readonly decided: PromiseWithResolvers<DecisionLine>
+}
+
 /**
- * Writes each proposal as a line, and reads each decision as a line. A line that is no decision about the proposal that waits is
- * reported.
+ * Writes each proposal and each call that waits for approval as a line, and reads each decision as a line. A line that is no decision
+ * about one that waits is reported.
  */
-export function reviewByLines(
-  input: AsyncIterable<Uint8Array>,
-  write: (line: Record<string, unknown>) => Promise<void>,
-  report: (problem: string) => Promise<void>,
-): Reviewer {
-  let waiting: { readonly proposal: Proposal; readonly decided: PromiseWithResolvers<Decision> } | undefined
-  let ended: Promise<string> | undefined
-  const read = async (): Promise<void> => {
-    for await (const line of inputLines(input, MAX_LINE_BYTES)) {
-      const decision = waiting === undefined ? 'no proposal waits' : decisionIn(line, waiting.proposal)
-      if (typeof decision === 'string') await report(`line ${line.number} of stdin is no decision: ${decision}`)
-      else {
-        waiting?.decided.resolve(toDecision(decision))
-        waiting = undefined
-      }
-    }
+export class DecisionLines implements CallApprover {
+  readonly #input: AsyncIterable<Uint8Array>
+  readonly #write: (line: Record<string, unknown>) => Promise<void>
+  readonly #report: (problem: string) => Promise<void>
+  readonly #waiting = new Map<string, Question>()
+  /** The calls that were asked about. */
+  readonly #asked = new Set<string>()
+  #ended: Promise<string> | undefined
+  sandglass: CallApprover['sandglass']
+
+  constructor(
+    input: AsyncIterable<Uint8Array>,
+    write: (line: Record<string, unknown>) => Promise<void>,
+    report: (problem: string) => Promise<void>,
+  ) {
+    this.#input = input
+    this.#write = write
+    this.#report = report
   }
-  return async (proposal) => {
-    const decided = Promise.withResolvers<Decision>()
-    waiting = { proposal, decided }
-    await write(proposalLine(proposal))
-    // Reads on while a script runs: the second answer to a proposal is told at once.
-    ended ??= read().then(
+
+  readonly review: Reviewer = async (proposal) =>
+    toDecision(await this.#ask(proposal.id, proposalLine(proposal), problemOfDecision))
+
+  readonly onPending = async (calls: readonly PendingCall[]): Promise<void> => {
+    const fresh = calls.filter(({ id }) => !this.#asked.has(id))
+    for (const { id } of fresh) this.#asked.add(id)
+    await Promise.all(fresh.map((call) => this.#decide(call)))
+  }
+
+  async #decide(call: PendingCall): Promise<void> {
+    const { decision, text, by } = await this.#ask(call.id, approvalLine(call), problemOfApproval)
+    const answered =
+      decision === 'accept'
+        ? this.sandglass?.approve(call.id, { by })
+        : this.sandglass?.deny(call.id, text ?? undefined, { by })
+    // Its run may be over meanwhile.
+    await answered?.catch((error: unknown) => this.#report(messageOf(error)))
+  }
+
+  async #ask(id: string, line: Record<string, unknown>, problem: Question['problem']): Promise<DecisionLine> {
+    const decided = Promise.withResolvers<DecisionLine>()
+    this.#waiting.set(id, { problem, decided })
+    await this.#write(line)
+    // Reads on while a script runs: the second answer to a question is told at once.
+    this.#ended ??= this.#read().then(
       () => 'stdin ended',
       (error: unknown) => `stdin cannot be read (${messageOf(error)})`,
     )
-    const undecided = ended.then((why) => {
-      throw new Error(`${why} before a decision about the proposal ${proposal.id}`)
+    const undecided = this.#ended.then((why) => {
+      throw new Error(`${why} before a decision about the ${String(line['type'])} ${id}`)
     })
     return Promise.race([decided.promise, undecided])
+  }
+
+  async #read(): Promise<void> {
+    for await (const line of inputLines(this.#input, MAX_LINE_BYTES)) {
+      const decision = decisionIn(line, this.#waiting)
+      if (typeof decision === 'string') {
+        await this.#report(`line ${line.number} of stdin is no decision: ${decision}`)
+        continue
+      }
+      this.#waiting.get(decision.id)?.decided.resolve(decision)
+      this.#waiting.delete(decision.id)
+    }
   }
 }
 
 /** The decision on a line, or what is wrong with it. */
-function decisionIn(line: InputLine, proposal: Proposal): DecisionLine | string {
+function decisionIn(line: InputLine, waiting: ReadonlyMap<string, Question>): DecisionLine | string {
   if ('problem' in line)
     return line.problem === 'too-long' ? `it is longer than ${MAX_LINE_BYTES} bytes` : 'it is not UTF-8'
   let given: unknown
@@ -75,15 +130,25 @@ function decisionIn(line: InputLine, proposal: Proposal): DecisionLine | string 
   if (unknown !== undefined) return `it has an unknown key ${JSON.stringify(unknown)}`
   const { id, decision, ...texts }: Partial<Record<'id' | 'decision' | (typeof TEXTS)[number], unknown>> = given
   const { script = null, text = null, by = null } = texts
-  if (id !== proposal.id) return `it is about ${formatValue(id)}, and ${JSON.stringify(proposal.id)} waits`
+  if (waiting.size === 0) return 'nothing waits for one'
+  const question = typeof id === 'string' ? waiting.get(id) : undefined
+  if (typeof id !== 'string' || question === undefined)
+    return `it is about ${formatValue(id)}, and ${[...waiting.keys()].map((one) => JSON.stringify(one)).join(', ')} waits`
   const known = DECISIONS.find((one) => one === decision)
   if (known === undefined) return `decision: ${formatValue(decision)} is none of ${DECISIONS.join(', ')}`
   if (!isTextOrNull(script) || !isTextOrNull(text) || !isTextOrNull(by)) return `${TEXTS.join(', ')}: texts, or null`
   if ((by ?? '').length > MAX_DECIDER) return `by is longer than ${MAX_DECIDER} characters`
-  return problemOf(known, script, text) ?? { id, decision: known, script, text, by }
+  const found = { id, decision: known, script, text, by }
+  return question.problem(found) ?? found
 }
 
-function problemOf(decision: DecisionLine['decision'], script: string | null, text: string | null): string | undefined {
+function problemOfApproval({ decision, script, text }: DecisionLine): string | undefined {
+  if (decision === 'edit' || script !== null) return 'a call is accepted or rejected; it has no script'
+  if ((text ?? '').length > MAX_REASON) return `its text is longer than ${MAX_REASON} characters`
+  return undefined
+}
+
+function problemOfDecision({ decision, script, text }: DecisionLine): string | undefined {
   if (script !== null && script.trim() === '') return 'its script is empty'
   if (decision === 'edit' && script === null) return 'edit needs the changed script'
   if (decision === 'respond' && (text ?? '').trim() === '') return 'respond needs a text for the model'

@@ -5,12 +5,15 @@ import { formatValue } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
 import { UsageError } from './failure.ts'
-import { REJECTED, reviewByLines } from './review-lines.ts'
+import type { CallApprover } from './approve-calls.ts'
+import { DecisionLines, REJECTED } from './review-lines.ts'
 import { reviewByPerson } from './review-person.ts'
 
 /** The reviewer that `--review` asks for. */
 export interface CommandReview {
   readonly review: Reviewer
+  /** Approves calls of tools by lines, too; undefined at a terminal. */
+  readonly approver: CallApprover | undefined
   /** Ends the task after the journal has a rejection. */
   readonly onEvent: (event: JournalEvent) => void
   readonly signal: AbortSignal
@@ -43,15 +46,17 @@ export function reviewOf(
   if (!asLines && !(process.stdin.isTTY && context.stderr.isTerminal))
     throw new UsageError('invalid_request', '--review always needs a terminal, or --json and decisions on stdin')
   const rejected = new AbortController()
-  const review = asLines
-    ? reviewByLines(
+  const lines = asLines
+    ? new DecisionLines(
         process.stdin,
         (line) => context.stdout.line(line),
         (problem) => note(context, problem),
       )
-    : reviewByPerson({ env: context.env, coloured: isLively(context), write })
+    : undefined
+  const review = lines?.review ?? reviewByPerson({ env: context.env, coloured: isLively(context), write })
   return {
     review,
+    approver: lines,
     onEvent: (event) => {
       if (event.type !== 'proposal_decided' || event.decision !== 'reject') return
       const who = event.by === null ? '' : ` by ${event.by}`

@@ -35,7 +35,8 @@ export async function solve(given: Given, context: Context): Promise<number> {
   try {
     context.signal.throwIfAborted()
     const environments = { onProgress: installing.onProgress }
-    const sandglass = await startSandglass({ ...options, environments, poolSize: 1, maxOverflow: 0 }, context)
+    const forAll = { ...options, environments, poolSize: 1, maxOverflow: 0 }
+    const sandglass = await startSandglass(forAll, context, reviewing?.approver)
     let result: ToolExecutionResult | undefined
     try {
       const events = sandglass.solveStream(task, {

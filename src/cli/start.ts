@@ -1,21 +1,26 @@
 import type { EngineTable } from '../engines/index.ts'
 import type { Sandglass, SandglassOptions } from '../index.ts'
+import type { CallApprover } from './approve-calls.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 
 /**
- * Starts the library for a command; the command's signal cancels the start. A person at the terminal approves calls of tools.
+ * Starts the library for a command; the command's signal cancels the start.
+ * @param given approves calls of tools; by default a person at the terminal.
  * @throws UsageError for a value that a flag of an engine cannot have.
  */
-export async function startSandglass(options: SandglassOptions, context: Context): Promise<Sandglass> {
+export async function startSandglass(
+  options: SandglassOptions,
+  context: Context,
+  given?: CallApprover,
+): Promise<Sandglass> {
   const { signal, engines } = context
   // Loaded here, so that errors about flags are fast.
   const { createSandglass } = await import('../sandglass.ts')
-  const { CallApprovals } = await import('./approve-calls.ts')
-  const approvals = new CallApprovals(context)
+  const approver = given ?? new (await import('./approve-calls.ts')).CallApprovals(context)
   try {
-    const sandglass = await createSandglass({ onPending: approvals.onPending, ...options, signal })
-    approvals.sandglass = sandglass
+    const sandglass = await createSandglass({ onPending: approver.onPending, ...options, signal })
+    approver.sandglass = sandglass
     return sandglass
   } catch (error) {
     throw wrongFlag(error, engines) ?? error

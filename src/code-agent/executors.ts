@@ -8,7 +8,7 @@ import { assertFew, type EnvironmentOptions, parseRequirements, readScriptMetada
 import type { RunEvent } from '../executor/index.ts'
 import type { RunOptions } from '../options/index.ts'
 import { checkAnswer, rejectionText } from '../checkers.ts'
-import { findingsOf } from '../review/index.ts'
+import { type ApprovalOptions, type ApproveOptions, findingsOf, type PendingCall } from '../review/index.ts'
 import { openSandglass, type Sandglass } from '../sandglass.ts'
 import { pinnedOf, type ScriptRunner } from '../script-runner.ts'
 import { Redactor } from '../redaction/index.ts'
@@ -21,7 +21,7 @@ import { LineLog } from './line-log.ts'
 import { WorkspaceCopy } from './workspace-copy.ts'
 
 /** Options of every executor. */
-export interface PythonExecutorOptions {
+export interface PythonExecutorOptions extends ApprovalOptions {
   /** Packages that every script can import, as `pip` names them. They are trusted. */
   readonly availableDependencies?: readonly string[]
   /**
@@ -75,6 +75,9 @@ const COMMON = [
   'limits',
   'secrets',
   'onEvent',
+  'approveWrites',
+  'approvalTimeoutMs',
+  'onPending',
 ] as const
 
 interface Opened {
@@ -257,8 +260,24 @@ class PythonExecutor implements CodeToolExecutor {
     return this.#opened
   }
 
+  /** The calls of tools that wait for approval, as `Sandglass.pending` has them. */
+  async pending(): Promise<readonly PendingCall[]> {
+    return (await this.#open()).sandglass.pending()
+  }
+
+  /** As `Sandglass.approve`. */
+  async approve(id: string, options?: ApproveOptions): Promise<void> {
+    await (await this.#open()).sandglass.approve(id, options)
+  }
+
+  /** As `Sandglass.deny`. */
+  async deny(id: string, reason?: string, options?: Pick<ApproveOptions, 'by'>): Promise<void> {
+    await (await this.#open()).sandglass.deny(id, reason, options)
+  }
+
   async #make(): Promise<Opened> {
     const { runtimeDir, environments, limits } = this.#options
+    const { approveWrites, approvalTimeoutMs, onPending } = this.#options
     const { engine, local, docker, log } = this.#kind
     const ownDirectory = runtimeDir === undefined ? await mkdtemp(join(tmpdir(), 'sandglass-executor-')) : undefined
     try {
@@ -270,6 +289,9 @@ class PythonExecutor implements CodeToolExecutor {
         ...(local && { local }),
         ...(docker && { docker }),
         ...(limits && { limits }),
+        ...(approveWrites !== undefined && { approveWrites }),
+        ...(approvalTimeoutMs !== undefined && { approvalTimeoutMs }),
+        ...(onPending && { onPending }),
         dependencies: this.availableDependencies,
         environments: { ...environments, cacheDir: resolve(runtimeDir ?? ownDirectory ?? '') },
         poolSize: 1,

@@ -18,6 +18,8 @@ export interface PendingCall {
   readonly effect: ToolEffect
   /** The arguments with which the tool will execute; only secrets of the run are replaced. Frozen. */
   readonly args: unknown
+  /** The line of the script that made the call; null if it is not known. The script can make it up. */
+  readonly line: number | null
   /** ISO 8601, UTC. */
   readonly since: string
 }
@@ -67,8 +69,8 @@ const DEFAULT_TIMEOUT_MS = 600_000
 const TOGETHER_MS = 10
 /** Decisions that are remembered, to tell those who come too late. */
 const MAX_REMEMBERED = 1000
-/** Maximum characters of the reason of a denial; the message of a ToolError has at most 4,096. */
-const MAX_REASON = 2000
+/** The maximum length of the reason of a denial, in characters; the message of a ToolError has at most 4,096. */
+export const MAX_REASON = 2000
 const NO_REASON = 'a person did not approve it'
 
 /** @throws TypeError for an option that is wrong. */
@@ -160,14 +162,14 @@ export class Approvals {
     return {
       approvesWrites: approveWrites,
       ask: async (asked) => {
-        const { executionId, tool, effect, args, signal } = asked
+        const { executionId, tool, effect, args, line, signal } = asked
         signal.throwIfAborted()
         const noAnswer = `nobody answered within ${ms} ms (approvalTimeoutMs)`
         if (isUnattended) return { approved: false, reason: `${noAnswer} to an earlier call of this run`, by: null }
         const id = randomUUID()
         const shown = frozen(structuredClone(args))
         const since = new Date().toISOString()
-        const call = Object.freeze({ id, executionId, task, runId, tool, effect, args: shown, since })
+        const call = Object.freeze({ id, executionId, task, runId, tool, effect, args: shown, line, since })
         const { promise, resolve: settle, reject } = Promise.withResolvers<CallDecision>()
         const timer = setTimeout(() => {
           isUnattended = true

@@ -4,6 +4,7 @@ export {
   type ApprovedRun,
   type ApproveOptions,
   checkApprovalOptions,
+  MAX_REASON,
   type PendingCall,
 } from './approvals.ts'
 export {

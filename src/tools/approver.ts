@@ -10,6 +10,8 @@ export interface CallToApprove {
   readonly effect: ToolEffect
   /** The arguments that the script gave, without the secrets of the run. */
   readonly args: unknown
+  /** The line of the script that made the call, if it is known. */
+  readonly line: number | null
   /** Fires at the end of the run. */
   readonly signal: AbortSignal
   /** Rejects with the reason if the tool does not accept other arguments. */

@@ -176,6 +176,7 @@ export class Bridge implements Requester {
       tool: tool.name,
       effect: tool.effect,
       args: shown,
+      line: call.line ?? null,
       signal: this.#over.signal,
       check: async (other) => void (await tool.validateInput(structuredClone(other), this)),
       onAsked: (id) => void (noteDecision = this.#run.noteApproval(call.id, id, shown)),

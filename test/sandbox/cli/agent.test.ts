@@ -4,7 +4,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Proposal } from '../../../src/review/index.ts'
-import { type CommandResult, lastLine, makeCli } from '../../support/cli/sandglass.ts'
+import { type CommandResult, type Line, lastLine, linesOf, makeCli } from '../../support/cli/sandglass.ts'
 import { runAtTerminal, type TerminalStep } from '../../support/cli/terminal.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 
@@ -110,6 +110,38 @@ describe.skipIf(skip).concurrent('agent', () => {
       },
     ])
     expect(readFileSync(join(agentsIn('killed'), id, 'files/reminded.txt'), 'utf8')).toBe('2 3\n')
+  })
+
+  test('asks by lines about calls that need approval, and a denial is for the script', async () => {
+    const source = readFileSync(TOOLS, 'utf8').replace("effect: 'write'", "effect: 'write', approve: true")
+    const args = ['agent', 'Remind them', '--model', MODEL, '--tools', cli.file('asking.mjs', source)]
+    const script =
+      'for order in "23":\n    try:\n        print(remind(order=order))\n    except Exception as error:\n        print(error)\nprint("reminded 3")'
+    const running = await startWithLines('approvals', args)
+    const answer = (id: string, more: object): void =>
+      void running.child.stdin.write(`${JSON.stringify({ id, by: 'ann', ...more })}\n`)
+    answer(running.proposal.id, { decision: 'accept', script })
+    const asked = async (count: number): Promise<Line> => {
+      for (;;) {
+        const found = linesOf({ stdout: running.stdout().replace(/[^\n]*$/, '') }).filter(
+          ({ type }) => type === 'approval',
+        )
+        if (found[count - 1] !== undefined) return found[count - 1] as Line
+        await once(running.child.stdout, 'data')
+      }
+    }
+    const first = await asked(1)
+    expect(first).toMatchObject({ type: 'approval', tool: 'remind', args: { order: '2' }, effect: 'write', line: 3 })
+    answer(first.id ?? '', { decision: 'edit', script: 'x' })
+    answer(first.id ?? '', { decision: 'accept' })
+    answer((await asked(2)).id ?? '', { decision: 'reject', text: 'not this one' })
+    const ended = await running.ended
+    expect([ended.code, lastLine(ended)]).toMatchObject([0, { status: 'completed', tool_calls: 2 }])
+    expect(ended.stderr).toContain('a call is accepted or rejected; it has no script')
+    const [id = ''] = readdirSync(agentsIn('approvals'))
+    const record = readFileSync(join(agentsIn('approvals'), id, 'thread.sqlite'))
+    expect(record.includes('reminded 2')).toBe(true)
+    expect(record.includes('not this one')).toBe(true)
   })
 
   test('ends with the reason of a rejection, says how to continue, and continues with another task', async () => {

@@ -41,7 +41,7 @@ function proposals(stdout: string): Pick<Proposal, 'id' | 'script' | 'tools' | '
 describe.skipIf(skip)('solve --review always', () => {
   test('shows each script as a line, and runs what is accepted', async () => {
     const ended = await review([decide('respond', { text: 'again' })], [decide('accept'), decide('reject')])
-    const late = 'line 3 of stdin is no decision: no proposal waits'
+    const late = 'line 3 of stdin is no decision: nothing waits for one'
     expect([ended.code, ended.stderr]).toEqual([0, `sandglass: ${late}\n`])
     expect(lastLine(ended)).toMatchObject({ type: 'solve_result', status: 'completed', final_data: { total: 200 } })
     expect(linesOf(ended).slice(0, -1)).toMatchObject([

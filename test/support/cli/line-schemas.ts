@@ -263,7 +263,19 @@ const proposal = z
     diff: z.string().nullable(),
     problem: z.string().nullable(),
   })
-  .meta({ title: 'A script of `solve --review always` that waits for a decision' })
+  .meta({ title: 'A script of `solve --review always` or `agent` that waits for a decision' })
+
+const approval = z
+  .strictObject({
+    v,
+    type: z.literal('approval'),
+    id: z.string(),
+    tool: z.string(),
+    args: json,
+    effect: z.enum(['read', 'idempotent', 'write']),
+    line: z.int().min(1).nullable(),
+  })
+  .meta({ title: 'A call of a tool that waits for approval' })
 
 const attempt = z.strictObject({
   number: z.int().min(1),
@@ -411,6 +423,7 @@ export const anyLine: z.ZodType = z
     solveResult,
     journalEvent,
     proposal,
+    approval,
     runRecord,
     cachedEnvironment,
     artifact,
