@@ -73,7 +73,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [['check'], 'check needs a FILE, or - for stdin; see sandglass check --help'],
     [['check', SCRIPT, 'b.py'], 'check takes one FILE, but also got "b.py"'],
     [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; take standard or strict'],
-    [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run, exec, batch and solve have it'],
+    [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run, exec, batch, solve and agent have it'],
     [['run', SCRIPT, '--tools', '/nonexistent/tools.ts'], '--tools /nonexistent/tools.ts: there is no such file\n'],
     [['run', SCRIPT, '--tools', cli.directory], `--tools ${cli.directory}: it is a directory`],
     [['run', SCRIPT, '--input', 'class=1'], '--input class: "class" is a keyword of Python'],
@@ -112,12 +112,16 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [
       'doctor',
       '--timeout',
-      'doctor has no flag --timeout; run, exec, batch and solve have it. See sandglass doctor --help',
+      'doctor has no flag --timeout; run, exec, batch, solve and agent have it. See sandglass doctor --help',
     ],
     ['run', '--tiemout', 'no flag --tiemout. Did you mean "--timeout"?'],
     ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
     ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
-    ['ps', '--engin', 'no flag --engin. Did you mean "--engine" of run, exec, shell, batch, check, solve and env?'],
+    [
+      'ps',
+      '--engin',
+      'no flag --engin. Did you mean "--engine" of run, exec, shell, batch, check, solve, agent and env?',
+    ],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
   ])('%s %s: the message names the commands with this flag', (command, flag, message) => {
     const hint = (name: string): string => unknownFlag(name, command)
