@@ -82,7 +82,7 @@ export interface Sandglass extends AsyncDisposable {
   /**
    * Lets a call that waits execute, with other arguments if `args` is given. The first decision counts.
    * @throws SandglassError `approval_unknown`, `approval_decided`; `approval_invalid` for `args` that the tool does not accept: the
-   * call waits on.
+   * call still waits.
    */
   approve(id: string, options?: ApproveOptions): Promise<void>
   /**

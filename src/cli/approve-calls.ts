@@ -9,7 +9,7 @@ const NO_TERMINAL = 'it needs the approval of a person, and there is no terminal
 /** Asks about calls of tools that need approval, and passes the answers on. */
 export interface CallApprover {
   readonly onPending: (calls: readonly PendingCall[]) => Promise<void>
-  /** Set when there is one: it calls {@link onPending} for its own runs only. */
+  /** The library whose calls these are. Set after its start, since its options need {@link onPending}. */
   sandglass: Pick<Sandglass, 'approve' | 'deny'> | undefined
 }
 
@@ -24,7 +24,7 @@ export class CallApprovals implements CallApprover {
     this.#context = context
   }
 
-  /** Call it with all that waits. Resolves when all of it is decided. */
+  /** An option of the library, which passes all calls that wait. Resolves when all of them are decided. */
   readonly onPending = async (calls: readonly PendingCall[]): Promise<void> => {
     const fresh = calls.filter(({ id }) => !this.#asked.has(id))
     for (const { id } of fresh) this.#asked.add(id)
@@ -53,7 +53,7 @@ export class CallApprovals implements CallApprover {
     }
   }
 
-  /** A call that its timeout denied, or whose run is over, needs no answer any more. */
+  /** Tells the person about an answer that comes too late: the call was denied by its timeout, or its run is over. */
   async #answer(
     call: PendingCall,
     answer: (sandglass: Pick<Sandglass, 'approve' | 'deny'>) => Promise<void>,

@@ -35,7 +35,7 @@ export class Claims {
   /** Marks that were perhaps written, by their turns: the checkpointer failed before it confirmed them. */
   readonly #unconfirmed = new Map<string, RunClaim>()
   readonly #agent: string = randomUUID()
-  /** True when the checkpointer was seen to keep first writes. */
+  /** True after the trial that shows that the checkpointer keeps first writes. */
   #isTried = false
 
   constructor(checkpointer: Checkpointer) {

@@ -50,7 +50,7 @@ export interface ToolCall {
   readonly ok: boolean
   /** From the call's arrival at the host to its answer, or to the end of the run, in milliseconds. */
   readonly ms: number
-  /** The failure that the script got; without an answer the code `cancelled`, or `not_called` and `approval_pending` if the tool had not been called. */
+  /** The failure that the script got; without an answer the code `cancelled`, or, if the tool had not been called, `not_called` or `approval_pending`. */
   readonly error: { readonly code: string; readonly message: string } | null
 }
 

@@ -141,7 +141,7 @@ export type JournalBody =
       readonly result_chars: number
       readonly error: { readonly code: string; readonly message: string } | null
     })
-  /** A call waits for approval; without a decision, the script ended first. */
+  /** A call waits for approval. If no `approval_decided` follows, the script ended first. */
   | (Place & {
       readonly type: 'approval_requested'
       readonly approval_id: string

@@ -18,8 +18,8 @@ export interface Lease extends AsyncDisposable {
    */
   release(): Promise<void>
   /**
-   * Says that the user of the sandbox waits for a person: until the returned function is called, the sandbox does not count towards
-   * the sizes of the pool, so that others are served. At most 32 leases of a pool are parked; one more counts on.
+   * Says that the user of the sandbox waits for a person: until the returned function is called or the lease ends, the sandbox does
+   * not count towards the sizes of the pool, so that others are served. At most 32 leases of a pool are parked; further ones still count.
    */
   park(): () => void
   /** Ends the sandbox, because its state must not reach anybody else. Resolves when it is gone. Never rejects. */

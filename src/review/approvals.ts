@@ -67,7 +67,7 @@ interface Waiting {
 const DEFAULT_TIMEOUT_MS = 600_000
 /** Calls under `asyncio.gather` arrive within this time of each other. */
 const TOGETHER_MS = 10
-/** Decisions that are remembered, to tell those who come too late. */
+/** Decisions that are remembered, so that a late answer is told how the call was decided. */
 const MAX_REMEMBERED = 1000
 /** The maximum length of the reason of a denial, in characters; the message of a ToolError has at most 4,096. */
 export const MAX_REASON = 2000
@@ -123,7 +123,7 @@ export class Approvals {
       await waiting.check(own)
     } catch (error) {
       this.#find(id, true)
-      throw new SandglassError('approval_invalid', `${messageOf(error)}; the call waits on`)
+      throw new SandglassError('approval_invalid', `${messageOf(error)}; the call still waits`)
     } finally {
       waiting.isChecked = false
     }

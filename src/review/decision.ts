@@ -10,7 +10,7 @@ export type Decision =
       readonly by?: string | null | undefined
     }
   | {
-      /** The script does not run, and the model answers again. */
+      /** The script does not run, and the model answers again; a code agent stops at `reject`. */
       readonly decision: 'respond' | 'edit' | 'reject'
       /** The message to the model: an answer, a change to make, or the reason. At most 20,000 characters. */
       readonly text: string
@@ -20,7 +20,7 @@ export type Decision =
 
 /**
  * Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. Parallel calls of a tool
- * ask at the same time. An error that it throws ends the task as `infrastructure`, and rejects the call of a tool.
+ * ask at the same time. An error that it throws ends the task as `infrastructure`, and rejects the call of a tool or a code agent.
  */
 export type Reviewer = (proposal: Proposal, context: { readonly signal: AbortSignal }) => Decision | Promise<Decision>
 

@@ -114,7 +114,7 @@ export class Bridge implements Requester {
     let leave = await this.#limits.awaitTurn(tool)
     if (this.#over.signal.aborted) return leave()
     const started = performance.now()
-    // Only a call that executes moves the deadline: a script can make checks of its arguments take long.
+    // Checks of arguments do not move the deadline, unlike approval and execution: a script can make them take long.
     let noteEnd: (() => void) | undefined
     const noteBegin = (): void => void (noteEnd = this.#run.noteExecution(call.id))
     let answer: { readonly resultJson: string } | { readonly error: ToolFailure }
