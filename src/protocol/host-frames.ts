@@ -138,13 +138,13 @@ export interface ToolResultFrame {
 }
 
 /**
- * Reports how long host tools have executed in a run, and whether one executes now. Moves the deadline by that time less the
- * processor time of the script meanwhile. Ignored if no such run is active.
+ * Reports how long calls of a run have executed on the host or waited there for a person, and whether one does now. Moves the deadline
+ * by that time less the processor time of the script meanwhile. Ignored if no such run is active.
  */
 export interface ToolTimeFrame {
   type: 'tool_time'
   execution_id: string
-  /** The time in which at least one call executed, since the start of the run. */
+  /** The time in which at least one call executed or waited, since the start of the run. */
   executed_ms: number
   executing: boolean
 }
