@@ -29,9 +29,9 @@ Example:
   sandglass run -c 'emit_result(6 * 7)'
 
 Exit codes of run: 0 done, 1 the script failed, 2 wrong usage, 3 rejected, 4 timeout, 5 memory, 6 output,
-7 sandbox lost, 8 engine or requirement missing, 70 defect of Sandglass, 130 cancelled. Of solve: 0 an answer, 1 none,
-7 the model or the machinery failed, and 2, 8, 70, 130 as above. Of exec: the program's own, 124 timeout, 127 no such
-program. More in docs/cli.md.
+7 sandbox lost, 8 engine or requirement missing, 70 defect of Sandglass, 130 cancelled. Of solve and agent: 0 an answer,
+1 none, 7 the model or the machinery failed, and 2, 8, 70, 130 as above. Of exec: the program's own, 124 timeout,
+127 no such program. More in docs/cli.md.
 `
 
 /** Stands in a text for the flags of the engines. */
