@@ -51,6 +51,7 @@ export type Suite =
   | 'store-order'
   | 'review'
   | 'approvals'
+  | 'code-agent'
   | 'store-processes'
 
 /** The files of the suites. */
@@ -62,6 +63,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   fresh: `${ADVERSARIAL}/fresh.test.ts`,
   review: 'test/sandbox/orchestrator/review.test.ts',
   approvals: 'test/sandbox/tools/approvals.test.ts',
+  'code-agent': 'test/sandbox/code-agent/agent.test.ts',
   'workspace-files': 'test/sandbox/workspace/files.test.ts',
   'workspace-programs': 'test/sandbox/workspace/exec.test.ts',
   'workspace-link': 'test/unit/workspace/link.test.ts',

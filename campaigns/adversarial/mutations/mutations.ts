@@ -578,6 +578,48 @@ export const MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'review', titles: ['who never accepts lets nothing run'] }],
   },
   {
+    name: 'accepted-by-agents',
+    defence: 'a script of an agent that the reviewer does not accept does not run',
+    instead: 'it runs',
+    patches: [
+      {
+        file: 'src/reviewed-runs.ts',
+        from: 'reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])',
+        to: 'reviewed.accepted ? reviewed.script : script',
+      },
+    ],
+    selected: [{ suite: 'review', titles: ['accepts, replaces and refuses; the answer says why'] }],
+    quick: [],
+  },
+  {
+    name: 'answers-in-the-graph',
+    defence: 'an answer that is no accept runs nothing of a code agent',
+    instead: 'it runs the script',
+    patches: [
+      {
+        file: 'src/code-agent/agent-graph.ts',
+        from: "if (decision.decision !== 'accept') {",
+        to: "if (decision.decision === 'edit') {",
+      },
+    ],
+    selected: [{ suite: 'code-agent', titles: ['takes accept with another script'] }],
+    quick: [],
+  },
+  {
+    name: 'scripts-begun-once',
+    defence: 'a script of a code agent that has begun is not begun again',
+    instead: 'it runs once more',
+    patches: [
+      {
+        file: 'src/code-agent/claims.ts',
+        from: 'if (inForce.claim !== own.claim) {',
+        to: "if (inForce.claim === '') {",
+      },
+    ],
+    selected: [{ suite: 'code-agent', titles: ['fails at any moment says so, and runs no script twice'] }],
+    quick: [],
+  },
+  {
     name: 'approved-calls',
     defence: 'a call that needs approval does not execute without it',
     instead: 'it executes',
