@@ -1,6 +1,7 @@
 import type { Sandglass } from '../index.ts'
 import type { PendingCall } from '../review/index.ts'
 import { type Context, note } from './context.ts'
+import { holdStatusLine } from './live-line.ts'
 import { ask, dropInput, userName } from './review-person.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
@@ -29,7 +30,7 @@ export class CallApprovals implements CallApprover {
     const fresh = calls.filter(({ id }) => !this.#asked.has(id))
     for (const { id } of fresh) this.#asked.add(id)
     this.#asking = this.#asking.then(async () => {
-      for (const call of fresh) await this.#decide(call)
+      for (const call of fresh) if (!call.signal.aborted) await this.#decide(call)
     })
     await this.#asking
   }
@@ -41,9 +42,20 @@ export class CallApprovals implements CallApprover {
       return this.#answer(call, (sandglass) => sandglass.deny(call.id, NO_TERMINAL))
     }
     const by = userName(env)
+    using _ = await holdStatusLine()
     await stderr.write(`\n${escapeForMessage(`${call.tool} (${call.effect}) ${JSON.stringify(call.args, null, 2)}`)}\n`)
     // Earlier input is no answer to this call.
     await dropInput()
+    try {
+      await this.#put(call, by, AbortSignal.any([signal, call.signal]))
+    } catch (error) {
+      if (!call.signal.aborted) throw error
+      await note(this.#context, `${call.tool}: the call does not wait any more`)
+    }
+  }
+
+  /** Asks until there is an answer. @throws the reason of the signal. */
+  async #put(call: PendingCall, by: string, signal: AbortSignal): Promise<void> {
     for (;;) {
       const answer = (await ask('Approve this call? [y/n] ', signal)).trim().toLowerCase()
       if (answer === 'y' || answer === 'yes')

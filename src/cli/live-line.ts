@@ -5,6 +5,17 @@ const PERIOD_MS = 200
 const DEFAULT_COLUMNS = 80
 const CLEAR = '\r\u001B[2K'
 
+/** The status lines of this process that are drawn, and the questions at its terminal. */
+const drawn = new Set<LiveLine>()
+let questions = 0
+
+/** Removes the status line until the end of a question at the terminal, which it would erase. */
+export async function holdStatusLine(): Promise<Disposable> {
+  questions += 1
+  await Promise.all([...drawn].map(async (line) => line.clear()))
+  return { [Symbol.dispose]: () => void (questions -= 1) }
+}
+
 /**
  * A status line at the bottom of the terminal. All other output is written through it, so that each line of Sandglass begins on
  * a line of its own and in the plain style, whatever a script wrote before.
@@ -41,7 +52,7 @@ export class LiveLine implements Disposable {
   /** Writes text of a script, which keeps its colours and may end within a line. */
   async pass(output: Output, text: string): Promise<void> {
     if (text === '') return
-    await this.#clear()
+    await this.clear()
     if (text.endsWith('\n')) this.#unfinished.delete(output)
     else this.#unfinished.add(output)
     if (!output.isTerminal) return output.write(text)
@@ -53,7 +64,7 @@ export class LiveLine implements Disposable {
 
   /** Ends the line and the style that a script left. */
   async startLine(output: Output): Promise<void> {
-    await this.#clear()
+    await this.clear()
     await this.#resetStyle()
     const unfinished = [...this.#unfinished].filter((one) => one === output || (one.isTerminal && output.isTerminal))
     for (const one of unfinished) this.#unfinished.delete(one)
@@ -64,7 +75,7 @@ export class LiveLine implements Disposable {
   async end(): Promise<void> {
     clearInterval(this.#timer)
     this.#timer = undefined
-    await this.#clear()
+    await this.clear()
     await this.#resetStyle()
   }
 
@@ -73,19 +84,22 @@ export class LiveLine implements Disposable {
   }
 
   async #draw(): Promise<void> {
-    // It would erase an unfinished line of the script.
-    if (this.#timer === undefined || [...this.#unfinished].some((output) => output.isTerminal)) return
+    // It would erase a question, or an unfinished line of the script.
+    if (questions > 0 || this.#timer === undefined || [...this.#unfinished].some((output) => output.isTerminal)) return
     const text = this.#text()
-    if (text === undefined) return this.#clear()
+    if (text === undefined) return this.clear()
     this.#drawn = true
+    drawn.add(this)
     // Both are written at once, so that no output of the script comes between.
     const line = `${CLEAR}${truncateToWidth(text, this.#stderr.columns)}`
     await Promise.all([this.#resetStyle(), this.#stderr.write(line)])
   }
 
-  async #clear(): Promise<void> {
+  /** Removes what is drawn. */
+  async clear(): Promise<void> {
     if (!this.#drawn) return
     this.#drawn = false
+    drawn.delete(this)
     await this.#stderr.write(CLEAR)
   }
 

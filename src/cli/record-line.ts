@@ -71,7 +71,7 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     final_data: attempt.finalData,
     intermediates: attempt.intermediates,
     logs: attempt.logs,
-    tool_calls: attempt.toolCalls.map(({ resultJson, ...call }) => ({ ...call, result_json: resultJson })),
+    tool_calls: attempt.toolCalls.map(callOf),
     stdout: attempt.stdout,
     stderr: attempt.stderr,
     warnings: attempt.warnings,
@@ -82,6 +82,13 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     repetition: attempt.repetition,
     rerun: attempt.rerun,
   }
+}
+
+function callOf({ resultJson, approval, ...call }: AttemptRecord['toolCalls'][number]): Record<string, unknown> {
+  const shown = { ...call, result_json: resultJson }
+  if (approval === undefined) return shown
+  const { decidedAt, waitedMs, ...decision } = approval
+  return { ...shown, approval: { ...decision, decided_at: decidedAt, waited_ms: waitedMs } }
 }
 
 function reviewOf(review: AttemptRecord['reviews'][number]): Record<string, unknown> {

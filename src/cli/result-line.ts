@@ -66,22 +66,28 @@ export function refusalLine(id: string | null, line: number | null, failure: Fai
   }
 }
 
+/** Fields that only some events have. */
+const NO_FIELDS = {
+  sandboxId: undefined,
+  callId: undefined,
+  approvalId: undefined,
+  waitedMs: undefined,
+  resultJson: null,
+}
+
 /** An event as one line of JSON; the result has a line of its own. */
 export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<string, unknown> {
   const { type, executionId, ...rest } = event
   // A tool's answer may be large, and the journal keeps it.
-  const {
-    sandboxId,
-    callId,
-    resultJson: _,
-    ...others
-  } = { sandboxId: undefined, callId: undefined, resultJson: null, ...rest }
+  const { sandboxId, callId, approvalId, waitedMs, resultJson: _, ...others } = { ...NO_FIELDS, ...rest }
   return {
     v: 1,
     type,
     execution_id: executionId,
     ...(sandboxId === undefined ? {} : { sandbox_id: sandboxId }),
     ...(callId === undefined ? {} : { id: callId }),
+    ...(approvalId === undefined ? {} : { approval_id: approvalId }),
+    ...(waitedMs === undefined ? {} : { waited_ms: waitedMs }),
     ...others,
   }
 }

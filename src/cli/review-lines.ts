@@ -78,6 +78,7 @@ export class DecisionLines implements CallApprover {
   }
 
   async #decide(call: PendingCall): Promise<void> {
+    call.signal.addEventListener('abort', () => this.#waiting.delete(call.id), { once: true })
     const { decision, text, by } = await this.#ask(call.id, approvalLine(call), problemOfApproval)
     const answered =
       decision === 'accept'

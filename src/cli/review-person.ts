@@ -11,6 +11,7 @@ import { MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Proposal, type Revi
 import { plural } from './figures.ts'
 import { asLines, moreText } from './foreign-text.ts'
 import { type PythonKind, type PythonWord, pythonWords } from './python-words.ts'
+import { holdStatusLine } from './live-line.ts'
 import { REJECTED } from './review-lines.ts'
 import { escapeForMessage, escapeInvisible } from './terminal-text.ts'
 
@@ -102,6 +103,7 @@ async function decide(
 
 /** Reads a line from the terminal. @throws Error if the terminal ends first. */
 export async function ask(question: string, signal: AbortSignal): Promise<string> {
+  using _ = await holdStatusLine()
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   const end = (): never => {
     signal.throwIfAborted()

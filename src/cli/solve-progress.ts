@@ -8,8 +8,6 @@ export class SolveProgress {
   #total = ''
   #place = 'starting'
   #doing = 'waiting for a sandbox'
-  /** The questions to a person on the terminal: about a script, or about calls of tools. */
-  #questions = 0
   #tokens = 0
   #calls = 0
   /** The files that the script left, while they come. */
@@ -32,15 +30,7 @@ export class SolveProgress {
       case 'script_checked':
         this.#doing = 'waiting for a sandbox'
         return
-      case 'script_proposed':
-      case 'approval_requested':
-        this.#questions += 1
-        return
-      case 'approval_decided':
-        this.#questions -= 1
-        return
       case 'proposal_decided':
-        this.#questions -= 1
         this.#doing = 'waiting for a sandbox'
         return
       case 'sandbox_assigned':
@@ -51,8 +41,6 @@ export class SolveProgress {
         this.#calls += 1
         return
       case 'script_executed':
-        // A run that was cancelled leaves its questions without an answer.
-        this.#questions = 0
         this.#doing = 'reading the result'
         this.#arrivals = new Arrivals()
         return
@@ -69,14 +57,8 @@ export class SolveProgress {
     return this.#calls
   }
 
-  /** True while a person is asked on the terminal. */
-  get isAsking(): boolean {
-    return this.#questions > 0
-  }
-
-  /** The line at the bottom of a terminal; undefined while a question to a person is there. */
-  text(): string | undefined {
-    if (this.isAsking) return undefined
+  /** The line at the bottom of a terminal. */
+  text(): string {
     const calls = this.#calls === 0 ? '' : `, ${plural(this.#calls, 'tool call')} so far`
     const tokens = this.#tokens === 0 ? '' : ` · ${countText(this.#tokens)} tokens`
     return `${this.#place}: ${this.#arrivals.text ?? this.#doing}${calls}${tokens} · ${msText(performance.now() - this.#started)} · Ctrl-C cancels`

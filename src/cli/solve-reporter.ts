@@ -46,9 +46,7 @@ export class SolveReporter implements Reporter {
   constructor(context: Context, showFlags: string, installText: () => string | undefined) {
     this.#context = context
     this.#showFlags = showFlags
-    this.#live = new LiveLine(context.stderr, isLively(context), () =>
-      this.#progress.isAsking ? undefined : (installText() ?? this.#progress.text()),
-    )
+    this.#live = new LiveLine(context.stderr, isLively(context), () => installText() ?? this.#progress.text())
   }
 
   async event(event: JournalEvent): Promise<void> {

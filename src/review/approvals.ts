@@ -22,6 +22,8 @@ export interface PendingCall {
   readonly line: number | null
   /** ISO 8601, UTC. */
   readonly since: string
+  /** Fires when the call does not wait any more. */
+  readonly signal: AbortSignal
 }
 
 /** Options of an approval. */
@@ -60,6 +62,8 @@ interface Waiting {
   readonly check: CallToApprove['check']
   readonly settle: (decision: CallDecision) => void
   readonly cancel: () => void
+  /** Ends the signal of the call. */
+  readonly end: () => void
   /** An approval whose arguments are being checked. */
   isChecked: boolean
 }
@@ -169,7 +173,9 @@ export class Approvals {
         const id = randomUUID()
         const shown = frozen(structuredClone(args))
         const since = new Date().toISOString()
-        const call = Object.freeze({ id, executionId, task, runId, tool, effect, args: shown, line, since })
+        const ended = new AbortController()
+        const about = { id, executionId, task, runId, tool, effect, args: shown, line, since }
+        const call = Object.freeze({ ...about, signal: ended.signal })
         const { promise, resolve: settle, reject } = Promise.withResolvers<CallDecision>()
         const timer = setTimeout(() => {
           isUnattended = true
@@ -185,6 +191,7 @@ export class Approvals {
           check: (other) => asked.check(other),
           settle,
           cancel: () => run.cancel?.(),
+          end: () => ended.abort(),
           isChecked: false,
         })
         count += 1
@@ -222,7 +229,10 @@ export class Approvals {
   }
 
   #remove(id: string, how: string): void {
-    if (!this.#waiting.delete(id)) return
+    const waiting = this.#waiting.get(id)
+    if (waiting === undefined) return
+    this.#waiting.delete(id)
+    waiting.end()
     this.#news.delete(id)
     this.#decided.set(id, how)
     const [oldest] = this.#decided.keys()

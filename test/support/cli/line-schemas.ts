@@ -314,6 +314,17 @@ const attempt = z.strictObject({
       ms: milliseconds.nullable(),
       result_json: z.string().nullable(),
       error: toolOutcome.error,
+      approval: z
+        .strictObject({
+          approved: z.boolean().nullable(),
+          reason: z.string().nullable(),
+          by: z.string().nullable(),
+          args: json,
+          decided_at: z.iso.datetime().nullable(),
+          waited_ms: milliseconds.nullable(),
+        })
+        .optional()
+        .meta({ description: 'Of a call that needed approval; its first field is null while nobody has decided.' }),
     }),
   ),
   stdout: z.string(),
@@ -445,6 +456,23 @@ export const anyLine: z.ZodType = z
       line: count.nullable(),
     }),
     event('tool_result', { id: z.string(), name: z.string(), ...toolOutcome }),
+    event('approval_requested', {
+      id: z.string(),
+      approval_id: z.string(),
+      name: z.string(),
+      effect: toolEffect,
+      args: toolArgs,
+    }),
+    event('approval_decided', {
+      id: z.string(),
+      approval_id: z.string(),
+      name: z.string(),
+      approved: z.boolean(),
+      reason: z.string().nullable(),
+      by: z.string().nullable(),
+      args: json,
+      waited_ms: milliseconds,
+    }),
   ])
   .meta({ title: 'A line of sandglass run --json, run --events, batch, solve --json, solve --events or show --json' })
 
