@@ -97,7 +97,7 @@ async function ask(): Promise<Decision> {
 
 /** Shows what a script prints while it runs. */
 function show(event: { readonly type: string; readonly text?: string }): void {
-  if (event.type === 'stdout' || event.type === 'stderr') write(indent((event.text ?? '').trimEnd()) + '\n')
+  if (event.type === 'stdout' || event.type === 'stderr') write(event.text ?? '')
 }
 
 function indent(text: string, by = '  '): string {

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type {
@@ -22,6 +22,7 @@ export interface AgentPlace {
   readonly thread: string
   readonly task: string | undefined
   readonly isResumed: boolean
+  readonly directory: string
   /** The conversation, with the proposal that waits. */
   readonly database: string
   /** The working directory of the scripts. */
@@ -43,8 +44,17 @@ export function agentPlace(given: Given, env: NodeJS.ProcessEnv): AgentPlace {
   const directory = join(stateDirectory(env), 'agents', thread)
   if (resumed !== undefined && !existsSync(directory))
     throw new UsageError('invalid_request', `--resume ${thread}: there is no such agent in ${dirname(directory)}`)
-  const files = join(directory, 'files')
-  return { thread, task, isResumed: resumed !== undefined, database: join(directory, 'thread.sqlite'), files }
+  if (resumed === undefined && given.has('--take-over'))
+    throw new UsageError('invalid_request', '--take-over belongs to --resume ID')
+  const [database, files] = [join(directory, 'thread.sqlite'), join(directory, 'files')]
+  return { thread, task, isResumed: resumed !== undefined, directory, database, files }
+}
+
+/** Removes an agent whose conversation did not begin. Returns whether there is one to continue. */
+export function keepIfBegun({ directory, database }: AgentPlace): boolean {
+  if (existsSync(database)) return true
+  rmSync(directory, { recursive: true, force: true })
+  return false
 }
 
 /** Checks an id, which is the name of a directory. */
@@ -58,9 +68,12 @@ function assertId(text: string): string {
 
 /** Makes the working directory, and copies the files of `--file` into it. @throws UsageError naming the flag. */
 export async function layFiles(given: Given, { files }: AgentPlace, signal: AbortSignal): Promise<void> {
+  const inputs = Object.entries(await readFiles(given.all('--file'), signal))
   mkdirSync(files, { recursive: true, mode: 0o700 })
-  for (const [path, content] of Object.entries(await readFiles(given.all('--file'), signal))) {
-    const problem = pathProblem(path)
+  for (const [path, content] of inputs) {
+    const isHidden = path.split('/').some((part) => part.startsWith('.') && part !== '..')
+    const problem =
+      pathProblem(path) ?? (isHidden ? 'scripts of agents get no files whose names begin with a dot' : undefined)
     if (problem !== undefined) throw new UsageError('invalid_request', `--file ${formatValue(path)}: ${problem}`)
     const target = join(files, path)
     try {

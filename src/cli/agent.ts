@@ -4,8 +4,8 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import { type LLMCaller, ModelError } from '../llm/index.ts'
 import { type TaskStatus, TASK_OUTCOMES } from '../outcomes/index.ts'
 import type { Reviewer } from '../review/index.ts'
+import { agentPlace, type AgentPlace, executorFor, keepIfBegun, layFiles, openThread } from './agent-place.ts'
 import { CallApprovals } from './approve-calls.ts'
-import { agentPlace, type AgentPlace, executorFor, layFiles, openThread } from './agent-place.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
 import { UsageError } from './failure.ts'
@@ -45,7 +45,7 @@ export async function agent(given: Given, context: Context): Promise<number> {
   const live = new LiveLine(context.stderr, isLively(context) && !asLines, () => doing)
   const reviewing = reviewOf(given, context, (text) => live.write(context.stderr, text), 'always')
   const tools = await givenToolsOf(given, context)
-  await layFiles(given, place, context.signal)
+  const toContinue = `to continue: ${resumeCommand(given, place.thread)}`
   const figures: Figures = { models: new Set(), promptTokens: 0, completionTokens: 0, scripts: 0, toolCalls: 0 }
   // The answer alone goes to stdout.
   const reporter = new RunReporter({ ...context, stdout: context.stderr }, live, { path: 'script', text: '' })
@@ -57,14 +57,14 @@ export async function agent(given: Given, context: Context): Promise<number> {
     if (event.type === 'tool_call') figures.toolCalls += 1
     if (!asLines) await reporter.event(event)
   }
-  const review: Reviewer | undefined =
-    reviewing &&
-    ((proposal, about) => {
-      doing = undefined
-      return reviewing.review(proposal, about)
-    })
+  const review: Reviewer = async (proposal, about) => {
+    doing = undefined
+    return reviewing === undefined ? { decision: 'accept' } : reviewing.review(proposal, about)
+  }
   let end: AgentEnd
   try {
+    await layFiles(given, place, context.signal)
+    await note(context, `agent ${place.thread}`)
     const { createCodeAgent } = await import('../code-agent/index.ts')
     const approver = reviewing?.approver ?? new CallApprovals(context)
     const onPending: PythonExecutorOptions['onPending'] = async (calls) => {
@@ -79,12 +79,14 @@ export async function agent(given: Given, context: Context): Promise<number> {
       ...(tools === undefined ? {} : { tools }),
       executor,
       checkpointer: await openThread(place),
-      review: review === undefined ? 'never' : 'always',
     })
-    end = endOf(await converse(codeAgent, place, review, context))
+    end = endOf(await converse(codeAgent, place, review, given.has('--take-over'), context))
   } catch (error) {
     const failed = endAfter(error, context.signal)
-    if (failed === undefined) throw reword(error, 'flags')
+    if (failed === undefined) {
+      if (keepIfBegun(place)) await note(context, toContinue)
+      throw reword(error, 'flags')
+    }
     end = failed
   } finally {
     doing = undefined
@@ -93,10 +95,12 @@ export async function agent(given: Given, context: Context): Promise<number> {
   }
   if (context.hasReaderLeft()) return TASK_OUTCOMES[end.status].exitCode
   if (asLines) await context.stdout.line(lineOf(end, place.thread, figures, performance.now() - started))
-  else if (end.answer !== null) await context.stdout.write(`${end.answer.trimEnd()}\n`)
+  else if (end.answer !== null) await live.pass(context.stdout, `${end.answer.trimEnd()}\n`)
   if (end.error !== null) await note(context, end.error)
-  if (readdirSync(place.files).length > 0) await note(context, `files: ${place.files}`)
-  if (end.status !== 'completed') await note(context, `to continue: ${resumeCommand(given, place.thread)}`)
+  if (keepIfBegun(place)) {
+    if (readdirSync(place.files).length > 0) await note(context, `files: ${place.files}`)
+    await note(context, toContinue)
+  }
   return TASK_OUTCOMES[end.status].exitCode
 }
 
@@ -104,12 +108,13 @@ export async function agent(given: Given, context: Context): Promise<number> {
 async function converse(
   codeAgent: CodeAgent,
   { thread, task, isResumed }: AgentPlace,
-  review: Reviewer | undefined,
+  review: Reviewer,
+  takeOver: boolean,
   context: Context,
 ): Promise<CodeAgentState> {
   const { signal } = context
   const on = { thread, signal }
-  let state = isResumed ? await codeAgent.resume(on) : await codeAgent.start(task ?? '', on)
+  let state = isResumed ? await codeAgent.resume({ ...on, takeOver }) : await codeAgent.start(task ?? '', on)
   if (isResumed && task !== undefined) {
     if (state.status === 'waiting')
       throw new UsageError('invalid_request', `--resume ${thread}: a script waits for a decision; leave out the TASK`)
@@ -118,11 +123,6 @@ async function converse(
   while (state.status === 'waiting' && state.proposal !== null) {
     // The packages that the model names are among the dependencies.
     const { libraries: _, afterUncertainRun, ...proposal } = state.proposal
-    if (review === undefined)
-      throw new UsageError(
-        'invalid_request',
-        `--resume ${thread}: a script waits for a decision; leave out --review never`,
-      )
     if (afterUncertainRun)
       await note(context, 'the host ended while the script before this one ran: it may have run, in whole or in part')
     state = await codeAgent.answer({ ...(await review(proposal, { signal })), proposal: proposal.id }, on)
@@ -193,9 +193,11 @@ function lineOf(end: AgentEnd, thread: string, figures: Figures, ms: number): Re
   }
 }
 
+const LIMITS = ['--timeout', '--max-tool-wait', '--memory', '--cpus', '--pids', '--max-output']
+const AGAIN = ['--model', '--model-url', '--tools', '--with', '--review', '--engine', '--image', ...LIMITS]
+
 /** The command that continues, with the flags of this one that it needs again. */
 function resumeCommand(given: Given, thread: string): string {
-  const flags = ['--model', '--model-url', '--tools', '--with', '--engine', '--image', '--python']
-  const again = flags.flatMap((flag) => given.all(flag).map((value) => `${flag} ${shellWord(value)}`))
+  const again = AGAIN.flatMap((flag) => given.all(flag).map((value) => `${flag} ${shellWord(value)}`))
   return ['sandglass agent --resume', thread, ...again].join(' ')
 }

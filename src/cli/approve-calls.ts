@@ -1,10 +1,12 @@
 import type { Sandglass } from '../index.ts'
 import type { PendingCall } from '../review/index.ts'
 import { type Context, note } from './context.ts'
-import { holdStatusLine } from './live-line.ts'
-import { ask, dropInput, userName } from './review-person.ts'
-import { escapeForMessage } from './terminal-text.ts'
+import { plural } from './figures.ts'
+import { holdTerminal } from './live-line.ts'
+import { ask, dropInput, userName, wrapText } from './review-person.ts'
 
+/** Maximum rows of the arguments of a call; one has 70 characters. */
+const MAX_ROWS = 1000
 const NO_TERMINAL = 'it needs the approval of a person, and there is no terminal to ask at'
 
 /** Asks about calls of tools that need approval, and passes the answers on. */
@@ -42,8 +44,8 @@ export class CallApprovals implements CallApprover {
       return this.#answer(call, (sandglass) => sandglass.deny(call.id, NO_TERMINAL))
     }
     const by = userName(env)
-    using _ = await holdStatusLine()
-    await stderr.write(`\n${escapeForMessage(`${call.tool} (${call.effect}) ${JSON.stringify(call.args, null, 2)}`)}\n`)
+    using _ = await holdTerminal()
+    await stderr.write(callText(call))
     // Earlier input is no answer to this call.
     await dropInput()
     try {
@@ -57,7 +59,7 @@ export class CallApprovals implements CallApprover {
   /** Asks until there is an answer. @throws the reason of the signal. */
   async #put(call: PendingCall, by: string, signal: AbortSignal): Promise<void> {
     for (;;) {
-      const answer = (await ask('Approve this call? [y/n] ', signal)).trim().toLowerCase()
+      const answer = (await ask(`Approve ${call.tool} (${call.effect})? [y/n] `, signal)).trim().toLowerCase()
       if (answer === 'y' || answer === 'yes')
         return this.#answer(call, (sandglass) => sandglass.approve(call.id, { by }))
       if (answer === 'n' || answer === 'no')
@@ -73,4 +75,12 @@ export class CallApprovals implements CallApprover {
     const { sandglass } = this
     if (sandglass !== undefined) await answer(sandglass).catch(() => note(this.#context, `${call.tool}: too late`))
   }
+}
+
+/** The arguments of a call, in rows that no terminal wraps: a wrapped row could look like a question. */
+function callText({ tool, effect, args }: PendingCall): string {
+  const rows = (JSON.stringify(args, null, 2) ?? 'null').split('\n').flatMap((line) => wrapText(line))
+  const more = rows.length - MAX_ROWS
+  const shown = more > 0 ? [...rows.slice(0, MAX_ROWS), `… ${plural(more, 'row')} more that you do not see`] : rows
+  return `\n${tool} (${effect})\n${shown.map((row) => `  | ${row}`).join('\n')}\n`
 }

@@ -130,6 +130,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--record': { value: 'FILE' },
     '--review': { value: 'always|never' },
     '--resume': { value: 'ID' },
+    '--take-over': {},
     '--file': { value: 'HOST[:PATH]' },
   },
   env: COMMON,

@@ -253,6 +253,7 @@ Task:
                             stays for the next script, and is yours at the end
   --review MODE             always (default): you decide at the terminal, with --json a program by lines; never: all scripts run
   --resume ID               continue an agent, with the same --model and --tools; a TASK is the next message to it
+  --take-over               with --resume: the process that ran its last script is gone, though this machine cannot tell
 
 Output:
   --json                    each proposal as a JSON line, each decision read from stdin, one JSON line with the outcome

@@ -8,12 +8,26 @@ const CLEAR = '\r\u001B[2K'
 /** The status lines of this process that are drawn, and the questions at its terminal. */
 const drawn = new Set<LiveLine>()
 let questions = 0
+let unanswered = Promise.withResolvers<void>()
 
-/** Removes the status line until the end of a question at the terminal, which it would erase. */
-export async function holdStatusLine(): Promise<Disposable> {
+/**
+ * Keeps the terminal to a question until its end: the status line would erase it, and a script could write another one below it.
+ */
+export async function holdTerminal(): Promise<Disposable> {
+  if (questions === 0) unanswered = Promise.withResolvers()
   questions += 1
   await Promise.all([...drawn].map(async (line) => line.clear()))
-  return { [Symbol.dispose]: () => void (questions -= 1) }
+  return {
+    [Symbol.dispose]: () => {
+      questions -= 1
+      if (questions === 0) unanswered.resolve()
+    },
+  }
+}
+
+/** Resolves when no question is open. */
+async function untilAnswered(): Promise<void> {
+  while (questions > 0) await unanswered.promise
 }
 
 /**
@@ -45,6 +59,7 @@ export class LiveLine implements Disposable {
   /** Writes lines of Sandglass to an output that may be the same terminal. */
   async write(output: Output, text: string): Promise<void> {
     if (text === '') return
+    await untilAnswered()
     await this.startLine(output)
     await output.write(text)
   }
@@ -52,6 +67,7 @@ export class LiveLine implements Disposable {
   /** Writes text of a script, which keeps its colours and may end within a line. */
   async pass(output: Output, text: string): Promise<void> {
     if (text === '') return
+    await untilAnswered()
     await this.clear()
     if (text.endsWith('\n')) this.#unfinished.delete(output)
     else this.#unfinished.add(output)

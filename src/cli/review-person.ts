@@ -11,7 +11,7 @@ import { MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Proposal, type Revi
 import { plural } from './figures.ts'
 import { asLines, moreText } from './foreign-text.ts'
 import { type PythonKind, type PythonWord, pythonWords } from './python-words.ts'
-import { holdStatusLine } from './live-line.ts'
+import { holdTerminal } from './live-line.ts'
 import { REJECTED } from './review-lines.ts'
 import { escapeForMessage, escapeInvisible } from './terminal-text.ts'
 
@@ -103,7 +103,7 @@ async function decide(
 
 /** Reads a line from the terminal. @throws Error if the terminal ends first. */
 export async function ask(question: string, signal: AbortSignal): Promise<string> {
-  using _ = await holdStatusLine()
+  using _ = await holdTerminal()
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   const end = (): never => {
     signal.throwIfAborted()
@@ -192,6 +192,11 @@ function numbered(script: string, paint: (code: number, text: string) => string)
       return `  ${paint(DIM, `${number.padStart(width)} |`)} ${text.join('')}`
     }),
   )
+}
+
+/** A line of foreign text in rows, so that the terminal wraps none. */
+export function wrapText(line: string): string[] {
+  return wrap([{ text: line, kind: undefined }]).map((row) => row.map(({ text }) => text).join(''))
 }
 
 /** The words of a line as rows, so that the terminal wraps none: a wrapped row could look like another line. */

@@ -18,6 +18,7 @@ const FLAGS: readonly [string, string][] = [
   ['limits.cpus', '--cpus'],
   ['limits.pids', '--pids'],
   ['requiredSecrets', '--secret'],
+  ['call resume({ takeOver: true })', 'add --take-over'],
 ]
 
 /** The library's names in messages about a request, as the caller wrote them: keys of a line, or flags. */

@@ -144,6 +144,22 @@ describe.skipIf(skip).concurrent('agent', () => {
     expect(record.includes('not this one')).toBe(true)
   })
 
+  test('continues a script that waits with --review never, and an answer cannot drive the terminal', async () => {
+    const model = cli.file(
+      'driving.mjs',
+      `let calls = 0
+export default async (prompt) => prompt.includes('done') ? '\\x1b]52;c;QQ==\\x07\\x1b[2JAll is \\u202ewell.'
+  : '<execution-code>\\nprint("done")\\n</execution-code>'`,
+    )
+    const first = await startWithLines('driving', ['agent', 'Do it', '--model', model])
+    first.child.kill('SIGKILL')
+    await first.ended
+    const [id = ''] = readdirSync(agentsIn('driving'))
+    const ended = await atTerminal('driving', [], ['agent', '--resume', id, '--model', model, '--review', 'never'])
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('All is ') as string })
+    expect(ended.stdout).not.toMatch(/\u001B(?!\[0m)/)
+  })
+
   test('ends with the reason of a rejection, says how to continue, and continues with another task', async () => {
     const ended = await atTerminal('rejected', [
       [PROMPT, 'j\n'],

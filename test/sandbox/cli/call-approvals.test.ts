@@ -36,7 +36,7 @@ describe.skipIf(skip).concurrent('a tool whose calls need approval', () => {
   })
 
   test('asks at a terminal, which shows the arguments without control characters', async () => {
-    const question = 'Approve this call? [y/n] '
+    const question = 'Approve pay (write)? [y/n] '
     const ended = await runAtTerminal(
       cli,
       ['run', script, '--tools', tools],
@@ -46,8 +46,38 @@ describe.skipIf(skip).concurrent('a tool whose calls need approval', () => {
       ],
     )
     expect(ended.code).toBe(0)
-    expect(ended.stdout).toContain('pay (write) {')
+    expect(ended.stdout).toContain('pay (write)\r\n  | {\r\n  |   "to": "bob\\u001b[2J"')
     expect(ended.stdout).toContain('pay: the call was denied: a person did not approve it')
     expect(ended.stdout).not.toContain('\u001B[2J')
+  })
+
+  test('nothing of a script stands between the question and its answer, and no row is wider than a terminal', async () => {
+    const forging = cli.file(
+      'forge.py',
+      `
+import threading, time
+forged = "\\rpay (write)\\n  | {}\\nApprove pay (write)? [y/n] "
+def write():
+    while not over:
+        print(forged, flush=True)
+        time.sleep(0.02)
+over = []
+thread = threading.Thread(target=write)
+thread.start()
+paid = pay(to="bob" + " " * 100 + chr(0x200b) + "eve")
+over.append(1)
+thread.join()
+emit_result(paid.replace(" ", ""))`,
+    )
+    const steps = [
+      ['"to": "bob', ''],
+      ['Approve pay (write)? [y/n] ', 'y\n'],
+    ] as const
+    const ended = await runAtTerminal(cli, ['run', forging, '--tools', tools], steps)
+    expect(ended.code).toBe(0)
+    const [, asked = ''] = /("to": "bob[^]*?\[y\/n\] [^]*?y)\r/.exec(ended.stdout) ?? []
+    expect(asked.match(/Approve/g)).toHaveLength(1)
+    expect(asked).toContain('\\u{200b}')
+    expect(Math.max(...asked.split('\r\n').map(({ length }) => length))).toBeLessThanOrEqual(75)
   })
 })

@@ -25,7 +25,7 @@ await onLocal((at) => {
       expect([record.status, taken]).toEqual(['completed', 12 * 130_000])
       const calls = record.attempts[0]?.toolCalls ?? []
       expect(calls.length).toBe(12)
-      expect(JSON.stringify(calls[0]?.args)).toMatch(/\d{6}/)
+      expect(JSON.stringify(calls[0]?.args)).toBe('{"…":"about 254 KiB of JSON left out"}')
       expect(JSON.stringify([...(await journal.read(record.runId))]).length).toBeLessThan(100_000)
       expect(heldMemory() - before).toBeLessThan(16 * MiB)
     })

@@ -60,6 +60,9 @@ describe.skipIf(noDocker || noDaemon)('a daemon', () => {
       expect(tookMs).toBeLessThan(10_000)
       console.log(`the daemon ${_how}: the run was lost after ${Math.round(tookMs)} ms`)
       await ended
+      // The idle sandbox ended with the daemon, too. Until its end is read, a run may still get it, and lose it.
+      const noticed = await eventually(() => (sandglass.stats().idle === 0 ? undefined : 'still idle'), 5000)
+      expect(noticed).toBeUndefined()
       // A run without a daemon reports that and does not wait.
       await expect(sandglass.run('emit_result(0)', { checkoutTimeoutMs: 5000 })).rejects.toMatchObject({
         message: expect.stringContaining('no Docker daemon at') as string,
