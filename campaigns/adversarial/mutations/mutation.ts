@@ -52,6 +52,7 @@ export type Suite =
   | 'review'
   | 'approvals'
   | 'code-agent'
+  | 'code-agent-restart'
   | 'store-processes'
 
 /** The files of the suites. */
@@ -64,6 +65,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   review: 'test/sandbox/orchestrator/review.test.ts',
   approvals: 'test/sandbox/tools/approvals.test.ts',
   'code-agent': 'test/sandbox/code-agent/agent.test.ts',
+  'code-agent-restart': 'test/sandbox/code-agent/restart.test.ts',
   'workspace-files': 'test/sandbox/workspace/files.test.ts',
   'workspace-programs': 'test/sandbox/workspace/exec.test.ts',
   'workspace-link': 'test/unit/workspace/link.test.ts',

@@ -616,7 +616,7 @@ export const MUTATIONS: readonly Mutation[] = [
         to: "if (inForce.claim === '') {",
       },
     ],
-    selected: [{ suite: 'code-agent', titles: ['fails at any moment says so, and runs no script twice'] }],
+    selected: [{ suite: 'code-agent-restart', titles: ['whose process is killed goes on in another one'] }],
     quick: [],
   },
   {
