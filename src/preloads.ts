@@ -7,7 +7,7 @@ const NEEDED = 2
 const MAX_MODULES = 8
 /** The number of runs between two decisions. */
 const PERIOD = 20
-/** Modules of an environment that are not tried again. */
+/** The maximum number of modules of an environment, and of sets of them, that are not tried again. */
 const MAX_REFUSED = 1000
 
 /** The recent runs of an environment, and what they showed. */
@@ -19,6 +19,8 @@ interface Habit {
   readonly hidden: Set<string>
   /** Modules that could not be loaded ahead. */
   readonly refused: Set<string>
+  /** Sets of modules with which no sandbox started. */
+  readonly failed: Set<string>
 }
 
 /** A run that succeeded. */
@@ -50,6 +52,12 @@ export class Preloads {
     for (const name of modules) if (refused.size < MAX_REFUSED) refused.add(name)
   }
 
+  /** Never proposes this set again: no sandbox started that loads it ahead. */
+  giveUp(environment: Environment, modules: readonly string[]): void {
+    const { failed } = this.#habitOf(environment)
+    if (failed.size < MAX_REFUSED) failed.add(modules.join())
+  }
+
   /**
    * Notes a run that succeeded.
    * @returns the modules to load ahead from now on, if they changed.
@@ -62,7 +70,7 @@ export class Preloads {
     if (habit.runs !== REMEMBERED && habit.runs % PERIOD !== 0) return undefined
     const modules = decide(habit)
     for (const name of habit.hidden) if (!modules.includes(name)) habit.hidden.delete(name)
-    if (modules.length === 0) return undefined
+    if (modules.length === 0 || habit.failed.has(modules.join())) return undefined
     return modules.join() === this.modulesFor(environment).join() ? undefined : modules
   }
 
@@ -81,7 +89,13 @@ export class Preloads {
   }
 
   #habitOf({ key }: Environment): Habit {
-    const habit = this.#habits.get(key) ?? { runs: 0, last: [], hidden: new Set(), refused: new Set() }
+    const habit = this.#habits.get(key) ?? {
+      runs: 0,
+      last: [],
+      hidden: new Set(),
+      refused: new Set(),
+      failed: new Set(),
+    }
     this.#habits.set(key, habit)
     return habit
   }

@@ -77,8 +77,16 @@ export class WarmSandboxes {
     const { environment } = prepared
     const before = this.#nameFor(this.#specFor(limits, prepared, this.#preloads.modulesFor(environment)))
     const name = this.#nameFor(this.#specFor(limits, prepared, modules))
-    await this.pool.prewarm(name)
-    const lease = await this.pool.checkout(name)
+    let lease: Lease
+    try {
+      await this.pool.prewarm(name)
+      lease = await this.pool.checkout(name)
+    } catch (error) {
+      // A script chose the modules, and the pool would try to start such sandboxes again and again.
+      this.#preloads.giveUp(environment, modules)
+      this.pool.dropIdle(name)
+      throw error
+    }
     const { failed } = lease.sandbox.ready.preload
     await lease.release()
     const refused = failed.map((one) => one.name).filter((one) => modules.includes(one))

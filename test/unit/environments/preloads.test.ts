@@ -65,3 +65,13 @@ test('at most eight modules are preloaded, and none that a sandbox could not loa
   for (let run = 0; run < 3; run += 1) follow(preloads, imported)
   expect(preloads.modulesFor(environment)).toEqual([0, 2, 3, 4, 5, 6, 7, 8].map((number) => `pandas.m${number}`))
 })
+
+test('a set with which no sandbox starts is not proposed again, others are', () => {
+  const preloads = new Preloads()
+  const propose = (runs: number, imported: readonly string[]): readonly (readonly string[] | undefined)[] =>
+    Array.from({ length: runs }, () => preloads.note(environment, { script: imported.join('\n'), imported }))
+  expect(propose(3, ['numpy']).at(-1)).toEqual(['numpy'])
+  preloads.giveUp(environment, ['numpy'])
+  expect(propose(37, ['numpy']).filter(Boolean)).toEqual([])
+  expect(propose(20, ['numpy', 'pandas']).at(-1)).toEqual(['numpy', 'pandas'])
+})
