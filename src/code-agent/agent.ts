@@ -1,18 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../errors/index.ts'
 import type { ModelInput } from '../llm/index.ts'
-import { checkDecision, type Reviewer } from '../review/index.ts'
+import { checkDecision, type Decision, type Reviewer } from '../review/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
-import {
-  type AgentParts,
-  ANSWER,
-  buildGraph,
-  type CompiledGraph,
-  decidedBefore,
-  REVIEW,
-  TAKE_OVER,
-} from './agent-graph.ts'
+import { type AgentParts, buildGraph, type CompiledGraph, decidedBefore, REVIEW, TAKE_OVER } from './agent-graph.ts'
 import type { AgentValues } from './agent-state.ts'
 import { askerOf } from './ask-model.ts'
 import { type Checkpointer, checkCheckpointer, withTypedErrors } from './checkpointer.ts'
@@ -181,18 +173,25 @@ class GraphAgent implements CodeAgent {
     const { proposal: id, ...given } = answer
     const decision = checkDecision(given)
     const { thread } = options
-    const before = await this.#claims.decisionOn<never>(checkThread(thread), id)
-    if (before !== undefined) throw decidedBefore(before)
-    const { Command } = await import('@langchain/langgraph')
-    const input = ({ proposal }: CodeAgentState): unknown => {
+    await this.#assertUndecided(checkThread(thread), id)
+    return this.#continue(options, async ({ proposal }) => {
+      await this.#assertUndecided(thread, id)
       if (proposal?.id !== id)
         throw new SandglassError(
           'proposal_decided',
           `thread ${formatValue(thread)} does not wait for an answer to ${formatValue(id)}`,
         )
-      return new Command({ resume: { ...decision, proposal: id } })
-    }
-    return this.#continue(options, input, { [ANSWER]: randomUUID() })
+      // Recorded before the graph continues: LangGraph would keep an answer that could not be recorded, and prefer it to later ones.
+      const claim = randomUUID()
+      const inForce = await this.#claims.decide<Decision>(thread, id, claim, decision)
+      if (inForce.claim !== claim) throw decidedBefore(inForce)
+      return null
+    })
+  }
+
+  async #assertUndecided(thread: string, id: string): Promise<void> {
+    const before = await this.#claims.decisionOn<Decision>(thread, id)
+    if (before !== undefined) throw decidedBefore(before)
   }
 
   async resume({
@@ -233,7 +232,7 @@ class GraphAgent implements CodeAgent {
     this.#busy.add(thread)
     try {
       const state = await this.state(options)
-      const input = inputOf(state)
+      const input = await inputOf(state)
       if (input === undefined) return state
       await this.graph.invoke(input, {
         configurable: { thread_id: thread, ...also },

@@ -32,6 +32,8 @@ export class Claims {
   readonly #checkpointer: Checkpointer
   /** The scripts that this process runs. */
   readonly #running = new Set<string>()
+  /** The marks that this process is writing, by their turns. */
+  readonly #claiming = new Set<string>()
   /** Marks that were perhaps written, by their turns: the checkpointer failed before it confirmed them. */
   readonly #unconfirmed = new Map<string, RunClaim>()
   readonly #agent: string = randomUUID()
@@ -56,7 +58,7 @@ export class Claims {
   /**
    * Records that the script of a turn is about to run. Returns undefined if it began before, and may have run.
    * @param takeOver true if the process that ran it is known to be gone.
-   * @throws SandglassError `agent_busy` if it still runs, or may still run, in another process.
+   * @throws SandglassError `agent_busy` if it is about to run here, or still runs, or may still run in another process.
    */
   async begin(thread: string, turn: number, takeOver: boolean): Promise<StartedScript | undefined> {
     const record = `turn-${turn}`
@@ -65,9 +67,17 @@ export class Claims {
     while (earlier.has(`withdrawn-${attempt}`)) attempt += 1
     const name = `run-${attempt}`
     const key = JSON.stringify([thread, record, name])
+    // Two calls must not take the same unconfirmed mark.
+    if (this.#claiming.has(key))
+      throw new SandglassError('agent_busy', 'another call of this process begins the script of this turn')
+    this.#claiming.add(key)
     const own = this.#unconfirmed.get(key) ?? { claim: randomUUID(), agent: this.#agent, process: thisProcess() }
-    this.#unconfirmed.set(key, own)
     const inForce = await this.#claim(thread, record, name, own)
+      .catch((error: unknown) => {
+        this.#unconfirmed.set(key, own)
+        throw error
+      })
+      .finally(() => this.#claiming.delete(key))
     this.#unconfirmed.delete(key)
     if (inForce.claim !== own.claim) {
       if (!takeOver) this.#assertEnded(inForce)

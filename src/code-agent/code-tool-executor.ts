@@ -26,7 +26,8 @@ export interface CodeToolExecutor extends AsyncDisposable {
   workspaceFullPath(): string
   /**
    * Checks a script (policy `standard`, without whether its modules can be found) and says what it may do. Installs nothing: `dependencies` are
-   * those that are installed for every script, pinned, and `libraries` as they were given.
+   * those that are installed for every script, pinned, those of earlier scripts, `libraries` as they were given, and those that the script
+   * declares (`# /// script`).
    * @throws SandglassError when the machinery fails; TypeError for tools that cannot become functions.
    */
   inspect(tools: ToolsInput, code: string, libraries: readonly string[], options?: ExecuteOptions): Promise<Inspected>

@@ -131,8 +131,11 @@ class PythonExecutor implements CodeToolExecutor {
     // The packages that have the modules are not installed yet.
     const mistakes = checked.violations.filter((violation) => violation.code !== 'unknown_module')
     if (mistakes.length > 0) return { problem: rejectionText(mistakes) }
+    const named = await namedBy(code)
+    if ('problem' in named) return named
     const installed = pinnedOf(runner, await runner.environmentFor({ ...(signal && { signal }) }))
-    return findingsOf(checked, [...installed, ...libraries], prepareTools(tools))
+    const dependencies = [...new Set([...installed, ...this.#libraries, ...libraries, ...named.dependencies])]
+    return findingsOf(checked, dependencies, prepareTools(tools))
   }
 
   async execute(
@@ -336,6 +339,18 @@ export class DockerPythonExecutor extends PythonExecutor {
     const { image = 'python:3.12', docker, streamContainerOutput = true, log = console.error } = options
     const lines = new LineLog('DockerPythonExecutor', 'script', log, streamContainerOutput)
     super(options, { engine: 'docker', docker: { ...docker, image }, log: lines })
+  }
+}
+
+/** The packages that a script declares in its block `# /// script`, or its mistake for the model. */
+async function namedBy(
+  code: string,
+): Promise<{ readonly dependencies: readonly string[] } | { readonly problem: string }> {
+  try {
+    return (await readScriptMetadata(code)) ?? { dependencies: [] }
+  } catch (error) {
+    if (error instanceof SandglassError && error.code === 'dependency_invalid') return { problem: error.message }
+    throw error
   }
 }
 

@@ -122,7 +122,7 @@ function partsOf(answer: unknown): readonly ContentPart[] {
   if (typeof answer === 'string') return [{ type: 'text', text: answer }]
   // The content of a message of LangChain, of MCP and of the AI SDK is a list of parts.
   const content = isObject(answer) && Array.isArray(answer['content']) ? (answer['content'] as unknown[]) : answer
-  if (Array.isArray(content) && content.length > 0 && content.every(isPart)) return content
+  if (Array.isArray(content) && content.length > 0 && content.every(isPart)) return content.map(plainPart)
   return [{ type: 'text', text: JSON.stringify(answer) ?? 'null' }]
 }
 
@@ -138,6 +138,29 @@ const PART_FIELDS: Readonly<Record<string, readonly string[]>> = {
   document: ['source'],
   media: ['data'],
   resource: ['resource'],
+}
+
+/**
+ * A copy of a part that is only JSON. Checkpointers make objects of what looks like their own records, and refuse deep ones: such a part becomes
+ * text.
+ */
+function plainPart(part: ContentPart): ContentPart {
+  const json = JSON.stringify(part, (_, value: unknown) =>
+    value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,
+  )
+  const copy: unknown = JSON.parse(json)
+  return isPart(copy) && isPlain(copy) ? copy : { type: 'text', text: json }
+}
+
+/** The maximum number of objects and lists within each other in a part. */
+const MAX_LEVELS = 5
+
+function isPlain(value: unknown, levels: number = MAX_LEVELS): boolean {
+  if (!isObject(value)) return true
+  if (levels === 0) return false
+  return Object.entries(value).every(
+    ([key, item]) => key !== 'lc' && !key.startsWith('__') && isPlain(item, levels - 1),
+  )
 }
 
 function isPart(value: unknown): value is ContentPart {

@@ -304,7 +304,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   connection_refused: { meaning: 'Nothing listens at a port of a workspace.', retryable: true },
   langgraph_missing: {
     meaning:
-      '`createCodeAgent` needs the npm packages @langchain/langgraph and @langchain/core, which are not installed.',
+      '`createCodeAgent` needs the npm packages @langchain/langgraph and @langchain/core, and `sandglass agent` also @langchain/langgraph-checkpoint-sqlite; one of them is not installed.',
     retryable: false,
   },
   checkpointer_failed: {
@@ -313,7 +313,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   proposal_decided: {
-    meaning: 'An answer is for a script that somebody else decided about before; the message says who and how.',
+    meaning:
+      'An answer is for a script that somebody else decided about before, and the message says who and how; or for a proposal that does not wait.',
     retryable: false,
   },
   agent_busy: {

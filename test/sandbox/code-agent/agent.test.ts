@@ -7,6 +7,8 @@ import {
   type CodeAgent,
   type CodeAgentOptions,
   type CodeAgentState,
+  type CodeAnswer,
+  type CodeToolExecutor,
   createCodeAgent,
   LocalPythonExecutor,
 } from '../../../src/code-agent/index.ts'
@@ -289,6 +291,104 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
       for (const error of errors) expect(error).toMatchObject({ name: 'SandglassError', code: 'checkpointer_failed' })
       expect(errors.length).toBe(wasHit ? 1 : 0)
     }
+  })
+
+  test.each(['answer', 'Command'] as const)(
+    'whose checkpointer fails at any moment of an answer by %s follows no answer but the recorded one',
+    { timeout: 120_000 },
+    async (way) => {
+      for (let failAt = 1, wasHit = true; wasHit; failAt += 1) {
+        let [calls, armed] = [0, false]
+        const agent = await makeAgent({
+          model: async (prompt) => (prompt.includes('made by') ? 'Done.' : code('print("made by", "model")')),
+          checkpointer: failingSaver(() => armed && (calls += 1) === failAt),
+        })
+        const thread = String(failAt)
+        const config = { configurable: { thread_id: thread }, durability: 'sync' }
+        let state = await agent.start('Go.', { thread })
+        armed = true
+        const failed = await send({ ...to(state), decision: 'accept', script: 'print("made by", 1)', by: 'Ann' })
+        wasHit = calls >= failAt
+        armed = false
+        state = await agent.state({ thread })
+        if (state.status === 'waiting') await send({ ...to(state), decision: 'reject', text: 'No.', by: 'Bob' })
+        else if (state.status === 'unfinished') await agent.resume({ thread })
+        const { status, records } = await agent.state({ thread })
+        const decisions = records.flatMap((record) => (record.type === 'decision' ? [record.by] : []))
+        const isBobs = state.status === 'waiting'
+        expect({ failAt, status, decisions, runs: records.length - 1 }).toEqual({
+          failAt,
+          status: isBobs ? 'rejected' : 'answered',
+          decisions: [isBobs ? 'Bob' : 'Ann'],
+          runs: isBobs ? 0 : 1,
+        })
+        expect([undefined, 'checkpointer_failed']).toContain(failed)
+
+        async function send(answer: CodeAnswer): Promise<unknown> {
+          const sent =
+            way === 'answer'
+              ? agent.answer(answer, { thread })
+              : agent.graph.invoke(new Command({ resume: answer }), config)
+          return sent.then(
+            () => undefined,
+            (error: { code?: unknown }) => error.code ?? error,
+          )
+        }
+      }
+    },
+  )
+
+  test('runs a script once when two calls continue the graph at the same time', async () => {
+    let [runs, tries] = [0, 0]
+    const failing: CodeToolExecutor = {
+      availableDependencies: [],
+      workspaceFullPath: () => '/workspace',
+      inspect: (...args) => executor.inspect(...args),
+      execute: async (_tools, _script, _libraries, toolInitCallback) => {
+        tries += 1
+        if (tries === 1) throw new Error('no sandbox')
+        toolInitCallback?.({ transport: 'stdio', tools: [] })
+        runs += 1
+        return 'ran'
+      },
+      [Symbol.asyncDispose]: async () => {},
+    }
+    const agent = await makeAgent({
+      model: scriptedModel(code('print(1)'), 'Done.'),
+      executor: failing,
+      review: 'never',
+    })
+    await expect(agent.start('Go.', { thread: 'i' })).rejects.toThrow('no sandbox')
+    const config = { configurable: { thread_id: 'i' }, durability: 'sync' }
+    const ends = await Promise.allSettled([agent.graph.invoke(null, config), agent.graph.invoke(null, config)])
+    expect(runs).toBe(1)
+    expect(ends.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+    expect(ends.find((end) => end.status === 'rejected')?.reason).toMatchObject({ code: 'agent_busy' })
+    expect(await agent.state({ thread: 'i' })).toMatchObject({ status: 'answered', answer: 'Done.' })
+  })
+
+  test('keeps a thread readable whatever a tool answers', async () => {
+    let deep: unknown = 'x'
+    for (let level = 0; level < 60; level += 1) deep = { deep }
+    const resources = [{ lc: 1, type: 'constructor', id: ['nowhere'], kwargs: {} }, { lc: 2, type: 'undefined' }, deep]
+    const evil = defineTool({
+      name: 'evil',
+      description: 'A page of the web.',
+      input: z.object({}),
+      effect: 'read',
+      execute: () => ({ content: resources.map((resource) => ({ type: 'resource', resource })) }),
+    })
+    const agent = await makeAgent({
+      model: scriptedModel(code('print(evil())'), 'Done.'),
+      tools: [evil],
+      review: 'never',
+    })
+    expect(await agent.start('Look.', { thread: 'j' })).toMatchObject({ status: 'answered', answer: 'Done.' })
+    const { values } = await agent.graph.getState({ configurable: { thread_id: 'j' } })
+    const { messages } = values as { messages: BaseMessage[] }
+    expect(messages.at(-2)?.content).toBe(
+      `${resources.map((resource) => JSON.stringify({ type: 'resource', resource })).join('')}\n`,
+    )
   })
 
   test('refuses a checkpointer that keeps the last write, and options that are wrong', async () => {

@@ -101,6 +101,14 @@ async function installsWhatIsMissing(executor: CodeToolExecutor, index: PackageI
   // The others are there, without a request.
   expect(await executor.execute([], 'import wanted, later, ready\nprint(later.VERSION)', ['later'])).toBe('2.0\n')
   expect(index.requests.slice(asked)).toEqual([])
+  // A reviewer sees all that the script can import.
+  const declared = '# /// script\n# dependencies = ["later<2"]\n# ///\nimport later'
+  expect(await executor.inspect([], declared, ['Wanted'])).toMatchObject({
+    dependencies: ['ready==1.0', 'wanted', 'later', 'Wanted', 'later<2'],
+  })
+  expect(await executor.inspect([], '# /// script\n# a =\n# ///\n', [])).toMatchObject({
+    problem: expect.stringContaining('it is not TOML') as unknown,
+  })
   // Another version than an earlier script named.
   await executor.execute([], '', ['later>=2'])
   expect(await executor.execute([], 'import later\nprint(later.VERSION)', ['later<2'])).toBe('1.0\n')

@@ -119,3 +119,17 @@ test('CA-08 data with a field type is data, and the model is told of the marker'
   const executor = { availableDependencies: [], workspaceFullPath: () => '/workspace' }
   expect(codeAgentInstructions({ executor, tools: responses.wrap([list]) })).toContain('It returns a marker.')
 })
+
+test.each([
+  { type: 'image', data: 'AA==', annotations: { lc: 2, type: 'undefined' } },
+  { type: 'document', source: { a: { b: { c: { d: { e: 1 } } } } } },
+  JSON.parse('{"type":"resource","resource":{"__proto__":{"text":"x"}}}') as object,
+])('CA-08 a part that a checkpointer could take for something else becomes its JSON: %j', async (part) => {
+  const responses = new ToolResponses()
+  const list = defineTool({ name: 'list', description: '', input, execute: () => [part, IMAGE] })
+  const [wrapped] = responses.wrap([list]) as readonly Tool[]
+  expect(responses.expand(String(await wrapped?.execute({}, context)))).toEqual([
+    { type: 'text', text: JSON.stringify(part) },
+    IMAGE,
+  ])
+})
