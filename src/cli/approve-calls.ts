@@ -1,5 +1,6 @@
 import type { Sandglass } from '../index.ts'
 import type { PendingCall } from '../review/index.ts'
+import type { CallApprover } from './call-approver.ts'
 import { type Context, note } from './context.ts'
 import { plural } from './figures.ts'
 import { holdTerminal } from './live-line.ts'
@@ -8,13 +9,6 @@ import { ask, dropInput, userName, wrapText } from './review-person.ts'
 /** Maximum rows of the arguments of a call; one has 70 characters. */
 const MAX_ROWS = 1000
 const NO_TERMINAL = 'it needs the approval of a person, and there is no terminal to ask at'
-
-/** Asks about calls of tools that need approval, and passes the answers on. */
-export interface CallApprover {
-  readonly onPending: (calls: readonly PendingCall[]) => Promise<void>
-  /** The library whose calls these are. Set after its start, since its options need {@link onPending}. */
-  sandglass: Pick<Sandglass, 'approve' | 'deny'> | undefined
-}
 
 /** Asks about the calls of tools that need approval: the person at the terminal; without one, they are denied at once. */
 export class CallApprovals implements CallApprover {

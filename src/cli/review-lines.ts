@@ -9,7 +9,7 @@ import {
 } from '../review/index.ts'
 import { messageOf } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
-import type { CallApprover } from './approve-calls.ts'
+import type { CallApprover } from './call-approver.ts'
 import { type InputLine, inputLines } from './request-lines.ts'
 
 const MAX_LINE_BYTES = 2 * 1024 * 1024
@@ -39,7 +39,7 @@ function approvalLine({ id, tool, args, effect, line }: PendingCall): Record<str
 
 /** A question that waits. */
 interface Question {
-  /** What is wrong with a decision about it. */
+  /** The mistake of a decision about it. */
   problem(decision: DecisionLine): string | undefined
   readonly decided: PromiseWithResolvers<DecisionLine>
 }

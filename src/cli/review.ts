@@ -5,7 +5,7 @@ import { formatValue } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
 import { UsageError } from './failure.ts'
-import type { CallApprover } from './approve-calls.ts'
+import type { CallApprover } from './call-approver.ts'
 import { DecisionLines, REJECTED } from './review-lines.ts'
 import { reviewByPerson } from './review-person.ts'
 

@@ -1,6 +1,6 @@
 import type { EngineTable } from '../engines/index.ts'
 import type { Sandglass, SandglassOptions } from '../index.ts'
-import type { CallApprover } from './approve-calls.ts'
+import type { CallApprover } from './call-approver.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 
