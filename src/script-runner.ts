@@ -233,6 +233,9 @@ export class ScriptRunner {
       return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) })
     }
     const request = requestOf(script, given, await this.#readInput(run))
+    // Before the lease: wrong tools must not cost one.
+    let parked: Pick<ApprovedRun, 'park'> = {}
+    const tools = this.#toolsOf(given, () => parked.park?.() ?? (() => undefined))
     const finishIn =
       (present: PreparedEnvironment | undefined) =>
       (result: ExecutionResult): Promise<ExecutionResult<T>> => {
@@ -244,22 +247,20 @@ export class ScriptRunner {
       const { files, ...others } = request
       const lease = await this.workspaces.borrow(workspace, run, files)
       const { sandbox, executionId } = lease
-      const tools = this.#toolsOf(given, {})
       return new LeasedRun(executor, { ...others, ...tools, sandbox, executionId }, lease, finishIn(environment))
     }
     const { lease, present } = await this.leaseFor(wanted, environment, run)
-    const tools = this.#toolsOf(given, lease)
+    parked = lease
     return new LeasedRun(executor, { ...request, ...tools, sandbox: lease.sandbox }, lease, finishIn(present))
   }
 
   /** The tools of a run, whose calls may wait for approval; its lease is parked meanwhile. */
   #toolsOf<T>(
     { tools, toolLimits, signal }: RunOptions<T>,
-    lease: Pick<ApprovedRun, 'park'>,
+    park: () => () => void,
   ): Pick<RunRequest, 'tools' | 'signal'> {
     if (tools === undefined) return {}
     const own = new AbortController()
-    const park = (): (() => void) => lease.park?.() ?? (() => undefined)
     const run = { park, cancel: () => own.abort() }
     const bridged = bridgedTools(prepareTools(tools), toolLimits, this.approvals.approverOf(run))
     if (!bridged.mayWait) return { tools: bridged }

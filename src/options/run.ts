@@ -107,6 +107,8 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
   refuseUnknown('run', options, RUN_OPTIONS)
   const { policy = 'off' } = options
   if (!POLICIES.includes(policy)) throw unknownValueError('policy', 'policy', policy, POLICIES)
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+    throw new SandglassError('invalid_request', 'signal: it is not an AbortSignal')
   if (options.workspace === undefined) return
   for (const name of POOL_OPTIONS) {
     if (options[name] === undefined) continue

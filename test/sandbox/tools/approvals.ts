@@ -68,6 +68,8 @@ export function approvalTests(at: OnEngine): void {
       tool: 'pay',
       effect: 'write',
       args: { to: 'bob', amount: 1 },
+      line: 3,
+      signal: expect.objectContaining({ aborted: true }) as unknown,
       since: expect.stringMatching(/^\d{4}-.*Z$/) as unknown,
     })
     expect(toolCalls.map(({ state, error }) => [state, error])).toEqual([['answered', null]])
@@ -317,4 +319,18 @@ emit_result(got)`
     await at.sg.approve(id)
     expect((await running).finalData).toBe(1)
   }, 30_000)
+
+  test('tools that are wrong cost no lease, and leave a workspace free', async () => {
+    await using sg = await createSandglass({ engine: 'pyodide', poolSize: 1, maxOverflow: 0 })
+    const { pay } = payTool()
+    const wrong = { tools: [{ name: 'x' }] as never }
+    await expect(sg.run('emit_result(1)', { tools: [pay], signal: {} as never })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+    await expect(sg.run('emit_result(1)', wrong)).rejects.toThrow(TypeError)
+    expect(sg.stats()).toMatchObject({ leased: 0 })
+    await using workspace = await sg.workspace()
+    await expect(sg.run('emit_result(1)', { ...wrong, workspace })).rejects.toThrow(TypeError)
+    expect((await sg.run('emit_result(1)', { workspace })).finalData).toBe(1)
+  }, 60_000)
 }

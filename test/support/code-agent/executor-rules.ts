@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -36,6 +37,8 @@ export async function checkExecutor(make: (options: PythonExecutorOptions) => Co
     makeWheel({ name: 'later', version: '2.0' }),
   )
   const workspaceDir = mkdtempSync(join(tmpdir(), 'sandglass-agent-'))
+  // Tests beside this one kill agents, whose directories stay.
+  using _ = ownTemporaryDirectory()
   const before = runtimeDirectories()
   try {
     mkdirSync(join(workspaceDir, 'data'))
@@ -151,4 +154,19 @@ async function refusesToCopyBack(executor: CodeToolExecutor, workspaceDir: strin
 
 function runtimeDirectories(): string[] {
   return readdirSync(tmpdir()).filter((name) => name.startsWith('sandglass-executor-'))
+}
+
+/** Has this process make its temporary files in a directory of its own, which sandboxes can read. */
+function ownTemporaryDirectory(): Disposable {
+  const before = process.env['TMPDIR']
+  const directory = mkdtempSync(join(tmpdir(), 'sandglass-own-'))
+  chmodSync(directory, 0o755)
+  process.env['TMPDIR'] = directory
+  return {
+    [Symbol.dispose]: () => {
+      if (before === undefined) delete process.env['TMPDIR']
+      else process.env['TMPDIR'] = before
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
 }
