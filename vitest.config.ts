@@ -15,7 +15,6 @@ const WAITING = [
   'test/sandbox/workspace/persist-faults.test.ts',
   'test/sandbox/engines/pyodide/recovery.test.ts',
   'test/sandbox/engines/local/orphan-retry.test.ts',
-  'test/sandbox/workspace/clock-skew.test.ts',
   'test/sandbox/stores/s3.test.ts',
   'test/unit/adversarial/invariants.slow.test.ts',
 ]
@@ -86,7 +85,7 @@ const config: ViteUserConfig = {
       // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
       // Few tests of the library have some.
       ...[
-        { name: 'waiting', include: WAITING, exclude: [], maxWorkers: 4, order: 0 },
+        { name: 'waiting', include: WAITING, exclude: [], maxWorkers: 2 * CAREFUL, order: 0 },
         { name: 'library', include: LIBRARY, exclude: WAITING, maxWorkers: 2, order: 2 },
         {
           name: 'sandbox',

@@ -132,10 +132,13 @@ if (import.meta.main) {
     ...projects.map((project) => `--project=${project}`),
     ...(isRung ? rest : process.argv.slice(2)),
   ])
-  // The Python tests wait for half of their time, like the files that vitest begins with.
-  const pythonRun = pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
+  const runPython = (): ReturnType<typeof runPythonTests> | { counts: TestCounts; text: string } =>
+    pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
+  // Those of one Python wait for half of their time, like the files that vitest begins with, and end with them. Those of several would
+  // run beside tests of the unit rung, which have a second each.
+  const beside = pythons === 1 ? runPython() : undefined
   const vitest = await vitestRun
-  const { counts: python, text } = await pythonRun
+  const { counts: python, text } = await (beside ?? runPython())
   if (text !== '') console.log(text)
   console.log(closing(vitest, python))
   process.exitCode = vitest.counts.failed + python.failed > 0 ? 1 : 0
