@@ -42,7 +42,7 @@ export interface ApprovalOptions {
   readonly approvalTimeoutMs?: number | undefined
   /**
    * Called when calls begin to wait, with all that wait: once for those that come together. If it throws or rejects, the calls that
-   * are new to it are denied.
+   * are new to it are denied, and a warning of the process (`SANDGLASS_ON_PENDING`) has the message.
    */
   readonly onPending?: ((calls: readonly PendingCall[]) => void | Promise<void>) | undefined
 }
@@ -98,6 +98,7 @@ export class Approvals {
   /** Calls that `onPending` has not been told about. */
   readonly #news = new Set<string>()
   #isTelling = false
+  #isClosed = false
 
   constructor(options: ApprovalOptions) {
     this.#options = options
@@ -150,8 +151,9 @@ export class Approvals {
     await Promise.resolve()
   }
 
-  /** Cancels the runs whose calls wait: nobody can answer any more. */
+  /** Cancels the runs whose calls wait, and denies all that come: nobody can answer any more. */
   cancelWaiting(): void {
+    this.#isClosed = true
     const waiting = [...this.#waiting.values()]
     for (const { cancel } of waiting) cancel()
   }
@@ -168,6 +170,8 @@ export class Approvals {
       ask: async (asked) => {
         const { executionId, tool, effect, args, line, signal } = asked
         signal.throwIfAborted()
+        if (this.#isClosed)
+          return { approved: false, reason: 'this Sandglass is closing, and nobody is asked any more', by: null }
         const noAnswer = `nobody answered within ${ms} ms (approvalTimeoutMs)`
         if (isUnattended) return { approved: false, reason: `${noAnswer} to an earlier call of this run`, by: null }
         const id = randomUUID()
@@ -256,8 +260,10 @@ export class Approvals {
     try {
       await onPending(this.pending())
     } catch (error) {
-      const reason = `nobody could be asked: onPending failed: ${messageOf(error)}`
-      for (const id of news) this.#settle(id, { approved: false, reason, by: null }, 'denied, because onPending failed')
+      // The message may have addresses and keys of the host, and the reason goes to the script.
+      process.emitWarning(`onPending failed: ${messageOf(error)}`, { code: 'SANDGLASS_ON_PENDING' })
+      const decision = { approved: false, reason: 'nobody could be asked', by: null } as const
+      for (const id of news) this.#settle(id, decision, 'denied, because onPending failed')
     }
   }
 }

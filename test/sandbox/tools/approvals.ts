@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tool as aiTool } from 'ai'
 import { expect, test } from 'vitest'
@@ -333,4 +334,49 @@ emit_result(got)`
     await expect(sg.run('emit_result(1)', { ...wrong, workspace })).rejects.toThrow(TypeError)
     expect((await sg.run('emit_result(1)', { workspace })).finalData).toBe(1)
   }, 60_000)
+
+  test('the error of onPending is told on the host, not to the script', async () => {
+    const told = once(process, 'warning') as Promise<[Error & { code: string }]>
+    const error = new Error('https://hook.example/TOKEN is down')
+    await using sg = await createSandglass({
+      engine,
+      poolSize: 1,
+      onPending: () => {
+        throw error
+      },
+    })
+    const { pay, paid } = payTool()
+    const { finalData } = await sg.run(PAY, { tools: [pay] })
+    expect([finalData, paid]).toEqual([['denied', 'pay: the call was denied: nobody could be asked'], []])
+    const [warning] = await told
+    expect([warning.code, warning.message]).toEqual(['SANDGLASS_ON_PENDING', `onPending failed: ${error.message}`])
+  }, 30_000)
+
+  test('a call that needs approval while the Sandglass closes is denied at once', async () => {
+    await using sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 0 })
+    const { pay, paid } = payTool()
+    const { promise: began, resolve: begin } = Promise.withResolvers<void>()
+    const { promise: closing, resolve: goOn } = Promise.withResolvers<void>()
+    const hold = defineTool({
+      name: 'hold',
+      description: '',
+      input: z.object({}),
+      execute: async () => {
+        begin()
+        await closing
+        return 0
+      },
+    })
+    const running = sg.run(`hold()${PAY}`, { tools: [pay, hold] })
+    await began
+    const closed = sg.close({ graceMs: 5000 })
+    goOn()
+    const { status, finalData } = await running
+    await closed
+    expect([status, finalData]).toEqual([
+      'completed',
+      ['denied', 'pay: the call was denied: this Sandglass is closing, and nobody is asked any more'],
+    ])
+    expect(paid).toEqual([])
+  }, 30_000)
 }
