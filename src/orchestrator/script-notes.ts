@@ -1,10 +1,13 @@
 import { boundArgs, type ExecutionResult, MAX_LISTED_CALLS, type RunEvent } from '../executor/index.ts'
 import type { Redactor } from '../redaction/index.ts'
-import type { Journal, Place } from '../journal/index.ts'
+import type { Journal, JournalBody, Place } from '../journal/index.ts'
 import { CallKeys } from './call-keys.ts'
 
 /** Maximum characters of a tool's answer in the journal. */
 const MAX_RESULT = 16 * 1024
+
+/** A call that waits for a person, as the journal records it. */
+type AskedCall = Pick<Extract<JournalBody, { type: 'approval_requested' }>, 'approval_id' | 'name' | 'effect' | 'args'>
 
 /** Records in the journal what one script does while it runs. */
 export class ScriptNotes {
@@ -13,6 +16,8 @@ export class ScriptNotes {
   readonly #redactor: Redactor
   readonly #keys: CallKeys = new CallKeys()
   #unlisted = 0
+  /** Calls beyond those that are listed, while a person is asked about them. */
+  readonly #askedUnlisted = new Map<string, AskedCall>()
 
   constructor(journal: Journal, place: Place, redactor: Redactor) {
     this.#journal = journal
@@ -47,14 +52,16 @@ export class ScriptNotes {
       }
       case 'approval_requested': {
         const { approvalId: approval_id, name, effect, args } = event
+        const asked = { approval_id, name, effect, args: sortKeys(boundArgs(args)) }
         const key = this.#keys.keyOf(event.callId)
-        if (key === undefined) return
-        const bounded = sortKeys(boundArgs(args))
-        this.#journal.write({ type: 'approval_requested', ...place, approval_id, key, name, effect, args: bounded })
+        if (key === undefined) this.#askedUnlisted.set(event.callId, asked)
+        else this.#journal.write({ type: 'approval_requested', ...place, key, ...asked })
         return
       }
       case 'approval_decided': {
         const { approvalId: approval_id, name, approved, reason, by, args, waitedMs: waited_ms } = event
+        if (approved) this.#list(event.callId)
+        this.#askedUnlisted.delete(event.callId)
         const key = this.#keys.keyOf(event.callId)
         if (key === undefined) return
         const decision = { approved, reason, by, args: sortKeys(boundArgs(args)), waited_ms }
@@ -80,6 +87,17 @@ export class ScriptNotes {
       }
       default:
     }
+  }
+
+  /** Records a call beyond the limit that a person approved: a script cannot hide it behind others. */
+  #list(callId: string): void {
+    const asked = this.#askedUnlisted.get(callId)
+    if (asked === undefined) return
+    this.#unlisted -= 1
+    const key = this.#keys.start(callId, asked.name, null)
+    const { name, effect, args } = asked
+    this.#journal.write({ type: 'tool_called', ...this.#place, key, line: null, name, effect, args })
+    this.#journal.write({ type: 'approval_requested', ...this.#place, key, ...asked })
   }
 
   /** The head of an answer, as a text of its own: a slice would keep the whole answer in memory. */

@@ -51,3 +51,35 @@ test('a journal keeps the first 1,000 calls of a script and counts them all', as
   const listed = recordOf(stored).attempts[0]?.toolCalls ?? []
   expect(listed.map(({ key, ok }) => [key, ok])).toEqual(Array.from({ length: 1000 }, (_, i) => [`L1#${i + 1}`, true]))
 })
+
+test('a script cannot hide an approved call behind 1,000 others', async () => {
+  const ids = Array.from({ length: 1500 }, (_, index) => `c${index}`)
+  const of = { executionId, name: 'pay' }
+  const asked = (callId: string): RunEvent[] => [
+    { ...callOf(callId, { to: callId }), name: 'pay' } as RunEvent,
+    { type: 'approval_requested', ...of, callId, approvalId: callId, effect: 'write', args: { to: callId } },
+  ]
+  const decided = (callId: string, approved: boolean): RunEvent => {
+    const decision = { approved, reason: approved ? null : 'no', by: 'ann', args: null, waitedMs: 7 }
+    return { type: 'approval_decided', ...of, callId, approvalId: callId, ...decision }
+  }
+  const { stored, calls } = await noted([
+    ...ids.flatMap((id) => [callOf(id, {}), answerTo(id, '1')]),
+    ...asked('eve'),
+    ...asked('bob'),
+    decided('eve', false),
+    decided('bob', true),
+    ...['eve', 'bob'].map((id) => ({ ...answerTo(id, '2'), name: 'pay' }) as RunEvent),
+  ])
+  expect(calls).toBe(1502)
+  const listed = recordOf(stored).attempts[0]?.toolCalls ?? []
+  expect(listed.length).toBe(1001)
+  expect(listed.at(-1)).toMatchObject({
+    name: 'pay',
+    effect: 'write',
+    args: { to: 'bob' },
+    ok: true,
+    resultJson: '2',
+    approval: { approved: true, by: 'ann', waitedMs: 7 },
+  })
+})
