@@ -58,6 +58,8 @@ export function bridgedTools(set: ToolSet, limits: ToolLimits = {}, approver?: A
   }
 }
 
+/** The copies of its arguments that a call may hold while a person is asked: those that came, are shown, are kept and execute. */
+const WAITING_COPIES = 4
 /** Unknown names of one run for which a similar one is looked up, among hundreds of tools. */
 const MAX_HINTS = 20
 
@@ -98,7 +100,8 @@ export class Bridge implements Requester {
     }
     // Only accepted calls are kept, and their number is limited: a script can send refused ones endlessly.
     this.#ids.add(call.id)
-    const release = this.#limits.enter(memoryOf(call.args))
+    const copies = approvalRule(tool, this.#approver) === false ? 1 : WAITING_COPIES
+    const release = this.#limits.enter(copies * memoryOf(call.args))
     void this.#serve(tool, call).finally(release)
     await this.#limits.awaitRoom()
   }
