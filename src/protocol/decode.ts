@@ -113,9 +113,13 @@ export function encodeToolResult(
   id: string,
   answer: { readonly resultJson: string } | { readonly error: ToolFailure },
 ): Uint8Array {
-  const head = `{"type":"tool_result","execution_id":${JSON.stringify(executionId)},"id":${JSON.stringify(id)},`
-  const body = 'error' in answer ? `"error":${JSON.stringify(answer.error)}` : `"result":${answer.resultJson}`
-  return Buffer.from(`${head}${body}}\n`)
+  const [name, json] = 'error' in answer ? ['error', JSON.stringify(answer.error)] : ['result', answer.resultJson]
+  const head = `{"type":"tool_result","execution_id":${JSON.stringify(executionId)},"id":${JSON.stringify(id)},"${name}":`
+  // Written part by part: a text of the whole line would be a copy of a large answer.
+  const parts = [head, json, '}\n']
+  const line = Buffer.allocUnsafe(parts.reduce((bytes, part) => bytes + Buffer.byteLength(part), 0))
+  parts.reduce((at, part) => at + line.write(part, at), 0)
+  return line
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

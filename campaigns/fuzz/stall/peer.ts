@@ -89,7 +89,7 @@ class Peer {
         this.#rest = this.#rest.subarray(PIECE_BYTES)
         return piece
       },
-      send: (bytes) => sandbox.channel.send(bytes),
+      send: (bytes) => sandbox.channel.send(withoutAnswer(bytes)),
       close: () => sandbox.channel.close(),
     }
     return new Proxy(sandbox, {
@@ -151,6 +151,20 @@ class Peer {
     this.#large = undefined
     return large
   }
+}
+
+/**
+ * A large answer of a tool as one without its value: a real sandbox reads it in a process of its own, and here its text and its
+ * value would count as growth of the host.
+ */
+function withoutAnswer(bytes: Uint8Array): Uint8Array {
+  if (bytes.length <= PIECE_BYTES) return bytes
+  const head = /^\{"type":"tool_result","execution_id":"([^"\\]+)","id":"([^"\\]+)",/.exec(
+    Buffer.from(bytes.buffer, bytes.byteOffset, 512).toString('latin1'),
+  )
+  if (head === null) return bytes
+  const [, execution_id, id] = head
+  return jsonLine({ type: 'tool_result', execution_id, id, result: null })
 }
 
 function* framesOf(answer: Answer, id: string, ends: boolean): Generator<Uint8Array, undefined> {
