@@ -36,7 +36,7 @@ export interface ApproveOptions {
 
 /** The options of `createSandglass` for calls that need approval. */
 export interface ApprovalOptions {
-  /** True: calls of tools with the effect `write` need approval, unless their tool has an `approve` of its own. Default false. */
+  /** True: calls of tools whose effect is not `read` need approval, unless their tool has an `approve` of its own. Default false. */
   readonly approveWrites?: boolean | undefined
   /** The time after which a call that nobody decides about is denied, in milliseconds. Default 600,000. */
   readonly approvalTimeoutMs?: number | undefined
@@ -64,8 +64,8 @@ interface Waiting {
   readonly cancel: () => void
   /** Ends the signal of the call. */
   readonly end: () => void
-  /** An approval whose arguments are being checked. */
-  isChecked: boolean
+  /** True if somebody has answered, with arguments that are being checked or were refused. */
+  isAttended: boolean
 }
 
 const DEFAULT_TIMEOUT_MS = 600_000
@@ -117,21 +117,20 @@ export class Approvals {
     refuseUnknown('approve', options, ['args', 'by'])
     const { args, by = null } = options
     checkBy(by)
-    if (args !== undefined && (typeof args !== 'object' || args === null || Array.isArray(args)))
+    if (args !== undefined && !isRecord(args))
       throw new TypeError(`args: ${formatValue(args)} is not an object with the arguments of the tool`)
     const waiting = this.#find(id)
     if (args === undefined) return this.#settle(id, { approved: true, args: null, by })
     // A copy: what is checked is what executes.
     const own = copyOf(args)
-    waiting.isChecked = true
+    waiting.isAttended = true
     try {
       await waiting.check(own)
     } catch (error) {
-      this.#find(id, true)
+      this.#find(id)
       throw new SandglassError('approval_invalid', `${messageOf(error)}; the call still waits`)
-    } finally {
-      waiting.isChecked = false
     }
+    // Another answer may have come meanwhile.
     this.#find(id)
     this.#settle(id, { approved: true, args: own, by })
   }
@@ -182,7 +181,7 @@ export class Approvals {
         const call = Object.freeze({ ...about, signal: ended.signal })
         const { promise, resolve: settle, reject } = Promise.withResolvers<CallDecision>()
         const timer = setTimeout(() => {
-          isUnattended = true
+          isUnattended = this.#waiting.get(id)?.isAttended === false
           this.#settle(id, { approved: false, reason: noAnswer, by: null }, 'denied, because nobody answered in time')
         }, ms)
         const onOver = (): void => {
@@ -196,7 +195,7 @@ export class Approvals {
           settle,
           cancel: () => run.cancel?.(),
           end: () => ended.abort(),
-          isChecked: false,
+          isAttended: false,
         })
         count += 1
         if (count === 1) unpark = run.park?.()
@@ -214,12 +213,10 @@ export class Approvals {
     }
   }
 
-  /** @throws SandglassError for a call that does not wait. @param isOwn true for the decision whose arguments are being checked. */
-  #find(id: string, isOwn = false): Waiting {
+  /** @throws SandglassError for a call that does not wait. */
+  #find(id: string): Waiting {
     const waiting = this.#waiting.get(id)
-    if (waiting !== undefined && (isOwn || !waiting.isChecked)) return waiting
-    if (waiting !== undefined)
-      throw new SandglassError('approval_decided', `call ${formatValue(id)}: another approval of it is being checked`)
+    if (waiting !== undefined) return waiting
     const decided = this.#decided.get(id)
     if (decided !== undefined)
       throw new SandglassError('approval_decided', `call ${formatValue(id)} does not wait any more: ${decided}`)
@@ -273,13 +270,20 @@ function checkBy(by: unknown): void {
   throw new TypeError(`by: ${formatValue(by)} is not a text of at most ${MAX_DECIDER} characters`)
 }
 
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** @throws TypeError for arguments that JSON cannot represent. */
 function copyOf(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  let copy: unknown
   try {
-    return frozen(JSON.parse(JSON.stringify(args))) as Readonly<Record<string, unknown>>
+    copy = JSON.parse(JSON.stringify(args))
   } catch (error) {
     throw new TypeError(`args: they cannot be sent as JSON: ${messageOf(error)}`, { cause: error })
   }
+  if (!isRecord(copy)) throw new TypeError('args: as JSON, they are not an object with the arguments of the tool')
+  return frozen(copy)
 }
 
 /** Freezes a JSON value with all that it holds. */

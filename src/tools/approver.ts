@@ -31,7 +31,7 @@ export type CallDecision = (
 
 /** Asks about the calls of one run. */
 export interface Approver {
-  /** True if calls of `write` tools need approval unless their tool says otherwise. */
+  /** True if calls that may change something need approval unless their tool says otherwise. */
   readonly approvesWrites: boolean
   /** Waits for the answer. Rejects with the reason of the signal if that fires first. */
   ask(call: CallToApprove): Promise<CallDecision>
@@ -42,7 +42,7 @@ export function approvalRule(
   { approve, effect }: Pick<PreparedTool, 'approve' | 'effect'>,
   approver: Approver | undefined,
 ): NonNullable<PreparedTool['approve']> {
-  return approve ?? (effect === 'write' && approver?.approvesWrites === true)
+  return approve ?? (effect !== 'read' && approver?.approvesWrites === true)
 }
 
 /** True if calls of a run may wait for approval. */

@@ -116,7 +116,7 @@ export class Bridge implements Requester {
   async #serve(tool: PreparedTool, call: ToolCallFrame): Promise<void> {
     let leave = await this.#limits.awaitTurn(tool)
     if (this.#over.signal.aborted) return leave()
-    const started = performance.now()
+    let started = performance.now()
     // Checks of arguments do not move the deadline, unlike approval and execution: a script can make them take long.
     let noteEnd: (() => void) | undefined
     const noteBegin = (): void => void (noteEnd = this.#run.noteExecution(call.id))
@@ -128,7 +128,8 @@ export class Bridge implements Requester {
         // Others have their turn while a person decides.
         leave()
         leave = () => undefined
-        args = await this.#awaitApproval(tool, call)
+        const asked = performance.now()
+        args = await this.#awaitApproval(tool, call).finally(() => (started += performance.now() - asked))
         leave = await this.#limits.awaitTurn(tool)
       }
       answer = {

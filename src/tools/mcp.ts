@@ -35,6 +35,11 @@ export interface McpToolsOptions {
   readonly prefix?: string
   /** The tools to use, by their names on the server. Default: all. */
   readonly only?: readonly string[]
+  /**
+   * True: the server's own annotations decide the effect of its tools: `read` by `readOnlyHint`, `idempotent` by `idempotentHint`. Then
+   * they also decide which calls `approveWrites` asks about, and what reviewers see. Default false: all its tools are `write`.
+   */
+  readonly trustEffects?: boolean
   /** Cancels the listing of the tools. Without it a server that does not answer is given up after one minute, the limit of the client. */
   readonly signal?: AbortSignal
 }
@@ -57,14 +62,13 @@ const ANYTHING = z.unknown()
 const NO_TIMEOUT_MS = MAX_TIMER_MS
 
 /**
- * The tools of an MCP server. `readOnlyHint` makes a tool `read`, `idempotentHint` `idempotent`; all others are
- * `write`. The server itself declares these hints: rely on them only if you trust it. A tool answers with its
- * structured content, else with its text, else with the list of its content blocks.
+ * The tools of an MCP server. Their effect is `write`, unless `trustEffects` is set. A tool answers with its structured
+ * content, else with its text, else with the list of its content blocks.
  * @throws the error of the client if the server does not answer; TypeError for an unknown name in `only`, and for a listing that
  * is not one, or is too long.
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<Tool[]> {
-  const { prefix = '', only } = options
+  const { prefix = '', only, trustEffects = false } = options
   const listed = await allTools(client, options.signal)
   const names = new Set(listed.map(nameOf))
   const missing = (only ?? []).filter((name) => !names.has(name))
@@ -75,7 +79,7 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
   let chars = 0
   for (const tool of listed) {
     if (only !== undefined && !only.includes(nameOf(tool))) continue
-    const listing = listingOf(tool)
+    const listing = listingOf(tool, trustEffects)
     chars += charsOf(listing)
     if (chars > MAX_LISTING_CHARS) {
       throw new TypeError(`mcpTools: the tools have more than ${MAX_LISTING_CHARS} characters; name fewer in \`only\``)
@@ -117,7 +121,7 @@ function nameOf(tool: unknown): string {
   return name
 }
 
-function listingOf(tool: unknown): Listing {
+function listingOf(tool: unknown, trustEffects: boolean): Listing {
   const name = nameOf(tool)
   const description = field(tool, 'description')
   const schemaOf = (key: string): JsonSchemaObject | undefined => {
@@ -132,7 +136,7 @@ function listingOf(tool: unknown): Listing {
     description: typeof description === 'string' ? truncate(description, MAX_DESCRIPTION_CHARS) : '',
     inputSchema: schemaOf('inputSchema') ?? { type: 'object' },
     outputSchema: schemaOf('outputSchema'),
-    effect: effectOf(field(tool, 'annotations')),
+    effect: trustEffects ? effectOf(field(tool, 'annotations')) : 'write',
   }
 }
 

@@ -69,7 +69,7 @@ export interface ToolOptions<S extends ToolSchema = ToolSchema, O extends ToolSc
   /**
    * The calls that wait until a person approves them: all of them, none, or those for which the function returns `true`. It gets what
    * `execute` would get, within `timeoutMs` and the time of the script; if it throws or returns no boolean, the call is denied.
-   * By default none, or those of `write` tools with `approveWrites` of `createSandglass`.
+   * By default none, or with `approveWrites` of `createSandglass` those of tools whose effect is not `read`.
    */
   readonly approve?: boolean | ((input: ValueOf<S>, context: ToolContext) => boolean | Promise<boolean>) | undefined
   /** Called with the validated input; returns a value that `output` accepts and JSON can represent, or a promise of it. */

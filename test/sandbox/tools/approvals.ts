@@ -7,7 +7,7 @@ import type { RunEvent } from '../../../src/executor/index.ts'
 import type { PendingCall } from '../../../src/review/index.ts'
 import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
-import { defineTool, type Tool, type ToolOptions, type ToolsInput } from '../../../src/tools/index.ts'
+import { defineTool, type Tool, type ToolEffect, type ToolOptions, type ToolsInput } from '../../../src/tools/index.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { OnEngine } from './on-engine.ts'
 
@@ -74,6 +74,8 @@ export function approvalTests(at: OnEngine): void {
       since: expect.stringMatching(/^\d{4}-.*Z$/) as unknown,
     })
     expect(toolCalls.map(({ state, error }) => [state, error])).toEqual([['answered', null]])
+    // The time of the tool, without that of the person.
+    expect(toolCalls[0]?.ms).toBeLessThan(1000)
     const of = { executionId, callId: '1', approvalId: call.id, name: 'pay' }
     expect(events.filter(({ type }) => type.startsWith('approval'))).toEqual([
       { type: 'approval_requested', ...of, effect: 'write', args: { to: 'bob', amount: 1 } },
@@ -111,12 +113,39 @@ export function approvalTests(at: OnEngine): void {
       code: 'approval_invalid',
     })
     expect(at.sg.pending().map((call) => call.id)).toEqual([id])
+    await expect(at.sg.approve(id, { args: { toJSON: () => null } })).rejects.toThrow(
+      'args: as JSON, they are not an object with the arguments of the tool',
+    )
     const args = { to: 'eve', amount: 2 }
     const approving = at.sg.approve(id, { args })
     args.to = 'mallory'
     await approving
     await running
     expect(paid).toEqual([{ to: 'eve', amount: 2 }])
+  })
+
+  test('a denial counts while the arguments of an approval are being checked', async () => {
+    const checked = Promise.withResolvers<void>()
+    const slow = z.object({ to: z.string().refine(async (to) => to === 'bob' || (await checked.promise, true)) })
+    const paid: unknown[] = []
+    const pay = defineTool({
+      name: 'pay',
+      description: '',
+      input: slow,
+      approve: true,
+      execute: (given) => paid.push(given),
+    })
+    const running = at.sg.run(PAY, { tools: [pay] })
+    const { id } = await onlyCall(at.sg)
+    const approving = at.sg.approve(id, { args: { to: 'eve' }, by: 'ann' })
+    await at.sg.deny(id, 'no', { by: 'bob' })
+    checked.resolve()
+    await expect(approving).rejects.toMatchObject({
+      code: 'approval_decided',
+      message: `call "${id}" does not wait any more: it was denied by bob`,
+    })
+    expect((await running).finalData).toEqual(['denied', 'pay: the call was denied: no'])
+    expect(paid).toEqual([])
   })
 
   test('calls of asyncio.gather are told together; a pool of one serves other runs meanwhile', async () => {
@@ -143,6 +172,26 @@ emit_result(sorted(asyncio.run(main())))`
     expect(paid.length).toBe(3)
     expect(sg.stats()).toMatchObject({ leased: 0 })
   }, 60_000)
+
+  test.each<[ToolEffect, number]>([
+    ['write', 1],
+    ['idempotent', 1],
+    ['read', 0],
+  ])('approveWrites: a call with the effect %s waits: %i', async (effect, waits) => {
+    const asked: string[] = []
+    await using sg = await createSandglass({
+      engine,
+      poolSize: 1,
+      approveWrites: true,
+      onPending: async ([call]) => {
+        asked.push(call?.tool ?? '')
+        await sg.approve(call?.id ?? '')
+      },
+    })
+    const { pay } = payTool({ effect, approve: undefined })
+    expect((await sg.run(PAY, { tools: [pay] })).finalData).toBe(1)
+    expect(asked).toHaveLength(waits)
+  })
 
   test('nobody answers: the call is denied, and all later ones of the run at once', async () => {
     await using sg = await createSandglass({ engine, poolSize: 1, maxOverflow: 0, approvalTimeoutMs: 300 })

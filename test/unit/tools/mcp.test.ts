@@ -121,21 +121,17 @@ describe('a client', () => {
     expect((await mcpTools(client)).map(({ name }) => name)).toEqual(['a', 'b', 'c'])
   })
 
-  test('reads from annotations what a tool may change', async () => {
-    const tools = await mcpTools(
-      answering({}, [
-        listing('reads', { readOnlyHint: true }),
-        listing('repeats', { readOnlyHint: false, idempotentHint: true }),
-        listing('writes', { idempotentHint: false }),
-        { name: 'silent', inputSchema: { type: 'object' } },
-      ]),
-    )
-    expect(tools.map(({ name, effect }) => [name, effect])).toEqual([
-      ['reads', 'read'],
-      ['repeats', 'idempotent'],
-      ['writes', 'write'],
-      ['silent', 'write'],
+  test.each<[string, { trustEffects?: boolean }, readonly string[]]>([
+    ['believes no annotations of a server', {}, ['write', 'write', 'write', 'write']],
+    ['believes those of a trusted one', { trustEffects: true }, ['read', 'idempotent', 'write', 'write']],
+  ])('%s', async (_, options, effects) => {
+    const client = answering({}, [
+      listing('reads', { readOnlyHint: true }),
+      listing('repeats', { readOnlyHint: false, idempotentHint: true }),
+      listing('writes', { idempotentHint: false }),
+      { name: 'silent', inputSchema: { type: 'object' } },
     ])
+    expect((await mcpTools(client, options)).map(({ effect }) => effect)).toEqual(effects)
   })
 
   test.each<[string, unknown, unknown]>([
