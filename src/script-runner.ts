@@ -13,6 +13,7 @@ import type { Declarer, InstallProgress, PreparedEnvironment } from './environme
 import { Finisher } from './finish-environment.ts'
 import {
   checkFiles,
+  endpointAt,
   ExecutionMode,
   type ExecutionResult,
   findHostFiles,
@@ -22,6 +23,8 @@ import {
   type RunEvent,
   type RunRequest,
   ScriptExecutor,
+  type ToolEndpoint,
+  unreachable,
 } from './executor/index.ts'
 import {
   checkCheckOptions,
@@ -236,6 +239,7 @@ export class ScriptRunner {
     // Before the lease: wrong tools must not cost one.
     let parked: Pick<ApprovedRun, 'park'> = {}
     const tools = this.#toolsOf(given, () => parked.park?.() ?? (() => undefined))
+    const isOverSocket = run.toolTransport === 'websocket' && tools.tools !== undefined
     const finishIn =
       (present: PreparedEnvironment | undefined) =>
       (result: ExecutionResult): Promise<ExecutionResult<T>> => {
@@ -245,13 +249,26 @@ export class ScriptRunner {
       }
     if (workspace !== undefined) {
       const { files, ...others } = request
+      const toolEndpoint = isOverSocket ? this.workspaces.toolEndpointOf(workspace) : undefined
       const lease = await this.workspaces.borrow(workspace, run, files)
       const { sandbox, executionId } = lease
-      return new LeasedRun(executor, { ...others, ...tools, sandbox, executionId }, lease, finishIn(environment))
+      return new LeasedRun(
+        executor,
+        { ...others, ...tools, toolEndpoint, sandbox, executionId },
+        lease,
+        finishIn(environment),
+      )
     }
     const { lease, present } = await this.leaseFor(wanted, environment, run)
     parked = lease
-    return new LeasedRun(executor, { ...request, ...tools, sandbox: lease.sandbox }, lease, finishIn(present))
+    const { sandbox } = lease
+    try {
+      const toolEndpoint = isOverSocket ? endpointOf(sandbox) : undefined
+      return new LeasedRun(executor, { ...request, ...tools, toolEndpoint, sandbox }, lease, finishIn(present))
+    } catch (error) {
+      await lease.release()
+      throw error
+    }
   }
 
   /** The tools of a run, whose calls may wait for approval; its lease is parked meanwhile. */
@@ -344,6 +361,14 @@ export function pinnedOf(runner: ScriptRunner, environment: PreparedEnvironment 
 /** Modules that the packages of an environment bring. */
 export function modulesOf(prepared: PreparedEnvironment | undefined): readonly string[] {
   return prepared?.environment.modules ?? []
+}
+
+/** The way to the ports of a script in the pool. @throws SandglassError `websocket_unreachable` */
+function endpointOf({ info }: Sandbox): ToolEndpoint {
+  if (info.address !== undefined) return endpointAt(info.address)
+  throw unreachable(
+    `the sandboxes of the engine ${info.engine} have no network address. Run the script in a workspace (sg.workspace()), whose loopback the host reaches`,
+  )
 }
 
 function requestOf<T>(script: string, run: RunOptions<T>, stdin: RunRequest['stdin']): RunRequest {

@@ -2,7 +2,7 @@ import type { DependencyRequest } from './dependencies.ts'
 import { ENGINE_NAMES, ENGINES, type EngineTable } from './engines/index.ts'
 import { SandglassError } from './errors/index.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
-import type { ExecutionResult, RunEvent } from './executor/index.ts'
+import type { ExecutionResult, RunEvent, ToolEndpoint } from './executor/index.ts'
 import {
   checkWorkspaceOptions,
   type RunOptions,
@@ -94,6 +94,11 @@ export class Workspaces {
   /** @throws SandglassError `invalid_request` for files that cannot be put into a workspace. */
   async checkFiles(files: WorkspaceOptions['files']): Promise<void> {
     if (files !== undefined) await checkFilesInput(files)
+  }
+
+  /** The way to the ports of scripts in a workspace. @throws SandglassError `websocket_unreachable` */
+  toolEndpointOf(workspace: Workspace): ToolEndpoint {
+    return this.#openedOf(workspace).activities.toolEndpoint()
   }
 
   /** A sandbox for one script in a workspace. */

@@ -2,6 +2,4 @@
  * Requirements that wait for a feature that is not in this version, and that feature. An id leaves this table in the
  * change that brings the feature and its tests. Keys are ids or whole families.
  */
-export const LATER: Readonly<Record<string, string>> = {
-  'CA-07': 'the WebSocket transport of the code agent; its tools are called over the channel of the sandbox',
-}
+export const LATER: Readonly<Record<string, string>> = {}

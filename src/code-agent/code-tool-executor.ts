@@ -3,8 +3,8 @@ import type { ToolsInput } from '../tools/index.ts'
 
 /** The connection from a script to the tools of the host. */
 export interface ToolBridge {
-  /** The channel of the sandbox: no port is open, and nothing has to connect. */
-  readonly transport: 'stdio'
+  /** `stdio`: the channel of the sandbox, without a port. `websocket`: a connection to an endpoint in the sandbox. */
+  readonly transport: 'stdio' | 'websocket'
   /** The Python names of the tools. */
   readonly tools: readonly string[]
 }

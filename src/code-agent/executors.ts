@@ -41,6 +41,11 @@ export interface PythonExecutorOptions extends ApprovalOptions {
   readonly limits?: ResourceLimits
   /** Environment variables of each script, redacted in all output. */
   readonly secrets?: Readonly<Record<string, string>>
+  /**
+   * The way of the calls of tools. `websocket`: the script's side listens in the sandbox, and the host connects; each script then has a
+   * workspace of its own, and the package `ws` is needed. Default `stdio`: over the channel of the sandbox, without a port.
+   */
+  readonly transport?: 'stdio' | 'websocket'
   /** Takes what each script does, while it runs. A promise is awaited; an error ends the script. */
   readonly onEvent?: (event: RunEvent) => unknown
 }
@@ -74,6 +79,7 @@ const COMMON = [
   'environments',
   'limits',
   'secrets',
+  'transport',
   'onEvent',
   'approveWrites',
   'approvalTimeoutMs',
@@ -161,14 +167,15 @@ class PythonExecutor implements CodeToolExecutor {
     if (code.length > MAX_CODE)
       return `Error: the script was not run: it has ${code.length} characters, and at most ${MAX_CODE} are allowed`
     const names = [...prepareTools(tools).tools.keys()]
+    const { limits, secrets, transport = 'stdio' } = this.#options
     const onEvent = (event: RunEvent): unknown => {
-      if (event.type === 'started') toolInitCallback?.({ transport: 'stdio', tools: names })
+      if (event.type === 'started') toolInitCallback?.({ transport, tools: names })
       if (event.type === 'stdout' || event.type === 'stderr') this.#kind.log?.add(event.type, event.text)
       return this.#options.onEvent?.(event)
     }
-    const { limits, secrets } = this.#options
     const options: RunOptions = {
       tools,
+      toolTransport: transport,
       onEvent,
       ...(limits && { limits }),
       ...(secrets && { secrets }),
@@ -193,15 +200,18 @@ class PythonExecutor implements CodeToolExecutor {
     options: RunOptions,
     untrustedDependencies: readonly string[],
   ): Promise<string> {
-    const { workspaceDir, limits, secrets = {} } = this.#options
-    if (workspaceDir === undefined) return textOf(await sandglass.run(code, { ...options, untrustedDependencies }))
-    const directory = resolve(workspaceDir)
+    const { workspaceDir, limits, secrets = {}, transport } = this.#options
+    // The host reaches the loopback of workspaces alone.
+    if (workspaceDir === undefined && transport !== 'websocket')
+      return textOf(await sandglass.run(code, { ...options, untrustedDependencies }))
     const { signal } = options
     await using ws = await sandglass.workspace({
       untrustedDependencies,
       ...(limits && { limits }),
       ...(signal && { signal }),
     })
+    if (workspaceDir === undefined) return textOf(await ws.run(code, options))
+    const directory = resolve(workspaceDir)
     const copy = new WorkspaceCopy(directory)
     await copy.bring(ws)
     const result = await ws.run(code, options)

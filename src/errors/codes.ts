@@ -64,6 +64,9 @@ export type ErrorCode =
   | 'program_not_found'
   | 'program_not_running'
   | 'connection_refused'
+  | 'websocket_client_missing'
+  | 'websocket_unreachable'
+  | 'websocket_failed'
   | 'langgraph_missing'
   | 'checkpointer_failed'
   | 'proposal_decided'
@@ -302,6 +305,19 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   connection_refused: { meaning: 'Nothing listens at a port of a workspace.', retryable: true },
+  websocket_client_missing: {
+    meaning: '`toolTransport: "websocket"` needs the npm package ws, which is not installed.',
+    retryable: false,
+  },
+  websocket_unreachable: {
+    meaning:
+      'With `toolTransport: "websocket"`, the host must reach a port of the sandbox: by its network address, or, in a workspace that runs several activities at once, by a connection to its loopback. The message says what is missing.',
+    retryable: false,
+  },
+  websocket_failed: {
+    meaning: 'The host could not connect to the WebSocket endpoint of a script, so nothing of the script ran.',
+    retryable: true,
+  },
   langgraph_missing: {
     meaning:
       '`createCodeAgent` needs the npm packages @langchain/langgraph and @langchain/core, and `sandglass agent` also @langchain/langgraph-checkpoint-sqlite; one of them is not installed.',

@@ -9,12 +9,15 @@ import {
   type ToolCallFrame,
 } from '../protocol/index.ts'
 import { constants } from 'node:buffer'
+import type { SandglassError } from '../errors/index.ts'
 import { Countdown, formatValue, MAX_JSON_PARTS } from '../support/index.ts'
 import { type RunTranscript, outputLimitMessage } from './run-transcript.ts'
 import type { CpuBoost } from './cpu-boost.ts'
 import { Interrupt } from './interrupt.ts'
 import { EndConversation, type ConversationEnd, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
+import { ServerMarker } from './server-marker.ts'
+import { failed, ToolConnection } from './tool-endpoint.ts'
 import type { RunEvent } from './result.ts'
 import { invalid } from './invalid.ts'
 import { Sender, SourceError } from './sender.ts'
@@ -29,6 +32,8 @@ const KILL_MS = 300
 const GRACE_MS = 2000
 /** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
+/** Time for the endpoint of a run to say its port, once the request is sent. */
+const MARKER_MS = 10_000
 /** The maximum of bytes of all tool calls of a run together; each counts at least {@link MIN_CALL_BYTES}. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
@@ -69,8 +74,15 @@ export class Conversation {
   #cancelling = false
   #muted = false
   #callBytes = 0
-  /** Why the files of the run could not be sent. */
-  #sourceError: SourceError | undefined
+  /** Why the run could not begin. */
+  #startError: SandglassError | undefined
+  /** Looks for the port of the run's endpoint, until it is connected. */
+  #marker: ServerMarker | undefined
+  #markerTimer: NodeJS.Timeout | undefined
+  #connection: ToolConnection | undefined
+  /** Calls that came over the connection and are not taken yet. */
+  #messages: Buffer[] = []
+  #isStarted = false
 
   /**
    * @param deliver awaited for each event before the next line is read; throws {@link CallbackError}.
@@ -96,11 +108,12 @@ export class Conversation {
       this.#sender.toolTime(executedMs, executing).catch(() => undefined)
     })
     this.#tools = this.#openTools()
+    if (run.endpoint !== undefined) this.#marker = new ServerMarker()
   }
 
   /**
    * Settles within the timeout, the time of tools and of approvals, that for the files and {@link BACKSTOP_MS}, whatever the peer or a callback does.
-   * @throws SandglassError `invalid_request` for a file whose source fails.
+   * @throws SandglassError `invalid_request` for a file whose source fails; `websocket_failed`, `websocket_client_missing`.
    */
   async hold(): Promise<ConversationEnd> {
     const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#expire())
@@ -111,7 +124,7 @@ export class Conversation {
     try {
       return await this.#talk()
     } catch (error) {
-      if (this.#sourceError !== undefined) throw this.#sourceError.cause
+      if (this.#startError !== undefined) throw this.#startError
       if (error instanceof EndConversation) return error.end
       if (error instanceof LineTooLongError) return this.#endFlood()
       throw error
@@ -119,28 +132,32 @@ export class Conversation {
       backstop.stop()
       lastCall?.stop()
       clearTimeout(this.#grace)
+      clearTimeout(this.#markerTimer)
       this.#sender.stop()
       this.#closeTools()
+      this.#connection?.end()
       this.#boost.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
   }
 
   async #talk(): Promise<ConversationEnd> {
-    const { executionId, sandbox } = this.#run
-    await this.#deliverAll([{ type: 'started', executionId, sandboxId: sandbox.id }])
+    // With an endpoint, the script starts when it is connected.
+    if (this.#marker === undefined) await this.#deliverStart()
     this.#sender.start().then(
       () => {
         const now = performance.now()
         this.#boost.after(this.#leftFrom(() => now, KILL_MS))
+        this.#awaitMarker()
       },
       (error: unknown) => {
-        if (error instanceof SourceError) this.#failSource(error)
+        if (error instanceof SourceError) this.#failStart(error.cause)
         else this.#endAfter(GRACE_MS, { kind: 'closed' })
       },
     )
     for (;;) {
       const chunk = await this.#receive()
+      await this.#takeMessages()
       await this.#deliverAll(this.#transcript.toolLog.takeNews())
       if (chunk === undefined) continue
       if (chunk === null) return this.#close()
@@ -166,12 +183,12 @@ export class Conversation {
   #expire(): void {
     const { awaited } = this.#sender
     if (awaited === undefined) return this.#interrupt.fire({ kind: 'deadline' })
-    this.#failSource(new SourceError(invalid(`files[${formatValue(awaited)}]`, 'its source gave nothing more in time')))
+    this.#failStart(invalid(`files[${formatValue(awaited)}]`, 'its source gave nothing more in time'))
   }
 
   /** Ends a run that has not begun. */
-  #failSource(error: SourceError): void {
-    this.#sourceError = error
+  #failStart(error: SandglassError): void {
+    this.#startError ??= error
     this.#interrupt.fire({ kind: 'cancelled' })
   }
 
@@ -186,7 +203,7 @@ export class Conversation {
     return tools?.open({
       executionId,
       redact: (text, isCut = false) => redactor.text(text, { end: isCut }),
-      answer: (id, answer) => this.#sender.answer(() => encodeToolResult(executionId, id, answer)),
+      answer: (id, answer) => this.#answer(() => encodeToolResult(executionId, id, answer)),
       noteCall: (call, effect) => toolLog.noteCall(call, effect),
       noteExecution: (id) => {
         toolLog.noteExecution(id)
@@ -208,6 +225,75 @@ export class Conversation {
         this.#news.resolve(undefined)
       },
     })
+  }
+
+  async #answer(makeLine: () => Uint8Array): Promise<void> {
+    if (this.#connection === undefined) return this.#sender.answer(makeLine)
+    // The time of tools is reported before, as on the channel.
+    await this.#sender.idle()
+    await this.#connection.send(makeLine())
+  }
+
+  async #deliverStart(): Promise<void> {
+    if (this.#isStarted) return
+    this.#isStarted = true
+    const { executionId, sandbox } = this.#run
+    await this.#deliverAll([{ type: 'started', executionId, sandboxId: sandbox.id }])
+  }
+
+  #awaitMarker(): void {
+    if (this.#marker === undefined) return
+    this.#markerTimer = setTimeout(
+      () => this.#failStart(failed(`no endpoint listened within ${MARKER_MS} ms`)),
+      MARKER_MS,
+    )
+  }
+
+  /** Looks for the endpoint at the begin of stdout, and connects. Returns the output behind it. @throws SandglassError */
+  async #connectBy(text: string): Promise<string> {
+    const found = this.#marker?.push(text)
+    if (found === null) throw failed('the output of the sandbox does not begin with the port of the endpoint')
+    this.#transcript.takeMarker(Buffer.byteLength(text) - Buffer.byteLength(found?.rest ?? ''))
+    if (found === undefined || this.#run.endpoint === undefined) return ''
+    const { token } = this.#run.endpoint
+    const opening = ToolConnection.open(this.#run.endpoint, found.port, token, {
+      onMessage: (bytes) => {
+        this.#messages.push(bytes)
+        this.#news.resolve(undefined)
+      },
+      // Nobody is left to take an answer.
+      onClose: () => this.#tools?.close(),
+    })
+    // A connection that opens after the end of the run is not kept.
+    this.#connection = await this.#interrupt.wait(opening).catch((error: unknown) => {
+      void opening.then((late) => late.end()).catch(() => undefined)
+      throw error
+    })
+    this.#marker = undefined
+    clearTimeout(this.#markerTimer)
+    await this.#deliverStart()
+    return found.rest
+  }
+
+  /** Takes the calls that came over the connection. */
+  async #takeMessages(): Promise<void> {
+    if (this.#messages.length === 0 || this.#tools === undefined) return
+    for (let bytes = this.#messages.shift(); bytes !== undefined; bytes = this.#messages.shift()) {
+      const decoded = decodeLine(bytes, this.#maxParts)
+      if (decoded.kind !== 'frame' || !this.#isCall(decoded.frame)) {
+        this.#messages = []
+        this.#connection?.refuse('only calls of tools are expected')
+        return
+      }
+      await this.#takeCall(this.#tools, decoded.frame, bytes.length)
+    }
+    this.#connection?.resume()
+  }
+
+  async #takeCall(tools: ToolPort, call: ToolCallFrame, bytes: number): Promise<void> {
+    this.#countCall(bytes)
+    await this.#interrupt.wait(tools.take(call))
+    await this.#deliverAll(this.#transcript.toolLog.takeNews())
   }
 
   /** The next chunk, null at the end, or undefined if there is news of tool calls first. */
@@ -232,11 +318,18 @@ export class Conversation {
     for (const line of this.#splitter.push(chunk)) {
       this.#readBytes += line.length + 1
       const decoded = decodeLine(line, this.#maxParts)
-      if (this.#tools !== undefined && decoded.kind === 'frame' && this.#isCall(decoded.frame)) {
-        this.#countCall(line.length)
-        await this.#interrupt.wait(this.#tools.take(decoded.frame))
-        await this.#deliverAll(this.#transcript.toolLog.takeNews())
-        continue
+      if (decoded.kind === 'frame') {
+        const { frame } = decoded
+        // With an endpoint, calls come over its connection alone.
+        if (this.#tools !== undefined && this.#run.endpoint === undefined && this.#isCall(frame)) {
+          await this.#takeCall(this.#tools, frame, line.length)
+          continue
+        }
+        if (this.#marker !== undefined && frame.type === 'stdout' && frame.execution_id === this.#run.executionId) {
+          frame.text = await this.#connectBy(frame.text)
+          if (frame.text === '') continue
+        }
+        if (!this.#isStarted) await this.#deliverStart()
       }
       await this.#deliverAll(this.#transcript.take(decoded, line))
       if (this.#transcript.done !== undefined) return

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import {
   CAPS,
   encodeExecute,
@@ -18,16 +18,22 @@ import { lesserLimits, type RunLimits } from './limits.ts'
 import type { CheckRequest } from './check-request.ts'
 import { ExecutionMode, type RunRequest } from './result.ts'
 import { maxApprovalSec } from './tool-clock.ts'
+import type { ToolEndpoint } from './tool-endpoint.ts'
 import type { RunTools } from './tool-port.ts'
 import { checkHidden, checkRequiredSecrets, checkSecrets } from './secret-names.ts'
 import { checkStdin } from './stdin.ts'
 
 const MAX_ID_LENGTH = 256
+const TOKEN_BYTES = 32
 /** The maximum size of an `execute` line. Larger data belongs in files. */
 const MAX_EXECUTE_BYTES = 32 * 1024 * 1024
 
 /** A request for one checked-out sandbox. */
-export type SandboxRunRequest = RunRequest & { readonly sandbox: Sandbox }
+export type SandboxRunRequest = RunRequest & {
+  readonly sandbox: Sandbox
+  /** The place at which the tools are called over a WebSocket. Default: the channel of the sandbox. */
+  readonly toolEndpoint?: ToolEndpoint | undefined
+}
 
 /** A request that is ready to run. */
 export interface PreparedRun {
@@ -50,6 +56,8 @@ export interface PreparedRun {
   readonly collectCaps: CollectCaps
   /** The tools that the script may call. */
   readonly tools: RunTools | undefined
+  /** The place at which they are called, with the token that the host proves there; undefined: the channel. */
+  readonly endpoint: (ToolEndpoint & { readonly token: string }) | undefined
   /** True for a check, which runs nothing and answers with violations. */
   readonly checks: boolean
   /** The `execute` or `check` frame as it goes over the wire, and where its large fields begin; a check has none. */
@@ -78,6 +86,10 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
   const given = checkTools(request.tools)
   const sources = checkSources(given?.sources)
   const tools = given?.signatures.length === 0 ? undefined : given
+  const endpoint =
+    request.toolEndpoint === undefined || tools === undefined
+      ? undefined
+      : { ...request.toolEndpoint, token: randomBytes(TOKEN_BYTES).toString('base64url') }
   const inputs = checkInputs(request.inputs)
   refuseSameNames(inputs, given)
   const head = {
@@ -98,6 +110,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     ...(tools === undefined
       ? {}
       : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec + maxApprovalSec(tools) }),
+    ...(endpoint === undefined ? {} : { tool_endpoint: { host: endpoint.host, token: endpoint.token } }),
   }
   const execute = encodeExecute(head, {
     script: checkScript(request.script),
@@ -123,6 +136,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     collects: collect.length > 0,
     collectCaps,
     tools,
+    endpoint,
     checks: false,
     execute,
     signal,
@@ -173,6 +187,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     collects: false,
     collectCaps: CAPS,
     tools: undefined,
+    endpoint: undefined,
     checks: true,
     execute: { line, bodyAt: line.length },
     signal,

@@ -48,6 +48,8 @@ export class RunTranscript {
   done: ScriptDone | undefined
   outputBytes = 0
   ignoredFrames = 0
+  /** Bytes of stdout that say the port of the endpoint: they count as output and are not shown. */
+  #markerBytes = 0
 
   constructor(run: PreparedRun) {
     this.#run = run
@@ -79,6 +81,12 @@ export class RunTranscript {
     this.#count(wireBytes)
     if (decoded.kind !== 'blank') this.#ignore(decoded, line)
     return []
+  }
+
+  /** Takes bytes of stdout that say the port of the endpoint. */
+  takeMarker(bytes: number): void {
+    this.#count(bytes)
+    this.#markerBytes += bytes
   }
 
   /** Bytes that were read and do not form a complete line. */
@@ -118,12 +126,13 @@ export class RunTranscript {
   report(): OutputReport {
     this.flush()
     const { stdout_bytes = 0, stderr_bytes = 0, limits_hit = [] } = this.done ?? {}
+    const stdoutBytes = Math.max(0, stdout_bytes - this.#markerBytes)
     return {
       stdout: this.#stdout.text,
       stderr: this.#stderr.text,
-      stdoutBytes: this.#stdout.byteCount(stdout_bytes),
+      stdoutBytes: this.#stdout.byteCount(stdoutBytes),
       stderrBytes: this.#stderr.byteCount(stderr_bytes),
-      truncated: this.#stdout.isTruncated(stdout_bytes) || this.#stderr.isTruncated(stderr_bytes),
+      truncated: this.#stdout.isTruncated(stdoutBytes) || this.#stderr.isTruncated(stderr_bytes),
       limitsHit: limits_hit.map((limit) => this.redactor.text(limit)),
       files: this.#files.complete.map(({ file, holdsSecret }) => {
         const path = this.redactor.text(file.path)

@@ -30,6 +30,11 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
   /** The number of calls that the script may make, in total and at a time. */
   readonly toolLimits?: ToolLimits
   /**
+   * The way of the calls of tools. `websocket`: over a connection to an endpoint in the sandbox, which must be a workspace that runs
+   * several activities at once, or have a network address; needs the package `ws`. Default `stdio`: over the channel of the sandbox.
+   */
+  readonly toolTransport?: 'stdio' | 'websocket'
+  /**
    * Checks the script before anything of it runs; one with mistakes is `rejected` and costs no sandbox of the pool.
    * Default `off`.
    */
@@ -107,6 +112,9 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
   refuseUnknown('run', options, RUN_OPTIONS)
   const { policy = 'off' } = options
   if (!POLICIES.includes(policy)) throw unknownValueError('policy', 'policy', policy, POLICIES)
+  const { toolTransport = 'stdio' } = options
+  if (!TRANSPORTS.includes(toolTransport))
+    throw unknownValueError('toolTransport', 'transport', toolTransport, TRANSPORTS)
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
     throw new SandglassError('invalid_request', 'signal: it is not an AbortSignal')
   if (options.workspace === undefined) return
@@ -130,6 +138,7 @@ export const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
   'stdin',
   'tools',
   'toolLimits',
+  'toolTransport',
   'policy',
   'allowModules',
   'dependencies',
@@ -150,4 +159,5 @@ export const RUN_OPTIONS: readonly (keyof RunOptions)[] = [
 /** Options that choose a sandbox of the pool. */
 const POOL_OPTIONS = ['dependencies', 'untrustedDependencies', 'leaseKey', 'sandboxId', 'checkoutTimeoutMs'] as const
 
+const TRANSPORTS: readonly string[] = ['stdio', 'websocket'] satisfies RunOptions['toolTransport'][]
 const POLICIES: readonly string[] = ['off', 'standard', 'strict'] satisfies Policy[]

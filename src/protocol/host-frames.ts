@@ -76,6 +76,8 @@ export interface ExecuteHead {
   tools?: ToolSignature[] | undefined
   /** The time by which calls of host tools may move the deadline, in total; absent: none. */
   max_tool_wait_sec?: number | undefined
+  /** Calls of host tools come over a WebSocket at this address of the sandbox, from whoever proves the token; absent: over the channel. */
+  tool_endpoint?: { host: string; token: string } | undefined
 }
 
 /** The fields of an `execute` that can be large. */
@@ -229,6 +231,7 @@ export const executeHead: { [Name in keyof ExecuteHead]-?: z.ZodType<ExecuteHead
   limits: z.strictObject({ memory_bytes: z.int().positive().optional(), pids: z.int().positive().optional() }),
   tools: z.array(z.strictObject(toolSignature)).optional(),
   max_tool_wait_sec: z.number().nonnegative().optional(),
+  tool_endpoint: z.strictObject({ host: z.string(), token: z.string() }).optional(),
 }
 
 /** Schemas of the frames that the host sends. */

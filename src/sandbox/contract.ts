@@ -104,6 +104,8 @@ export interface SandboxInfo {
   /** Version of the Python inside, for example `3.11.2`. */
   readonly python: string
   readonly network: NetworkAccess
+  /** The IP address at which the host reaches the ports of its scripts. Absent where no network leads there. */
+  readonly address?: string
   readonly limitsEnforced: readonly EnforcedLimit[]
   /** For limits that are not enforced: the reason, the remedy and the limit in force instead. For messages. */
   readonly limitsMissing?: Readonly<Partial<Record<EnforcedLimit, string>>>

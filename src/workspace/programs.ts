@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
-import type { SandglassError } from '../errors/index.ts'
+import { SandglassError } from '../errors/index.ts'
+import { unreachable } from '../executor/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
 import { beginSpan, type SpanAttributes, traceSpan } from '../telemetry/index.ts'
 import { lowerCpuLimit } from './cpu-share.ts'
@@ -94,6 +95,17 @@ export class Programs {
     this.#assertHasPrograms()
     this.#assertConcurrent('dial', 'no program can listen beside a connection')
     return dial(this.#context.open(), port)
+  }
+
+  /** @throws SandglassError `websocket_unreachable` where `dial` is refused. */
+  assertDials(): void {
+    try {
+      this.#assertHasPrograms()
+      this.#assertConcurrent('dial', 'no connection can be opened beside a script')
+    } catch (error) {
+      if (error instanceof SandglassError && error.code === 'activity_unavailable') throw unreachable(error.message)
+      throw error
+    }
   }
 
   #enter({ secrets = {}, shareSecrets = false }: ProgramOptions): () => void {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { SandglassError } from '../errors/index.ts'
-import type { FilesInput } from '../executor/index.ts'
+import { endpointAt, type FilesInput, type ToolEndpoint } from '../executor/index.ts'
 import type { WorkspaceLease } from '../persistence/index.ts'
 import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
@@ -213,6 +213,14 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   dial(port: number): Duplex {
     return this.#programs.dial(port)
+  }
+
+  /** The way to the ports of a script. @throws SandglassError `websocket_unreachable`, `workspace_closed` */
+  toolEndpoint(): ToolEndpoint {
+    const { address } = this.#sandbox.info
+    if (address !== undefined) return endpointAt(address)
+    this.#programs.assertDials()
+    return { host: '127.0.0.1', connect: (port) => this.#programs.dial(port) }
   }
 
   async put(files: FilesInput, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {

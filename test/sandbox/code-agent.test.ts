@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LocalPythonExecutor } from '../../src/code-agent/index.ts'
-import { checkExecutor } from '../support/code-agent/executor-rules.ts'
+import { checkExecutor, checkWebSocket } from '../support/code-agent/executor-rules.ts'
 import { noUv } from '../support/environments/fixture.ts'
 import { requireLocalEngine } from '../support/local-engine.ts'
 import { skipFor } from '../support/required.ts'
@@ -15,6 +15,10 @@ describe.skipIf(skip)('LocalPythonExecutor', () => {
       await expect(checkExecutor((options) => new LocalPythonExecutor(options))).resolves.toBeUndefined()
     },
   )
+
+  test('CA-07 answers calls of tools over a WebSocket', async () => {
+    await expect(checkWebSocket((options) => new LocalPythonExecutor(options))).resolves.toBeUndefined()
+  })
 
   test('without packages and workspace starts no installer; refuses an unknown option and a call after its end', async () => {
     const executor = new LocalPythonExecutor({ limits: { executionTimeoutSec: 5 } })

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import type { Workspace } from '../../src/options/index.ts'
 import type { Sandglass } from '../../src/sandglass.ts'
+import { defineTool } from '../../src/tools/index.ts'
 
 /** A program that says how many processes the sandbox has beside broker, zygote and itself. */
 const OTHERS = ['sh', ['-c', 'cd /proc; set -- [0-9]*; echo $(($# - 3))']] as const
@@ -120,6 +122,9 @@ export function testSerialActivities(at: { readonly sg: Sandglass; readonly ws: 
     await expect(ws.start('cat')).rejects.toMatchObject(refused)
     await expect(ws.exec('cat', [], { tty: true })).rejects.toMatchObject(refused)
     expect(() => ws.dial(80)).toThrow(expect.objectContaining(refused) as Error)
+    const noTool = defineTool({ name: 'no', description: 'No.', input: z.object({}), execute: () => null })
+    const overSocket = ws.run('', { tools: [noTool], toolTransport: 'websocket' })
+    await expect(overSocket).rejects.toMatchObject({ ...refused, code: 'websocket_unreachable' })
   })
 
   test('an activity is aborted, with all that it started, and the next one runs', async () => {

@@ -92,7 +92,7 @@ export const ROOMS: readonly Room[] = [
     name: 'executor',
     path: 'src/executor/',
     mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'outcomes'],
-    packages: [],
+    packages: ['ws'],
   },
   {
     name: 'workspace',

@@ -105,6 +105,10 @@ def _is_source(value):
     return all(isinstance(value.get(name), str) for name in ("name", "source", "stub"))
 
 
+def _is_endpoint_or_absent(value):
+    return value is None or (isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("host", "token")))
+
+
 def _is_text_or_absent(value):
     return value is None or isinstance(value, str)
 
@@ -135,6 +139,7 @@ FIELDS = {
         ("limits", _is_limits),
         ("tools", _are_tools),
         ("tool_sources", _are_sources),
+        ("tool_endpoint", _is_endpoint_or_absent),
         ("stdin_base64", _is_text_or_absent),
         ("max_tool_wait_sec", _is_amount_or_absent),
         *_WRAPPER_CODE,

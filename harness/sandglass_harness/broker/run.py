@@ -118,6 +118,7 @@ class Run:
             "timeout_text": self.timeout_text,
             "tools": asked.get("tools"),
             "tool_sources": asked.get("tool_sources"),
+            **({"tool_endpoint": {**asked["tool_endpoint"], "execution_id": self.id}} if asked.get("tool_endpoint") else {}),
             "stdin_base64": asked.get("stdin_base64"),
             "preamble": asked.get("preamble"),
             "postamble": asked.get("postamble"),

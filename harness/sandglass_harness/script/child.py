@@ -3,6 +3,7 @@
 import gc
 import os
 import resource
+import select  # noqa: F401 - for tool_endpoint, before the workspace is on the path
 import signal
 import sys
 
@@ -98,7 +99,19 @@ def run(request, emitter, preloaded):
         lower(resource.RLIMIT_NPROC, limits["pids"], limits["pids"])
     if limits.get("memory_bytes"):
         lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
-    return script_process.run(request, emitter, preloaded, lambda: host_tools.Bridge(FRAME_FD, emitter))
+    return script_process.run(request, emitter, preloaded, lambda: _make_bridge(request.get("tool_endpoint"), emitter))
+
+
+def _make_bridge(endpoint, emitter):
+    if endpoint is None:
+        return host_tools.Bridge(FRAME_FD, emitter)
+    from . import tool_endpoint  # few runs need it
+
+    try:
+        connection = tool_endpoint.connect(endpoint, endpoint["execution_id"])
+    except tool_endpoint.EndpointError as error:
+        raise script_process.SetupError(f"the tools cannot be reached: {error}") from None
+    return host_tools.Bridge(FRAME_FD, connection, connection.read)
 
 
 def lower(which, soft, hard):

@@ -93,8 +93,8 @@ class _Waiter:
 class Bridge:
     """The calls of one run."""
 
-    def __init__(self, fd, emitter):
-        self._fd = fd
+    def __init__(self, fd, emitter, read=None):
+        self._read = (lambda size: os.read(fd, size)) if read is None else read
         self._emitter = emitter
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -166,7 +166,7 @@ class Bridge:
 
     def _read_once(self):
         missing = self._count_missing()
-        data = os.read(self._fd, READ_SIZE if missing < READ_SIZE else BIG_READ_SIZE)
+        data = self._read(READ_SIZE if missing < READ_SIZE else BIG_READ_SIZE)
         if not data:
             raise ToolError("the host is gone", "cancelled")
         self._buffer += data
@@ -219,7 +219,8 @@ class Bridge:
                 while True:
                     self._read_once()
             except BaseException as error:  # for example too little memory for a large answer
-                failed = {"error": {"code": "cancelled", "message": f"no answer can be read: {type(error).__name__}"}}
+                reason = str(error) if isinstance(error, ToolError) else type(error).__name__
+                failed = {"error": {"code": "cancelled", "message": f"no answer can be read: {reason}"}}
         with self._lock:
             self._reader = None
             waiting, self._waiting = self._waiting, {}

@@ -27,6 +27,10 @@ class Preloaded:
         self.base_globals, self.loaders, self.added, self.notes_imports = base_globals, loaders, added, notes_imports
 
 
+class SetupError(Exception):
+    """Tells that the script cannot run, because something that it needs is not there."""
+
+
 def warm_up():
     """Does once what every run does, so that forks and snapshots of this process start with warm caches."""
     exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), {})
@@ -156,12 +160,17 @@ def _check(request, emitter, preloaded):
 
 
 def _execute(request, emitter, preloaded, make_bridge):
+    try:
+        tools = _tools(request, make_bridge)
+    except SetupError as error:
+        emitter.send({"type": "error", "message": str(error), "traceback": None, "kind": "setup"})
+        return 1
     _, code = runtime.run_script(
         request["script"],
         emitter,
         base_globals=preloaded.base_globals,
         loaders=preloaded.loaders,
-        tools=_tools(request, make_bridge),
+        tools=tools,
         tool_sources=request.get("tool_sources") or (),
         inputs=request["inputs"],
         preamble=request.get("preamble") or "",

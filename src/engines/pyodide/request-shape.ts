@@ -54,6 +54,7 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
     limits: areLimits,
     tools: orAbsent(isObjects),
     tool_sources: orAbsent((value) => Array.isArray(value) && value.every(isSource)),
+    tool_endpoint: orAbsent((value) => isObject(value) && isText(value['host']) && isText(value['token'])),
     stdin_base64: orAbsent(isText),
     max_tool_wait_sec: orAbsent(isAmount),
     ...WRAPPER_CODE,

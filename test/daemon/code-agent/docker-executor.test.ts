@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DockerPythonExecutor } from '../../../src/code-agent/index.ts'
-import { checkExecutor } from '../../support/code-agent/executor-rules.ts'
+import { checkExecutor, checkWebSocket } from '../../support/code-agent/executor-rules.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { noUv } from '../../support/environments/fixture.ts'
 import { skipFor } from '../../support/required.ts'
@@ -21,6 +21,12 @@ describe.skipIf(docker.skip)('DockerPythonExecutor', () => {
       expect(lines).toContain('[DockerPythonExecutor] packages: wanted, later')
     },
   )
+
+  test('CA-07 answers calls of tools over a WebSocket', async () => {
+    await expect(
+      checkWebSocket((options) => new DockerPythonExecutor({ ...options, image: docker.image, log: () => {} })),
+    ).resolves.toBeUndefined()
+  })
 
   test('CA-05 takes python:3.12 by default', async () => {
     await using executor = new DockerPythonExecutor({ log: () => {} })

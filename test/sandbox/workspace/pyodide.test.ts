@@ -185,6 +185,9 @@ test('programs, terminals and connections are refused, with the engines that hav
   await expect(ws.exec('sh', [], { tty: true })).rejects.toMatchObject(refused)
   await expect(ws.start('ls')).rejects.toMatchObject(refused)
   expect(() => ws.dial(80)).toThrow(expect.objectContaining(refused))
+  const noTool = defineTool({ name: 'no', description: 'No.', input: z.object({}), execute: () => null })
+  const overSocket = ws.run('', { tools: [noTool], toolTransport: 'websocket' })
+  await expect(overSocket).rejects.toMatchObject({ ...refused, code: 'websocket_unreachable' })
 })
 
 test('the files of a run that is over are held once', async () => {

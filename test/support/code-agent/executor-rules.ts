@@ -170,3 +170,23 @@ function ownTemporaryDirectory(): Disposable {
     },
   }
 }
+
+/** CA-07: tools over a WebSocket, with files of the host and without. */
+export async function checkWebSocket(make: (options: PythonExecutorOptions) => CodeToolExecutor): Promise<void> {
+  const workspaceDir = mkdtempSync(join(tmpdir(), 'sandglass-agent-'))
+  try {
+    writeFileSync(join(workspaceDir, 'in.txt'), 'hello')
+    for (const files of [{ workspaceDir }, {}]) {
+      await using executor = make({ transport: 'websocket', ...files })
+      const bridges: ToolBridge[] = []
+      const script = 'import os\nprint(os.listdir(), add(a=1, b=2))\nopen("out.txt", "w").write("made")'
+      const output = await executor.execute([add], script, [], (bridge) => void bridges.push(bridge))
+      expect(output).toBe('workspaceDir' in files ? "['in.txt'] 3\n" : '[] 3\n')
+      expect(bridges).toEqual([{ transport: 'websocket', tools: ['add'] }])
+      expect(await executor.execute([], 'print(1)', [])).toBe('1\n')
+    }
+    expect(readFileSync(join(workspaceDir, 'out.txt'), 'utf8')).toBe('made')
+  } finally {
+    rmSync(workspaceDir, { recursive: true })
+  }
+}

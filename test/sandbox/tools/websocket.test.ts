@@ -1,0 +1,4 @@
+import { onLocal } from './on-engine.ts'
+import { webSocketTests } from './websocket.ts'
+
+await onLocal(webSocketTests)

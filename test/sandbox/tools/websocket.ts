@@ -1,0 +1,250 @@
+import { once } from 'node:events'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import type { ExecutionResult } from '../../../src/executor/index.ts'
+import type { Workspace } from '../../../src/options/index.ts'
+import { defineTool } from '../../../src/tools/index.ts'
+import type { OnEngine } from './on-engine.ts'
+
+/** What hostile scripts do with the socket of their connection: `sock` is a copy of it, `frame` makes a frame. */
+const OWN_SOCKET = `
+import os, socket, stat, struct, time
+def find():
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                sock = socket.socket(fileno=os.dup(fd))
+                if sock.family == socket.AF_INET:
+                    return sock
+        except OSError:
+            pass
+sock = find()
+def frame(payload, kind=1, last=True):
+    if isinstance(payload, str):
+        payload = payload.encode()
+    first = (0x80 if last else 0) | kind
+    size = len(payload)
+    head = struct.pack(">BB", first, size) if size < 126 else struct.pack(">BBQ", first, 127, size)
+    return head + payload
+def send(data):
+    try:
+        sock.sendall(data)
+    except OSError:
+        pass
+def attempt(n=1):
+    try:
+        return count(n=n)
+    except ToolError as error:
+        return [error.code, str(error)]
+`
+
+/** Tools over a WebSocket, in a workspace without a network. */
+export function webSocketTests(at: OnEngine): void {
+  let ws: Workspace
+  beforeAll(async () => {
+    ws = await at.sg.workspace()
+  }, 60_000)
+  afterAll(() => ws.close())
+
+  const execute = vi.fn<(input: { n: number }) => number>(({ n }) => n)
+  const count = defineTool({
+    name: 'count',
+    description: 'Counts.',
+    input: z.object({ n: z.int(), text: z.string().optional() }),
+    output: z.int(),
+    effect: 'read',
+    execute,
+  })
+
+  const run = (script: string, more: object = {}): Promise<ExecutionResult> =>
+    ws.run(script, { tools: [count], toolTransport: 'websocket', limits: { executionTimeoutSec: 30 }, ...more })
+  const dataOf = async (script: string, more: object = {}): Promise<unknown> => {
+    const { error, finalData } = await run(script, more)
+    expect(error).toBeNull()
+    return finalData
+  }
+
+  test('CA-07 the script calls by name and arguments, at the same time and in bulk; the marker is not output', async () => {
+    const types: string[] = []
+    const script = `
+import asyncio, threading
+print("before")
+one = count(n=1)
+async def main():
+    return await asyncio.gather(*[count(n=n) for n in range(40)])
+many = asyncio.run(main())
+got = []
+threads = [threading.Thread(target=lambda n=n: got.append(count(n=n))) for n in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+try:
+    count(n="x")
+except ToolError as error:
+    wrong = error.code
+emit_result([one, many == list(range(40)), sorted(got), count(n=2, text="x" * 3_000_000), wrong])`
+    const result = await run(script, { onEvent: ({ type }: { type: string }) => void types.push(type) })
+    expect(result.error).toBeNull()
+    expect(result.finalData).toEqual([1, true, [0, 1, 2, 3, 4, 5, 6, 7], 2, 'invalid_arguments'])
+    expect([result.stdout, result.stdoutBytes, result.truncated]).toEqual(['before\n', 7, false])
+    expect(result.toolCalls.slice(0, 51).filter(({ ok }) => ok)).toHaveLength(50)
+    expect(result.toolCalls[0]).toMatchObject({ name: 'count', ok: true })
+    expect(types[0]).toBe('started')
+  })
+
+  test('CA-07 the connection is the only one: a second one and a reconnection are refused', async () => {
+    const connected = defineTool({
+      name: 'dial',
+      description: 'Dials.',
+      input: z.object({ port: z.int() }),
+      output: z.string(),
+      effect: 'read',
+      execute: async ({ port }) => {
+        const connection = ws.dial(port)
+        const [error] = (await once(connection, 'error')) as [{ code: string }]
+        return error.code
+      },
+    })
+    const script = `${OWN_SOCKET}
+port = sock.getsockname()[1]
+def again():
+    try:
+        socket.create_connection(("127.0.0.1", port), 5)
+    except ConnectionRefusedError:
+        return "refused"
+before = [sock.getsockname()[0], again(), dial(port=port)]
+sock.shutdown(socket.SHUT_RDWR)
+emit_result([*before, again(), attempt()[0]])`
+    expect(await dataOf(script, { tools: [count, connected] })).toEqual([
+      '127.0.0.1',
+      'refused',
+      'connection_refused',
+      'refused',
+      'cancelled',
+    ])
+  })
+
+  test('a script that closes the connection during a call: its function is aborted, the script goes on', async () => {
+    const aborted = vi.fn<() => void>()
+    const slow = defineTool({
+      name: 'slow',
+      description: 'Slow.',
+      input: z.object({}),
+      effect: 'read',
+      execute: (_input, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            aborted()
+            reject(signal.reason as Error)
+          })
+        }),
+    })
+    const script = `${OWN_SOCKET}
+import threading
+threading.Timer(0.2, lambda: sock.shutdown(socket.SHUT_RDWR)).start()
+try:
+    slow()
+except ToolError as error:
+    emit_result([error.code, str(error)])`
+    expect(await dataOf(script, { tools: [slow] })).toEqual(['cancelled', 'the connection to the host has ended'])
+    expect(aborted).toHaveBeenCalledOnce()
+  })
+
+  test.each([
+    ['a frame over the limit', 'send(frame("x" * (5 << 20)))', /1009/],
+    [
+      'a message over the limit in fragments',
+      'send(frame("x" * (3 << 20), 1, False) + frame("x" * (3 << 20), 0, False))',
+      /1009/,
+    ],
+    ['a flood of fragments', 'send(frame("x", 1, False) + frame("", 0, False) * 100_000)', /1008|ended/],
+    ['bytes', 'send(frame(b"x", 2))', /1003/],
+    ['a ping', 'send(frame(b"x", 9))', /1008/],
+    ['no call', 'send(frame(\'{"type":"stdout","text":"x"}\'))', /1008/],
+    [
+      'a call of another run',
+      'send(frame(\'{"type":"tool_call","execution_id":"x","id":"1","name":"count","args":{"n":7}}\'))',
+      /1008/,
+    ],
+    ['no JSON', 'send(frame("x"))', /1008/],
+    ['no UTF-8', 'send(frame(b"\\xff"))', /1007/],
+    ['a masked frame', 'send(b"\\x81\\x81abcdx")', /1002/],
+    ['a reserved bit', 'send(b"\\xc1\\x01x")', /1002/],
+  ])('%s closes the connection with a code, and executes nothing', async (_what, attack, expected) => {
+    execute.mockClear()
+    const [code, message] = (await dataOf(
+      `${OWN_SOCKET}\n${attack}\ntime.sleep(0.05)\nemit_result(attempt())`,
+    )) as string[]
+    expect(code).toBe('cancelled')
+    expect(message).toMatch(expected)
+    expect(execute.mock.calls.filter(([{ n }]) => n === 7)).toEqual([])
+    // The workspace serves the next run.
+    expect(await dataOf('emit_result(count(n=3))')).toBe(3)
+  })
+
+  test('a forged call is one that the script could make; on the channel of the sandbox, none is taken', async () => {
+    execute.mockClear()
+    const script = `${OWN_SOCKET}
+import json
+send(frame(json.dumps({"type": "tool_call", "execution_id": "mine", "id": "a", "name": "count", "args": {"n": 7}})))
+send(frame(json.dumps({"type": "tool_call", "execution_id": "mine", "id": "b", "name": "secret", "args": {}})))
+os.write(3, b'{"type":"tool_call","id":"c","name":"count","args":{"n":8}}\\n')
+emit_result(count(n=1))`
+    const { finalData, toolCalls, ignoredFrames } = await run(script, { executionId: 'mine' })
+    expect(finalData).toBe(1)
+    expect(execute.mock.calls.map(([{ n }]) => n).toSorted((a, b) => a - b)).toEqual([1, 7])
+    expect(toolCalls.map(({ name, ok }) => [name, ok])).toEqual([
+      ['count', true],
+      ['secret', false],
+      ['count', true],
+    ])
+    expect(ignoredFrames).toBe(1)
+  })
+
+  test('a printed marker is output like any other', async () => {
+    const { stdout } = await run('print("INITIALIZED SERVER 1")\ncount(n=1)')
+    expect(stdout).toBe('INITIALIZED SERVER 1\n')
+  })
+
+  test('the token is in no variable, argument or file of the run', async () => {
+    const script = `
+import os
+seen = [*os.environ.values(), open("/proc/self/cmdline").read(), open("/proc/self/environ").read()]
+import re
+emit_result([text for text in seen if re.search(r"[\\w-]{43}", text)])`
+    expect(await dataOf(script)).toEqual([])
+  })
+
+  test('a run without tools opens no port', async () => {
+    const script = `${OWN_SOCKET}\nemit_result(sock is None)`
+    expect(await dataOf(script, { tools: [] })).toBe(true)
+  })
+
+  test('the deadline holds during a call, and a cancelled run ends', async () => {
+    const never = defineTool({
+      name: 'never',
+      description: 'Never.',
+      input: z.object({}),
+      effect: 'read',
+      execute: () => new Promise(() => {}),
+    })
+    const timedOut = await run('never()', {
+      tools: [never],
+      limits: { executionTimeoutSec: 1, maxToolWaitSec: 0 },
+    })
+    expect(timedOut.status).toBe('timed-out')
+    const controller = new AbortController()
+    const onEvent = ({ type }: { type: string }): void => {
+      if (type === 'started') controller.abort()
+    }
+    const cancelled = await run('never()', { tools: [never], signal: controller.signal, onEvent })
+    expect(cancelled.status).toBe('cancelled')
+  })
+
+  test('a sandbox of the pool has no address: refused with a code that names the way out', async () => {
+    await expect(at.sg.run('1', { tools: [count], toolTransport: 'websocket' })).rejects.toMatchObject({
+      code: 'websocket_unreachable',
+      message: expect.stringContaining('sg.workspace()') as string,
+    })
+    await expect(at.sg.run('1', { toolTransport: 'udp' as 'stdio' })).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+}

@@ -1,0 +1,110 @@
+import { type Duplex, duplexPair } from 'node:stream'
+import { afterEach, expect, test, vi } from 'vitest'
+import { endpointAt, type ToolEndpoint } from '../../../src/executor/index.ts'
+import { bridgedTools, defineTool, prepareTools } from '../../../src/tools/index.ts'
+import { z } from 'zod'
+import { done, frame, play } from './wire.ts'
+
+const tool = defineTool({ name: 'f', description: 'F.', input: z.object({}), effect: 'read', execute: () => 1 })
+const tools = bridgedTools(prepareTools([tool]))
+const marker = frame('stdout', { text: 'INITIALIZED SERVER 40123\n' })
+
+afterEach(() => void vi.useRealTimers())
+
+/** An endpoint that answers the request of the client with these bytes. */
+function endpointThat(act: (peer: Duplex) => void): ToolEndpoint & { readonly ports: number[] } {
+  const ports: number[] = []
+  return {
+    host: '127.0.0.1',
+    ports,
+    connect: (port) => {
+      ports.push(port)
+      const [near, far] = duplexPair()
+      far.on('error', () => {})
+      far.once('data', () => act(far))
+      // HTTP clients call these of sockets.
+      return Object.assign(near, { setTimeout: () => near, setKeepAlive: () => near, setNoDelay: () => near })
+    },
+  }
+}
+
+async function outcomeWith(toolEndpoint: ToolEndpoint, frames: readonly unknown[] = [marker]): Promise<unknown> {
+  const run = play(frames, { replay: { after: 'open' }, request: { tools, toolEndpoint } })
+  return run.then(
+    ({ result }) => result.status,
+    ({ code, message }: { code: string; message: string }) => `${code}: ${message}`,
+  )
+}
+
+test.each([
+  ['HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n', /websocket_failed.*401/],
+  ['HTTP/1.1 302 Found\r\nLocation: ws://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', /websocket_failed.*302/],
+  [
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n',
+    /websocket_failed.*Accept/,
+  ],
+  ['SSH-2.0-OpenSSH\r\n', /websocket_failed/],
+])('an endpoint that answers %j ends the run, and nothing of it is delivered', async (answer, expected) => {
+  const events: string[] = []
+  const endpoint = endpointThat((peer) => void peer.write(answer))
+  const run = play([marker, frame('stdout', { text: 'x' })], {
+    replay: { after: 'open' },
+    request: { tools, toolEndpoint: endpoint },
+    onEvent: ({ type }) => void events.push(type),
+  })
+  await expect(run).rejects.toThrow(expect.objectContaining({ code: 'websocket_failed' }) as Error)
+  expect(await outcomeWith(endpoint)).toMatch(expected)
+  expect(events).toEqual([])
+  expect(endpoint.ports).toEqual([40_123, 40_123])
+})
+
+test('an endpoint that hangs up, and one that cannot be reached', async () => {
+  expect(await outcomeWith(endpointThat((peer) => void peer.end()))).toMatch(/^websocket_failed/)
+  const gone = endpointThat(() => {})
+  const connect = (port: number): Duplex => gone.connect(port).destroy(new Error('nothing listens'))
+  expect(await outcomeWith({ host: '127.0.0.1', connect })).toMatch(/^websocket_failed: .*nothing listens/)
+})
+
+test('output in place of the marker ends the run', async () => {
+  const endpoint = endpointThat(() => {})
+  expect(await outcomeWith(endpoint, [frame('stdout', { text: 'hello\n' })])).toMatch(/^websocket_failed: .*begin/)
+  expect(endpoint.ports).toEqual([])
+})
+
+test('no marker, and no answer of the endpoint: the run ends after 10 s', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  for (const frames of [[], [frame('stdout', { text: 'INITIALIZED SER' })], [marker]]) {
+    const endpoint = endpointThat(() => {})
+    const outcome = outcomeWith(endpoint, frames)
+    for (let n = 0; n < 20; n += 1) await vi.advanceTimersByTimeAsync(0)
+    await new Promise(setImmediate)
+    await vi.advanceTimersByTimeAsync(10_001)
+    expect(await outcome).toMatch(/^websocket_failed/)
+  }
+})
+
+test('a harness that gives up before it listens is a result', async () => {
+  const gaveUp = frame('error', { message: 'the tools cannot be reached: x', traceback: null, kind: 'setup' })
+  const run = await play([gaveUp, done({ exit_code: 1 })], {
+    request: { tools, toolEndpoint: endpointThat(() => {}) },
+  })
+  expect(run.result).toMatchObject({ success: false, error: 'the tools cannot be reached: x' })
+})
+
+test('each run has a token of its own, at the address of the endpoint', async () => {
+  const sent: unknown[] = []
+  for (let n = 0; n < 2; n += 1) {
+    const { sandbox } = await play([done()], {
+      request: { tools, toolEndpoint: { host: '10.0.0.7', connect: () => duplexPair()[0] } },
+    })
+    const execute = sandbox.sent.find(({ type }) => type === 'execute') as { tool_endpoint?: { token: string } }
+    expect(execute.tool_endpoint).toEqual({ host: '10.0.0.7', token: expect.stringMatching(/^[\w-]{43}$/) as string })
+    sent.push(execute.tool_endpoint?.token)
+  }
+  expect(new Set(sent).size).toBe(2)
+})
+
+test('an address that is none is refused', () => {
+  expect(() => endpointAt('evil.example')).toThrow(/no IP address/)
+  expect(endpointAt('10.0.0.7').host).toBe('10.0.0.7')
+})
