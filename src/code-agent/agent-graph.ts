@@ -168,7 +168,7 @@ class AgentNodes {
       try {
         inForce = await this.#claims.decide<Decision>(thread, proposal.id, claim, answer)
       } catch (error) {
-        if (this.#parts.review !== 'always') throw error
+        if (typeof this.#parts.review === 'function') throw error
         // LangGraph gives a node that failed the same answer at its next try, whoever answers then.
         return { proposal: { ...proposal, problem: `the last answer was not recorded: ${messageOf(error)}` } }
       }

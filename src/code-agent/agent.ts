@@ -172,6 +172,8 @@ class GraphAgent implements CodeAgent {
   async answer(answer: CodeAnswer, options: ThreadOptions): Promise<CodeAgentState> {
     const { proposal: id, ...given } = answer
     const decision = checkDecision(given)
+    if (typeof id !== 'string' || id === '')
+      throw new TypeError(`proposal: ${formatValue(id)} is not the id of a proposal`)
     const { thread } = options
     await this.#assertUndecided(checkThread(thread), id)
     return this.#continue(options, async ({ proposal }) => {
@@ -213,7 +215,7 @@ class GraphAgent implements CodeAgent {
       const answer = outcome === 'answered' ? (messages.at(-1)?.text ?? null) : null
       return { ...about, status: outcome ?? 'idle', answer }
     }
-    const isWaiting = task.name === REVIEW && proposal !== null && this.#parts.review === 'always'
+    const isWaiting = task.name === REVIEW && proposal !== null && typeof this.#parts.review !== 'function'
     if (!isWaiting || (await this.#claims.decisionOn(thread, proposal.id)) !== undefined)
       return { ...about, status: 'unfinished' }
     return { ...about, status: 'waiting', proposal }

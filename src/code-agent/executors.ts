@@ -13,7 +13,7 @@ import { openSandglass, type Sandglass } from '../sandglass.ts'
 import { pinnedOf, type ScriptRunner } from '../script-runner.ts'
 import { Redactor } from '../redaction/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
-import { refuseUnknown } from '../support/index.ts'
+import { formatValue, refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
 import type { CodeToolExecutor, ExecuteOptions, Inspected, ToolBridge } from './code-tool-executor.ts'
 import { failedText, textOf } from './failure-text.ts'
@@ -275,17 +275,24 @@ class PythonExecutor implements CodeToolExecutor {
 
   /** The calls of tools that wait for approval, as `Sandglass.pending` has them. */
   async pending(): Promise<readonly PendingCall[]> {
-    return (await this.#open()).sandglass.pending()
+    return (await this.#opened)?.sandglass.pending() ?? []
   }
 
   /** As `Sandglass.approve`. */
   async approve(id: string, options?: ApproveOptions): Promise<void> {
-    await (await this.#open()).sandglass.approve(id, options)
+    await (await this.#asking(id)).approve(id, options)
   }
 
   /** As `Sandglass.deny`. */
   async deny(id: string, reason?: string, options?: Pick<ApproveOptions, 'by'>): Promise<void> {
-    await (await this.#open()).sandglass.deny(id, reason, options)
+    await (await this.#asking(id)).deny(id, reason, options)
+  }
+
+  /** The Sandglass whose calls may wait. Before it is opened, none does. */
+  async #asking(id: string): Promise<Sandglass> {
+    const opened = await this.#opened
+    if (opened !== undefined) return opened.sandglass
+    throw new SandglassError('approval_unknown', `no call waits for approval under the id ${formatValue(id)}`)
   }
 
   async #make(): Promise<Opened> {
@@ -316,14 +323,15 @@ class PythonExecutor implements CodeToolExecutor {
     }
   }
 
-  /** Waits for the script that runs, ends every sandbox and removes the packages, unless `runtimeDir` was given. */
+  /** Waits for the script that runs, or cancels it if its calls wait for a person; ends every sandbox and removes the packages, unless `runtimeDir` was given. */
   [Symbol.asyncDispose](): Promise<void> {
     return (this.#disposed ??= this.#dispose())
   }
 
   async #dispose(): Promise<void> {
-    await this.#last
     const opened = await this.#opened?.catch(() => undefined)
+    opened?.runner.approvals.cancelWaiting()
+    await this.#last
     try {
       await opened?.sandglass.close()
     } finally {

@@ -33,7 +33,7 @@ export { type ToolApproval, withToolApproval } from './tool-approval.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
 export { boundedValidator } from './validator.ts'
 export {
-  acceptedTools,
+  changedTools,
   dependenciesOf,
   prepareTools,
   type ToolSet,

@@ -1,9 +1,9 @@
 import { didYouMean, formatValue } from '../support/index.ts'
 import { aiSdkOptions } from './accept.ts'
-import { isPythonTool, type PythonTool } from './python-tool.ts'
+import { isPythonTool } from './python-tool.ts'
 import { BY_DEFAULT, defineTool, type Tool, type ToolContext } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
-import { acceptedTools, type ToolsInput } from './tool-set.ts'
+import { acceptedTools, changedTools, type ToolsInput } from './tool-set.ts'
 
 /**
  * `toolApproval` of the AI SDK: a status for each tool by its name, or a function that returns one; or one function for all. A status
@@ -15,18 +15,21 @@ export type ToolApproval = Readonly<Record<string, unknown>> | ((call: never) =>
  * The tools, with what `toolApproval` says about their calls.
  * @throws TypeError for the name of no tool, and for a value that is no status.
  */
-export function withToolApproval(given: ToolsInput, approval: ToolApproval): readonly (Tool | PythonTool)[] {
-  const tools = acceptedTools(given)
-  const names = tools.filter((tool) => !isPythonTool(tool)).map(({ name }) => name)
+export function withToolApproval(given: ToolsInput, approval: ToolApproval): ToolsInput {
+  const names = acceptedTools(given)
+    .filter((tool) => !isPythonTool(tool))
+    .map(({ name }) => name)
   if (typeof approval === 'function')
-    return tools.map((tool) => (isPythonTool(tool) ? tool : deciding(tool, (call) => askForAll(approval, tool, call))))
+    return changedTools(given, (tool) =>
+      isPythonTool(tool) ? tool : deciding(tool, (call) => askForAll(approval, tool, call)),
+    )
   if (typeof approval !== 'object' || approval === null)
     throw new TypeError(`toolApproval: ${formatValue(approval)} is neither an object nor a function`)
   for (const name of Object.keys(approval)) {
     if (!names.includes(name))
       throw new TypeError(`toolApproval: no tool ${formatValue(name)} on the host.${didYouMean(name, names)}`)
   }
-  return tools.map((tool) => {
+  return changedTools(given, (tool) => {
     if (isPythonTool(tool) || !Object.hasOwn(approval, tool.name)) return tool
     const status = approval[tool.name]
     if (typeof status === 'function')

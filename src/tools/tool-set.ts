@@ -39,6 +39,8 @@ export interface ToolSource {
   readonly tools: readonly NamedTool[]
   /** Python tools, as in a registry. */
   readonly pythonTools?: readonly PythonTool[]
+  /** The packages of all tools, as in a registry. Default: those of the Python tools. */
+  readonly dependencies?: readonly string[]
 }
 
 /**
@@ -94,6 +96,19 @@ export function acceptedTools(given: ToolsInput): readonly (Tool | PythonTool)[]
   return allElements(given).map(({ key, tool }) => acceptTool(tool, key))
 }
 
+/**
+ * The same tools, each as `change` returns it, with the packages of a registry.
+ * @throws TypeError as {@link acceptedTools}.
+ */
+export function changedTools(
+  given: ToolsInput,
+  change: (tool: Tool | PythonTool) => Tool | PythonTool,
+): readonly (Tool | PythonTool)[] | ToolSource {
+  const tools = acceptedTools(given).map(change)
+  const dependencies = ownDependencies(given)
+  return dependencies === undefined ? tools : { tools, dependencies }
+}
+
 function keepSet(given: ToolsInput, elements: readonly Element[], set: ToolSet): ToolSet {
   prepared.set(given, { elements, set })
   prepared.set(set, { elements: undefined, set })
@@ -102,10 +117,15 @@ function keepSet(given: ToolsInput, elements: readonly Element[], set: ToolSet):
 
 /** The packages that tools need, as `pip` names them: of Python tools, and of all tools of a registry. */
 export function dependenciesOf(given: ToolsInput): readonly string[] {
+  const named = [...prepareTools(given).pythonTools.values()].flatMap((tool) => tool.dependencies)
+  return ownDependencies(given) ?? [...new Set(named)]
+}
+
+/** Those that a registry names. */
+function ownDependencies(given: ToolsInput): readonly string[] | undefined {
   const { dependencies } = given as { readonly dependencies?: unknown }
   // A record of tools may have one of that name.
-  if (Array.isArray(dependencies)) return dependencies as readonly string[]
-  return [...new Set([...prepareTools(given).pythonTools.values()].flatMap((tool) => tool.dependencies))]
+  return Array.isArray(dependencies) ? (dependencies as readonly string[]) : undefined
 }
 
 interface Element {

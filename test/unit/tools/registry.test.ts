@@ -3,14 +3,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { ToolResponses } from '../../../src/code-agent/index.ts'
 import {
   definePythonTool,
   defineTool,
+  dependenciesOf,
   parametersSchema,
   prepareTools,
   type PythonToolOptions,
   type Tool,
   ToolRegistry,
+  withToolApproval,
 } from '../../../src/tools/index.ts'
 
 const host = (name: string, more: Partial<Tool> = {}): Tool =>
@@ -42,6 +45,15 @@ describe('a registry', () => {
   const orders = host('orders', { secrets: ['DB_URL', 'DB_KEY'] })
   const mail = host('mail')
   const registry = fillRegistry((steps) => steps)
+
+  test.each([
+    ['toolApproval', withToolApproval(registry, { mail: 'denied' })],
+    ['the markers of a code agent', new ToolResponses().wrap(registry)],
+  ])('keeps its packages under %s', (_, tools) => {
+    expect(dependenciesOf(tools)).toEqual(['duckdb', 'numpy', 'pandas>=2'])
+    expect([...prepareTools(tools).tools.keys()]).toEqual(['orders', 'mail'])
+    expect([...prepareTools(tools).pythonTools.keys()]).toEqual(['clean'])
+  })
 
   test('lists the needs of each sandbox: its tools, and the union of their dependencies and secrets', () => {
     expect(registry.sandboxes).toEqual(['data', 'default'])
