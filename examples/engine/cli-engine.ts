@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
+import { promisify } from 'node:util'
 import {
   awaitReady,
   type Channel,
@@ -23,26 +24,39 @@ import {
 const UID = 20_000
 const ENFORCED = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall'] as const
 
-/** Sandboxes are containers that a command line starts: `docker`, `podman` or `nerdctl`. */
-export function cliEngine({ program, image }: { program: string; image: string }): SandboxEngine {
+interface CliEngineOptions {
+  /** `docker`, `podman` or `nerdctl`. */
+  readonly program: string
+  readonly image: string
+  /** A private network that the host can reach, too. Default: none. */
+  readonly network?: string
+}
+
+/** Sandboxes are containers that a command line starts. */
+export function cliEngine({ program, image, network = 'none' }: CliEngineOptions): SandboxEngine {
+  const access = network === 'none' ? 'none' : 'open'
   const create = async (spec: SandboxSpec, { signal }: CreateOptions = {}): Promise<Sandbox> => {
     if (spec.packages !== undefined || spec.toolsDir !== undefined)
       throw new SandglassError('feature_unavailable', `the engine ${program} has no packages and no toolsDir`)
     const harness = packHarness()
-    const child = spawn(program, containerArgs(spec, image, harness.program), { stdio: ['pipe', 'pipe', 'pipe'] })
+    const id = randomUUID()
+    const place = ['--name', id, '--network', network]
+    const args = containerArgs(spec, place, image, harness.program)
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
     const { channel, closed, destroy, lastOutput } = sandboxProcess(child)
     try {
       await channel.send(harness.bytes)
       const ready = await awaitReady(channel, { timeoutMs: 30_000, lastOutput, ...(signal ? { signal } : {}) })
-      const failed = failedChecks(ready.checks)
+      const failed = failedChecks(access === 'none' ? ready.checks : { ...ready.checks, interfaces: 'lo' })
       if (failed.length > 0) throw new SandglassError('sandbox_setup_failed', failed.join('; '))
       return {
-        id: randomUUID(),
+        id,
         info: {
           engine: program,
           level: 'container',
           python: ready.python,
-          network: 'none',
+          network: access,
+          ...(access === 'none' ? {} : { address: await addressOf(program, id) }),
           limitsEnforced: ENFORCED,
           limits: spec.limits,
         },
@@ -66,8 +80,19 @@ export function cliEngine({ program, image }: { program: string; image: string }
   }
 }
 
+async function addressOf(program: string, id: string): Promise<string> {
+  const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}'
+  const { stdout } = await promisify(execFile)(program, ['inspect', '--format', format, id])
+  return stdout.trim()
+}
+
 /** One measure a line; the harness checks them from inside. */
-function containerArgs({ limits, preload = [], checker = false }: SandboxSpec, image: string, code: string): string[] {
+function containerArgs(
+  { limits, preload = [], checker = false }: SandboxSpec,
+  place: string[],
+  image: string,
+  code: string,
+): string[] {
   const { workspace, tmp, varTmp, shm } = scratchSizes(limits.diskBytes)
   const config = harnessConfig({
     limits,
@@ -84,7 +109,7 @@ function containerArgs({ limits, preload = [], checker = false }: SandboxSpec, i
   })
   return [
     ['run', '--interactive', '--rm', '--log-driver', 'none', '--pull', 'never'],
-    ['--network', 'none', '--hostname', 'sandbox'],
+    [...place, '--hostname', 'sandbox'],
     ['--user', `${UID}:${UID}`, '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
     ['--memory', `${limits.memoryBytes}`, '--memory-swap', `${limits.memoryBytes}`],
     ['--cpus', `${limits.cpus}`, '--pids-limit', `${limits.pids}`],
