@@ -11,10 +11,12 @@ import type { AcceptedScript, AgentValues } from './agent-state.ts'
 import { type AskModel, MAX_REPLY_CHARS } from './ask-model.ts'
 import type { Checkpointer } from './checkpointer.ts'
 import { Claims } from './claims.ts'
+import { decidedBefore, readAnswer } from './code-answer.ts'
 import type { CodeAgentRecord, CodeProposal } from './code-proposal.ts'
 import type { CodeToolExecutor } from './code-tool-executor.ts'
 import { codeAgentInstructions } from './instructions.ts'
 import { parseReply } from './reply.ts'
+import { cutMessages, cutRecords } from './thread-size.ts'
 import { type ContentPart, ToolResponses } from './tool-responses.ts'
 
 /** The parts of an agent, all checked. */
@@ -66,7 +68,10 @@ export function buildGraph(
     proposal: kept<AgentValues['proposal']>(null),
     accepted: kept<AgentValues['accepted']>(null),
     last: kept<string | null>(null),
-    records: Annotation<readonly CodeAgentRecord[]>({ reducer: (all, more) => [...all, ...more], default: () => [] }),
+    records: Annotation<readonly CodeAgentRecord[]>({
+      reducer: (all, more) => cutRecords([...all, ...more]),
+      default: () => [],
+    }),
     outcome: kept<AgentValues['outcome']>(null),
   })
   return new StateGraph(State)
@@ -115,18 +120,28 @@ class AgentNodes {
     const prompt = [new SystemMessage(this.#system), ...messages.map((message) => this.#forModel(message))]
     const text = await ask(prompt, signalOf(config))
     const answered = { ...cleared, turn: turn + 1 }
+    // The model has seen all of them now.
+    const cut = cutMessages(this.#messages, messages)
     if (text.length > MAX_REPLY_CHARS) {
       const feedback = `Error: your reply has ${text.length} characters, and at most ${MAX_REPLY_CHARS} are read. Nothing was run. Answer in fewer.`
-      return { ...answered, messages: [new AIMessage(truncateMiddle(text, MAX_OUTPUT_CHARS)), this.#result(feedback)] }
+      return {
+        ...answered,
+        messages: [...cut, new AIMessage(truncateMiddle(text, MAX_OUTPUT_CHARS)), this.#result(feedback)],
+      }
     }
     const message = new AIMessage(text)
     const reply = parseReply(text)
-    if (reply.kind === 'answer') return { ...answered, messages: [message], outcome: 'answered' }
-    if (reply.kind === 'unclear') return { ...answered, messages: [message, this.#result(`Error: ${reply.feedback}`)] }
+    if (reply.kind === 'answer') return { ...answered, messages: [...cut, message], outcome: 'answered' }
+    if (reply.kind === 'unclear')
+      return { ...answered, messages: [...cut, message, this.#result(`Error: ${reply.feedback}`)] }
     const { code: script, libraries } = reply
     if (review === 'never')
-      return { ...answered, messages: [message], accepted: { proposal: null, script, libraries, author: 'model' } }
-    return { ...answered, messages: [message], draft: { plan: planOf(text), script, libraries } }
+      return {
+        ...answered,
+        messages: [...cut, message],
+        accepted: { proposal: null, script, libraries, author: 'model' },
+      }
+    return { ...answered, messages: [...cut, message], draft: { plan: planOf(text), script, libraries } }
   }
 
   /** Checks the script of the model, and says what it may do. */
@@ -299,28 +314,6 @@ class AgentNodes {
 const MAY_HAVE_RUN =
   'Error: the host ended while this script ran. It may have run, in whole or in part, and it is not run again. ' +
   'Its output is lost. Look at what it left, such as files, before you repeat a step that must not happen twice.'
-
-/** The error for a reviewer who was not first. */
-export function decidedBefore({ decision, at }: { readonly decision: Decision; readonly at: string }): SandglassError {
-  const who = decision.by === null || decision.by === undefined ? '' : ` by ${decision.by}`
-  return new SandglassError(
-    'proposal_decided',
-    `this proposal was decided before: ${decision.decision}${who} at ${at}. Your answer has no effect`,
-  )
-}
-
-/** Reads what was given to `Command({ resume })`. */
-function readAnswer(given: unknown, { id }: CodeProposal): Decision | { readonly problem: string } {
-  try {
-    if (typeof given !== 'object' || given === null || !('proposal' in given))
-      return { problem: 'the last answer does not say which proposal it is for: give its id as `proposal`' }
-    const { proposal, ...decision } = given
-    if (proposal !== id) return { problem: 'the last answer was for another proposal, and has no effect' }
-    return checkDecision(decision)
-  } catch (error) {
-    return { problem: messageOf(error) }
-  }
-}
 
 function threadOf(config: LangGraphRunnableConfig): string {
   const thread: unknown = config.configurable?.['thread_id']

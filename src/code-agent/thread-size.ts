@@ -1,0 +1,54 @@
+import type * as langChainMessages from '@langchain/core/messages'
+import type { BaseMessage } from '@langchain/core/messages'
+import { sizeUpTo, truncateMiddle } from '../support/index.ts'
+import type { CodeAgentRecord } from './code-proposal.ts'
+
+/**
+ * The maximum size of the earlier replies and outputs of a thread together, in characters, and of the scripts in its records. Each step
+ * writes all of it into a checkpoint.
+ */
+const MAX_KEPT = 4 * 1024 * 1024
+/** Texts up to this length are never cut. */
+const SHORT = 2000
+const LEFT_OUT = '[This output of an earlier script is no longer kept.]'
+
+/**
+ * The messages in place of the oldest ones that are beyond the maximum, under their ids. Those of the user stay.
+ * @param messages all of them, seen by the model.
+ */
+export function cutMessages(
+  { AIMessage, ToolMessage }: Pick<typeof langChainMessages, 'AIMessage' | 'ToolMessage'>,
+  messages: readonly BaseMessage[],
+): readonly BaseMessage[] {
+  const ofAgent = messages.filter((message) => message.getType() !== 'human')
+  return beyond(ofAgent, ({ content }) => content).flatMap((message): BaseMessage[] => {
+    const id = { ...(message.id !== undefined && { id: message.id }) }
+    if (AIMessage.isInstance(message)) return [new AIMessage({ content: truncateMiddle(message.text, SHORT), ...id })]
+    if (!ToolMessage.isInstance(message)) return []
+    const { tool_call_id, name } = message
+    return [new ToolMessage({ content: LEFT_OUT, tool_call_id, ...(name !== undefined && { name }), ...id })]
+  })
+}
+
+/** The same records. The oldest scripts beyond the maximum are cut in the middle. */
+export function cutRecords(records: readonly CodeAgentRecord[]): readonly CodeAgentRecord[] {
+  const runs = records.filter((record) => record.type === 'run')
+  const tooOld = new Set<CodeAgentRecord>(beyond(runs, ({ script }) => script))
+  return records.map((record) =>
+    record.type === 'run' && tooOld.has(record) ? { ...record, script: truncateMiddle(record.script, SHORT) } : record,
+  )
+}
+
+/** The items that do not fit into the maximum beside newer ones. The newest one does not count, and stays in any case, as short ones do. */
+function beyond<T>(items: readonly T[], contentOf: (item: T) => unknown): readonly T[] {
+  let left = MAX_KEPT
+  return items
+    .slice(0, -1)
+    .toReversed()
+    .filter((item) => {
+      const size = sizeUpTo(contentOf(item), MAX_KEPT)
+      if (size > left && size > SHORT + 100) return true
+      left -= size
+      return false
+    })
+}
