@@ -113,7 +113,7 @@ export class Conversation {
 
   /**
    * Settles within the timeout, the time of tools and of approvals, that for the files and {@link BACKSTOP_MS}, whatever the peer or a callback does.
-   * @throws SandglassError `invalid_request` for a file whose source fails; `websocket_failed`, `websocket_client_missing`.
+   * @throws SandglassError `invalid_request` for a file whose source fails; `websocket_failed`.
    */
   async hold(): Promise<ConversationEnd> {
     const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#expire())

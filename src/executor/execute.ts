@@ -9,6 +9,7 @@ import { CpuBoost } from './cpu-boost.ts'
 import type { ConversationEnd } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { ExecutionResult, RunEvent, ServedBy } from './result.ts'
+import { loadWebSocketClient } from './tool-endpoint.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 /** Time for a sandbox whose channel closed to report its end. */
@@ -22,7 +23,7 @@ const NOT_LEASED = 'the run was cancelled: its lease had been released; keep the
 /**
  * Runs a prepared request and leaves the sandbox either fit for the next run or destroyed.
  * @param started `performance.now()` at the call.
- * @throws SandglassError `sandbox_busy`; `invalid_request` for a file of the host.
+ * @throws SandglassError `sandbox_busy`; `invalid_request` for a file of the host; `websocket_client_missing`, `websocket_failed`.
  */
 export async function execute(
   given: PreparedRun,
@@ -35,6 +36,7 @@ export async function execute(
   const run = { ...given, signal }
   try {
     await findHostFiles(run.files, run.sandbox.info.limits.diskBytes)
+    if (run.endpoint !== undefined) await loadWebSocketClient()
   } catch (error) {
     // Nothing was sent: the sandbox stays as it is.
     claimed.free()

@@ -48,7 +48,7 @@ export class ToolConnection {
 
   /**
    * Connects to a port and proves the token.
-   * @throws SandglassError `websocket_client_missing`, `websocket_failed`.
+   * @throws SandglassError `websocket_failed`.
    */
   static async open(
     { connect }: ToolEndpoint,
@@ -56,7 +56,7 @@ export class ToolConnection {
     token: string,
     { onMessage, onClose }: ConnectionHandler,
   ): Promise<ToolConnection> {
-    const { WebSocket } = await load()
+    const { WebSocket } = await loadWebSocketClient()
     const stream = connect(port)
     const socket = new WebSocket('ws://sandbox/', {
       createConnection: () => stream,
@@ -118,7 +118,8 @@ export class ToolConnection {
   }
 }
 
-async function load(): Promise<typeof WebSocketModule> {
+/** Loads the package. @throws SandglassError `websocket_client_missing` */
+export async function loadWebSocketClient(): Promise<typeof WebSocketModule> {
   try {
     return await import('ws')
   } catch (error) {

@@ -20,7 +20,7 @@ from .host_tools import ToolError
 MARKER = "INITIALIZED SERVER"
 ACCEPT_SEC = 10  # for the host to connect
 _GUEST_SEC = 2  # for a client to send its request
-_MAX_GUESTS = 16
+_MAX_GUESTS = 64
 _MAX_HEAD_BYTES = 8192
 _MAX_MESSAGE_BYTES = MAX_ANSWER_BYTES + 4096  # an answer and what surrounds it
 _KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

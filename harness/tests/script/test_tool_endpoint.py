@@ -157,7 +157,7 @@ class Handshake(unittest.TestCase):
     def test_silent_and_slow_clients_do_not_keep_the_host_out(self):
         script = Script()
         port = script.port()
-        silent = [script.client(port) for _ in range(40)]
+        silent = [script.client(port) for _ in range(100)]
         slow = script.client(port, b"GET / ")
         sock, _, _ = opened(script, port)
         sock.sendall(frame(answer(1, 1)))

@@ -38,6 +38,26 @@ def attempt(n=1):
         return [error.code, str(error)]
 `
 
+/** Connects to each port that listens on the loopback, with a wrong token, and prints the status of the answers. */
+const INTRUDER = `
+import socket
+REQUEST = ("GET / HTTP/1.1\\r\\nHost: x\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Version: 13\\r\\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\nAuthorization: Bearer x\\r\\n\\r\\n").encode()
+print("ready", flush=True)
+silent = []
+while True:
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    for port in {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A"}:
+        try:
+            silent = [*silent[-8:], socket.create_connection(("127.0.0.1", port), 0.5)]
+            with socket.create_connection(("127.0.0.1", port), 0.5) as sock:
+                sock.sendall(REQUEST)
+                print(sock.recv(64)[9:12].decode(), flush=True)
+        except OSError:
+            pass
+`
+
 /** Tools over a WebSocket, in a workspace without a network. */
 export function webSocketTests(at: OnEngine): void {
   let ws: Workspace
@@ -198,6 +218,20 @@ emit_result(count(n=1))`
       ['count', true],
     ])
     expect(ignoredFrames).toBe(1)
+  })
+
+  test('another activity that tries every port without the token gets no answer of the endpoint, and keeps no run', async () => {
+    await ws.put({ 'intruder.py': INTRUDER })
+    const intruder = await ws.start('python3', ['intruder.py'])
+    try {
+      const isSeen = (): boolean => intruder.log().text.includes('401')
+      for (let n = 0; n < 30 || (!isSeen() && n < 1000); n += 1)
+        expect(await dataOf(`emit_result(count(n=${n}))`)).toBe(n)
+      expect(isSeen()).toBe(true)
+      expect(intruder.log().text).not.toContain('101')
+    } finally {
+      await intruder.kill()
+    }
   })
 
   test('a printed marker is output like any other', async () => {
