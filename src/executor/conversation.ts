@@ -135,7 +135,6 @@ export class Conversation {
       clearTimeout(this.#markerTimer)
       this.#sender.stop()
       this.#closeTools()
-      this.#connection?.end()
       this.#boost.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
@@ -195,6 +194,8 @@ export class Conversation {
   #closeTools(): void {
     this.#toolClock.stop()
     this.#tools?.close()
+    // Nobody waits for a script that reads no answers.
+    this.#connection?.end()
   }
 
   #openTools(): ToolPort | undefined {

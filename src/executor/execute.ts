@@ -9,7 +9,7 @@ import { CpuBoost } from './cpu-boost.ts'
 import type { ConversationEnd } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import type { ExecutionResult, RunEvent, ServedBy } from './result.ts'
-import { loadWebSocketClient } from './tool-endpoint.ts'
+import { assertWebSocketClient } from './tool-endpoint.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 /** Time for a sandbox whose channel closed to report its end. */
@@ -36,7 +36,7 @@ export async function execute(
   const run = { ...given, signal }
   try {
     await findHostFiles(run.files, run.sandbox.info.limits.diskBytes)
-    if (run.endpoint !== undefined) await loadWebSocketClient()
+    if (run.endpoint !== undefined) await assertWebSocketClient()
   } catch (error) {
     // Nothing was sent: the sandbox stays as it is.
     claimed.free()

@@ -56,7 +56,7 @@ export class ToolConnection {
     token: string,
     { onMessage, onClose }: ConnectionHandler,
   ): Promise<ToolConnection> {
-    const { WebSocket } = await loadWebSocketClient()
+    const { WebSocket } = await load()
     const stream = connect(port)
     const socket = new WebSocket('ws://sandbox/', {
       createConnection: () => stream,
@@ -118,8 +118,12 @@ export class ToolConnection {
   }
 }
 
-/** Loads the package. @throws SandglassError `websocket_client_missing` */
-export async function loadWebSocketClient(): Promise<typeof WebSocketModule> {
+/** @throws SandglassError `websocket_client_missing` */
+export async function assertWebSocketClient(): Promise<void> {
+  await load()
+}
+
+async function load(): Promise<typeof WebSocketModule> {
   try {
     return await import('ws')
   } catch (error) {

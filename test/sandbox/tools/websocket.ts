@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { ExecutionResult } from '../../../src/executor/index.ts'
 import type { Workspace } from '../../../src/options/index.ts'
 import { defineTool } from '../../../src/tools/index.ts'
+import { watchGrowth } from '../../support/memory.ts'
 import type { OnEngine } from './on-engine.ts'
 
 /** What hostile scripts do with the socket of their connection: `sock` is a copy of it, `frame` makes a frame. */
@@ -232,6 +233,47 @@ emit_result(count(n=1))`
     } finally {
       await intruder.kill()
     }
+  })
+
+  test('a flood of calls whose answers nobody reads ends at the deadline, and the host keeps little of it', async () => {
+    const large = defineTool({
+      name: 'large',
+      description: 'Large.',
+      input: z.object({ text: z.string() }),
+      output: z.string(),
+      effect: 'read',
+      execute: () => 'x'.repeat(1024 * 1024),
+    })
+    const script = `${OWN_SOCKET}
+import json
+call = {"type": "tool_call", "execution_id": "flood", "args": {"text": "x" * 1000}}
+while True:
+    for n in range(100_000):
+        send(frame(json.dumps({**call, "id": str(n), "name": "large" if n % 2 else "x" * 200})))`
+    const grown = watchGrowth()
+    const limits = { executionTimeoutSec: 2, maxToolWaitSec: 0 }
+    const result = await run(script, { executionId: 'flood', tools: [large], limits })
+    expect(result.status).toBe('timed-out')
+    expect(result.durationMs).toBeLessThan(4500)
+    expect(grown()).toBeLessThan(400)
+    expect(await dataOf('emit_result(count(n=4))')).toBe(4)
+  }, 30_000)
+
+  test('a call waits for a person, as on the channel', async () => {
+    const asked = defineTool({
+      name: 'asked',
+      description: 'Asks.',
+      input: z.object({ n: z.int() }),
+      output: z.int(),
+      effect: 'write',
+      approve: true,
+      execute: ({ n }) => n,
+    })
+    const running = run('emit_result(asked(n=1))', { tools: [asked] })
+    const [call] = await vi.waitUntil(() => (at.sg.pending().length > 0 ? at.sg.pending() : undefined), 10_000)
+    expect(call).toMatchObject({ tool: 'asked', args: { n: 1 }, line: 1 })
+    await at.sg.approve(call?.id ?? '', { args: { n: 5 } })
+    expect((await running).finalData).toBe(5)
   })
 
   test('a printed marker is output like any other', async () => {
