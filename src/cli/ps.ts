@@ -1,3 +1,4 @@
+import { orphanedCaches, pruneCaches } from '../environments/index.ts'
 import { SandglassError } from '../errors/index.ts'
 import type { EngineModule, Resource } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
@@ -8,21 +9,30 @@ import { table } from './table.ts'
 
 /** `sandglass ps`: every resource of Sandglass on the machine. Resolves to the exit code. */
 export function ps(given: Given, context: Context): Promise<number> {
-  return print(given, context, (engine) => engine.listResources?.(), 'nothing of Sandglass runs or was orphaned')
+  const caches = async (): Promise<readonly Resource[]> => orphanedCaches()
+  return print(
+    given,
+    context,
+    (engine) => engine.listResources?.(),
+    caches,
+    'nothing of Sandglass runs or was orphaned',
+  )
 }
 
 /** `sandglass prune`: removes the resources of dead owners. Resolves to the exit code. */
 export function prune(given: Given, context: Context): Promise<number> {
-  return print(given, context, (engine) => engine.pruneOrphans?.(), 'nothing was orphaned')
+  return print(given, context, (engine) => engine.pruneOrphans?.(), pruneCaches, 'nothing was orphaned')
 }
 
 async function print(
   given: Given,
   context: Context,
   ask: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
+  askCaches: () => Promise<readonly Resource[]>,
   nothing: string,
 ): Promise<number> {
-  const { resources, problems } = await askEach(context, ask)
+  const { resources: found, problems } = await askEach(context, ask)
+  const resources = [...found, ...(await askCaches())]
   if (given.has('--json')) await context.stdout.line(resources)
   else if (resources.length > 0) await context.stdout.write(tableOf(resources))
   else if (problems.length === 0) await context.stdout.write(`${nothing}\n`)

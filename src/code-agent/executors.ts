@@ -1,91 +1,35 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EngineOptions } from '../engines/index.ts'
 import type { FailedDependency } from '../dependencies.ts'
-import { assertFew, type EnvironmentOptions, parseRequirements, readScriptMetadata } from '../environments/index.ts'
+import { assertFew, makeTemporaryCache, parseRequirements, readScriptMetadata } from '../environments/index.ts'
 import type { RunEvent } from '../executor/index.ts'
 import type { RunOptions } from '../options/index.ts'
 import { checkAnswer, rejectionText } from '../checkers.ts'
-import { type ApprovalOptions, type ApproveOptions, findingsOf, type PendingCall } from '../review/index.ts'
+import { type ApproveOptions, findingsOf, type PendingCall } from '../review/index.ts'
 import { openSandglass, type Sandglass } from '../sandglass.ts'
 import { pinnedOf, type ScriptRunner } from '../script-runner.ts'
 import { Redactor } from '../redaction/index.ts'
-import type { ResourceLimits } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
 import type { CodeToolExecutor, ExecuteOptions, Inspected, ToolBridge } from './code-tool-executor.ts'
+import {
+  COMMON,
+  type DockerPythonExecutorOptions,
+  type LocalPythonExecutorOptions,
+  type PythonExecutorOptions,
+} from './executor-options.ts'
 import { failedText, textOf } from './failure-text.ts'
 import { LineLog } from './line-log.ts'
 import { WorkspaceCopy } from './workspace-copy.ts'
 
-/** Options of every executor. */
-export interface PythonExecutorOptions extends ApprovalOptions {
-  /** Packages that every script can import, as `pip` names them. They are trusted. */
-  readonly availableDependencies?: readonly string[]
-  /**
-   * A directory of the host. Scripts get a copy of it, and new and changed files are copied back after each script. Names that
-   * begin with a dot are copied in neither direction, and files that a script deletes stay on the host. Default: none; the files of a
-   * script end with it.
-   */
-  readonly workspaceDir?: string
-  /**
-   * The directory of the packages, which a later executor may use again. Default: a temporary one, removed at the executor's end.
-   * Sandboxes must be able to read it.
-   */
-  readonly runtimeDir?: string
-  /** The source of packages, and those that a model may name (`allow`, default `known`). */
-  readonly environments?: Omit<EnvironmentOptions, 'cacheDir' | 'fromScript'>
-  /** Limits of each script. */
-  readonly limits?: ResourceLimits
-  /** Environment variables of each script, redacted in all output. */
-  readonly secrets?: Readonly<Record<string, string>>
-  /**
-   * The way of the calls of tools. `websocket`: the script's side listens in the sandbox, and the host connects; each script then has a
-   * workspace of its own, and the package `ws` is needed. Default `stdio`: over the channel of the sandbox, without a port.
-   */
-  readonly transport?: 'stdio' | 'websocket'
-  /** Takes what each script does, while it runs. A promise is awaited; an error ends the script. */
-  readonly onEvent?: (event: RunEvent) => unknown
-}
-
-/** Options of {@link LocalPythonExecutor}. */
-export interface LocalPythonExecutorOptions extends PythonExecutorOptions {
-  readonly local?: EngineOptions['local']
-}
-
-/** Options of {@link DockerPythonExecutor}. */
-export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
-  /** Default `python:3.12`. */
-  readonly image?: string
-  /** Options of the engine, without the image. */
-  readonly docker?: Omit<NonNullable<EngineOptions['docker']>, 'image'>
-  /** Logs what scripts print, line by line, while they run. Default true. */
-  readonly streamContainerOutput?: boolean
-  /** Takes the lines of the log. Default: `console.error`. */
-  readonly log?: (line: string) => void
-}
-
 const WORKSPACE = '/workspace'
+const DEFAULT_IMAGE = 'python:3.12'
 /** The maximum length of a script, in UTF-16 units. */
 const MAX_CODE = 4 * 1024 * 1024
 /** The maximum number of packages that accumulate; a script that names more begins a new set. */
 const MAX_LIBRARIES = 100
-const COMMON = [
-  'availableDependencies',
-  'workspaceDir',
-  'runtimeDir',
-  'environments',
-  'limits',
-  'secrets',
-  'transport',
-  'onEvent',
-  'approveWrites',
-  'approvalTimeoutMs',
-  'onPending',
-] as const
-
 interface Opened {
   readonly sandglass: Sandglass
   readonly runner: ScriptRunner
@@ -95,8 +39,9 @@ interface Opened {
 /** The engine of an executor, and the log of its scripts. */
 interface Kind {
   readonly engine: 'local' | 'docker'
-  readonly local?: EngineOptions['local']
-  readonly docker?: EngineOptions['docker']
+  readonly options: Pick<EngineOptions, 'local' | 'docker'>
+  /** Taken instead if the image of `options` is missing. */
+  readonly otherwise?: Pick<EngineOptions, 'docker'>
   readonly log?: LineLog | undefined
 }
 
@@ -298,16 +243,15 @@ class PythonExecutor implements CodeToolExecutor {
   async #make(): Promise<Opened> {
     const { runtimeDir, environments, limits } = this.#options
     const { approveWrites, approvalTimeoutMs, onPending } = this.#options
-    const { engine, local, docker, log } = this.#kind
-    const ownDirectory = runtimeDir === undefined ? await mkdtemp(join(tmpdir(), 'sandglass-executor-')) : undefined
-    try {
-      // Sandboxes with another uid must be able to read the packages.
-      if (ownDirectory !== undefined) await chmod(ownDirectory, 0o755)
-      log?.note(`starting (image ${docker?.image})`)
-      const opened = await openSandglass({
+    const { engine, options, otherwise, log } = this.#kind
+    const ownDirectory = runtimeDir === undefined ? await makeTemporaryCache() : undefined
+    const open = (ofEngine: Kind['options']): ReturnType<typeof openSandglass> => {
+      log?.note(
+        `starting (${ofEngine.docker?.image === undefined ? 'default image' : `image ${ofEngine.docker.image}`})`,
+      )
+      return openSandglass({
         engine,
-        ...(local && { local }),
-        ...(docker && { docker }),
+        ...ofEngine,
         ...(limits && { limits }),
         ...(approveWrites !== undefined && { approveWrites }),
         ...(approvalTimeoutMs !== undefined && { approvalTimeoutMs }),
@@ -315,6 +259,15 @@ class PythonExecutor implements CodeToolExecutor {
         dependencies: this.availableDependencies,
         environments: { ...environments, cacheDir: resolve(runtimeDir ?? ownDirectory ?? '') },
         poolSize: 1,
+      })
+    }
+    try {
+      const opened = await open(options).catch((error: unknown) => {
+        const isMissing = error instanceof SandglassError && error.code === 'image_missing'
+        if (!isMissing || otherwise === undefined) throw error
+        return open(otherwise).catch(() => {
+          throw error
+        })
       })
       return { ...opened, ownDirectory }
     } catch (error) {
@@ -345,7 +298,7 @@ export class LocalPythonExecutor extends PythonExecutor {
   /** @throws TypeError for an option that does not exist. */
   constructor(options: LocalPythonExecutorOptions = {}) {
     refuseUnknown('LocalPythonExecutor', options, [...COMMON, 'local'])
-    super(options, { engine: 'local', ...(options.local && { local: options.local }) })
+    super(options, { engine: 'local', options: options.local === undefined ? {} : { local: options.local } })
   }
 }
 
@@ -354,9 +307,15 @@ export class DockerPythonExecutor extends PythonExecutor {
   /** @throws TypeError for an option that does not exist. */
   constructor(options: DockerPythonExecutorOptions = {}) {
     refuseUnknown('DockerPythonExecutor', options, [...COMMON, 'image', 'docker', 'streamContainerOutput', 'log'])
-    const { image = 'python:3.12', docker, streamContainerOutput = true, log = console.error } = options
+    const { image, docker = {}, streamContainerOutput = true, log = console.error } = options
     const lines = new LineLog('DockerPythonExecutor', 'script', log, streamContainerOutput)
-    super(options, { engine: 'docker', docker: { ...docker, image }, log: lines })
+    super(options, {
+      engine: 'docker',
+      options: { docker: { ...docker, image: image ?? DEFAULT_IMAGE } },
+      // The engine has defaults of its own, such as an image that was built on this machine.
+      ...(image === undefined && { otherwise: { docker } }),
+      log: lines,
+    })
   }
 }
 

@@ -10,13 +10,12 @@ export type { CompiledGraph } from './agent-graph.ts'
 export type { Checkpointer } from './checkpointer.ts'
 export type { CodeAgentOutcome, CodeAgentRecord, CodeAnswer, CodeProposal } from './code-proposal.ts'
 export type { CodeToolExecutor, ExecuteOptions, Inspected, ToolBridge } from './code-tool-executor.ts'
-export {
-  DockerPythonExecutor,
-  type DockerPythonExecutorOptions,
-  LocalPythonExecutor,
-  type LocalPythonExecutorOptions,
-  type PythonExecutorOptions,
-} from './executors.ts'
+export type {
+  DockerPythonExecutorOptions,
+  LocalPythonExecutorOptions,
+  PythonExecutorOptions,
+} from './executor-options.ts'
+export { DockerPythonExecutor, LocalPythonExecutor } from './executors.ts'
 export { codeAgentInstructions, type InstructionsFor } from './instructions.ts'
 export {
   type AgentReply,

@@ -24,5 +24,6 @@ export {
 export { assertFew, parseRequirements, type Requirement } from './requirement.ts'
 export { assertPython } from './requires-python.ts'
 export { readScriptMetadata } from './script-metadata.ts'
+export { makeTemporaryCache, orphanedCaches, pruneCaches } from './temporary-cache.ts'
 export { scriptPackagesText } from './trust.ts'
 export { isSameTarget, type PythonTarget, targetOf } from './target.ts'

@@ -28,10 +28,12 @@ describe.skipIf(docker.skip)('DockerPythonExecutor', () => {
     ).resolves.toBeUndefined()
   })
 
-  test('CA-05 takes python:3.12 by default', async () => {
-    await using executor = new DockerPythonExecutor({ log: () => {} })
-    // The machines of the tests cannot pull it.
-    const run = executor.execute([], 'import sys\nprint(sys.version_info[:2])', [])
-    await expect(run.catch((error: Error) => error.message)).resolves.toMatch(/python:3\.12\b|^\(3, 12\)\n$/)
+  test('CA-05 takes python:3.12 by default, and the default image of the engine where that is missing', async () => {
+    const lines: string[] = []
+    await using executor = new DockerPythonExecutor({ log: (line) => void lines.push(line) })
+    expect(await executor.execute([], 'print("ran")', [])).toBe('ran\n')
+    expect(lines[0]).toBe('[DockerPythonExecutor] starting (image python:3.12)')
+    await using named = new DockerPythonExecutor({ image: 'absent:1', log: () => {} })
+    await expect(named.execute([], 'print("ran")', [])).rejects.toMatchObject({ code: 'image_missing' })
   })
 })

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -79,5 +82,42 @@ describe.skipIf(skip)('ps and prune', () => {
     const byId = (a: Resources[number], b: Resources[number]): number => (a.id < b.id ? -1 : 1)
     expect((await resourcesOf('prune', sandbox)).toSorted(byId)).toEqual(gone.toSorted(byId))
     expect([await resourcesOf('ps', sandbox), await resourcesOf('prune', sandbox)]).toEqual([[], []])
+  })
+
+  test('show the packages of a killed executor of a code agent, then remove them', async () => {
+    using own = makeCli()
+    const agent = join(import.meta.dirname, '../../../src/code-agent/index.ts')
+    const script = `const { LocalPythonExecutor } = await import(${JSON.stringify(agent)})
+      const executor = new LocalPythonExecutor()
+      await executor.execute([], '', [])
+      setInterval(() => {}, 1e6)
+      process.send('ready')`
+    // The sandboxes of a root have another uid.
+    chmodSync(own.directory, 0o755)
+    const host = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '-e', script], {
+      env: { ...process.env, TMPDIR: own.directory, SANDGLASS_STATE_DIR: join(own.directory, 'state') },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    await once(host, 'message')
+    const caches = (): string[] => readdirSync(own.directory).filter((name) => name.startsWith('sandglass-executor-'))
+    expect(caches()).toHaveLength(1)
+    const orphans = async (command: 'ps' | 'prune'): Promise<Resources> => {
+      const { stdout } = await own.run([command, '--json'], { env: { TMPDIR: own.directory } })
+      return resources.parse(JSON.parse(stdout)).filter(({ id }) => id.includes('/sandglass-executor-'))
+    }
+    expect(await orphans('ps')).toEqual([])
+    host.kill('SIGKILL')
+    await once(host, 'exit')
+    const left = caches().map((name) => ({
+      kind: 'directory',
+      id: join(own.directory, name),
+      sandbox: null,
+      owner: 'gone',
+      uid: null,
+    }))
+    expect(left).toHaveLength(1)
+    expect(await orphans('ps')).toEqual(left)
+    expect(await orphans('prune')).toEqual(left)
+    expect(caches()).toEqual([])
   })
 })

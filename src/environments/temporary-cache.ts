@@ -1,0 +1,40 @@
+import { lstatSync, readdirSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Resource } from '../sandbox/index.ts'
+import { isLiving, pidNamespace, startOf } from '../support/index.ts'
+
+const PREFIX = 'sandglass-executor-'
+/** The pid and the start of the owner, the number of its pid namespace, and what makes the name unique. */
+const NAME = /^sandglass-executor-(\d+)-(\d+)-(\d+)-\w+$/
+
+/** Makes a temporary directory for the packages of this process alone. Its name says whose it is. */
+export async function makeTemporaryCache(): Promise<string> {
+  const owner = [process.pid, startOf(process.pid) ?? 0, pidNamespace() || 0].join('-')
+  const path = await mkdtemp(join(tmpdir(), `${PREFIX}${owner}-`))
+  // Sandboxes with another uid must be able to read the packages.
+  await chmod(path, 0o755)
+  return path
+}
+
+/** The directories that killed processes left, of this user and in this pid namespace. */
+export function orphanedCaches(): readonly Resource[] {
+  const namespace = pidNamespace()
+  return readdirSync(tmpdir()).flatMap((name) => {
+    const [, pid, start, ofNamespace] = NAME.exec(name) ?? []
+    if (pid === undefined || ofNamespace !== namespace || start === '0' || isLiving(Number(pid), start)) return []
+    const path = join(tmpdir(), name)
+    // Anybody can make a directory or a link of this name.
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory() !== true || found.uid !== process.getuid?.()) return []
+    return [{ kind: 'directory', id: path, sandbox: null, owner: 'gone', uid: null }]
+  })
+}
+
+/** Removes {@link orphanedCaches}. Returns those that it removed. */
+export async function pruneCaches(): Promise<readonly Resource[]> {
+  const orphans = orphanedCaches()
+  for (const { id } of orphans) await rm(id, { recursive: true, force: true })
+  return orphans
+}
