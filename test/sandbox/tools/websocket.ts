@@ -145,7 +145,6 @@ emit_result([*before, again(), attempt()[0]])`
   })
 
   test('a script that closes the connection during a call: its function is aborted, the script goes on', async () => {
-    const aborted = vi.fn<() => void>()
     const slow = defineTool({
       name: 'slow',
       description: 'Slow.',
@@ -154,7 +153,8 @@ emit_result([*before, again(), attempt()[0]])`
       execute: (_input, { signal }) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => {
-            aborted()
+            // While the script still runs.
+            void ws.put({ aborted: '' })
             reject(signal.reason as Error)
           })
         }),
@@ -165,9 +165,10 @@ threading.Timer(0.2, lambda: sock.shutdown(socket.SHUT_RDWR)).start()
 try:
     slow()
 except ToolError as error:
+    while not os.path.exists("aborted"):
+        time.sleep(0.01)
     emit_result([error.code, str(error)])`
     expect(await dataOf(script, { tools: [slow] })).toEqual(['cancelled', 'the connection to the host has ended'])
-    expect(aborted).toHaveBeenCalledOnce()
   })
 
   test.each([
@@ -177,7 +178,7 @@ except ToolError as error:
       'send(frame("x" * (3 << 20), 1, False) + frame("x" * (3 << 20), 0, False))',
       /1009/,
     ],
-    ['a flood of fragments', 'send(frame("x", 1, False) + frame("", 0, False) * 100_000)', /1008|ended/],
+    ['a flood of fragments', 'send(frame("x", 1, False) + frame("", 0, False) * 100)', /1008/],
     ['bytes', 'send(frame(b"x", 2))', /1003/],
     ['a ping', 'send(frame(b"x", 9))', /1008/],
     ['no call', 'send(frame(\'{"type":"stdout","text":"x"}\'))', /1008/],
