@@ -14,8 +14,10 @@ import type { Exclusion, TestedEngine } from '../engines/tested.ts'
 import { IN_WORKSPACE, selectAttacks, wallsOf } from '../walls.ts'
 
 const TIMEOUT_MS = 300_000
-/** Cases that mostly wait; they run outside the semaphore. */
+/** Cases that mostly wait; they run beside all others, from the start. */
 const IDLE: ReadonlySet<string> = new Set(['FLT-023'])
+/** Its cases stop and kill hosts within bounds of time, so they run after the others and not beside them. */
+const APART = 'host-faults'
 
 /**
  * Runs the cases of one engine with the checker off; those with the key `static` also run with the checker on. An excluded
@@ -67,22 +69,42 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
       assert.deepEqual(breaches, [])
     })
 
-    describe.each(groups.filter((group) => selected.some((one) => one.group === group)))('%s', (group) => {
-      for (const given of selected.filter((one) => one.group === group)) {
+    const isIdle = ({ id }: AcceptanceCase): boolean => IDLE.has(id)
+    const isApart = (given: AcceptanceCase): boolean => given.group === APART && !isIdle(given)
+    const others = selected.filter((given) => !isIdle(given) && !isApart(given))
+    // One after another, each group would wait for its last case alone.
+    describe.concurrent.each(grouped(selected.filter(isIdle)))('%s', (group, cases) => {
+      declare(group, cases)
+    })
+    describe.concurrent.each(grouped(others))('%s', (group, cases) => {
+      declare(group, cases)
+    })
+    describe.each(grouped(selected.filter(isApart)))('%s', (group, cases) => {
+      declare(group, cases)
+    })
+
+    function grouped(all: readonly AcceptanceCase[]): [string, AcceptanceCase[]][] {
+      return groups
+        .map((group): [string, AcceptanceCase[]] => [group, all.filter((one) => one.group === group)])
+        .filter(([, those]) => those.length > 0)
+    }
+
+    function declare(group: string, those: readonly AcceptanceCase[]): void {
+      for (const given of those) {
         const where = excluded.get(given.id)
         test.concurrent(
           `${given.id} ${given.title}`,
           async (testContext) => {
             if (where !== undefined) return skipCase(testContext, `${name}: ${given.id}: ${describeExclusion(where)}`)
             const run = (): Promise<Ledger> => runCase(given, context, assertions.get(given.id))
-            const ledger = await (IDLE.has(given.id) ? run() : semaphore.run(isSensitive(given), run))
+            const ledger = await (isIdle(given) ? run() : semaphore.run(isSensitive(given), run))
             rows.push({ group, ledger })
             expect(ledger.missing()).toEqual([])
           },
           TIMEOUT_MS,
         )
       }
-    })
+    }
   })
 }
 
