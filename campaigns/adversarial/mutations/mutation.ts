@@ -51,6 +51,7 @@ export type Suite =
   | 'store-order'
   | 'review'
   | 'approvals'
+  | 'websocket'
   | 'code-agent'
   | 'code-agent-restart'
   | 'store-processes'
@@ -64,6 +65,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   fresh: `${ADVERSARIAL}/fresh.test.ts`,
   review: 'test/sandbox/orchestrator/review.test.ts',
   approvals: 'test/sandbox/tools/approvals.test.ts',
+  websocket: 'test/sandbox/tools/websocket.test.ts',
   'code-agent': 'test/sandbox/code-agent/agent.test.ts',
   'code-agent-restart': 'test/sandbox/code-agent/restart.test.ts',
   'workspace-files': 'test/sandbox/workspace/files.test.ts',
