@@ -138,9 +138,18 @@ function decisionIn(line: InputLine, waiting: ReadonlyMap<string, Question>): De
   const known = DECISIONS.find((one) => one === decision)
   if (known === undefined) return `decision: ${formatValue(decision)} is none of ${DECISIONS.join(', ')}`
   if (!isTextOrNull(script) || !isTextOrNull(text) || !isTextOrNull(by)) return `${TEXTS.join(', ')}: texts, or null`
+  // Of two decisions in one line, a reader may see another one than JSON.parse.
+  if (keysIn(line.text) > Object.keys(given).length) return 'it has a key more than once'
   if ((by ?? '').length > MAX_DECIDER) return `by is longer than ${MAX_DECIDER} characters`
   const found = { id, decision: known, script, text, by }
   return question.problem(found) ?? found
+}
+
+/** The number of keys in an object whose values are texts and nulls. */
+function keysIn(json: string): number {
+  return json
+    .matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)
+    .reduce((count, [, colon]) => count + (colon === undefined ? 0 : 1), 0)
 }
 
 function problemOfApproval({ decision, script, text }: DecisionLine): string | undefined {

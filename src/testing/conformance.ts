@@ -1,3 +1,4 @@
+import { approvalTests } from './conformance/approvals.ts'
 import { checkTests } from './conformance/checks.ts'
 import { fileTests } from './conformance/files.ts'
 import {
@@ -92,6 +93,7 @@ const PARTS: readonly (readonly [string, (at: Fixture) => void])[] = [
   ['values', valueTests],
   ['output', outputTests],
   ['tools', toolTests],
+  ['approvals', approvalTests],
   ['Python tools', pythonToolTests],
   ['checks', checkTests],
   ['wrapper code', wrapperCodeTests],

@@ -67,6 +67,7 @@ describe.skipIf(skip)('solve --review always', () => {
       decide('respond'),
       decide('reject', { script: 'x' }),
       decide('perhaps'),
+      (id) => `{"id":"${id}","decision":"reject","text":"\\"a\\": b","decision":"accept"}`,
       decide('respond', { text: 'x'.repeat(20_001) }),
       decide('edit', { script: 'emit_result(7)' }),
     ])
@@ -79,6 +80,7 @@ describe.skipIf(skip)('solve --review always', () => {
       'respond needs a text for the model',
       'reject takes no script',
       'decision: "perhaps" is none of accept, edit, respond, reject',
+      'it has a key more than once',
       'its text is longer than 20000 characters',
     ])
   })
