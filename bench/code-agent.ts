@@ -18,7 +18,7 @@ const WARM_UP = 5
 const STEPS = 3
 const SCRIPT = 'print(1)'
 
-/** Measures the parser of replies, an accepted proposal to its first output, and what a step of the graph adds to a script. */
+/** Measures the parser of replies, the time from an accepted proposal to its first output, and what a step of the graph adds to a script. */
 export async function codeAgent(): Promise<Row[]> {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
   // Sandboxes with another uid must be able to read the packages.
@@ -35,7 +35,7 @@ export async function codeAgent(): Promise<Row[]> {
   }
 }
 
-/** A reply of 1 MB, of script for the most part. */
+/** A reply of 1 MB, most of it script. */
 function parsing(): Row {
   const line = 'print("<b>", 1 & 2) # </execution>\n'
   const reply = `I look.<pip-dependencies-to-install>\nready\n</pip-dependencies-to-install><execution-code>\n${line.repeat(1_000_000 / line.length)}</execution-code>`

@@ -239,7 +239,7 @@ export class ScriptRunner {
     // Before the lease: wrong tools must not cost one.
     let parked: Pick<ApprovedRun, 'park'> = {}
     const tools = this.#toolsOf(given, () => parked.park?.() ?? (() => undefined))
-    const isOverSocket = run.toolTransport === 'websocket' && tools.tools !== undefined
+    const usesWebSocket = run.toolTransport === 'websocket' && tools.tools !== undefined
     const finishIn =
       (present: PreparedEnvironment | undefined) =>
       (result: ExecutionResult): Promise<ExecutionResult<T>> => {
@@ -249,7 +249,7 @@ export class ScriptRunner {
       }
     if (workspace !== undefined) {
       const { files, ...others } = request
-      const toolEndpoint = isOverSocket ? this.workspaces.toolEndpointOf(workspace) : undefined
+      const toolEndpoint = usesWebSocket ? this.workspaces.toolEndpointOf(workspace) : undefined
       const lease = await this.workspaces.borrow(workspace, run, files)
       const { sandbox, executionId } = lease
       return new LeasedRun(
@@ -263,7 +263,7 @@ export class ScriptRunner {
     parked = lease
     const { sandbox } = lease
     try {
-      const toolEndpoint = isOverSocket ? endpointOf(sandbox) : undefined
+      const toolEndpoint = usesWebSocket ? endpointOf(sandbox) : undefined
       return new LeasedRun(executor, { ...request, ...tools, toolEndpoint, sandbox }, lease, finishIn(present))
     } catch (error) {
       await lease.release()
@@ -363,7 +363,7 @@ export function modulesOf(prepared: PreparedEnvironment | undefined): readonly s
   return prepared?.environment.modules ?? []
 }
 
-/** The way to the ports of a script in the pool. @throws SandglassError `websocket_unreachable` */
+/** The endpoint for tool calls of a script in a sandbox of the pool. @throws SandglassError `websocket_unreachable` */
 function endpointOf({ info }: Sandbox): ToolEndpoint {
   if (info.address !== undefined) return endpointAt(info.address)
   throw unreachable(

@@ -96,7 +96,7 @@ export class Workspaces {
     if (files !== undefined) await checkFilesInput(files)
   }
 
-  /** The way to the ports of scripts in a workspace. @throws SandglassError `websocket_unreachable` */
+  /** The endpoint for tool calls of a script in a workspace. @throws SandglassError `websocket_unreachable` */
   toolEndpointOf(workspace: Workspace): ToolEndpoint {
     return this.#openedOf(workspace).activities.toolEndpoint()
   }

@@ -28,7 +28,7 @@ interface CliEngineOptions {
   /** `docker`, `podman` or `nerdctl`. */
   readonly program: string
   readonly image: string
-  /** A private network that the host can reach, too. Default: none. */
+  /** A private network that the host can reach as well. Default: none. */
   readonly network?: string
 }
 

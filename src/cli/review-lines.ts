@@ -138,7 +138,7 @@ function decisionIn(line: InputLine, waiting: ReadonlyMap<string, Question>): De
   const known = DECISIONS.find((one) => one === decision)
   if (known === undefined) return `decision: ${formatValue(decision)} is none of ${DECISIONS.join(', ')}`
   if (!isTextOrNull(script) || !isTextOrNull(text) || !isTextOrNull(by)) return `${TEXTS.join(', ')}: texts, or null`
-  // Of two decisions in one line, a reader may see another one than JSON.parse.
+  // JSON.parse takes the last of two decisions in a line; a person may have read the first.
   if (keysIn(line.text) > Object.keys(given).length) return 'it has a key more than once'
   if ((by ?? '').length > MAX_DECIDER) return `by is longer than ${MAX_DECIDER} characters`
   const found = { id, decision: known, script, text, by }

@@ -36,8 +36,8 @@ export interface CodeToolExecutor extends AsyncDisposable {
    * with `Error:` and has the traceback, or the name of the crash or limit. If packages cannot be installed, the text has the
    * installer's reasons, the script does not run, and the other packages are installed.
    * @param libraries packages that the script imports, as `pip` names them. They stay for later scripts.
-   * @param toolInitCallback called when the script is about to run, with its tools. Until then, nothing of it has run. An executor that does not
-   * call it before the script must not reject after the script: a code agent would run it again.
+   * @param toolInitCallback called when the script is about to run, with its tools. Until then, nothing of it has run. An executor
+   * that rejects after a script began must have called it: otherwise a code agent runs the script again.
    * @throws SandglassError when the machinery fails, `pool_closed` after the executor was disposed of; TypeError for tools that cannot become functions.
    */
   execute(

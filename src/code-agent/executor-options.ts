@@ -26,8 +26,8 @@ export interface PythonExecutorOptions extends ApprovalOptions {
   /** Environment variables of each script, redacted in all output. */
   readonly secrets?: Readonly<Record<string, string>>
   /**
-   * The way of the calls of tools. `websocket`: the script's side listens in the sandbox, and the host connects; each script then has a
-   * workspace of its own, and the package `ws` is needed. Default `stdio`: over the channel of the sandbox, without a port.
+   * The transport of tool calls. `websocket`: the process of the script listens at a port in the sandbox, and the host connects. Each
+   * script then has a workspace of its own. It needs the package `ws`. Default `stdio`: the channel of the sandbox, without a port.
    */
   readonly transport?: 'stdio' | 'websocket'
   /** Takes what each script does, while it runs. A promise is awaited; an error ends the script. */
@@ -41,7 +41,7 @@ export interface LocalPythonExecutorOptions extends PythonExecutorOptions {
 
 /** Options of {@link DockerPythonExecutor}. */
 export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
-  /** Default `python:3.12`; where that is missing, the default of the engine. */
+  /** Default `python:3.12`, or the default image of the engine if that is missing. */
   readonly image?: string
   /** Options of the engine, without the image. */
   readonly docker?: Omit<NonNullable<EngineOptions['docker']>, 'image'>
@@ -52,7 +52,7 @@ export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
 }
 
 /** The names of the options of every executor. */
-export const COMMON = [
+export const COMMON_OPTIONS = [
   'availableDependencies',
   'workspaceDir',
   'runtimeDir',

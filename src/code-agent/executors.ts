@@ -15,7 +15,7 @@ import { formatValue, refuseUnknown } from '../support/index.ts'
 import { prepareTools, type ToolsInput } from '../tools/index.ts'
 import type { CodeToolExecutor, ExecuteOptions, Inspected, ToolBridge } from './code-tool-executor.ts'
 import {
-  COMMON,
+  COMMON_OPTIONS,
   type DockerPythonExecutorOptions,
   type LocalPythonExecutorOptions,
   type PythonExecutorOptions,
@@ -30,6 +30,7 @@ const DEFAULT_IMAGE = 'python:3.12'
 const MAX_CODE = 4 * 1024 * 1024
 /** The maximum number of packages that accumulate; a script that names more begins a new set. */
 const MAX_LIBRARIES = 100
+
 interface Opened {
   readonly sandglass: Sandglass
   readonly runner: ScriptRunner
@@ -40,8 +41,8 @@ interface Opened {
 interface Kind {
   readonly engine: 'local' | 'docker'
   readonly options: Pick<EngineOptions, 'local' | 'docker'>
-  /** Taken instead if the image of `options` is missing. */
-  readonly otherwise?: Pick<EngineOptions, 'docker'>
+  /** Options to use if the image of `options` is missing. */
+  readonly fallback?: Pick<EngineOptions, 'docker'>
   readonly log?: LineLog | undefined
 }
 
@@ -146,7 +147,7 @@ class PythonExecutor implements CodeToolExecutor {
     untrustedDependencies: readonly string[],
   ): Promise<string> {
     const { workspaceDir, limits, secrets = {}, transport } = this.#options
-    // The host reaches the loopback of workspaces alone.
+    // The host can reach the loopback of workspaces only.
     if (workspaceDir === undefined && transport !== 'websocket')
       return textOf(await sandglass.run(code, { ...options, untrustedDependencies }))
     const { signal } = options
@@ -225,16 +226,16 @@ class PythonExecutor implements CodeToolExecutor {
 
   /** As `Sandglass.approve`. */
   async approve(id: string, options?: ApproveOptions): Promise<void> {
-    await (await this.#asking(id)).approve(id, options)
+    await (await this.#sandglassFor(id)).approve(id, options)
   }
 
   /** As `Sandglass.deny`. */
   async deny(id: string, reason?: string, options?: Pick<ApproveOptions, 'by'>): Promise<void> {
-    await (await this.#asking(id)).deny(id, reason, options)
+    await (await this.#sandglassFor(id)).deny(id, reason, options)
   }
 
-  /** The Sandglass whose calls may wait. Before it is opened, none does. */
-  async #asking(id: string): Promise<Sandglass> {
+  /** The Sandglass that answers about a call. @throws SandglassError `approval_unknown` before the first script, when no call waits. */
+  async #sandglassFor(id: string): Promise<Sandglass> {
     const opened = await this.#opened
     if (opened !== undefined) return opened.sandglass
     throw new SandglassError('approval_unknown', `no call waits for approval under the id ${formatValue(id)}`)
@@ -243,7 +244,7 @@ class PythonExecutor implements CodeToolExecutor {
   async #make(): Promise<Opened> {
     const { runtimeDir, environments, limits } = this.#options
     const { approveWrites, approvalTimeoutMs, onPending } = this.#options
-    const { engine, options, otherwise, log } = this.#kind
+    const { engine, options, fallback, log } = this.#kind
     const ownDirectory = runtimeDir === undefined ? await makeTemporaryCache() : undefined
     const open = (ofEngine: Kind['options']): ReturnType<typeof openSandglass> => {
       log?.note(
@@ -264,8 +265,8 @@ class PythonExecutor implements CodeToolExecutor {
     try {
       const opened = await open(options).catch((error: unknown) => {
         const isMissing = error instanceof SandglassError && error.code === 'image_missing'
-        if (!isMissing || otherwise === undefined) throw error
-        return open(otherwise).catch(() => {
+        if (!isMissing || fallback === undefined) throw error
+        return open(fallback).catch(() => {
           throw error
         })
       })
@@ -276,7 +277,10 @@ class PythonExecutor implements CodeToolExecutor {
     }
   }
 
-  /** Waits for the script that runs, or cancels it if its calls wait for a person; ends every sandbox and removes the packages, unless `runtimeDir` was given. */
+  /**
+   * Waits for the current script, or cancels it if one of its calls waits for approval. Then ends every sandbox, and removes the packages
+   * unless `runtimeDir` was given.
+   */
   [Symbol.asyncDispose](): Promise<void> {
     return (this.#disposed ??= this.#dispose())
   }
@@ -297,7 +301,7 @@ class PythonExecutor implements CodeToolExecutor {
 export class LocalPythonExecutor extends PythonExecutor {
   /** @throws TypeError for an option that does not exist. */
   constructor(options: LocalPythonExecutorOptions = {}) {
-    refuseUnknown('LocalPythonExecutor', options, [...COMMON, 'local'])
+    refuseUnknown('LocalPythonExecutor', options, [...COMMON_OPTIONS, 'local'])
     super(options, { engine: 'local', options: options.local === undefined ? {} : { local: options.local } })
   }
 }
@@ -306,14 +310,20 @@ export class LocalPythonExecutor extends PythonExecutor {
 export class DockerPythonExecutor extends PythonExecutor {
   /** @throws TypeError for an option that does not exist. */
   constructor(options: DockerPythonExecutorOptions = {}) {
-    refuseUnknown('DockerPythonExecutor', options, [...COMMON, 'image', 'docker', 'streamContainerOutput', 'log'])
+    refuseUnknown('DockerPythonExecutor', options, [
+      ...COMMON_OPTIONS,
+      'image',
+      'docker',
+      'streamContainerOutput',
+      'log',
+    ])
     const { image, docker = {}, streamContainerOutput = true, log = console.error } = options
     const lines = new LineLog('DockerPythonExecutor', 'script', log, streamContainerOutput)
     super(options, {
       engine: 'docker',
       options: { docker: { ...docker, image: image ?? DEFAULT_IMAGE } },
       // The engine has defaults of its own, such as an image that was built on this machine.
-      ...(image === undefined && { otherwise: { docker } }),
+      ...(image === undefined && { fallback: { docker } }),
       log: lines,
     })
   }

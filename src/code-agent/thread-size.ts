@@ -8,13 +8,13 @@ import type { CodeAgentRecord } from './code-proposal.ts'
  * writes all of it into a checkpoint.
  */
 const MAX_KEPT = 4 * 1024 * 1024
-/** Texts up to this length are never cut. */
+/** The length to which texts are cut. */
 const SHORT = 2000
 const LEFT_OUT = '[This output of an earlier script is no longer kept.]'
 
 /**
- * The messages in place of the oldest ones that are beyond the maximum, under their ids. Those of the user stay.
- * @param messages all of them, seen by the model.
+ * Returns shorter messages that replace the oldest ones beyond the maximum, by their ids. Messages of the user stay.
+ * @param messages all messages of the thread, which the model has seen.
  */
 export function cutMessages(
   { AIMessage, ToolMessage }: Pick<typeof langChainMessages, 'AIMessage' | 'ToolMessage'>,
@@ -30,7 +30,7 @@ export function cutMessages(
   })
 }
 
-/** The same records. The oldest scripts beyond the maximum are cut in the middle. */
+/** Returns the records, with the oldest scripts beyond the maximum cut in the middle. */
 export function cutRecords(records: readonly CodeAgentRecord[]): readonly CodeAgentRecord[] {
   const runs = records.filter((record) => record.type === 'run')
   const tooOld = new Set<CodeAgentRecord>(beyond(runs, ({ script }) => script))
@@ -39,7 +39,7 @@ export function cutRecords(records: readonly CodeAgentRecord[]): readonly CodeAg
   )
 }
 
-/** The items that do not fit into the maximum beside newer ones. The newest one does not count, and stays in any case, as short ones do. */
+/** Returns the items that do not fit into the maximum beside newer ones. The newest item is not counted; it and short ones always stay. */
 function beyond<T>(items: readonly T[], contentOf: (item: T) => unknown): readonly T[] {
   let left = MAX_KEPT
   return items

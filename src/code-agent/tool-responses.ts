@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Redactor } from '../redaction/index.ts'
-import { changedTools, isPythonTool, type Tool, ToolCallError, type ToolsInput } from '../tools/index.ts'
+import { isPythonTool, mapTools, type Tool, ToolCallError, type ToolsInput } from '../tools/index.ts'
 
 /** A part of a message: text, or whatever a tool answered with, such as an image. */
 export type ContentPart =
@@ -30,11 +30,11 @@ export class ToolResponses {
   }
 
   /**
-   * Returns the same tools, with the packages of a registry. Those without an output schema answer with a marker, and say so in their description.
+   * Returns the same tools, with the packages of a registry. Tools without an output schema answer with a marker, and their description says so.
    * @throws TypeError for a value that is not a tool.
    */
   wrap(tools: ToolsInput): ToolsInput {
-    return changedTools(tools, (tool) => (isPythonTool(tool) || tool.output !== undefined ? tool : this.#marking(tool)))
+    return mapTools(tools, (tool) => (isPythonTool(tool) || tool.output !== undefined ? tool : this.#marking(tool)))
   }
 
   #marking(tool: Tool): Tool {

@@ -6,10 +6,10 @@ import type { Resource } from '../sandbox/index.ts'
 import { isLiving, pidNamespace, startOf } from '../support/index.ts'
 
 const PREFIX = 'sandglass-executor-'
-/** The pid and the start of the owner, the number of its pid namespace, and what makes the name unique. */
+/** The pid and the start time of the owner, the number of its pid namespace, and a unique suffix. */
 const NAME = /^sandglass-executor-(\d+)-(\d+)-(\d+)-\w+$/
 
-/** Makes a temporary directory for the packages of this process alone. Its name says whose it is. */
+/** Makes a temporary directory for the packages of this process alone. Its name identifies the process. */
 export async function makeTemporaryCache(): Promise<string> {
   const owner = [process.pid, startOf(process.pid) ?? 0, pidNamespace() || 0].join('-')
   const path = await mkdtemp(join(tmpdir(), `${PREFIX}${owner}-`))
@@ -18,7 +18,7 @@ export async function makeTemporaryCache(): Promise<string> {
   return path
 }
 
-/** The directories that killed processes left, of this user and in this pid namespace. */
+/** The temporary caches that killed processes of this user and this pid namespace left. */
 export function orphanedCaches(): readonly Resource[] {
   const namespace = pidNamespace()
   return readdirSync(tmpdir()).flatMap((name) => {

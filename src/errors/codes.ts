@@ -311,11 +311,11 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   websocket_unreachable: {
     meaning:
-      'With `toolTransport: "websocket"`, the host must reach a port of the sandbox: by its network address, or, in a workspace that runs several activities at once, by a connection to its loopback. The message says what is missing.',
+      'With `toolTransport: "websocket"`, the host must reach a port of the sandbox: at its network address, or, in a workspace that runs several activities at once, at its loopback. The message says what is missing.',
     retryable: false,
   },
   websocket_failed: {
-    meaning: 'The host could not connect to the WebSocket endpoint of a script, so nothing of the script ran.',
+    meaning: 'The host could not connect to the WebSocket endpoint of a script. Nothing of the script ran.',
     retryable: true,
   },
   langgraph_missing: {

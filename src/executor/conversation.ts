@@ -17,7 +17,7 @@ import { Interrupt } from './interrupt.ts'
 import { EndConversation, type ConversationEnd, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
 import { ServerMarker } from './server-marker.ts'
-import { failed, ToolConnection } from './tool-endpoint.ts'
+import { connectionError, ToolConnection } from './tool-endpoint.ts'
 import type { RunEvent } from './result.ts'
 import { invalid } from './invalid.ts'
 import { Sender, SourceError } from './sender.ts'
@@ -32,8 +32,8 @@ const KILL_MS = 300
 const GRACE_MS = 2000
 /** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
-/** Time for the endpoint of a run to say its port, once the request is sent. */
-const MARKER_MS = 10_000
+/** Time for the endpoint of a run to name its port and to accept the connection, once the request is sent. */
+const CONNECT_MS = 10_000
 /** The maximum of bytes of all tool calls of a run together; each counts at least {@link MIN_CALL_BYTES}. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
@@ -78,9 +78,9 @@ export class Conversation {
   #startError: SandglassError | undefined
   /** Looks for the port of the run's endpoint, until it is connected. */
   #marker: ServerMarker | undefined
-  #markerTimer: NodeJS.Timeout | undefined
+  #connectTimer: NodeJS.Timeout | undefined
   #connection: ToolConnection | undefined
-  /** Calls that came over the connection and are not taken yet. */
+  /** Messages of the connection that are not read yet. */
   #messages: Buffer[] = []
   #isStarted = false
 
@@ -132,7 +132,7 @@ export class Conversation {
       backstop.stop()
       lastCall?.stop()
       clearTimeout(this.#grace)
-      clearTimeout(this.#markerTimer)
+      clearTimeout(this.#connectTimer)
       this.#sender.stop()
       this.#closeTools()
       this.#boost.stop()
@@ -147,7 +147,7 @@ export class Conversation {
       () => {
         const now = performance.now()
         this.#boost.after(this.#leftFrom(() => now, KILL_MS))
-        this.#awaitMarker()
+        this.#limitConnect()
       },
       (error: unknown) => {
         if (error instanceof SourceError) this.#failStart(error.cause)
@@ -194,7 +194,7 @@ export class Conversation {
   #closeTools(): void {
     this.#toolClock.stop()
     this.#tools?.close()
-    // Nobody waits for a script that reads no answers.
+    // An answer that the script does not read would delay the end.
     this.#connection?.end()
   }
 
@@ -230,7 +230,7 @@ export class Conversation {
 
   async #answer(makeLine: () => Uint8Array): Promise<void> {
     if (this.#connection === undefined) return this.#sender.answer(makeLine)
-    // The time of tools is reported before, as on the channel.
+    // The harness gets the time of tools before the answer, as on the channel.
     await this.#sender.idle()
     await this.#connection.send(makeLine())
   }
@@ -242,18 +242,18 @@ export class Conversation {
     await this.#deliverAll([{ type: 'started', executionId, sandboxId: sandbox.id }])
   }
 
-  #awaitMarker(): void {
+  #limitConnect(): void {
     if (this.#marker === undefined) return
-    this.#markerTimer = setTimeout(
-      () => this.#failStart(failed(`no endpoint listened within ${MARKER_MS} ms`)),
-      MARKER_MS,
+    this.#connectTimer = setTimeout(
+      () => this.#failStart(connectionError(`the endpoint accepted no connection within ${CONNECT_MS} ms`)),
+      CONNECT_MS,
     )
   }
 
-  /** Looks for the endpoint at the begin of stdout, and connects. Returns the output behind it. @throws SandglassError */
+  /** Finds the marker at the beginning of stdout, and connects. Returns the output after it. @throws SandglassError `websocket_failed` */
   async #connectBy(text: string): Promise<string> {
     const found = this.#marker?.push(text)
-    if (found === null) throw failed('the output of the sandbox does not begin with the port of the endpoint')
+    if (found === null) throw connectionError('stdout does not begin with the line that names the port of the endpoint')
     this.#transcript.takeMarker(Buffer.byteLength(text) - Buffer.byteLength(found?.rest ?? ''))
     if (found === undefined || this.#run.endpoint === undefined) return ''
     const { token } = this.#run.endpoint
@@ -271,7 +271,7 @@ export class Conversation {
       throw error
     })
     this.#marker = undefined
-    clearTimeout(this.#markerTimer)
+    clearTimeout(this.#connectTimer)
     await this.#deliverStart()
     return found.rest
   }

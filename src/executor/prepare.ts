@@ -31,7 +31,7 @@ const MAX_EXECUTE_BYTES = 32 * 1024 * 1024
 /** A request for one checked-out sandbox. */
 export type SandboxRunRequest = RunRequest & {
   readonly sandbox: Sandbox
-  /** The place at which the tools are called over a WebSocket. Default: the channel of the sandbox. */
+  /** The endpoint for tool calls over a WebSocket. Default: none, calls come over the channel. */
   readonly toolEndpoint?: ToolEndpoint | undefined
 }
 
@@ -56,7 +56,7 @@ export interface PreparedRun {
   readonly collectCaps: CollectCaps
   /** The tools that the script may call. */
   readonly tools: RunTools | undefined
-  /** The place at which they are called, with the token that the host proves there; undefined: the channel. */
+  /** The endpoint for their calls, with the token that the host proves there; undefined: the channel. */
   readonly endpoint: (ToolEndpoint & { readonly token: string }) | undefined
   /** True for a check, which runs nothing and answers with violations. */
   readonly checks: boolean

@@ -48,7 +48,7 @@ export class RunTranscript {
   done: ScriptDone | undefined
   outputBytes = 0
   ignoredFrames = 0
-  /** Bytes of stdout that say the port of the endpoint: they count as output and are not shown. */
+  /** Bytes of the marker in stdout: they count towards the limit and are not part of the output. */
   #markerBytes = 0
 
   constructor(run: PreparedRun) {
@@ -83,7 +83,7 @@ export class RunTranscript {
     return []
   }
 
-  /** Takes bytes of stdout that say the port of the endpoint. */
+  /** Counts bytes of the marker. */
   takeMarker(bytes: number): void {
     this.#count(bytes)
     this.#markerBytes += bytes

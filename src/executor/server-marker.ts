@@ -2,13 +2,13 @@ const MARKER = 'INITIALIZED SERVER '
 /** A port has at most five digits. */
 const MAX_LENGTH = MARKER.length + 5
 
-/** Finds the line with which the endpoint of a run says its port: `INITIALIZED SERVER 40123`. It comes before all other output. */
+/** Finds the marker: the first line of stdout, in which the endpoint of a run names its port, such as `INITIALIZED SERVER 40123`. */
 export class ServerMarker {
   #held = ''
 
   /**
    * Takes a piece of stdout, cut anywhere.
-   * @returns the port, and the output behind the line; undefined while the line is incomplete; null if the output begins otherwise.
+   * @returns the port and the output after the marker; undefined while the marker is incomplete; null if the output begins with anything else.
    */
   push(text: string): { readonly port: number; readonly rest: string } | null | undefined {
     this.#held += text

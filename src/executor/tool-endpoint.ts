@@ -4,7 +4,7 @@ import type * as WebSocketModule from 'ws'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { CAPS } from '../protocol/index.ts'
 
-/** The place at which the tools of a run are called, if not over the channel of its sandbox. */
+/** The place in the sandbox at which the host connects for the tool calls of a run. */
 export interface ToolEndpoint {
   /** The address in the sandbox at which the harness listens. */
   readonly host: string
@@ -14,28 +14,28 @@ export interface ToolEndpoint {
 
 /** The owner of a connection. */
 interface ConnectionHandler {
-  /** A message, which must be read later. Nothing more is read until `resume`. */
+  /** Takes a message. No further one is read until `resume`. */
   readonly onMessage: (bytes: Buffer) => void
   readonly onClose: () => void
 }
 
 const HANDSHAKE_MS = 10_000
-/** A harness sends each message as one frame. */
+/** A harness sends each message in one frame; more are allowed, but no flood. */
 const MAX_FRAGMENTS = 64
-const MAX_ANSWER_CHARS = 300
+const MAX_REASON_CHARS = 300
 
-/** An endpoint at an address of the network. @throws SandglassError `websocket_unreachable` for what is no IP address. */
+/** An endpoint at a network address. @throws SandglassError `websocket_unreachable` if it is not an IP address. */
 export function endpointAt(address: string): ToolEndpoint {
   if (isIP(address) === 0)
     throw unreachable(
-      `the engine gives ${JSON.stringify(address)} as the address of the sandbox, which is no IP address`,
+      `the engine gives ${JSON.stringify(address)} as the address of the sandbox, which is not an IP address`,
     )
   return { host: address, connect: (port) => connectTcp({ host: address, port }) }
 }
 
 /** The error for sandboxes whose ports the host cannot reach. */
 export function unreachable(reason: string): SandglassError {
-  return new SandglassError('websocket_unreachable', `toolTransport: ${reason}; use stdio, which needs no port`)
+  return new SandglassError('websocket_unreachable', `toolTransport: ${reason}. The transport stdio needs no port`)
 }
 
 /** The connection to the endpoint of a run. */
@@ -66,14 +66,14 @@ export class ToolConnection {
       perMessageDeflate: false,
       maxPayload: CAPS.argBytes + CAPS.callHeadBytes,
       maxFragments: MAX_FRAGMENTS,
-      // A harness sends no ping, and answers to a flood of them would gather here.
+      // A harness sends no pings, and the pongs for a flood of them would accumulate here.
       autoPong: false,
     })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket.once('open', resolve)
-    socket.on('error', (error) => reject(failed(messageOf(error))))
+    socket.on('error', (error) => reject(connectionError(messageOf(error))))
     socket.once('close', () => {
-      reject(failed('the connection ended before it was open'))
+      reject(connectionError('the endpoint closed the connection'))
       stream.destroy()
       onClose()
     })
@@ -81,7 +81,7 @@ export class ToolConnection {
     socket.on('message', (data, isBinary) => {
       if (socket.readyState !== WebSocket.OPEN) return
       if (isBinary) return socket.close(1003, 'only text is expected')
-      // With this binaryType every message is a Buffer.
+      // With the default `binaryType`, every message is a Buffer.
       onMessage(data as Buffer)
       socket.pause()
     })
@@ -95,7 +95,7 @@ export class ToolConnection {
     return new ToolConnection(socket)
   }
 
-  /** Sends a line. Resolves when it is on its way, or the connection is gone. */
+  /** Sends a line. Resolves when it is written, or the connection is closed. Never rejects. */
   send(line: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       this.#socket.send(line, { binary: false }, () => resolve())
@@ -107,7 +107,7 @@ export class ToolConnection {
     this.#socket.resume()
   }
 
-  /** Ends the connection and tells the script why. */
+  /** Closes the connection and gives the script the reason. */
   refuse(reason: string): void {
     this.#socket.close(1008, reason)
   }
@@ -130,17 +130,15 @@ async function load(): Promise<typeof WebSocketModule> {
     throw new SandglassError(
       'websocket_client_missing',
       'toolTransport: websocket needs the package ws: npm install ws',
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
 }
 
-/** The error of a connection that does not come about. What the sandbox says is cut. */
-export function failed(reason: string): SandglassError {
+/** The error for an endpoint to which the host cannot connect. The reason may come from the sandbox, so it is cut. */
+export function connectionError(reason: string): SandglassError {
   return new SandglassError(
     'websocket_failed',
-    `the host could not connect to the script over a WebSocket: ${reason.slice(0, MAX_ANSWER_CHARS)}`,
+    `the script did not run, because the host could not connect to its WebSocket: ${reason.slice(0, MAX_REASON_CHARS)}; run it again`,
   )
 }

@@ -30,8 +30,8 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
   /** The number of calls that the script may make, in total and at a time. */
   readonly toolLimits?: ToolLimits
   /**
-   * The way of the calls of tools. `websocket`: over a connection to an endpoint in the sandbox, which must be a workspace that runs
-   * several activities at once, or have a network address; needs the package `ws`. Default `stdio`: over the channel of the sandbox.
+   * The transport of tool calls. `websocket`: a connection to an endpoint in the sandbox, which must be a workspace that runs several
+   * activities at once, or have a network address. It needs the package `ws`. Default `stdio`: the channel of the sandbox.
    */
   readonly toolTransport?: 'stdio' | 'websocket'
   /**

@@ -76,7 +76,7 @@ export interface ExecuteHead {
   tools?: ToolSignature[] | undefined
   /** The time by which calls of host tools may move the deadline, in total; absent: none. */
   max_tool_wait_sec?: number | undefined
-  /** Calls of host tools come over a WebSocket at this address of the sandbox, from whoever proves the token; absent: over the channel. */
+  /** The script's process listens at this address, and tool calls go over the WebSocket of the client that proves the token; absent: over the channel. */
   tool_endpoint?: { host: string; token: string } | undefined
 }
 

@@ -130,7 +130,7 @@ export class Approvals {
       this.#find(id)
       throw new SandglassError('approval_invalid', `${messageOf(error)}; the call still waits`)
     }
-    // Another answer may have come meanwhile.
+    // Another answer may have settled the call meanwhile.
     this.#find(id)
     this.#settle(id, { approved: true, args: own, by })
   }
@@ -282,7 +282,7 @@ function copyOf(args: Readonly<Record<string, unknown>>): Readonly<Record<string
   } catch (error) {
     throw new TypeError(`args: they cannot be sent as JSON: ${messageOf(error)}`, { cause: error })
   }
-  if (!isRecord(copy)) throw new TypeError('args: as JSON, they are not an object with the arguments of the tool')
+  if (!isRecord(copy)) throw new TypeError('args: their JSON is not an object with the arguments of the tool')
   return frozen(copy)
 }
 

@@ -104,7 +104,7 @@ export interface SandboxInfo {
   /** Version of the Python inside, for example `3.11.2`. */
   readonly python: string
   readonly network: NetworkAccess
-  /** The IP address at which the host reaches the ports of its scripts. Absent where no network leads there. */
+  /** The IP address at which the host reaches the ports of scripts. Absent if it cannot reach them over a network. */
   readonly address?: string
   readonly limitsEnforced: readonly EnforcedLimit[]
   /** For limits that are not enforced: the reason, the remedy and the limit in force instead. For messages. */

@@ -32,11 +32,4 @@ export { standardSchemaOf } from './validator.ts'
 export { type ToolApproval, withToolApproval } from './tool-approval.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
 export { boundedValidator } from './validator.ts'
-export {
-  changedTools,
-  dependenciesOf,
-  prepareTools,
-  type ToolSet,
-  type ToolsInput,
-  type ToolSource,
-} from './tool-set.ts'
+export { dependenciesOf, mapTools, prepareTools, type ToolSet, type ToolsInput, type ToolSource } from './tool-set.ts'

@@ -36,8 +36,8 @@ export interface McpToolsOptions {
   /** The tools to use, by their names on the server. Default: all. */
   readonly only?: readonly string[]
   /**
-   * True: the server's own annotations decide the effect of its tools: `read` by `readOnlyHint`, `idempotent` by `idempotentHint`. Then
-   * they also decide which calls `approveWrites` asks about, and what reviewers see. Default false: all its tools are `write`.
+   * True: the annotations of the server decide the effect of its tools: `readOnlyHint` makes a tool `read`, `idempotentHint` `idempotent`.
+   * They then also decide which calls `approveWrites` asks about, and what reviewers see. Default false: all tools are `write`.
    */
   readonly trustEffects?: boolean
   /** Cancels the listing of the tools. Without it a server that does not answer is given up after one minute, the limit of the client. */

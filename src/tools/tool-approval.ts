@@ -3,7 +3,7 @@ import { aiSdkOptions } from './accept.ts'
 import { isPythonTool } from './python-tool.ts'
 import { BY_DEFAULT, defineTool, type Tool, type ToolContext } from './tool.ts'
 import { ToolCallError } from './tool-error.ts'
-import { acceptedTools, changedTools, type ToolsInput } from './tool-set.ts'
+import { acceptedTools, mapTools, type ToolsInput } from './tool-set.ts'
 
 /**
  * `toolApproval` of the AI SDK: a status for each tool by its name, or a function that returns one; or one function for all. A status
@@ -20,7 +20,7 @@ export function withToolApproval(given: ToolsInput, approval: ToolApproval): Too
     .filter((tool) => !isPythonTool(tool))
     .map(({ name }) => name)
   if (typeof approval === 'function')
-    return changedTools(given, (tool) =>
+    return mapTools(given, (tool) =>
       isPythonTool(tool) ? tool : deciding(tool, (call) => askForAll(approval, tool, call)),
     )
   if (typeof approval !== 'object' || approval === null)
@@ -29,7 +29,7 @@ export function withToolApproval(given: ToolsInput, approval: ToolApproval): Too
     if (!names.includes(name))
       throw new TypeError(`toolApproval: no tool ${formatValue(name)} on the host.${didYouMean(name, names)}`)
   }
-  return changedTools(given, (tool) => {
+  return mapTools(given, (tool) => {
     if (isPythonTool(tool) || !Object.hasOwn(approval, tool.name)) return tool
     const status = approval[tool.name]
     if (typeof status === 'function')

@@ -97,10 +97,10 @@ export function acceptedTools(given: ToolsInput): readonly (Tool | PythonTool)[]
 }
 
 /**
- * The same tools, each as `change` returns it, with the packages of a registry.
+ * Returns what `change` makes of each tool, with the packages of a registry.
  * @throws TypeError as {@link acceptedTools}.
  */
-export function changedTools(
+export function mapTools(
   given: ToolsInput,
   change: (tool: Tool | PythonTool) => Tool | PythonTool,
 ): readonly (Tool | PythonTool)[] | ToolSource {
@@ -121,7 +121,7 @@ export function dependenciesOf(given: ToolsInput): readonly string[] {
   return ownDependencies(given) ?? [...new Set(named)]
 }
 
-/** Those that a registry names. */
+/** The packages that a registry names; undefined for tools in any other form. */
 function ownDependencies(given: ToolsInput): readonly string[] | undefined {
   const { dependencies } = given as { readonly dependencies?: unknown }
   // A record of tools may have one of that name.

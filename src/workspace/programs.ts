@@ -97,8 +97,8 @@ export class Programs {
     return dial(this.#context.open(), port)
   }
 
-  /** @throws SandglassError `websocket_unreachable` where `dial` is refused. */
-  assertDials(): void {
+  /** @throws SandglassError `websocket_unreachable` if the engine refuses {@link dial}; `workspace_closed`. */
+  assertCanDial(): void {
     try {
       this.#assertHasPrograms()
       this.#assertConcurrent('dial', 'no connection can be opened beside a script')

@@ -215,11 +215,11 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#programs.dial(port)
   }
 
-  /** The way to the ports of a script. @throws SandglassError `websocket_unreachable`, `workspace_closed` */
+  /** The endpoint for tool calls of a script. @throws SandglassError `websocket_unreachable`, `workspace_closed` */
   toolEndpoint(): ToolEndpoint {
     const { address } = this.#sandbox.info
     if (address !== undefined) return endpointAt(address)
-    this.#programs.assertDials()
+    this.#programs.assertCanDial()
     return { host: '127.0.0.1', connect: (port) => this.#programs.dial(port) }
   }
 

@@ -154,8 +154,8 @@ class Peer {
 }
 
 /**
- * A large answer of a tool as one without its value: a real sandbox reads it in a process of its own, and here its text and its
- * value would count as growth of the host.
+ * Replaces the value of a large answer by null. A real sandbox reads answers in a process of its own; here, their text and value
+ * would count as growth of the host.
  */
 function withoutAnswer(bytes: Uint8Array): Uint8Array {
   if (bytes.length <= PIECE_BYTES) return bytes

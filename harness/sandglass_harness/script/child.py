@@ -110,7 +110,7 @@ def _make_bridge(endpoint, emitter):
     try:
         connection = tool_endpoint.connect(endpoint, endpoint["execution_id"])
     except tool_endpoint.EndpointError as error:
-        raise script_process.SetupError(f"the tools cannot be reached: {error}") from None
+        raise script_process.SetupError(f"the tools cannot be called: {error}") from None
     return host_tools.Bridge(FRAME_FD, connection, connection.read)
 
 

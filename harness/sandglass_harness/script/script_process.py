@@ -28,7 +28,7 @@ class Preloaded:
 
 
 class SetupError(Exception):
-    """Tells that the script cannot run, because something that it needs is not there."""
+    """The script cannot run, because something that it needs is missing."""
 
 
 def warm_up():

@@ -1,7 +1,7 @@
 """Tool calls over a WebSocket (RFC 6455): the endpoint of one script, for one connection of the host.
 
-It listens before anything of the script runs, and prints a line that names its port. When a client proves the token, it stops to
-listen. Calls and answers then go over this connection, in place of the frame socket.
+It listens before anything of the script runs, and prints a line that names its port. When a client proves the token, it
+stops listening. Calls and answers then go over this connection, in place of the frame socket.
 """
 
 import os
@@ -19,8 +19,8 @@ from .host_tools import ToolError
 
 MARKER = "INITIALIZED SERVER"
 ACCEPT_SEC = 10  # for the host to connect
-_GUEST_SEC = 2  # for a client to send its request
-_MAX_GUESTS = 64
+_REQUEST_SEC = 2  # for a client to send its request
+_MAX_CLIENTS = 64
 _MAX_HEAD_BYTES = 8192
 _MAX_MESSAGE_BYTES = MAX_ANSWER_BYTES + 4096  # an answer and what surrounds it
 _KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -37,18 +37,18 @@ def connect(endpoint, execution_id):
     try:
         listener = _listen(endpoint["host"])
     except OSError as error:
-        raise EndpointError(f"no port of {endpoint['host']} can be opened: {error.strerror}") from None
+        raise EndpointError(f"the script cannot listen at {endpoint['host']}: {error.strerror}") from None
     try:
         os.write(1, f"{MARKER} {listener.getsockname()[1]}\n".encode())
-        guest, answer, early = _await_host(listener, endpoint["token"].encode())
+        sock, answer, early = _await_host(listener, endpoint["token"].encode())
     finally:
         listener.close()
     try:  # now that nobody else can connect
-        guest.setblocking(True)
-        guest.sendall(answer)
+        sock.setblocking(True)
+        sock.sendall(answer)
     except OSError:
         raise EndpointError("the host has closed the connection") from None
-    return Connection(guest, execution_id, early)
+    return Connection(sock, execution_id, early)
 
 
 def _listen(host):
@@ -56,7 +56,7 @@ def _listen(host):
     listener = _socket.socket(family, _socket.SOCK_STREAM)
     try:
         listener.bind((host, 0))
-        listener.listen(_MAX_GUESTS)
+        listener.listen(_MAX_CLIENTS)
         listener.setblocking(False)
     except OSError:
         listener.close()
@@ -64,17 +64,17 @@ def _listen(host):
     return listener
 
 
-class _Guest:
-    """A client that has not proved yet who it is."""
+class _Client:
+    """A client that has not proved the token yet."""
 
     def __init__(self, sock):
         self.socket = sock
-        self.due = time.monotonic() + _GUEST_SEC
+        self.due = time.monotonic() + _REQUEST_SEC
         self._request = bytearray()
 
     def read(self, token):
-        """Reads a part of the request. Returns its answer and the bytes behind it if the token is right, or None while it is
-        incomplete. Raises ValueError, with the status of the answer, for any other client."""
+        """Reads a part of the request. Returns the answer and the bytes after the request if the token is right, or None while
+        the request is incomplete. Raises ValueError, with the status of the answer, for any other client."""
         try:
             data = self.socket.recv(_MAX_HEAD_BYTES)
         except BlockingIOError:
@@ -101,45 +101,45 @@ class _Guest:
 
 
 def _await_host(listener, token):
-    """Serves clients until one has the token. Any number of others, slow ones too, does not keep the host out."""
+    """Serves clients until one has the token. Others cannot keep the host out, however many or slow they are."""
     deadline = time.monotonic() + ACCEPT_SEC
-    guests = {}
+    clients = {}
     poll = select.poll()
     poll.register(listener.fileno(), select.POLLIN)
 
     def drop(fd, status):
         poll.unregister(fd)
-        guests.pop(fd).refuse(status)
+        clients.pop(fd).refuse(status)
 
     try:
         while True:
             now = time.monotonic()
             if now >= deadline:
                 raise EndpointError(f"the host did not connect within {ACCEPT_SEC} s")
-            for fd in [fd for fd, guest in guests.items() if now >= guest.due]:
+            for fd in [fd for fd, client in clients.items() if now >= client.due]:
                 drop(fd, "408 Request Timeout")
             for fd, _ in poll.poll(100):
-                if fd in guests:
+                if fd in clients:
                     try:
-                        opened = guests[fd].read(token)
+                        opened = clients[fd].read(token)
                     except ValueError as error:
                         drop(fd, error)
                         continue
                     if opened is not None:
-                        return guests.pop(fd).socket, *opened
+                        return clients.pop(fd).socket, *opened
                 elif fd == listener.fileno():
-                    if len(guests) == _MAX_GUESTS:
-                        drop(next(iter(guests)), "503 Service Unavailable")
+                    if len(clients) == _MAX_CLIENTS:
+                        drop(next(iter(clients)), "503 Service Unavailable")
                     try:
-                        guest = _Guest(_socket.socket(fileno=listener._accept()[0]))
-                    except OSError:  # it is gone already, or there is no descriptor left
+                        client = _Client(_socket.socket(fileno=listener._accept()[0]))
+                    except OSError:  # the client is gone, or no descriptor is left
                         continue
-                    guest.socket.setblocking(False)
-                    guests[guest.socket.fileno()] = guest
-                    poll.register(guest.socket.fileno(), select.POLLIN)
+                    client.socket.setblocking(False)
+                    clients[client.socket.fileno()] = client
+                    poll.register(client.socket.fileno(), select.POLLIN)
     finally:
-        for guest in guests.values():
-            guest.refuse("503 Service Unavailable")
+        for client in clients.values():
+            client.refuse("503 Service Unavailable")
 
 
 def _answer_to(head, token):
@@ -168,7 +168,7 @@ def _base64(data):
 
 
 def _sha1(data):
-    """SHA-1 of a short text, as the handshake asks for it. `hashlib` would load OpenSSL, or a file of the workspace of that name."""
+    """SHA-1 of a short text, which the handshake requires. `hashlib` would load OpenSSL, or a file of that name from the workspace."""
     h = [0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0]
     padded = data + b"\x80" + bytes(-(len(data) + 9) % 64) + struct.pack(">Q", len(data) * 8)
     for at in range(0, len(padded), 64):
@@ -207,7 +207,7 @@ class Connection(Emitter):
         self._failure = None
 
     def line_of(self, frame):
-        """Returns the line of a frame. On this way no broker adds the id of the run."""
+        """Returns the line of a frame. No broker adds the id of the run here."""
         return encode({"type": frame["type"], "execution_id": self._execution_id, **frame})
 
     def send_line(self, line):
@@ -215,7 +215,7 @@ class Connection(Emitter):
         super().send_line(_frame(_TEXT, line))
 
     def read(self, _size):
-        """Returns the next answer as the frame socket gives it: its length, and JSON. Raises ToolError."""
+        """Returns the next answer as the frame socket gives it: its length, then JSON. Raises ToolError."""
         while True:
             message = self._next_message()
             if message is not None:
@@ -235,8 +235,8 @@ class Connection(Emitter):
             super()._write(data)
         except OSError:
             raise self._fail(self._reason_of_end()) from None
-        except BaseException:  # a signal in the middle of a frame: nothing that follows could be read
-            self._fail("a call was interrupted while it was sent, which has ended the connection to the host")
+        except BaseException:  # a signal in the middle of a frame: the host could not read what follows
+            self._fail("a call was interrupted while it was being sent, so the connection to the host was closed")
             raise
 
     def _reason_of_end(self):
@@ -265,14 +265,14 @@ class Connection(Emitter):
                 super().send_line(_frame(_PONG, payload))
             elif kind in (_TEXT, _CONTINUATION):
                 if (kind == _TEXT) == bool(self._parts):
-                    raise self._fail("the host broke the protocol of WebSockets", _PROTOCOL_ERROR)
+                    raise self._fail("the host violated the WebSocket protocol", _PROTOCOL_ERROR)
                 self._parts.append(payload)
                 self._size += len(payload)
                 if is_last:
                     message, self._parts, self._size = b"".join(self._parts), [], 0
                     return message
             elif kind != _PONG:
-                raise self._fail("the host sent what is no text", _UNSUPPORTED)
+                raise self._fail("the host sent a message that is not text", _UNSUPPORTED)
 
     def _take_frame(self):
         buffer = self._buffer
@@ -291,7 +291,7 @@ class Connection(Emitter):
         kind = first & 0x0F
         is_control = kind >= _CLOSE
         if first & 0x70 or not second & 0x80 or (is_control and (length > 125 or not first & 0x80)):
-            raise self._fail("the host broke the protocol of WebSockets", _PROTOCOL_ERROR)
+            raise self._fail("the host violated the WebSocket protocol", _PROTOCOL_ERROR)
         if not is_control and self._size + length > _MAX_MESSAGE_BYTES:
             raise self._fail(f"the host sent an answer of more than {MAX_ANSWER_BYTES} bytes", _TOO_BIG)
         end = start + 4 + length
@@ -302,7 +302,7 @@ class Connection(Emitter):
         return bool(first & 0x80), kind, payload
 
     def _fail(self, message, code=None):
-        """Closes the connection, for good. Returns the error of the call that finds it closed."""
+        """Closes the connection. Returns the error of the call; all later calls raise the same."""
         if self._failure is None:
             self._failure = message
             try:
@@ -316,7 +316,7 @@ class Connection(Emitter):
 
 
 def _frame(kind, payload):
-    """Returns one frame of a server, which masks nothing."""
+    """Returns one frame, without a mask, as servers send them."""
     length = len(payload)
     if length < 126:
         return struct.pack(">BB", 0x80 | kind, length) + payload

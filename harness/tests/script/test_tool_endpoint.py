@@ -38,7 +38,7 @@ def answer(number, value):
 
 
 class Script:
-    """A process that listens as a script does, and then makes `calls` calls. `outcome` is what it says at its end."""
+    """A process that listens as a script does, then makes `calls` calls. `outcome` returns their answers."""
 
     def __init__(self, calls=1, endpoint=ADDRESS):
         self._clients = []
@@ -108,7 +108,7 @@ def receive(sock, until):
 
 
 def opened(script, port=None):
-    """The host's connection, and what came behind the handshake."""
+    """Returns the host's connection, the head of the answer, and the bytes after it."""
     sock = script.client(script.port() if port is None else port, request())
     head, _, rest = receive(sock, b"\r\n\r\n").partition(b"\r\n\r\n")
     assert b"101 Switching Protocols" in head, head
@@ -223,8 +223,8 @@ class Frames(unittest.TestCase):
         }
         for what, data in ended.items():
             with self.subTest(what):
-                self.assertEqual(self.outcome_of(data), [["cancelled", "the host broke the protocol of WebSockets"]])
-        self.assertEqual(self.outcome_of(frame(b"x", 2)), [["cancelled", "the host sent what is no text"]])
+                self.assertEqual(self.outcome_of(data), [["cancelled", "the host violated the WebSocket protocol"]])
+        self.assertEqual(self.outcome_of(frame(b"x", 2)), [["cancelled", "the host sent a message that is not text"]])
 
     def test_an_answer_over_the_limit_is_not_read(self):
         announced = struct.pack(">BBQ", 0x81, 0xFF, MAX_ANSWER_BYTES + 5000) + b"abcd"

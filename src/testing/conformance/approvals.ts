@@ -6,7 +6,7 @@ import { defineTool } from '../../tools/index.ts'
 import type { Fixture } from './fixture.ts'
 import { python } from './peer.ts'
 
-/** The time of the script, and how long a person thinks. */
+/** The time limit of the script, in seconds, and the longer time until the person answers, in milliseconds. */
 const [TIMEOUT_SEC, THINKING_MS] = [2, 2300]
 const MAX_WAIT_MS = 60_000
 

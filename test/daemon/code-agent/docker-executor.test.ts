@@ -28,7 +28,7 @@ describe.skipIf(docker.skip)('DockerPythonExecutor', () => {
     ).resolves.toBeUndefined()
   })
 
-  test('CA-05 takes python:3.12 by default, and the default image of the engine where that is missing', async () => {
+  test('CA-05 uses python:3.12 by default, or the default image of the engine if that is missing', async () => {
     const lines: string[] = []
     await using executor = new DockerPythonExecutor({ log: (line) => void lines.push(line) })
     expect(await executor.execute([], 'print("ran")', [])).toBe('ran\n')

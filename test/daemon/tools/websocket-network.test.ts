@@ -17,7 +17,7 @@ describe.skipIf(skip)('a host and a sandbox in two containers on a private netwo
     docker(daemon, 'network', 'rm', network)
   })
 
-  test('CA-07 the host connects to the address of the sandbox, where nothing listens any more', () => {
+  test('CA-07 the host connects to the address of the sandbox, where nothing listens afterwards', () => {
     const script = `
 import os, socket, stat
 for fd in range(3, 64):

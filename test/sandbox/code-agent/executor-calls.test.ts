@@ -7,7 +7,7 @@ import { requireLocalEngine } from '../../support/local-engine.ts'
 
 const { skip } = await requireLocalEngine()
 
-test('an executor whose scripts have not begun says without an engine that no call waits', async () => {
+test('before its first script, an executor starts no engine to say that no call waits', async () => {
   await using executor = new DockerPythonExecutor({ docker: { host: 'unix:///nowhere/docker.sock' } })
   expect(await executor.pending()).toEqual([])
   for (const answer of [executor.approve('an id'), executor.deny('an id')])
@@ -15,7 +15,7 @@ test('an executor whose scripts have not begun says without an engine that no ca
 })
 
 test.skipIf(skip)(
-  'an executor that is disposed of while a call waits for a person does not wait for the person',
+  'an executor that is disposed of cancels a script whose call waits for a person',
   async () => {
     const paid: unknown[] = []
     const pay = defineTool({

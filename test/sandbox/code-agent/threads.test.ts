@@ -16,7 +16,7 @@ const executor = new LocalPythonExecutor()
 afterAll(() => executor[Symbol.asyncDispose]())
 
 describe.skipIf(skip)('a thread of a code agent', () => {
-  test('whose proposal waits needs an answer, also from an agent without reviews', async () => {
+  test('whose proposal waits needs an answer, even with an agent without reviews', async () => {
     const model = scriptedModel('<execution-code>\nprint(1)\n</execution-code>', 'Done.')
     const parts = { model, executor, checkpointer: new MemorySaver() }
     const thread = 'a'

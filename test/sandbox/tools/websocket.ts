@@ -7,7 +7,7 @@ import { defineTool } from '../../../src/tools/index.ts'
 import { watchGrowth } from '../../support/memory.ts'
 import type { OnEngine } from './on-engine.ts'
 
-/** What hostile scripts do with the socket of their connection: `sock` is a copy of it, `frame` makes a frame. */
+/** Python of hostile scripts that use their connection directly: `sock` is a copy of its socket, `frame` makes a frame. */
 const OWN_SOCKET = `
 import os, socket, stat, struct, time
 def find():
@@ -144,7 +144,7 @@ emit_result([*before, again(), attempt()[0]])`
     ])
   })
 
-  test('a script that closes the connection during a call: its function is aborted, the script goes on', async () => {
+  test('a script that closes the connection during a call aborts its function, and goes on', async () => {
     const slow = defineTool({
       name: 'slow',
       description: 'Slow.',
@@ -203,7 +203,7 @@ except ToolError as error:
     expect(await dataOf('emit_result(count(n=3))')).toBe(3)
   })
 
-  test('a forged call is one that the script could make; on the channel of the sandbox, none is taken', async () => {
+  test('a forged call is one that the script could make; calls on the channel are ignored', async () => {
     execute.mockClear()
     const script = `${OWN_SOCKET}
 import json
@@ -222,7 +222,7 @@ emit_result(count(n=1))`
     expect(ignoredFrames).toBe(1)
   })
 
-  test('another activity that tries every port without the token gets no answer of the endpoint, and keeps no run', async () => {
+  test('another activity that tries every port without the token is refused by the endpoint, and stops no run', async () => {
     await ws.put({ 'intruder.py': INTRUDER })
     const intruder = await ws.start('python3', ['intruder.py'])
     try {
@@ -317,7 +317,7 @@ emit_result([text for text in seen if re.search(r"[\\w-]{43}", text)])`
     expect(cancelled.status).toBe('cancelled')
   })
 
-  test('a sandbox of the pool has no address: refused with a code that names the way out', async () => {
+  test('refuses a sandbox of the pool that has no address, and names a workspace as the remedy', async () => {
     await expect(at.sg.run('1', { tools: [count], toolTransport: 'websocket' })).rejects.toMatchObject({
       code: 'websocket_unreachable',
       message: expect.stringContaining('sg.workspace()') as string,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 
-test('a run over a WebSocket names the missing package, and its sandbox is left as it was', () => {
+test('a run over a WebSocket without the package ws names it, and does not touch the sandbox', () => {
   const script = `
     import { registerHooks } from 'node:module'
     registerHooks({

@@ -3,7 +3,7 @@ import { ServerMarker } from '../../../src/executor/server-marker.ts'
 
 const LINE = 'INITIALIZED SERVER 40123\n'
 
-/** What is found in pieces of output: the port, and the output behind the marker. */
+/** The result for pieces of output: the port, and the output after the marker. */
 function foundIn(pieces: readonly string[]): unknown {
   const marker = new ServerMarker()
   let found: ReturnType<ServerMarker['push']>
@@ -15,7 +15,7 @@ function foundIn(pieces: readonly string[]): unknown {
   return found && { port: found.port, output: found.rest + output }
 }
 
-test('CA-07 finds the marker however it is cut, and leaves the output behind it', () => {
+test('CA-07 finds the marker however it is cut, and returns the output after it', () => {
   const text = `${LINE}hello\n`
   const cuts = Array.from({ length: text.length + 1 }, (_, at) => at)
   for (const first of cuts) {
@@ -26,7 +26,7 @@ test('CA-07 finds the marker however it is cut, and leaves the output behind it'
   }
 })
 
-test('one character at a time, nothing is found before the end of the line', () => {
+test('finds nothing before the end of the line', () => {
   const marker = new ServerMarker()
   for (const character of LINE.slice(0, -1)) expect(marker.push(character)).toBeUndefined()
   expect(marker.push('\n')).toEqual({ port: 40_123, rest: '' })

@@ -11,7 +11,7 @@ const marker = frame('stdout', { text: 'INITIALIZED SERVER 40123\n' })
 
 afterEach(() => void vi.useRealTimers())
 
-/** An endpoint that answers the request of the client with these bytes. */
+/** An endpoint that does this when the request of the client arrives. */
 function endpointThat(act: (peer: Duplex) => void): ToolEndpoint & { readonly ports: number[] } {
   const ports: number[] = []
   return {
@@ -58,7 +58,7 @@ test.each([
   expect(endpoint.ports).toEqual([40_123, 40_123])
 })
 
-test('an endpoint that hangs up, and one that cannot be reached', async () => {
+test('an endpoint that hangs up, and one that cannot be reached, end the run', async () => {
   expect(await outcomeWith(endpointThat((peer) => void peer.end()))).toMatch(/^websocket_failed/)
   const gone = endpointThat(() => {})
   const connect = (port: number): Duplex => gone.connect(port).destroy(new Error('nothing listens'))
@@ -71,7 +71,7 @@ test('output in place of the marker ends the run', async () => {
   expect(endpoint.ports).toEqual([])
 })
 
-test('no marker, and no answer of the endpoint: the run ends after 10 s', async () => {
+test('a run without a marker, or without an answer of the endpoint, ends after 10 s', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   for (const frames of [[], [frame('stdout', { text: 'INITIALIZED SER' })], [marker]]) {
     const endpoint = endpointThat(() => {})
@@ -83,12 +83,12 @@ test('no marker, and no answer of the endpoint: the run ends after 10 s', async 
   }
 })
 
-test('a harness that gives up before it listens is a result', async () => {
-  const gaveUp = frame('error', { message: 'the tools cannot be reached: x', traceback: null, kind: 'setup' })
+test('the error of a harness that cannot listen is a result', async () => {
+  const gaveUp = frame('error', { message: 'the tools cannot be called: x', traceback: null, kind: 'setup' })
   const run = await play([gaveUp, done({ exit_code: 1 })], {
     request: { tools, toolEndpoint: endpointThat(() => {}) },
   })
-  expect(run.result).toMatchObject({ success: false, error: 'the tools cannot be reached: x' })
+  expect(run.result).toMatchObject({ success: false, error: 'the tools cannot be called: x' })
 })
 
 test('each run has a token of its own, at the address of the endpoint', async () => {
@@ -104,7 +104,7 @@ test('each run has a token of its own, at the address of the endpoint', async ()
   expect(new Set(sent).size).toBe(2)
 })
 
-test('an address that is none is refused', () => {
-  expect(() => endpointAt('evil.example')).toThrow(/no IP address/)
+test('refuses an address that is not an IP address', () => {
+  expect(() => endpointAt('evil.example')).toThrow(/not an IP address/)
   expect(endpointAt('10.0.0.7').host).toBe('10.0.0.7')
 })

@@ -122,8 +122,8 @@ describe('a client', () => {
   })
 
   test.each<[string, { trustEffects?: boolean }, readonly string[]]>([
-    ['believes no annotations of a server', {}, ['write', 'write', 'write', 'write']],
-    ['believes those of a trusted one', { trustEffects: true }, ['read', 'idempotent', 'write', 'write']],
+    ['trusts no annotations by default', {}, ['write', 'write', 'write', 'write']],
+    ['trusts them with trustEffects', { trustEffects: true }, ['read', 'idempotent', 'write', 'write']],
   ])('%s', async (_, options, effects) => {
     const client = answering({}, [
       listing('reads', { readOnlyHint: true }),
