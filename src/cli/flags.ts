@@ -6,6 +6,14 @@ type Specs = Readonly<Record<string, FlagSpec>>
 
 const COMMON: Specs = { '--help': {}, '--json': {} }
 
+/** The flags of commands in which a model writes the scripts. */
+const MODEL: Specs = {
+  '--model': { value: 'MODEL' },
+  '--model-url': { value: 'URL' },
+  '--record': { value: 'FILE' },
+  '--review': { value: 'always|never' },
+}
+
 /** The flags that `run`, `batch` and `solve` share, without those of the engines. */
 const SANDBOX: Specs = {
   ...COMMON,
@@ -105,10 +113,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     ...JOURNAL,
     '--keep-prompts': {},
     '--events': {},
-    '--review': { value: 'always|never' },
-    '--model': { value: 'MODEL' },
-    '--model-url': { value: 'URL' },
-    '--record': { value: 'FILE' },
+    ...MODEL,
     '--interactive': {},
     '--output': { value: 'SCHEMA' },
     '--allow-module': { value: 'NAME' },
@@ -125,10 +130,7 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   agent: {
     ...Object.fromEntries(Object.entries(SANDBOX).filter(([flag]) => !NOT_OF_AGENTS.includes(flag))),
     ...WITH,
-    '--model': { value: 'MODEL' },
-    '--model-url': { value: 'URL' },
-    '--record': { value: 'FILE' },
-    '--review': { value: 'always|never' },
+    ...MODEL,
     '--resume': { value: 'ID' },
     '--take-over': {},
     '--file': { value: 'HOST[:PATH]' },

@@ -54,6 +54,16 @@ ${ENGINE_FLAGS}  --require ITEM,…          refuse to start unless these are in
 
 ${LIMITS_HELP}`
 
+const MODEL_HELP = `Model:
+  --model MODEL             a name at an OpenAI-compatible address (key: OPENAI_API_KEY), replay:FILE, or a JS or TS module
+                            that exports a model
+  --model-url URL           that address, default OPENAI_BASE_URL or https://api.openai.com/v1
+  --record FILE             append each prompt and answer to FILE, for replay:FILE
+`
+const TOOLS_HELP = `  --tools FILE              a JS or TS module that exports tools for the scripts
+  --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
+`
+
 const FILES_HELP = `Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
   --collect GLOB            bring back files that match, such as 'out/**'; names that begin with a dot only where GLOB
@@ -198,16 +208,9 @@ model gets its errors for the next attempt. The answer goes to stdout, the event
 
 Usage: sandglass solve ("TASK" | -) --model MODEL [FLAGS]
 
-Model:
-  --model MODEL             a name at an OpenAI-compatible address (key: OPENAI_API_KEY), replay:FILE, or a JS or TS module
-                            that exports a model
-  --model-url URL           that address, default OPENAI_BASE_URL or https://api.openai.com/v1
-  --record FILE             append each prompt and answer to FILE, for replay:FILE
-
+${MODEL_HELP}
 Task:
-  --tools FILE              a JS or TS module that exports tools for the scripts
-  --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
-  --input NAME=JSON         a global of every script, by value; repeat for more
+${TOOLS_HELP}  --input NAME=JSON         a global of every script, by value; repeat for more
   --secret NAME             an environment variable of yours for the scripts, hidden in all output; repeat for more
   --output SCHEMA           JSON Schema that the answer must match: a file, or the schema itself; the model learns of a mismatch
   --allow-module NAME       a module that scripts may import in addition to those of strict; repeat for more
@@ -240,16 +243,9 @@ command continues, even if this one is killed.
 Usage: sandglass agent "TASK" --model MODEL [FLAGS]
        sandglass agent --resume ID ["TASK"] --model MODEL [FLAGS]
 
-Model:
-  --model MODEL             a name at an OpenAI-compatible address (key: OPENAI_API_KEY), replay:FILE, or a JS or TS module
-                            that exports a model
-  --model-url URL           that address, default OPENAI_BASE_URL or https://api.openai.com/v1
-  --record FILE             append each prompt and answer to FILE, for replay:FILE
-
+${MODEL_HELP}
 Task:
-  --tools FILE              a JS or TS module that exports tools for the scripts
-  --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
-  --file HOST[:PATH]        copy a file into the working directory of the scripts; repeat for more. What they leave there
+${TOOLS_HELP}  --file HOST[:PATH]        copy a file into the working directory of the scripts; repeat for more. What they leave there
                             stays for the next script, and is yours at the end
   --review MODE             always (default): you decide at the terminal, with --json a program by lines; never: all scripts run
   --resume ID               continue an agent, with the same --model and --tools; a TASK is the next message to it

@@ -12,7 +12,7 @@ import {
   createCodeAgent,
   LocalPythonExecutor,
 } from '../../../src/code-agent/index.ts'
-import { defineTool } from '../../../src/index.ts'
+import { defineTool, type Tool } from '../../../src/index.ts'
 import type { Proposal } from '../../../src/review.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
@@ -212,20 +212,13 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
     'with a checkpointer in %s takes the first of several answers',
     async (_, makeSaver) => {
       const checkpointer = makeSaver()
-      let runs = 0
-      const counted = defineTool({
-        name: 'count',
-        description: 'Counts.',
-        input: z.object({}),
-        output: z.int(),
-        execute: () => (runs += 1),
-      })
+      const counted = countTool()
       // As many agents as processes: they share nothing but the checkpointer.
       const agents = await Promise.all(
         Array.from({ length: 4 }, () =>
           makeAgent({
             model: async (prompt) => (prompt.includes('got 1') ? 'Done.' : code('print("got", count())')),
-            tools: [counted],
+            tools: [counted.tool],
             checkpointer,
           }),
         ),
@@ -240,7 +233,7 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
       const won = answers.filter((answer) => answer.status === 'fulfilled')
       const lost = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []))
       expect(won).toHaveLength(1)
-      expect(runs).toBe(1)
+      expect(counted.calls()).toBe(1)
       const end = await first?.state({ thread: 'g' })
       expect(end).toMatchObject({
         status: 'answered',
@@ -258,18 +251,12 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
 
   test('whose checkpointer fails at any moment says so, and runs no script twice', { timeout: 120_000 }, async () => {
     for (let failAt = 1, wasHit = true; wasHit; failAt += 1) {
-      let [calls, runs] = [0, 0]
+      let calls = 0
       const checkpointer = failingSaver(() => (calls += 1) === failAt)
-      const counted = defineTool({
-        name: 'count',
-        description: 'Counts.',
-        input: z.object({}),
-        output: z.int(),
-        execute: () => (runs += 1),
-      })
+      const counted = countTool()
       const agent = await makeAgent({
         model: async (prompt) => (/got 1|may have run/.test(prompt) ? 'Done.' : code('print("got", count())')),
-        tools: [counted],
+        tools: [counted.tool],
         checkpointer,
       })
       const thread = String(failAt)
@@ -287,7 +274,7 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
         }
       }
       wasHit = calls >= failAt
-      expect({ failAt, status: state?.status, runs }).toEqual({ failAt, status: 'answered', runs: 1 })
+      expect({ failAt, status: state?.status, runs: counted.calls() }).toEqual({ failAt, status: 'answered', runs: 1 })
       for (const error of errors) expect(error).toMatchObject({ name: 'SandglassError', code: 'checkpointer_failed' })
       expect(errors.length).toBe(wasHit ? 1 : 0)
     }
@@ -423,6 +410,19 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
     await expect(agent.start(' ', { thread: 'h' })).rejects.toThrow(/the task must be a text/)
   })
 })
+
+/** A tool that returns how often it was called. */
+function countTool(): { readonly tool: Tool; readonly calls: () => number } {
+  let calls = 0
+  const tool = defineTool({
+    name: 'count',
+    description: 'Counts.',
+    input: z.object({}),
+    output: z.int(),
+    execute: () => (calls += 1),
+  })
+  return { tool, calls: () => calls }
+}
 
 /** The proposal of a state, as an answer names it. */
 function to(state: CodeAgentState | undefined): { readonly proposal: string } {
