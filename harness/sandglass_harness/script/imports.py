@@ -21,7 +21,10 @@ class ImportNotes:
     @property
     def loaded(self):
         """The noted modules that are there, in order."""
-        return [name for name in self._names if name in sys.modules]
+        try:
+            return [name for name in self._names if type(name) is str and name in sys.modules]
+        except BaseException:  # the script has put something of its own in the place of sys.modules
+            return []
 
     @called_by_script
     def find_spec(self, name, _path=None, _target=None):

@@ -189,12 +189,9 @@ def _tools(request, make_bridge):
 
 def _send_finished(notes):
     """Reports that the run is finished, and what it loaded. Only the end of its process follows."""
-    frame = {"type": "finished"}
-    try:
-        if notes.loaded:
-            frame["imported"] = notes.loaded
-    except Exception:  # the script has put something of its own in the place of sys.modules
-        pass
+    frame, loaded = {"type": "finished"}, notes.loaded
+    if loaded:
+        frame["imported"] = loaded
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -3,6 +3,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 from sandglass_harness.caps import MAX_IMPORTS
 from sandglass_harness.script.imports import ImportNotes
@@ -55,6 +56,19 @@ class ImportNotesTest(unittest.TestCase):
         importlib.import_module("colorsys")
         importlib.import_module("noted_next")
         self.assertEqual(self.notes.loaded, ["noted_next"])
+
+    def test_a_script_that_replaces_what_is_read_at_its_end_loses_only_the_notes(self):
+        class Modules(dict):
+            def __contains__(self, name):
+                raise SystemExit(3)
+
+        self.write("noted_d.py")
+        importlib.import_module("noted_d")
+        self.notes._names.append(b"bytes")
+        sys.modules[b"bytes"] = None
+        self.assertEqual(self.notes.loaded, ["noted_d"])
+        with unittest.mock.patch.object(sys, "modules", Modules(sys.modules)):
+            self.assertEqual(self.notes.loaded, [])
 
     def test_the_number_of_noted_modules_is_bounded(self):
         for number in range(MAX_IMPORTS + 5):
