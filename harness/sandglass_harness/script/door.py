@@ -5,6 +5,7 @@ An error that a script prints itself then shows the frames that `explain` report
 
 import builtins
 import functools
+import threading
 
 TOOL_FILENAME = "<tool>"  # for the generated functions that call host tools
 _HARNESS = __file__.rpartition("/script/")[0] + "/"
@@ -13,6 +14,8 @@ _GROUP = getattr(builtins, "BaseExceptionGroup", None)  # came with Python 3.11
 # The fields of exceptions themselves: a class of the script can put code of its own in their place.
 _TRACEBACK, _CONTEXT, _CAUSE = (vars(BaseException)[f"__{name}__"] for name in ("traceback", "context", "cause"))
 _MEMBERS = None if _GROUP is None else vars(_GROUP)["exceptions"]
+# The work of a signal that interrupted a wrapper at its beginning.
+_put_off = []
 
 
 def called_by_script(function):
@@ -21,6 +24,8 @@ def called_by_script(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:
+            if _put_off and threading.get_ident() == threading.main_thread().ident:
+                _put_off.pop()()
             return function(*args, **kwargs)
         except BaseException as error:
             try:
@@ -32,6 +37,17 @@ def called_by_script(function):
             raise
 
     return call
+
+
+_WRAPPER = called_by_script(len).__code__
+
+
+def put_off(frame, act):
+    """Returns True if a signal interrupted a wrapper at its beginning, where its handler does not reach: it then calls `act` itself."""
+    if frame is None or frame.f_code is not _WRAPPER or frame.f_lineno != _WRAPPER.co_firstlineno:
+        return False
+    _put_off.append(act)
+    return True
 
 
 def remove_harness(error):

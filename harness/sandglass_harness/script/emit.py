@@ -9,7 +9,7 @@ from ..caps import MAX_LABEL, MAX_LEVEL
 from ..text import cut_head
 from ..wire import encode
 from .convert import to_json_with_nulls
-from .door import called_by_script
+from .door import called_by_script, put_off
 
 
 class ScriptTimeout(BaseException):
@@ -171,9 +171,10 @@ def install_clock():
     signal.signal(signal.SIGALRM, _on_alarm)
 
 
-def _on_alarm(_number, _frame):
+def _on_alarm(number, frame):
     global _ran_out
-    if _is_armed:  # otherwise it came after the script was done
+    # Not armed, it came after the script was done.
+    if _is_armed and not put_off(frame, lambda: _on_alarm(number, None)):
         _ran_out = True
         try:
             current.on_alarm()

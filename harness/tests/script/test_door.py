@@ -261,6 +261,21 @@ class PrintedErrorTest(unittest.TestCase):
                 self.assertTrue(told[0].endswith("\nScriptTimeout\n"), told[0])
                 self.assertIn("in work", told[0])
 
+    def test_a_deadline_at_the_first_instruction_of_a_helper_shows_no_harness(self):
+        source = (
+            "import signal\n"
+            "def alarm(frame, event, arg):\n"
+            "    if event == 'call' and frame.f_code.co_filename.endswith('/door.py'):\n"
+            "        sys.setprofile(None)\n"
+            "        signal.getsignal(signal.SIGALRM)(signal.SIGALRM, frame)\n"
+            "sys.setprofile(alarm)\n"
+            "try: emit_log('x')\nexcept BaseException as error: told.append(traceback.format_exc())"
+        )
+        told, _ = told_by(source, timeout=60)
+        self.assertEqual(len(told), 1)
+        self.assertLessEqual(len(shows_harness(told[0])), 2 * FRAMES_OF_A_HELPER, told[0])
+        self.assertTrue(told[0].endswith("\nScriptTimeout\n"), told[0])
+
     def test_a_call_that_nobody_awaits_has_the_name_of_the_tool(self):
         source = (
             "sys.stderr = io.StringIO()\n"
