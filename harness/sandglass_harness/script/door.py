@@ -14,8 +14,8 @@ _GROUP = getattr(builtins, "BaseExceptionGroup", None)  # came with Python 3.11
 # The fields of exceptions themselves: a class of the script can put code of its own in their place.
 _TRACEBACK, _CONTEXT, _CAUSE = (vars(BaseException)[f"__{name}__"] for name in ("traceback", "context", "cause"))
 _MEMBERS = None if _GROUP is None else vars(_GROUP)["exceptions"]
-# The work of a signal that interrupted a wrapper at its beginning.
-_put_off = []
+# The handlers of signals that interrupted a wrapper before its first line.
+_deferred = []
 
 
 def called_by_script(function):
@@ -24,8 +24,8 @@ def called_by_script(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:
-            if _put_off and threading.get_ident() == threading.main_thread().ident:
-                _put_off.pop()()
+            if _deferred and threading.get_ident() == threading.main_thread().ident:
+                _deferred.pop()()
             return function(*args, **kwargs)
         except BaseException as error:
             try:
@@ -42,11 +42,11 @@ def called_by_script(function):
 _WRAPPER = called_by_script(len).__code__
 
 
-def put_off(frame, act):
-    """Returns True if a signal interrupted a wrapper at its beginning, where its handler does not reach: it then calls `act` itself."""
+def defer(frame, act):
+    """Returns True if a signal interrupted a wrapper before its `try` begins. The wrapper then calls `act` itself."""
     if frame is None or frame.f_code is not _WRAPPER or frame.f_lineno != _WRAPPER.co_firstlineno:
         return False
-    _put_off.append(act)
+    _deferred.append(act)
     return True
 
 

@@ -9,7 +9,7 @@ from ..caps import MAX_LABEL, MAX_LEVEL
 from ..text import cut_head
 from ..wire import encode
 from .convert import to_json_with_nulls
-from .door import called_by_script, put_off
+from .door import called_by_script, defer
 
 
 class ScriptTimeout(BaseException):
@@ -173,8 +173,8 @@ def install_clock():
 
 def _on_alarm(number, frame):
     global _ran_out
-    # Not armed, it came after the script was done.
-    if _is_armed and not put_off(frame, lambda: _on_alarm(number, None)):
+    # An alarm that is no longer armed comes after the script is done.
+    if _is_armed and not defer(frame, lambda: _on_alarm(number, None)):
         _ran_out = True
         try:
             current.on_alarm()

@@ -23,7 +23,7 @@ class ImportNotes:
         """The noted modules that are there, in order."""
         try:
             return [name for name in self._names if type(name) is str and name in sys.modules]
-        except BaseException:  # the script has put something of its own in the place of sys.modules
+        except BaseException:  # the script has replaced sys.modules
             return []
 
     @called_by_script
