@@ -58,7 +58,10 @@ class PythonExecutor implements CodeToolExecutor {
   #disposed: Promise<void> | undefined
 
   constructor(options: PythonExecutorOptions, kind: Kind) {
-    this.availableDependencies = [...(options.availableDependencies ?? [])]
+    const { availableDependencies = [], transport = 'stdio' } = options
+    if (transport !== 'stdio' && transport !== 'websocket')
+      throw new TypeError(`transport: ${formatValue(transport)} is neither 'stdio' nor 'websocket'`)
+    this.availableDependencies = [...availableDependencies]
     this.#options = options
     this.#kind = kind
   }
@@ -299,7 +302,7 @@ class PythonExecutor implements CodeToolExecutor {
 
 /** Runs scripts in bubblewrap, on the Python of this machine. */
 export class LocalPythonExecutor extends PythonExecutor {
-  /** @throws TypeError for an option that does not exist. */
+  /** @throws TypeError for an option that does not exist, or a transport that does not. */
   constructor(options: LocalPythonExecutorOptions = {}) {
     refuseUnknown('LocalPythonExecutor', options, [...COMMON_OPTIONS, 'local'])
     super(options, { engine: 'local', options: options.local === undefined ? {} : { local: options.local } })
@@ -308,7 +311,7 @@ export class LocalPythonExecutor extends PythonExecutor {
 
 /** Runs scripts in containers that are removed afterwards. */
 export class DockerPythonExecutor extends PythonExecutor {
-  /** @throws TypeError for an option that does not exist. */
+  /** @throws TypeError for an option that does not exist, or a transport that does not. */
   constructor(options: DockerPythonExecutorOptions = {}) {
     refuseUnknown('DockerPythonExecutor', options, [
       ...COMMON_OPTIONS,

@@ -21,7 +21,7 @@ export async function makeTemporaryCache(): Promise<string> {
 /** The temporary caches that killed processes of this user and this pid namespace left. */
 export function orphanedCaches(): readonly Resource[] {
   const namespace = pidNamespace()
-  return readdirSync(tmpdir()).flatMap((name) => {
+  return namesIn(tmpdir()).flatMap((name) => {
     const [, pid, start, ofNamespace] = NAME.exec(name) ?? []
     if (pid === undefined || ofNamespace !== namespace || start === '0' || isLiving(Number(pid), start)) return []
     const path = join(tmpdir(), name)
@@ -32,9 +32,25 @@ export function orphanedCaches(): readonly Resource[] {
   })
 }
 
-/** Removes {@link orphanedCaches}. Returns those that it removed. */
+/** Removes {@link orphanedCaches}. Returns those that it removed; others are listed again. */
 export async function pruneCaches(): Promise<readonly Resource[]> {
-  const orphans = orphanedCaches()
-  for (const { id } of orphans) await rm(id, { recursive: true, force: true })
-  return orphans
+  const removed: Resource[] = []
+  for (const orphan of orphanedCaches()) {
+    try {
+      await rm(orphan.id, { recursive: true, force: true })
+      removed.push(orphan)
+    } catch {
+      continue
+    }
+  }
+  return removed
+}
+
+/** The names in a directory; none if it cannot be read, for example because TMPDIR names one that is not there. */
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
 }

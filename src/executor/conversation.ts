@@ -32,8 +32,13 @@ const KILL_MS = 300
 const GRACE_MS = 2000
 /** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
-/** Time for the endpoint of a run to name its port and to accept the connection, once the request is sent. */
-const CONNECT_MS = 10_000
+/**
+ * Time for the endpoint of a run to name its port and to accept the connection, once the request is sent. The harness waits for 10 s, so
+ * the host has read its answer before it gives up: a run that fails has not begun.
+ */
+const CONNECT_MS = 15_000
+/** The values of a call: its arguments and its other fields. */
+const MAX_CALL_PARTS = CAPS.argParts + 32
 /** The maximum of bytes of all tool calls of a run together; each counts at least {@link MIN_CALL_BYTES}. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
@@ -80,6 +85,10 @@ export class Conversation {
   #marker: ServerMarker | undefined
   #connectTimer: NodeJS.Timeout | undefined
   #connection: ToolConnection | undefined
+  /** Ends an attempt to connect. */
+  readonly #over = new AbortController()
+  /** Stop the clock of the calls that wait for approval. */
+  readonly #approvals = new Set<() => void>()
   /** Messages of the connection that are not read yet. */
   #messages: Buffer[] = []
   #isStarted = false
@@ -133,6 +142,7 @@ export class Conversation {
       lastCall?.stop()
       clearTimeout(this.#grace)
       clearTimeout(this.#connectTimer)
+      this.#over.abort()
       this.#sender.stop()
       this.#closeTools()
       this.#boost.stop()
@@ -215,8 +225,9 @@ export class Conversation {
         const noteDecision = toolLog.noteApproval(id, approvalId, args)
         this.#news.resolve(undefined)
         const stop = this.#toolClock.beginApproval()
+        this.#approvals.add(stop)
         return (decision) => {
-          stop()
+          if (this.#approvals.delete(stop)) stop()
           noteDecision(decision)
           this.#news.resolve(undefined)
         }
@@ -232,7 +243,7 @@ export class Conversation {
     if (this.#connection === undefined) return this.#sender.answer(makeLine)
     // The harness gets the time of tools before the answer, as on the channel.
     await this.#sender.idle()
-    await this.#connection.send(makeLine())
+    await this.#connection.send(makeLine)
   }
 
   async #deliverStart(): Promise<void> {
@@ -243,7 +254,7 @@ export class Conversation {
   }
 
   #limitConnect(): void {
-    if (this.#marker === undefined) return
+    if (this.#marker === undefined || this.#over.signal.aborted) return
     this.#connectTimer = setTimeout(
       () => this.#failStart(connectionError(`the endpoint accepted no connection within ${CONNECT_MS} ms`)),
       CONNECT_MS,
@@ -257,14 +268,14 @@ export class Conversation {
     this.#transcript.takeMarker(Buffer.byteLength(text) - Buffer.byteLength(found?.rest ?? ''))
     if (found === undefined || this.#run.endpoint === undefined) return ''
     const { token } = this.#run.endpoint
-    const opening = ToolConnection.open(this.#run.endpoint, found.port, token, {
-      onMessage: (bytes) => {
+    const handler = {
+      onMessage: (bytes: Buffer): void => {
         this.#messages.push(bytes)
         this.#news.resolve(undefined)
       },
-      // Nobody is left to take an answer.
-      onClose: () => this.#tools?.close(),
-    })
+      onClose: () => this.#endCalls(),
+    }
+    const opening = ToolConnection.open(this.#run.endpoint, found.port, token, handler, this.#over.signal)
     // A connection that opens after the end of the run is not kept.
     this.#connection = await this.#interrupt.wait(opening).catch((error: unknown) => {
       void opening.then((late) => late.end()).catch(() => undefined)
@@ -276,11 +287,18 @@ export class Conversation {
     return found.rest
   }
 
+  /** Aborts the calls of a connection that is closed: nobody is left to take an answer, or to wait for a person. The script goes on. */
+  #endCalls(): void {
+    this.#tools?.close()
+    for (const stop of this.#approvals) stop()
+    this.#approvals.clear()
+  }
+
   /** Takes the calls that came over the connection. */
   async #takeMessages(): Promise<void> {
     if (this.#messages.length === 0 || this.#tools === undefined) return
     for (let bytes = this.#messages.shift(); bytes !== undefined; bytes = this.#messages.shift()) {
-      const decoded = decodeLine(bytes, this.#maxParts)
+      const decoded = decodeLine(bytes, MAX_CALL_PARTS)
       if (decoded.kind !== 'frame' || !this.#isCall(decoded.frame)) {
         this.#messages = []
         this.#connection?.refuse('only calls of tools are expected')

@@ -1,4 +1,4 @@
-import { connect as connectTcp, isIP } from 'node:net'
+import { BlockList, connect as connectTcp, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type * as WebSocketModule from 'ws'
 import { messageOf, SandglassError } from '../errors/index.ts'
@@ -16,20 +16,45 @@ export interface ToolEndpoint {
 interface ConnectionHandler {
   /** Takes a message. No further one is read until `resume`. */
   readonly onMessage: (bytes: Buffer) => void
+  /** Called once, when no further message is taken: the connection has ended, or is being closed. */
   readonly onClose: () => void
 }
 
-const HANDSHAKE_MS = 10_000
-/** A harness sends each message in one frame; more are allowed, but no flood. */
-const MAX_FRAGMENTS = 64
+const LIMITS = {
+  maxPayload: CAPS.argBytes + CAPS.callHeadBytes,
+  /** A harness sends each message in one frame; more are allowed, but no flood. */
+  maxFragments: 64,
+  /** The time that `ws` needs for a message grows with the square of the number of the pieces that it arrives in. */
+  maxBufferedChunks: 8192,
+  /** The time for the other side to close as well, in milliseconds. */
+  closeTimeout: 1000,
+} as const
 const MAX_REASON_CHARS = 300
 
-/** An endpoint at a network address. @throws SandglassError `websocket_unreachable` if it is not an IP address. */
+/** Addresses at which the host would reach itself, or its own link. The sandbox names the port. */
+const NOT_A_SANDBOX = new BlockList()
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+] as const)
+  NOT_A_SANDBOX.addSubnet(network, bits, 'ipv4')
+for (const [network, bits] of [
+  ['::', 127],
+  ['fe80::', 10],
+] as const)
+  NOT_A_SANDBOX.addSubnet(network, bits, 'ipv6')
+
+/**
+ * An endpoint at a network address.
+ * @throws SandglassError `websocket_unreachable` if it is not an IP address, or is one of the host's own.
+ */
 export function endpointAt(address: string): ToolEndpoint {
-  if (isIP(address) === 0)
-    throw unreachable(
-      `the engine gives ${JSON.stringify(address)} as the address of the sandbox, which is not an IP address`,
-    )
+  const family = isIP(address)
+  const given = `the engine gives ${JSON.stringify(address)} as the address of the sandbox`
+  if (family === 0) throw unreachable(`${given}, which is not an IP address`)
+  if (NOT_A_SANDBOX.check(address, family === 4 ? 'ipv4' : 'ipv6'))
+    throw unreachable(`${given}, which is a loopback or link-local address of the host`)
   return { host: address, connect: (port) => connectTcp({ host: address, port }) }
 }
 
@@ -41,13 +66,17 @@ export function unreachable(reason: string): SandglassError {
 /** The connection to the endpoint of a run. */
 export class ToolConnection {
   readonly #socket: WebSocketModule.WebSocket
+  #sent: Promise<void> = Promise.resolve()
+  readonly #refuse: (code: number, reason: string) => void
 
-  private constructor(socket: WebSocketModule.WebSocket) {
+  private constructor(socket: WebSocketModule.WebSocket, refuse: (code: number, reason: string) => void) {
     this.#socket = socket
+    this.#refuse = refuse
   }
 
   /**
    * Connects to a port and proves the token.
+   * @param signal ends the attempt. Nothing else limits its time.
    * @throws SandglassError `websocket_failed`.
    */
   static async open(
@@ -55,51 +84,74 @@ export class ToolConnection {
     port: number,
     token: string,
     { onMessage, onClose }: ConnectionHandler,
+    signal: AbortSignal,
   ): Promise<ToolConnection> {
     const { WebSocket } = await load()
     const stream = connect(port)
     const socket = new WebSocket('ws://sandbox/', {
+      ...LIMITS,
       createConnection: () => stream,
       headers: { authorization: `Bearer ${token}` },
-      handshakeTimeout: HANDSHAKE_MS,
       followRedirects: false,
       perMessageDeflate: false,
-      maxPayload: CAPS.argBytes + CAPS.callHeadBytes,
-      maxFragments: MAX_FRAGMENTS,
       // A harness sends no pings, and the pongs for a flood of them would accumulate here.
       autoPong: false,
     })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
+    let isOver = false
+    const end = (): void => {
+      if (isOver) return
+      isOver = true
+      onClose()
+    }
+    const refuse = (code: number, reason: string): void => {
+      if (isOver) return
+      socket.close(code, reason)
+      // Reads on, for the close of the other side. Its messages are dropped.
+      socket.resume()
+      end()
+    }
     socket.once('open', resolve)
-    socket.on('error', (error) => reject(connectionError(messageOf(error))))
+    socket.on('error', (error) => {
+      reject(connectionError(messageOf(error)))
+      end()
+    })
     socket.once('close', () => {
       reject(connectionError('the endpoint closed the connection'))
       stream.destroy()
-      onClose()
+      end()
     })
-    socket.on('ping', () => socket.close(1008, 'no ping is expected'))
+    socket.on('ping', () => refuse(1008, 'no ping is expected'))
+    socket.on('pong', () => refuse(1008, 'no pong is expected'))
     socket.on('message', (data, isBinary) => {
-      if (socket.readyState !== WebSocket.OPEN) return
-      if (isBinary) return socket.close(1003, 'only text is expected')
+      if (isOver) return
+      if (isBinary) return refuse(1003, 'only text is expected')
       // With the default `binaryType`, every message is a Buffer.
       onMessage(data as Buffer)
       socket.pause()
     })
+    const onAbort = (): void => reject(connectionError('the run has ended'))
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
     try {
       await promise
     } catch (error) {
       socket.terminate()
       stream.destroy()
       throw error
+    } finally {
+      signal.removeEventListener('abort', onAbort)
     }
-    return new ToolConnection(socket)
+    return new ToolConnection(socket, refuse)
   }
 
-  /** Sends a line. Resolves when it is written, or the connection is closed. Never rejects. */
-  send(line: Uint8Array): Promise<void> {
-    return new Promise((resolve) => {
-      this.#socket.send(line, { binary: false }, () => resolve())
-    })
+  /**
+   * Sends a line, which is made when the lines before it are written. Resolves when it is written, or the connection is closed. Never
+   * rejects.
+   */
+  send(makeLine: () => Uint8Array): Promise<void> {
+    this.#sent = this.#sent.then(() => this.#send(makeLine))
+    return this.#sent
   }
 
   /** Reads the next messages. */
@@ -109,12 +161,19 @@ export class ToolConnection {
 
   /** Closes the connection and gives the script the reason. */
   refuse(reason: string): void {
-    this.#socket.close(1008, reason)
+    this.#refuse(1008, reason)
   }
 
   /** Ends the connection at once. Idempotent. */
   end(): void {
     this.#socket.terminate()
+  }
+
+  #send(makeLine: () => Uint8Array): Promise<void> {
+    if (this.#socket.readyState !== this.#socket.OPEN) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#socket.send(makeLine(), { binary: false }, () => resolve())
+    })
   }
 }
 

@@ -101,7 +101,7 @@ class _Client:
 
 
 def _await_host(listener, token):
-    """Serves clients until one has the token. Others cannot keep the host out, however many or slow they are."""
+    """Serves clients until one has the token. Slow clients do not keep the host out; a flood of them can, as the oldest are dropped."""
     deadline = time.monotonic() + ACCEPT_SEC
     clients = {}
     poll = select.poll()

@@ -7,7 +7,7 @@ import type { Fixture } from './fixture.ts'
 import { python } from './peer.ts'
 
 /** The time limit of the script, in seconds, and the longer time until the person answers, in milliseconds. */
-const [TIMEOUT_SEC, THINKING_MS] = [2, 2300]
+const [TIMEOUT_SEC, THINKING_MS] = [3, 3300]
 const MAX_WAIT_MS = 60_000
 
 /** Calls of tools that wait for a person. */

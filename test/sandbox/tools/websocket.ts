@@ -144,7 +144,12 @@ emit_result([*before, again(), attempt()[0]])`
     ])
   })
 
-  test('a script that closes the connection during a call aborts its function, and goes on', async () => {
+  test.each([
+    ['closes the connection', 'sock.shutdown(socket.SHUT_RDWR)', 'the connection to the host has ended'],
+    ['sends what is no call', 'send(frame("x"))', expect.stringContaining('1008') as string],
+    ['sends a ping', 'send(frame(b"x", 9))', expect.stringContaining('1008') as string],
+    ['sends a pong', 'send(frame(b"x", 10))', expect.stringContaining('1008') as string],
+  ])('a script that %s during a call aborts its function, and goes on', async (_what, act, expected) => {
     const slow = defineTool({
       name: 'slow',
       description: 'Slow.',
@@ -159,16 +164,41 @@ emit_result([*before, again(), attempt()[0]])`
           })
         }),
     })
+    await ws.remove('aborted').catch(() => undefined)
     const script = `${OWN_SOCKET}
 import threading
-threading.Timer(0.2, lambda: sock.shutdown(socket.SHUT_RDWR)).start()
+threading.Timer(0.2, lambda: ${act}).start()
 try:
     slow()
 except ToolError as error:
     while not os.path.exists("aborted"):
         time.sleep(0.01)
     emit_result([error.code, str(error)])`
-    expect(await dataOf(script, { tools: [slow] })).toEqual(['cancelled', 'the connection to the host has ended'])
+    expect(await dataOf(script, { tools: [slow] })).toEqual(['cancelled', expected])
+  })
+
+  test('a script that closes the connection while a call waits for a person keeps its deadline', async () => {
+    const asked = defineTool({
+      name: 'asked',
+      description: 'Asks.',
+      input: z.object({}),
+      effect: 'write',
+      approve: true,
+      execute: () => 1,
+    })
+    const script = `${OWN_SOCKET}
+import threading
+threading.Timer(0.2, lambda: sock.shutdown(socket.SHUT_RDWR)).start()
+try:
+    asked()
+except ToolError:
+    pass
+while True:
+    time.sleep(1)`
+    const { status, durationMs } = await run(script, { tools: [asked], limits: { executionTimeoutSec: 1 } })
+    expect(status).toBe('timed-out')
+    expect(durationMs).toBeLessThan(6000)
+    expect(at.sg.pending()).toEqual([])
   })
 
   test.each([
@@ -198,7 +228,7 @@ except ToolError as error:
     )) as string[]
     expect(code).toBe('cancelled')
     expect(message).toMatch(expected)
-    expect(execute.mock.calls.filter(([{ n }]) => n === 7)).toEqual([])
+    expect(execute.mock.calls).toEqual([])
     // The workspace serves the next run.
     expect(await dataOf('emit_result(count(n=3))')).toBe(3)
   })
@@ -284,10 +314,16 @@ while True:
 
   test('the token is in no variable, argument or file of the run', async () => {
     const script = `
-import os
-seen = [*os.environ.values(), open("/proc/self/cmdline").read(), open("/proc/self/environ").read()]
-import re
-emit_result([text for text in seen if re.search(r"[\\w-]{43}", text)])`
+import os, re
+paths = [os.path.join(root, name) for top in ("/workspace", "/tmp", "/dev/shm") for root, _, names in os.walk(top) for name in names]
+paths = [path for path in paths if os.path.isfile(path) and not path.endswith("intruder.py")]
+def text_of(path):
+    try:
+        return open(path, errors="replace").read()
+    except OSError:
+        return ""
+seen = [*os.environ.values(), *map(text_of, [*paths, "/proc/self/cmdline", "/proc/self/environ"])]
+emit_result([text for text in seen if re.search(r"(?<![\\w-])[\\w-]{43}(?![\\w-])", text)])`
     expect(await dataOf(script)).toEqual([])
   })
 

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
 import { type Duplex, duplexPair } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
 import { endpointAt, type ToolEndpoint } from '../../../src/executor/index.ts'
+import { ToolConnection } from '../../../src/executor/tool-endpoint.ts'
 import { bridgedTools, defineTool, prepareTools } from '../../../src/tools/index.ts'
 import { z } from 'zod'
 import { done, frame, play } from './wire.ts'
@@ -12,16 +14,21 @@ const marker = frame('stdout', { text: 'INITIALIZED SERVER 40123\n' })
 afterEach(() => void vi.useRealTimers())
 
 /** An endpoint that does this when the request of the client arrives. */
-function endpointThat(act: (peer: Duplex) => void): ToolEndpoint & { readonly ports: number[] } {
+function endpointThat(
+  act: (peer: Duplex, request: Buffer) => void,
+): ToolEndpoint & { readonly ports: number[]; readonly streams: Duplex[] } {
   const ports: number[] = []
+  const streams: Duplex[] = []
   return {
     host: '127.0.0.1',
     ports,
+    streams,
     connect: (port) => {
       ports.push(port)
       const [near, far] = duplexPair()
+      streams.push(near)
       far.on('error', () => {})
-      far.once('data', () => act(far))
+      far.once('data', (request: Buffer) => act(far, request))
       // HTTP clients call these of sockets.
       return Object.assign(near, { setTimeout: () => near, setKeepAlive: () => near, setNoDelay: () => near })
     },
@@ -56,6 +63,7 @@ test.each([
   expect(await outcomeWith(endpoint)).toMatch(expected)
   expect(events).toEqual([])
   expect(endpoint.ports).toEqual([40_123, 40_123])
+  expect(endpoint.streams.map(({ destroyed }) => destroyed)).toEqual([true, true])
 })
 
 test('an endpoint that hangs up, and one that cannot be reached, end the run', async () => {
@@ -71,16 +79,48 @@ test('output in place of the marker ends the run', async () => {
   expect(endpoint.ports).toEqual([])
 })
 
-test('a run without a marker, or without an answer of the endpoint, ends after 10 s', async () => {
+test('a run without a marker, or without an answer of the endpoint, ends after 15 s', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   for (const frames of [[], [frame('stdout', { text: 'INITIALIZED SER' })], [marker]]) {
     const endpoint = endpointThat(() => {})
     const outcome = outcomeWith(endpoint, frames)
     for (let n = 0; n < 20; n += 1) await vi.advanceTimersByTimeAsync(0)
     await new Promise(setImmediate)
-    await vi.advanceTimersByTimeAsync(10_001)
+    await vi.advanceTimersByTimeAsync(15_001)
     expect(await outcome).toMatch(/^websocket_failed/)
+    expect(endpoint.streams.every(({ destroyed }) => destroyed)).toBe(true)
   }
+})
+
+test('an attempt to connect that is aborted closes the connection', async () => {
+  const over = new AbortController()
+  const endpoint = endpointThat(() => over.abort())
+  const opened = ToolConnection.open(endpoint, 40_123, 'token', { onMessage() {}, onClose() {} }, over.signal)
+  await expect(opened).rejects.toThrow(/the run has ended/)
+  expect(endpoint.streams.map(({ destroyed }) => destroyed)).toEqual([true])
+})
+
+test('a message in pieces of one byte is refused before it costs time', async () => {
+  const piece = Buffer.from('x')
+  let close = Buffer.alloc(0)
+  const endpoint = endpointThat((peer, request) => {
+    const [, key = ''] = /Sec-WebSocket-Key: (\S+)/i.exec(request.toString()) ?? []
+    const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+    const fields = ['Upgrade: websocket', 'Connection: Upgrade', `Sec-WebSocket-Accept: ${accept}`]
+    peer.write(['HTTP/1.1 101 Switching Protocols', ...fields, '', ''].join('\r\n'))
+    peer.on('data', (part: Buffer) => void (close = Buffer.concat([close, part])))
+    // A text of 64 KiB begins.
+    peer.write(Buffer.from([0x81, 0x7f, 0, 0, 0, 0, 0, 1, 0, 0]))
+    for (let n = 0; n < 10_000; n += 1) peer.write(piece)
+  })
+  const closed = Promise.withResolvers<void>()
+  const handler = { onMessage() {}, onClose: () => closed.resolve() }
+  const connection = await ToolConnection.open(endpoint, 40_123, 'token', handler, new AbortController().signal)
+  await closed.promise
+  await vi.waitUntil(() => close.length >= 8)
+  // The payload of a client is masked.
+  expect(close.readUInt16BE(6) ^ close.readUInt16BE(2)).toBe(1008)
+  connection.end()
 })
 
 test('the error of a harness that cannot listen is a result', async () => {
@@ -104,7 +144,19 @@ test('each run has a token of its own, at the address of the endpoint', async ()
   expect(new Set(sent).size).toBe(2)
 })
 
-test('refuses an address that is not an IP address', () => {
+test('refuses an address that is not an IP address, or is one of the host', () => {
   expect(() => endpointAt('evil.example')).toThrow(/not an IP address/)
+  for (const own of [
+    '127.0.0.1',
+    '127.9.9.9',
+    '0.0.0.0',
+    '169.254.169.254',
+    '::1',
+    '::',
+    'fe80::1',
+    '::ffff:127.0.0.1',
+  ])
+    expect(() => endpointAt(own)).toThrow(/loopback or link-local/)
+  expect(endpointAt('fd00::7').host).toBe('fd00::7')
   expect(endpointAt('10.0.0.7').host).toBe('10.0.0.7')
 })
