@@ -21,7 +21,7 @@ describe.skipIf(skip)('LocalPythonExecutor', () => {
   })
 
   test('without packages and workspace starts no installer; refuses an unknown option and a call after its end', async () => {
-    expect(() => new LocalPythonExecutor({ transport: 'udp' as never })).toThrow("transport: 'udp' is neither")
+    expect(() => new LocalPythonExecutor({ transport: 'udp' as never })).toThrow('transport: "udp" is neither')
     const executor = new LocalPythonExecutor({ limits: { executionTimeoutSec: 5 } })
     expect(await executor.execute([], 'print(1)', [])).toBe('1\n')
     await executor[Symbol.asyncDispose]()
