@@ -127,7 +127,7 @@ export class Conversation {
   async hold(): Promise<ConversationEnd> {
     const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#expire())
     // Calls that wait for their turn must not delay the last frame of a run that is over.
-    const lastCall = this.#tools === undefined ? undefined : this.#atDeadline(KILL_MS, () => this.#closeTools())
+    const lastCall = this.#tools === undefined ? undefined : this.#atDeadline(KILL_MS, () => this.#endTools())
     const onAbort = (): void => this.#cancel()
     this.#run.signal?.addEventListener('abort', onAbort, { once: true })
     try {
@@ -144,7 +144,7 @@ export class Conversation {
       clearTimeout(this.#connectTimer)
       this.#over.abort()
       this.#sender.stop()
-      this.#closeTools()
+      this.#endTools()
       this.#boost.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
@@ -204,6 +204,11 @@ export class Conversation {
   #closeTools(): void {
     this.#toolClock.stop()
     this.#tools?.close()
+  }
+
+  /** Once the script is over: one that is told to end must not find its connection closed before. */
+  #endTools(): void {
+    this.#closeTools()
     // An answer that the script does not read would delay the end.
     this.#connection?.end()
   }
@@ -375,7 +380,7 @@ export class Conversation {
     // A harness that ended the run early would take an `execute` sent now for a new run.
     if (!this.#sender.executeBegun) this.#sender.stop()
     try {
-      this.#closeTools()
+      this.#endTools()
       await this.#deliverAll([...this.#transcript.toolLog.takeNews(), ...this.#transcript.flush()])
       const clean = this.#readBytes === this.#receivedBytes && this.#sender.executeBegun
       clearTimeout(this.#grace)

@@ -351,6 +351,12 @@ emit_result([text for text in seen if re.search(r"(?<![\\w-])[\\w-]{43}(?![\\w-]
     }
     const cancelled = await run('never()', { tools: [never], signal: controller.signal, onEvent })
     expect(cancelled.status).toBe('cancelled')
+    for (let n = 0; n < 10; n += 1) {
+      const during = new AbortController()
+      const calling = { ...never, execute: () => (during.abort(), new Promise(() => {})) }
+      const { status } = await run('never()', { tools: [calling], signal: during.signal })
+      expect(status).toBe('cancelled')
+    }
   })
 
   test('refuses a sandbox of the pool that has no address, and names a workspace as the remedy', async () => {
