@@ -86,7 +86,8 @@ export class Conversation {
   #connectTimer: NodeJS.Timeout | undefined
   #connection: ToolConnection | undefined
   /** Ends an attempt to connect. */
-  readonly #over = new AbortController()
+  #endConnecting: (() => void) | undefined
+  #isOver = false
   /** Stop the clock of the calls that wait for approval. */
   readonly #approvals = new Set<() => void>()
   /** Messages of the connection that are not read yet. */
@@ -142,7 +143,8 @@ export class Conversation {
       lastCall?.stop()
       clearTimeout(this.#grace)
       clearTimeout(this.#connectTimer)
-      this.#over.abort()
+      this.#isOver = true
+      this.#endConnecting?.()
       this.#sender.stop()
       this.#endTools()
       this.#boost.stop()
@@ -259,7 +261,7 @@ export class Conversation {
   }
 
   #limitConnect(): void {
-    if (this.#marker === undefined || this.#over.signal.aborted) return
+    if (this.#marker === undefined || this.#isOver) return
     this.#connectTimer = setTimeout(
       () => this.#failStart(connectionError(`the endpoint accepted no connection within ${CONNECT_MS} ms`)),
       CONNECT_MS,
@@ -280,7 +282,9 @@ export class Conversation {
       },
       onClose: () => this.#endCalls(),
     }
-    const opening = ToolConnection.open(this.#run.endpoint, found.port, token, handler, this.#over.signal)
+    const connecting = new AbortController()
+    this.#endConnecting = () => connecting.abort()
+    const opening = ToolConnection.open(this.#run.endpoint, found.port, token, handler, connecting.signal)
     // A connection that opens after the end of the run is not kept.
     this.#connection = await this.#interrupt.wait(opening).catch((error: unknown) => {
       void opening.then((late) => late.end()).catch(() => undefined)

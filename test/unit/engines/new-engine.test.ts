@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { engineTable } from '../../../scripts/docs/engines.ts'
 import { parseArgs } from '../../../src/cli/args.ts'
 import type { Context } from '../../../src/cli/context.ts'
@@ -89,6 +89,9 @@ async function output(
 }
 
 describe('an engine that is one row of the table', () => {
+  // What killed processes left on this machine is not of this engine.
+  beforeEach(() => void vi.stubEnv('TMPDIR', '/nonexistent'))
+
   test('is chosen by name and made with the options below that name', async () => {
     const options = { engine: 'moon', moon: { crater: 'Plato' } } as unknown as SandglassOptions
     checkOptions(options, WITH_MOON)
